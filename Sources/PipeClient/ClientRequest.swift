@@ -20,7 +20,8 @@ final class ClientRequest {
     case explained(JSONValue)
   }
 
-  let id: UInt64
+  /// Its number at the node, from when it is in flight; 0 before that.
+  private(set) var id: UInt64 = 0
   let content: Content
   let node: NodeInformation
   let timeout: Duration
@@ -29,20 +30,48 @@ final class ClientRequest {
   var repeatTimer: TimerQueue.ID?
   /// How long it waits for its answer before it is sent again.
   var pause: Duration = .milliseconds(250)
-  /// Whether the socket has taken it at least once.
-  var isSent = false
+  /// How often the socket has taken it.
+  private(set) var copies = 0
+  /// How many copies the node has answered without looking at them, and with which words.
+  private(set) var unavailable = 0
+  private(set) var reason = ""
+  /// Whether it is sent as soon as the connection is complete.
+  var isSubmitted = false
+  /// Whether its caller was told that it was not sent.
+  var isGivenUp = false
+  /// Whether it waits until the node may run.
+  var isPostponed = false
   /// Whether it was sent to a process that then went away.
   var isRepeated = false
 
   init(
-    id: UInt64, content: Content, node: NodeInformation, timeout: Duration,
+    content: Content, node: NodeInformation, timeout: Duration,
     completion: @escaping ClientSockets.Reply
   ) {
-    self.id = id
     self.content = content
     self.node = node
     self.timeout = timeout
     self.completion = completion
+  }
+
+  /// Whether the socket has taken it at least once.
+  var isSent: Bool { copies > 0 }
+
+  /// Whether no process can have applied it, nor will: each copy of it was answered without being looked at.
+  var isUnapplied: Bool { copies == unavailable }
+
+  /// It is in flight under a number; 0 where it is not any more.
+  func begin(as id: UInt64) {
+    self.id = id
+    (copies, unavailable) = (0, 0)
+    isRepeated = false
+  }
+
+  func wasSent() { copies += 1 }
+
+  func wasPostponed(because reason: String) {
+    unavailable += 1
+    self.reason = reason
   }
 
   /// Whether it is sent again where its answer does not come: it is then taken once all the same.
@@ -76,62 +105,5 @@ final class ClientRequest {
       return (header, body)
     case .explain(let event): return (FrameHeader(.explain, sequence: id), event)
     }
-  }
-}
-
-/// A client's connection to one node.
-final class ClientPeer {
-  let name: String
-  private(set) var socket: Socket
-  private(set) var connections: ConnectionMonitor
-  var requests: [UInt64: ClientRequest] = [:]
-  /// Whether the last that was heard of the connection is that it is complete: for a moment the socket
-  /// takes messages for one that is gone, and loses them.
-  var isConnected = false
-  private var answered: UInt64 = 0
-  /// The oldest request that a coordinator was told of, and how far that may lag.
-  private var told: UInt64 = 0
-  private static let lag: UInt64 = 64
-
-  /// The node that was asked first, which errors tell of.
-  var node = ""
-  /// What is read of the sockets.
-  var registrations: [PollLoop.Registration] = []
-
-  /// - Parameter name: What its inbox is known by.
-  init(_ name: String, socket: Socket, connections: ConnectionMonitor) {
-    self.name = name
-    self.socket = socket
-    self.connections = connections
-  }
-
-  /// Goes over to sockets of another process of the node.
-  func take(socket: Socket, connections: ConnectionMonitor) {
-    close()
-    self.socket = socket
-    self.connections = connections
-    isConnected = false
-  }
-
-  func close() {
-    connections.close()
-    socket.close()
-  }
-
-  /// The oldest request that is not answered yet, where a coordinator is to be told of it.
-  func oldestToTell(before id: UInt64) -> UInt64? {
-    let oldest = oldest(before: id)
-    guard oldest >= told + Self.lag else { return nil }
-    told = oldest
-    return oldest
-  }
-
-  /// The connection is gone: whoever is there next was told nothing.
-  func forgetTold() { told = 0 }
-
-  /// The oldest request that is not answered yet.
-  func oldest(before id: UInt64) -> UInt64 {
-    while answered + 1 < id, requests[answered + 1] == nil { answered += 1 }
-    return min(answered + 1, id)
   }
 }

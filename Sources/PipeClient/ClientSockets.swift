@@ -22,7 +22,7 @@ final class ClientSockets {
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
   /// What is read of feeds: how each is closed.
   private var watches: [UInt64: FollowedFeeds] = [:]
-  private var lastID: UInt64 = 0
+  private var lastWatch: UInt64 = 0
   private let keys: ClientKeys?
   /// Its pair, once it was needed.
   private var pair: CurveKeyPair?
@@ -31,6 +31,8 @@ final class ClientSockets {
 
   /// How often nodes that are bound for other hosts are looked for anew, while they are read or waited for.
   private static let placesPause: Duration = .milliseconds(200)
+  /// How long a node that does not take a request is left alone.
+  private static let lookPause: Duration = .milliseconds(10)
 
   /// - Parameter patience: How long an orchestrator on another host has until it answers.
   init(
@@ -56,11 +58,9 @@ final class ClientSockets {
   ) {
     do {
       let peer = try peer(of: node)
-      let request = ClientRequest(
-        id: nextID(), content: content, node: node, timeout: timeout, completion: completion)
-      request.timer = loop.schedule(after: timeout, for: self) { $0.expire(request) }
-      peer.requests[request.id] = request
-      submit(request, to: peer)
+      enqueue(
+        ClientRequest(content: content, node: node, timeout: timeout, completion: completion),
+        at: peer)
       lookForPlacesIfNeeded()
     } catch {
       completion(.failure(.failed("\(error)")))
@@ -73,27 +73,40 @@ final class ClientSockets {
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
     _ completion: @escaping @Sendable (Result<ClientRequest.Answer?, TopologyClientError>) -> Void
   ) -> Bool {
-    guard let peer = peers[node.inboxName] else { return false }
-    let request = ClientRequest(
-      id: nextID(), content: content, node: node, timeout: timeout
-    ) { completion($0.map { $0 }) }
-    peer.requests[request.id] = request
-    guard send(request, to: peer) else {
-      peer.requests[request.id] = nil
-      return false
-    }
-    request.timer = loop.schedule(after: timeout, for: self) { $0.expire(request) }
+    guard let peer = peers[node.inboxName], peer.isConnected else { return false }
+    enqueue(
+      ClientRequest(content: content, node: node, timeout: timeout) { completion($0.map { $0 }) },
+      at: peer)
     return true
+  }
+
+  /// Sends the request when fewer others are in flight than may be.
+  private func enqueue(_ request: ClientRequest, at peer: ClientPeer) {
+    peer.append(request)
+    sendWaiting(to: peer)
+    if request.timer == nil { startTimer(of: request) }
+  }
+
+  private func sendWaiting(to peer: ClientPeer) {
+    while let request = peer.begin() {
+      startTimer(of: request)
+      submit(request, to: peer)
+    }
+  }
+
+  private func startTimer(of request: ClientRequest) {
+    if let timer = request.timer { loop.cancel(timer) }
+    request.timer = loop.schedule(after: request.timeout, for: self) { $0.expire(request) }
   }
 
   /// Hands the request to the socket; returns whether it took it.
   private func send(_ request: ClientRequest, to peer: ClientPeer) -> Bool {
-    let (header, body) = request.frame(client: client, oldest: peer.oldest(before: request.id))
+    let (header, body) = request.frame(client: client, oldest: peer.oldest)
     guard peer.isConnected, case .queued = peer.socket.send(header, body: body) else {
       return false
     }
-    request.isSent = true
-    if case .synchronize = request.content, let oldest = peer.oldestToTell(before: request.id) {
+    request.wasSent()
+    if case .synchronize = request.content, let oldest = peer.oldestToTell() {
       peer.socket.send(
         FrameHeader(
           .synchronize, flags: SynchronizeFlag.acknowledge.rawValue, sequence: oldest,
@@ -109,40 +122,111 @@ final class ClientSockets {
     guard request.repeatTimer == nil else { return }
     request.repeatTimer = loop.schedule(after: request.pause, for: self) {
       request.repeatTimer = nil
-      // A node that says that it does not run may be the second one that it is sent to.
       request.isRepeated = true
       request.pause = min(request.pause * 2, .seconds(5))
-      $0.submit(request, to: peer)
+      if !request.isPostponed { $0.submit(request, to: peer) }
     }
   }
 
   /// Sends the request as soon as the connection is complete.
   private func submit(_ request: ClientRequest, to peer: ClientPeer) {
-    guard peer.requests[request.id] != nil, !send(request, to: peer) else { return }
-    loop.schedule(after: .milliseconds(2), for: self) { $0.submit(request, to: peer) }
+    guard peer.requests[request.id] === request, !request.isSubmitted, !send(request, to: peer)
+    else { return }
+    request.isSubmitted = true
+    loop.schedule(after: .milliseconds(2), for: self) {
+      request.isSubmitted = false
+      $0.submit(request, to: peer)
+    }
   }
 
   private func expire(_ request: ClientRequest) {
-    guard peers[request.node.inboxName]?.requests.removeValue(forKey: request.id) != nil else {
-      return
+    guard let peer = peers[request.node.inboxName] else { return }
+    request.timer = nil
+    guard request.id != 0 else { return expireWaiting(request, at: peer) }
+    let name = request.node.name
+    let isUnapplied = request.isUnapplied && !request.isQuestion
+    finish(
+      request, of: peer,
+      .failure(
+        !isUnapplied
+          ? .unknownOutcome(name, after: request.timeout)
+          : .nodeDown(
+            name,
+            request.isSent
+              ? "\(request.reason); waited \(request.timeout.shortText)"
+              : "nobody answered at its inbox within \(request.timeout.shortText)")))
+  }
+
+  /// A request that was not sent goes on waiting for as long as the node answers others.
+  private func expireWaiting(_ request: ClientRequest, at peer: ClientPeer) {
+    if let last = peer.lastAnswer, .now - last < request.timeout {
+      return startTimer(of: request)
     }
+    peer.giveUp(request)
+    let time = request.timeout.shortText
     request.completion(
       .failure(
-        request.isSent || request.isQuestion
-          ? .unknownOutcome(request.node.name, after: request.timeout)
-          : .nodeDown(
+        peer.isConnected
+          ? .busy(
             request.node.name,
-            "nobody answered at its inbox within \(request.timeout.shortText)")))
+            "\(peer.requests.count) requests of this client wait for its answers, and none came within \(time)"
+          )
+          : .nodeDown(request.node.name, "nobody answered at its inbox within \(time)")))
   }
 
   private func finish(
     _ request: ClientRequest, of peer: ClientPeer,
     _ result: Result<ClientRequest.Answer, TopologyClientError>
   ) {
-    guard peer.requests.removeValue(forKey: request.id) != nil else { return }
+    guard peer.end(request) else { return }
     if let timer = request.timer { loop.cancel(timer) }
     if let timer = request.repeatTimer { loop.cancel(timer) }
     request.completion(result)
+    sendWaiting(to: peer)
+  }
+
+  // MARK: Nodes that do not take a request now
+
+  /// Keeps a request for when the node may run: it is then sent again, under its number.
+  private func postpone(_ request: ClientRequest, at peer: ClientPeer, because reason: String) {
+    request.wasPostponed(because: reason)
+    request.isPostponed = true
+    look(for: peer)
+  }
+
+  /// Asks after a while whether the node of requests that are postponed runs, or is about to.
+  private func look(for peer: ClientPeer) {
+    guard !peer.isLookedFor else { return }
+    peer.isLookedFor = true
+    loop.schedule(after: Self.lookPause, for: self) { sockets in
+      sockets.control.command(
+        .directory(fresh: false), timeout: .seconds(5), late: .closed
+      ) { [handle = sockets.loop.handle, owner = LoopOwned((Weak(sockets), peer))] result in
+        handle.post { owner.value.0.sockets?.looked(for: owner.value.1, result) }
+      }
+    }
+  }
+
+  private func looked(
+    for peer: ClientPeer, _ result: Result<ControlAnswer, TopologyClientError>
+  ) {
+    peer.isLookedFor = false
+    let directory: TopologyDirectory? =
+      if case .success(.directory(let directory)) = result { directory } else { nil }
+    for request in peer.requests.values where request.isPostponed {
+      request.isPostponed = false
+      // Without an orchestrator only the node itself can tell.
+      guard let directory else { submit(request, to: peer); continue }
+      let name = request.node.name
+      guard let node = directory[node: name], node.isRunning || node.isComing(in: directory) else {
+        let reason = directory[node: name].map { $0.reason ?? $0.phase } ?? request.reason
+        let error: TopologyClientError =
+          request.isUnapplied ? .nodeDown(name, reason) : .unknownOutcome(name, after: nil)
+        finish(request, of: peer, .failure(error))
+        continue
+      }
+      submit(request, to: peer)
+    }
   }
 
   private func peer(of node: NodeInformation) throws -> ClientPeer {
@@ -253,7 +337,7 @@ final class ClientSockets {
 
   private var needsPlaces: Bool {
     watches.values.contains(where: \.isMoving)
-      || peers.values.contains { DeployedPlaces.isName($0.name) && !$0.requests.isEmpty }
+      || peers.values.contains { DeployedPlaces.isName($0.name) && $0.hasRequests }
   }
 
   /// The node is gone. Where it keeps a journal, an event that it has not answered is sent again under
@@ -262,6 +346,7 @@ final class ClientSockets {
   private func lost(_ peer: ClientPeer) {
     peer.forgetTold()
     for request in peer.requests.values where request.isSent {
+      if request.isPostponed { continue }
       if request.isRepeatable {
         request.isRepeated = true
         submit(request, to: peer)
@@ -277,10 +362,12 @@ final class ClientSockets {
       guard let header = try? FrameHeader(bytes), header.kind == .reply,
         let request = peer.requests[header.sequence]
       else { return }
+      peer.answered(byteCount: bytes.count)
       let result = RequestReply.outcome(header, bytes, node: node)
-      if request.isRepeated, case .failure(.nodeDown) = result {
-        // Started again, and not running yet.
-        loop.schedule(after: .milliseconds(5), for: self) { $0.submit(request, to: peer) }
+      if request.isRepeatable, case .failure(.nodeDown(_, let reason)) = result {
+        postpone(request, at: peer, because: reason)
+      } else if RequestReply.Code(rawValue: header.count) == .forgotten {
+        wasForgotten(request, of: peer, through: header.number)
       } else if request.isRepeated, case .deadLetter(_, drops: true) = request.content,
         case .failure(.invalidEvent) = result
       {
@@ -290,6 +377,18 @@ final class ClientSockets {
         finish(request, of: peer, result)
       }
     }) {}
+  }
+
+  /// The node no longer knows which requests of this client it has applied. One that only this copy was sent of
+  /// was not, and begins again under a higher number.
+  private func wasForgotten(_ request: ClientRequest, of peer: ClientPeer, through last: UInt64) {
+    if request.copies == request.unavailable + 1, peer.restart(request, after: last) {
+      if let timer = request.repeatTimer { loop.cancel(timer) }
+      request.repeatTimer = nil
+      sendWaiting(to: peer)
+    } else {
+      finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
+    }
   }
 
   // MARK: Feeds
@@ -324,7 +423,8 @@ final class ClientSockets {
       feeds.close()
       throw error
     }
-    let id = nextID()
+    lastWatch += 1
+    let id = lastWatch
     watches[id] = feeds
     control.askForEnd()
     if feeds.isMoving { lookForPlaces() }
@@ -344,8 +444,7 @@ final class ClientSockets {
 
   func close() {
     control.fail(.closed)
-    let requests = peers.values.flatMap(\.requests.values)
-    for peer in peers.values { peer.requests = [:] }
+    let requests = peers.values.flatMap { $0.removeAll() }
     for request in requests { request.completion(.failure(.closed)) }
     for feeds in watches.values { feeds.close() }
     watches = [:]
@@ -355,11 +454,6 @@ final class ClientSockets {
     successor?.fail(.closed)
     successor?.close()
     loop.stop()
-  }
-
-  private func nextID() -> UInt64 {
-    lastID += 1
-    return lastID
   }
 }
 
@@ -386,6 +480,7 @@ extension RequestReply {
     case .busy: .failure(.busy(node, text))
     case .invalid: .failure(.invalidEvent(node, text))
     case .unavailable: .failure(.nodeDown(node, text))
+    case .forgotten: .failure(.unknownOutcome(node, after: nil))
     case .committed, nil:
       .failure(.failed("node '\(node)' answered with the unknown code \(header.count)"))
     }

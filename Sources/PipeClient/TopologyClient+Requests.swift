@@ -57,7 +57,7 @@ extension TopologyClient {
       }
     }
     while true {
-      let directory = try await directory(fresh: false)
+      let directory = try await sharedDirectory()
       let node = try node(name, in: directory)
       try check(node, takes: content)
       let left = deadline - .now
@@ -66,7 +66,7 @@ extension TopologyClient {
           return try await request(node, content, timeout: left, outOf: timeout)
         } catch let error as TopologyClientError {
           guard case .nodeDown = error else { throw error }
-          // Nothing was applied: it has been stopped since, or is not started yet.
+          // It was not applied: the node has been stopped since, or is not started yet.
           refusal = error
         }
       } else if left <= .zero, node.isRunning, let refusal {

@@ -25,6 +25,9 @@ public final class TopologyClient: Sendable {
       var streams: [UInt64: @Sendable () -> Void] = [:]
       /// Nodes that have answered a request; their endpoints stay for as long as the topology runs.
       var known: [String: NodeInformation] = [:]
+      /// Those who wait for the next directory, and whether one is asked for.
+      var awaitingDirectory: [CheckedContinuation<TopologyDirectory, any Error>] = []
+      var isAskingForDirectory = false
       var isClosed = false
       /// Whether the orchestrator is not to be reached any more, and has not told that the topology has ended.
       var isLost = false
@@ -99,6 +102,32 @@ public final class TopologyClient: Sendable {
     }
   }
 
+  /// The directory as it is told from now on: all who ask while another one is awaited share the next.
+  func sharedDirectory() async throws -> TopologyDirectory {
+    try await withCheckedThrowingContinuation { continuation in
+      let isFirst = shared.state.withLock { state in
+        state.awaitingDirectory.append(continuation)
+        defer { state.isAskingForDirectory = true }
+        return !state.isAskingForDirectory
+      }
+      if isFirst { Task { await self.askForDirectory() } }
+    }
+  }
+
+  private func askForDirectory() async {
+    while true {
+      let waiting = shared.state.withLock { state in
+        defer { state.awaitingDirectory = [] }
+        if state.awaitingDirectory.isEmpty { state.isAskingForDirectory = false }
+        return state.awaitingDirectory
+      }
+      if waiting.isEmpty { return }
+      let result: Result<TopologyDirectory, any Error>
+      do { result = .success(try await directory(fresh: false)) } catch { result = .failure(error) }
+      for continuation in waiting { continuation.resume(with: result) }
+    }
+  }
+
   package func node(_ name: String, in directory: TopologyDirectory) throws -> NodeInformation {
     guard let node = directory[node: name] else {
       throw TopologyClientError.unknownNode(name, known: directory.nodes.map(\.name))
@@ -126,7 +155,10 @@ public final class TopologyClient: Sendable {
 
   /// Sends an event to a node and waits for what becomes of it; a node that is just being started
   /// again is waited for.
-  /// - Parameter timeout: The longest wait for the answer; `nil`, the default, is 5 s.
+  ///
+  /// At most 1,024 requests to a node are in flight; others wait until some of these are answered, for as long as
+  /// the node answers any.
+  /// - Parameter timeout: The longest wait for the answer, once the request is in flight; `nil`, the default, is 5 s.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
   /// - Note: Where the node keeps a journal and dies before it answers, the event is sent to the next
   ///   process under the same number, and is applied once.

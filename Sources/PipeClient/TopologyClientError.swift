@@ -148,7 +148,7 @@ extension TopologyClientError.Unreachable {
 
 /// What became of an event that a client sent.
 public enum RequestOutcome: Hashable, Sendable {
-  /// The machine took it.
+  /// The machine took it. The state is `null` where the node was asked again, and had only kept that.
   case moved(version: UInt64, state: JSONValue)
   /// The machine refused it in this state.
   case refused(Refusal, state: JSONValue)

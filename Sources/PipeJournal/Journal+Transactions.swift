@@ -67,6 +67,11 @@ extension Journal {
     run(.forgottenThrough, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
+  /// Clients of a composite were forgotten, with their requests up to this number.
+  package func requestsForgotten(through last: UInt64) throws {
+    run(.meta, .text(JournalSnapshot.forgottenRequestsKey), .text(String(last)))
+  }
+
   /// What the journal of a coordinator tells.
   package func coordinator() throws(JournalError) -> CoordinatorJournal {
     do { return try readCoordinator() } catch {
@@ -83,6 +88,7 @@ extension Journal {
       journal.epoch = row.unsigned(0)
       journal.forgottenThrough = row.transaction(1)
     }
+    journal.requestsForgotten = try JournalCheck.forgottenRequests(in: database)
     try database.prepare(
       "SELECT epoch, sequence, caller, number, moves, acknowledged FROM committed "
         + "ORDER BY epoch, sequence"

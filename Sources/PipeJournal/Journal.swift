@@ -347,7 +347,15 @@ package final class Journal {
       .answered, .integer(key.client), .integer(key.id), .integer(version), .text(state))
   }
 
-  package func answerForgotten(_ key: RequestKey) throws {
-    run(.answerForgotten, .integer(key.client), .integer(key.id))
+  /// The answers to all requests of a client before this one are of no use any more.
+  package func requestsAcknowledged(of client: UInt64, before oldest: UInt64) throws {
+    run(.requestsAcknowledged, .integer(client), .integer(oldest))
+  }
+
+  /// Nothing of a client is kept any more.
+  /// - Parameter last: No request of a client that is not in the journal is new up to this number.
+  package func clientForgotten(_ client: UInt64, through last: UInt64) throws {
+    run(.clientForgotten, .integer(client))
+    try requestsForgotten(through: last)
   }
 }

@@ -57,6 +57,11 @@ enum JournalCheck {
     return stream
   }
 
+  /// The highest number of a request of a client that was forgotten.
+  static func forgottenRequests(in database: Database) throws -> UInt64 {
+    try meta(JournalSnapshot.forgottenRequestsKey, in: database).flatMap { UInt64($0) } ?? 0
+  }
+
   static func number(_ sql: String, in database: Database) throws -> Int64 {
     try database.select(sql) { $0.integer(0) }.first ?? 0
   }

@@ -48,6 +48,7 @@ extension JournalContents {
         key: RequestKey(client: $0.unsigned(0), id: $0.unsigned(1)), version: $0.unsigned(2),
         state: $0.bytes(3))
     }
+    contents.forgottenRequests = try JournalCheck.forgottenRequests(in: database)
     return contents
   }
 

@@ -58,7 +58,14 @@ package struct JournalContents {
   package struct Request {
     package var key: RequestKey
     package var version: UInt64
+    /// As JSON; empty where it was dropped.
     package var state: [UInt8]
+
+    package init(key: RequestKey, version: UInt64, state: [UInt8]) {
+      self.key = key
+      self.version = version
+      self.state = state
+    }
   }
 
   /// A part in synchronized events.
@@ -100,4 +107,6 @@ package struct JournalContents {
   /// The number of the last dead letter there was; it is not given to another one.
   package var lastDeadLetter: UInt64 = 0
   package var requests: [Request] = []
+  /// No request up to this number is new, of a client that is not among `requests`.
+  package var forgottenRequests: UInt64 = 0
 }

@@ -26,6 +26,8 @@ enum JournalOperation: UInt8, CaseIterable {
   case acknowledged
   case forgotten
   case forgottenThrough
+  case requestsAcknowledged
+  case clientForgotten
 
   var statement: String {
     switch self {
@@ -46,6 +48,8 @@ enum JournalOperation: UInt8, CaseIterable {
     case .unmeta: "DELETE FROM meta WHERE key = ?"
     case .answered: "REPLACE INTO request VALUES (?, ?, ?, ?)"
     case .answerForgotten: "DELETE FROM request WHERE client = ? AND id = ?"
+    case .requestsAcknowledged: "DELETE FROM request WHERE client = ? AND id < ?"
+    case .clientForgotten: "DELETE FROM request WHERE client = ?"
     case .prepared: "REPLACE INTO prepared VALUES (1, ?, ?, ?, ?, ?)"
     case .aborted: "DELETE FROM prepared WHERE epoch = ? AND sequence = ?"
     case .applied: "REPLACE INTO applied VALUES (1, ?, ?)"

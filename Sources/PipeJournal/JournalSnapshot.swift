@@ -67,6 +67,9 @@ package struct JournalSnapshot: Sendable {
   /// The key of the table `meta` for the count of refused events that became no dead letters.
   static let lostLettersKey = "letters_lost"
 
+  /// The key of the table `meta` for the highest number of a request of a client that was forgotten.
+  static let forgottenRequestsKey = "requests_forgotten"
+
   /// What the keys of the table `meta` begin with that say how far a node of a composite has got.
   static let componentKey = "component "
 

@@ -8,11 +8,13 @@ struct LastingOperations {
   private var later: [Table: Set<[UInt8]>] = [:]
   /// By the pipe: up to which event it is trimmed later.
   private var trimmed: [[UInt8]: Int64] = [:]
+  /// By the client: before which request all answers are deleted later.
+  private var acknowledged: [[UInt8]: Int64] = [:]
   /// Before which record all are deleted later.
   private var firstRecord = Int64.min
   private var givesBackPages = false
 
-  private enum Table { case consumed, sent, effect, postponed, meta, request, applied }
+  private enum Table { case consumed, sent, effect, postponed, meta, request, client, applied }
 
   init(_ records: [UnsafeRawBufferPointer]) throws(UnreadableRecord) {
     for record in records.reversed() {
@@ -31,7 +33,9 @@ struct LastingOperations {
     case .effectStarted, .effectEnded: isLast(operation, 2, of: .effect)
     case .postponed, .unpostponed: isLast(operation, 1, of: .postponed)
     case .meta, .unmeta: isLast(operation, 1, of: .meta)
-    case .answered, .answerForgotten: isLast(operation, 2, of: .request)
+    case .answered, .answerForgotten: isNeeded(operation) && isLast(operation, 2, of: .request)
+    case .requestsAcknowledged: acknowledges(operation)
+    case .clientForgotten: isLast(operation, 1, of: .client)
     case .applied: isLast(operation, 0, of: .applied)
     case .trim: trims(operation)
     case .queued: operation.integer(1) > trimmed[operation.key(1)] ?? .min
@@ -56,6 +60,22 @@ struct LastingOperations {
     let (pipe, last) = (operation.key(1), operation.integer(1))
     guard last > trimmed[pipe] ?? .min else { return false }
     trimmed[pipe] = last
+    return true
+  }
+
+  /// Whether an answer is not deleted later, with others of its client.
+  private func isNeeded(_ answer: EncodedOperation) -> Bool {
+    let client = answer.key(1)
+    return later[.client]?.contains(client) != true
+      && answer.integer(1) >= acknowledged[client] ?? .min
+  }
+
+  private mutating func acknowledges(_ operation: EncodedOperation) -> Bool {
+    let (client, oldest) = (operation.key(1), operation.integer(1))
+    guard later[.client]?.contains(client) != true, oldest > acknowledged[client] ?? .min else {
+      return false
+    }
+    acknowledged[client] = oldest
     return true
   }
 

@@ -53,4 +53,44 @@ struct RepeatedRequestTests {
       #expect(try await topology.status("gate").status?.refused == 1)
     }
   }
+
+  /// A node that waits for another one, which is slow to come back, before it starts again.
+  private static let late = """
+    topology: gate
+    program: TestNodes
+    nodes:
+      slow: { machine: Button, restart: { backoff: { initial: 3s } } }
+      gate: { machine: Gate, depends_on: [slow], restart: { backoff: { initial: 10ms } } }
+    """
+
+  @Test(
+    "one that was recorded before its node died is answered so by the next process, once that has started"
+  )
+  func beforeStart() async throws {
+    var options = TopologyHarness.Options()
+    options.environment = ["PIPERUNTIME_FAILPOINTS": "gate:reply.before=crash@2/1"]
+    try await withTopology(yaml: Self.late, options: options) { topology in
+      #expect(try await topology.send("gate", Gate.Event.open).isMoved)
+      try await topology.kill("slow")
+      // The client of the library, and one that speaks the protocol itself.
+      async let outcome = topology.send("gate", Gate.Event.pass, timeout: .seconds(30))
+      try await topology.expectLog("gate", contains: "failpoint reply.before: crash")
+      let client = try await Client(topology, of: "gate")
+      var codes: Set<UInt32> = []
+      while let code = try await client.ask("pass", number: 1) {
+        codes.insert(code)
+        if code != RequestReply.Code.unavailable.rawValue { break }
+        try await Task.sleep(for: .milliseconds(5))
+      }
+      // It was asked before it had started, as the fault needs.
+      #expect(codes == [RequestReply.Code.unavailable.rawValue, RequestReply.Code.moved.rawValue])
+      #expect(try await outcome.isMoved)
+      try await topology.expect("gate", Gate.State.open(passed: 2))
+      #expect(try await topology.status("gate").incarnation == 2)
+    }
+  }
+}
+
+extension RequestOutcome {
+  fileprivate var isMoved: Bool { if case .moved = self { true } else { false } }
 }

@@ -71,6 +71,13 @@ package final class EngineEffects<
   /// What started an effect; `nil` where that has ended.
   package func origin(of id: UInt64) -> EffectOrigin? { running[id]?.origin }
 
+  /// The version of the step that started the oldest effect which has not ended.
+  package var oldestVersion: UInt64? {
+    var oldest: UInt64?
+    for effect in running.values { oldest = min(oldest ?? .max, effect.origin.version) }
+    return oldest
+  }
+
   // MARK: Steps
 
   /// Cancels the effects whose strategy says so on entering a state.

@@ -40,7 +40,7 @@ package final class EffectReply: Sendable {
   private let answer: Locked<(@Sendable (Bool) -> Void)?>
 
   /// - Parameter answer: Called once, with whether the effect is to go on.
-  init(_ answer: @escaping @Sendable (Bool) -> Void) {
+  package init(_ answer: @escaping @Sendable (Bool) -> Void) {
     self.answer = Locked(answer)
   }
 

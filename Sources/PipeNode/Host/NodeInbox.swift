@@ -28,7 +28,7 @@ final class NodeInbox {
   private(set) var garbage: UInt64 = 0
   /// What requests are answered while the node does not run; `nil` while it does.
   @exclusivity(unchecked)
-  var unavailable: String? = "it has not started yet; try again"
+  var unavailable: String? = "it has not started yet"
 
   private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
   private static let pipePrefix = Array(WireName.pipe("").utf8)

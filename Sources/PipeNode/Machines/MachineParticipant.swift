@@ -266,6 +266,8 @@ extension MachineParticipant {
 
   func inDoubtChanged() { showState() }
 
+  var oldestEffect: UInt64? { core.engine.effects.oldestVersion }
+
   func wants(_ emitted: EmittedEvent) -> Bool {
     core.engine.effects.wants(emitted.place, of: emitted.effect)
   }

@@ -36,7 +36,9 @@ final class MachineRequests<Hosted: Machine> {
   init(_ core: MachineCore<Hosted>, _ outlets: MachineOutlets) {
     self.core = core
     self.outlets = outlets
-    book = RequestBook(restored: core.journal?.contents?.requests ?? [])
+    let contents = core.journal?.contents
+    book = RequestBook(
+      restored: contents?.requests ?? [], forgottenThrough: contents?.forgottenRequests ?? 0)
   }
 
   func request(
@@ -46,14 +48,14 @@ final class MachineRequests<Hosted: Machine> {
     do { event = try core.events.decode(body) } catch { return reply(.invalid("\(error)")) }
     if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
     var key = key
-    switch book.admit(&key, oldest: oldest, reply: reply) {
+    let hasCapacity = core.inbox.requestCount < Self.waitingRequests
+    switch book.admit(&key, oldest: oldest, hasCapacity: hasCapacity, reply: reply) {
     case .answered(let answer): answerWhenRecorded(answer, to: reply)
     case .waiting: break
+    case .full: reply(.unavailable("\(Self.waitingRequests) requests wait already"))
+    case .forgotten(let last): reply(.forgotten(through: last))
     case .new:
-      // One that waits, or was applied, is not told that nothing was.
-      if core.inbox.requestCount >= Self.waitingRequests {
-        answer(key, .busy("\(Self.waitingRequests) requests wait already"))
-      } else if let full = outlets.full.first {
+      if let full = outlets.full.first {
         answer(key, .busy("its pipe '\(full)' is full"))
       } else if let poison = core.poison, poison.matches(key.source, key.id) {
         if !isPoisonDisposed {
@@ -62,7 +64,10 @@ final class MachineRequests<Hosted: Machine> {
           isPoisonDisposed = true
         }
         let refusal = Refusal.thrown(poison.reason + "; it is a dead letter now")
-        answer(key, .refused(refusal, version: core.engine.version, state: core.stateBytes))
+        let answer = RequestReply.refused(
+          refusal, version: core.engine.version, state: core.stateBytes)
+        guard let reply = book.finish(key, answer, isDeadLetter: true) else { return }
+        answerWhenRecorded(answer, to: reply)
       } else {
         core.inbox.append(.event(event, key))
       }
@@ -157,10 +162,10 @@ final class MachineRequests<Hosted: Machine> {
     }
   }
 
-  /// Nothing is applied any more: says so to all who wait.
+  /// This process applies nothing any more: says so to the clients that wait.
   @export(interface)
   func stop() {
-    let unavailable = RequestReply.unavailable("it is stopping; nothing was applied")
+    let unavailable = RequestReply.unavailable("it is stopping")
     for case .deadLetter(_, _, let reply) in core.inbox.removeRequests() { reply(unavailable) }
     for reply in book.takeWaiting() { reply(unavailable) }
   }
@@ -172,13 +177,26 @@ final class MachineRequests<Hosted: Machine> {
   }
 
   var hasUnrecorded: Bool { book.hasUnrecorded }
-  func record(into journal: Journal) throws { try book.record(into: journal) }
+
+  func record(into journal: Journal) throws {
+    for record in book.takeRecords() {
+      switch record {
+      case .answered(let key, let version, let state):
+        try journal.answered(key, version: version, state: state)
+      case .acknowledged(let client, let oldest):
+        try journal.requestsAcknowledged(of: client, before: oldest)
+      case .clientForgotten(let client, let last):
+        try journal.clientForgotten(client, through: last)
+      }
+    }
+  }
 
   /// All that was taken is recorded, or needs no record: gives the answers that were due.
   func recorded() {
     let due = replies
     replies = []
-    book.recorded()
+    // Without a journal nothing takes them.
+    if core.journal == nil { _ = book.takeRecords() }
     guard !due.isEmpty else { return }
     Failpoint.hit(.replyBefore)
     for (reply, client) in due { client(reply) }

@@ -2,39 +2,90 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// What callers were answered, for those who ask again; and whose transactions are whose.
+/// The answers that callers were given, for those who ask again; and whose transactions are whose.
 ///
-/// The last answers are kept, and as many again of those whose callers may wait for them.
+/// An answer is kept until its caller has acknowledged it, and the last acknowledged ones beside. Where there are too
+/// many, whole clients are forgotten, those that were not heard for longest: a request with a number up to the highest
+/// forgotten one, of a client that is unknown, is not tried again.
 struct CallerAnswers: Sendable {
+  /// What is forgotten to make room for an answer.
+  struct Forgotten {
+    /// The commits whose records are of no use any more.
+    var transactions: [TransactionID] = []
+    /// The highest request of a client that was forgotten; `nil` where none was.
+    var requestsThrough: UInt64?
+  }
+
+  fileprivate struct Caller: Sendable {
+    /// The caller waits for no answer to a request before this one.
+    var oldest: UInt64 = 0
+    /// What was forgotten when this caller became known, which may have been among the forgotten ones.
+    let requestsForgotten: UInt64
+    var lastHeard: UInt64 = 0
+    /// Answers that are kept.
+    var count = 0
+    /// Of each effect, the last of its events that was committed: it gives them one after the other.
+    var committed: [UInt64: UInt64] = [:]
+  }
+
   private var answers: [RequestID: TransactionReply] = [:]
   /// The answered requests, the oldest first.
   private var order = Queue<RequestID>()
   private var transactions: [RequestID: TransactionID] = [:]
   private var callers: [TransactionID: RequestID] = [:]
-  /// Of each caller that has said so, the oldest request whose answer it waits for.
-  private var awaited: [String: UInt64] = [:]
+  private var known: [String: Caller] = [:]
+  private var heard: UInt64 = 0
   /// The highest transaction of which nothing is known any more.
   private(set) var forgottenThrough: TransactionID
+  /// Of a client that is unknown, no request up to this number is tried.
+  private var requestsForgotten: UInt64
   private let capacity: Int
+  /// Answers, and callers, before clients are forgotten.
+  private var limit: Int
 
   /// Answers that are looked at when there is one too many. It divides no usual capacity, so that each
   /// has its turn where all are waited for.
   private static let lookedAt = 7
+  /// How many times the capacity is kept where callers have not acknowledged the answers.
+  private static let awaitedFactor = 4
 
   /// The answers that a journal tells.
-  /// - Parameter capacity: How many are kept; as many again where callers wait for them.
+  /// - Parameter capacity: How many are kept that were acknowledged; and how many of clients, four times as many.
   init(_ journal: CoordinatorJournal, capacity: Int) {
     self.capacity = capacity
+    limit = Self.awaitedFactor * capacity
     forgottenThrough = journal.forgottenThrough
+    requestsForgotten = journal.requestsForgotten
     for commit in journal.commits {
-      answers[commit.request] = commit.reply
       transactions[commit.request] = commit.transaction
-      order.append(commit.request)
       callers[commit.transaction] = commit.request
+      add(commit.reply, of: commit.request)
     }
   }
 
-  subscript(id: RequestID) -> TransactionReply? { answers[id] }
+  /// What a request was answered.
+  subscript(id: RequestID) -> TransactionReply? {
+    if let answer = answers[id] { return answer }
+    // An event that an effect gives again, after later ones were taken: its step is applied long since.
+    guard let effect = id.effect, let last = known[id.caller]?.committed[effect], id.number < last
+    else { return nil }
+    return .atomic(.committed(.zero, versions: [:]))
+  }
+
+  /// Up to which number requests are forgotten, where a request is among these or may be: it must not be tried.
+  func forgotten(_ id: RequestID) -> UInt64? {
+    guard id.isOfClient else { return nil }
+    if let caller = known[id.caller], id.number < caller.oldest { return requestsForgotten }
+    let last = known[id.caller]?.requestsForgotten ?? requestsForgotten
+    return id.number <= last ? requestsForgotten : nil
+  }
+
+  /// A caller asks for something.
+  mutating func heard(_ caller: String) {
+    heard += 1
+    meet(caller)
+    known[caller]?.lastHeard = heard
+  }
 
   /// Who has asked for a transaction, as far as that is known.
   func caller(of transaction: TransactionID) -> RequestID? { callers[transaction] }
@@ -54,62 +105,91 @@ struct CallerAnswers: Sendable {
     forgottenThrough = max(forgottenThrough, transaction)
   }
 
-  /// A caller waits for no answer to a request before this one: those may be forgotten first.
+  /// A caller waits for no answer to a request before this one, and never sends it again.
   mutating func acknowledge(_ caller: String, before oldest: UInt64) {
-    awaited[caller] = max(awaited[caller] ?? 0, oldest)
-    guard awaited.count > 2 * capacity else { return }
-    let answered = Set(answers.keys.map(\.caller))
-    awaited = awaited.filter { answered.contains($0.key) }
+    meet(caller)
+    known[caller]?.acknowledge(before: oldest)
   }
 
   /// A caller that was told that none has moved is to ask anew under the same number.
   mutating func renew(_ id: RequestID) {
     guard case .atomic(let reply) = answers[id], !reply.isCommitted else { return }
-    answers[id] = nil
+    remove(id)
     transactions[id] = nil
     let others = order.removeAll().filter { $0 != id }
     order.prepend(contentsOf: others)
   }
 
-  /// Keeps an answer, and forgets the oldest where there are too many.
+  /// Keeps an answer, and forgets others where there are too many.
   /// - Parameters:
   ///   - transaction: The one that the request was tried by.
   ///   - told: Of each participant that tells its steps, the last transaction that it has told of.
   ///   - isUnderWay: Whether not all participants have acknowledged a transaction: they need its record.
-  /// - Returns: The commits whose records are of no use any more.
   mutating func keep(
     _ reply: TransactionReply, of id: RequestID, by transaction: TransactionID? = nil,
     told: [String: TransactionID] = [:], isUnderWay: (TransactionID) -> Bool
-  ) -> [TransactionID] {
+  ) -> Forgotten {
     if let transaction { transactions[id] = transaction }
-    answers[id] = reply
-    order.append(id)
-    var forgotten: [TransactionID] = []
+    add(reply, of: id)
+    var forgotten = Forgotten()
     // A few are looked at each time, so that many that are needed do not hold up all others.
     for _ in 0..<Self.lookedAt where order.count > capacity {
       guard let oldest = order.popFirst() else { break }
-      if isNeeded(oldest, told, isUnderWay) {
+      if isAwaited(oldest) || isNeeded(oldest, told, isUnderWay) {
         order.append(oldest)
-        continue
+      } else {
+        forget(oldest, &forgotten)
       }
-      let answer = answers.removeValue(forKey: oldest)
-      guard let transaction = transactions.removeValue(forKey: oldest) else { continue }
-      callers[transaction] = nil
-      forget(through: transaction)
-      if case .atomic(.committed) = answer { forgotten.append(transaction) }
+    }
+    if max(order.count, known.count) > limit {
+      forgetClients(&forgotten, told, isUnderWay)
+      // Where most are needed, it is not looked at each time.
+      limit = max(Self.awaitedFactor * capacity, max(order.count, known.count) / 16 * 17)
     }
     return forgotten
   }
 
-  /// Whether an answer must be kept: its participants need the record, or have still to tell of it, or its
-  /// caller may ask again.
+  private mutating func meet(_ caller: String) {
+    if known[caller] == nil { known[caller] = Caller(requestsForgotten: requestsForgotten) }
+  }
+
+  private mutating func add(_ reply: TransactionReply, of id: RequestID) {
+    meet(id.caller)
+    if answers.updateValue(reply, forKey: id) == nil { known[id.caller]?.count += 1 }
+    order.append(id)
+    guard case .atomic(.committed) = reply, let effect = id.effect else { return }
+    let last = known[id.caller]?.committed[effect] ?? 0
+    known[id.caller]?.committed[effect] = max(last, id.number)
+  }
+
+  private mutating func remove(_ id: RequestID) {
+    if answers.removeValue(forKey: id) != nil { known[id.caller]?.count -= 1 }
+  }
+
+  private mutating func forget(_ id: RequestID, _ forgotten: inout Forgotten) {
+    let answer = answers[id]
+    remove(id)
+    guard let transaction = transactions.removeValue(forKey: id) else { return }
+    callers[transaction] = nil
+    forget(through: transaction)
+    if case .atomic(.committed) = answer { forgotten.transactions.append(transaction) }
+  }
+
+  /// Whether a caller may ask again, and must be answered the same.
+  private func isAwaited(_ id: RequestID) -> Bool {
+    guard id.number >= known[id.caller]?.oldest ?? 0, !id.isUnnamed else { return false }
+    guard let effect = id.effect, let last = known[id.caller]?.committed[effect] else {
+      return true
+    }
+    return id.number >= last
+  }
+
+  /// Whether participants need the record of a request, or have still to tell of it.
   private func isNeeded(
     _ id: RequestID, _ told: [String: TransactionID], _ isUnderWay: (TransactionID) -> Bool
   ) -> Bool {
-    if let transaction = transactions[id] {
-      if isUnderWay(transaction) || isUntold(id, transaction, told) { return true }
-    }
-    return order.count < 2 * capacity && id.number >= awaited[id.caller] ?? 0
+    guard let transaction = transactions[id] else { return false }
+    return isUnderWay(transaction) || isUntold(id, transaction, told)
   }
 
   /// Whether somebody has still to tell of a commit. Their number is bounded: whose steps are not taken
@@ -121,5 +201,42 @@ struct CallerAnswers: Sendable {
       return false
     }
     return versions.keys.contains { told[$0].map { $0 < transaction } ?? false }
+  }
+
+  /// Forgets the clients that were not heard for longest, with all their answers, but those of which some are needed.
+  private mutating func forgetClients(
+    _ forgotten: inout Forgotten, _ told: [String: TransactionID],
+    _ isUnderWay: (TransactionID) -> Bool
+  ) {
+    var needed: Set<String> = []
+    for id in answers.keys where isNeeded(id, told, isUnderWay) { needed.insert(id.caller) }
+    let clients = known.filter { RequestID.isClient($0.key) && !needed.contains($0.key) }
+      .sorted { $0.value.lastHeard < $1.value.lastHeard }
+    // Several, since it takes a look at all.
+    let gone = Set(clients.prefix(max(1, clients.count / 16)).map(\.key))
+    guard !gone.isEmpty else { return }
+    for caller in gone { requestsForgotten = max(requestsForgotten, known[caller]?.last ?? 0) }
+    for id in order.removeAll() {
+      guard gone.contains(id.caller) else {
+        order.append(id)
+        continue
+      }
+      requestsForgotten = max(requestsForgotten, id.number)
+      forget(id, &forgotten)
+    }
+    for caller in gone { known[caller] = nil }
+    forgotten.requestsThrough = requestsForgotten
+  }
+}
+
+extension CallerAnswers.Caller {
+  /// The highest request that is acknowledged.
+  fileprivate var last: UInt64 { max(oldest, 1) - 1 }
+
+  fileprivate mutating func acknowledge(before oldest: UInt64) {
+    guard oldest > self.oldest else { return }
+    self.oldest = oldest
+    // Effects all of whose events are acknowledged have ended.
+    if !committed.isEmpty { committed = committed.filter { $0.value >= oldest } }
   }
 }

@@ -41,10 +41,13 @@ struct CoordinatorCallers {
     return caller.reply
   }
 
+  /// Takes out what answers a caller that is not told what became of its request.
+  mutating func take(_ id: RequestID) -> Reply? { callers.removeValue(forKey: id)?.reply }
+
   /// A number for a caller that gives none.
   mutating func unnamed(in epoch: UInt64) -> RequestID {
     lastUnnamed += 1
-    return RequestID(caller: "unnamed.\(epoch)", number: lastUnnamed)
+    return RequestID(caller: "\(RequestID.unnamedPrefix)\(epoch)", number: lastUnnamed)
   }
 }
 

@@ -47,6 +47,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   /// The event of the commit that is being performed.
   @exclusivity(unchecked)
   private var committing: String?
+  /// By the participant, the caller as which its process announces events.
+  private var announcers: [String: String] = [:]
   /// Those of callers that are connected to the inbox.
   @exclusivity(unchecked)
   private var messages = NodeStatus.Messages()
@@ -189,8 +191,10 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
         watch?.askAgain(name)
       }
     case .forget(let transaction): records.forget(transaction)
+    case .forgetRequests(let last): records.forgetRequests(through: last)
     case .send(let message, let participant): send(message, to: participant)
     case .reply(let id, let reply): callers.take(id, for: reply)?(.synchronized(reply))
+    case .replyForgotten(let id, let last): callers.take(id)?(.forgotten(through: last))
     case .publish(let transaction, let moves):
       publish(feed?.committed(moves, transaction, event: committing))
     case .startTimer(let timer): timers?.start(timer, coordinator.evaluationLimit(of: timer))
@@ -254,10 +258,15 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, of participant: String?,
     reply: @escaping Reply
   ) {
-    let id =
-      header.number == 0
-      ? callers.unnamed(in: coordinator.epoch)
-      : RequestID(caller: String(header.number), number: header.sequence)
+    let id: RequestID
+    if header.number == 0 {
+      id = callers.unnamed(in: coordinator.epoch)
+    } else if let participant {
+      id = RequestID(scope: header.number, number: header.sequence)
+      if id.isAnnounced { announces(participant, as: id.caller) }
+    } else {
+      id = RequestID(client: header.number, number: header.sequence)
+    }
     switch SynchronizeFlag(rawValue: header.flags) {
     case .try: ask(Array(body), .try, as: id, reply: reply)
     case .await:
@@ -274,6 +283,13 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     case .acknowledge: coordinator.acknowledge(id.caller, before: id.number)
     case nil: reply(.invalid("there is no mode \(header.flags)"))
     }
+  }
+
+  /// A participant's process gives what it announces numbers of its own: what former ones have asked for is not asked
+  /// for again.
+  private func announces(_ participant: String, as caller: String) {
+    let former = announcers.updateValue(caller, forKey: participant)
+    if let former, former != caller { coordinator.acknowledge(former, before: .max) }
   }
 
   private func ask(

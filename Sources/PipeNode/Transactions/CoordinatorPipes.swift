@@ -56,7 +56,7 @@ final class CoordinatorPipes {
     case .synchronized(.atomic(.refused(let withheld))):
       problem = "refused: " + withheld.map(\.description).joined(separator: "; ")
     case .invalid(let text): problem = text
-    case .synchronized, .busy, .unavailable, .done, .moved, .refused, .explained:
+    case .synchronized, .busy, .unavailable, .forgotten, .done, .moved, .refused, .explained:
       // None has moved, and not because of a state.
       pipes[index].pause()
       coordinator.renew(pipes[index].id(of: entry))

@@ -15,6 +15,7 @@ struct CoordinatorRecords {
   private var acknowledged: [TransactionID] = []
   private var forgotten: [TransactionID] = []
   private var gone: [String] = []
+  private var requestsForgotten: UInt64?
 
   /// - Parameter incarnation: No two processes of the node have the same.
   init(_ journal: Journal?, incarnation: UInt64) throws(JournalError) {
@@ -49,6 +50,9 @@ struct CoordinatorRecords {
   /// The commit is of no use any more.
   mutating func forget(_ transaction: TransactionID) { forgotten.append(transaction) }
 
+  /// Clients are forgotten, with their requests up to this number.
+  mutating func forgetRequests(through last: UInt64) { requestsForgotten = last }
+
   /// These nodes tell their steps no more: how far they had got is of no use.
   mutating func remove(nodes: [String]) { gone += nodes }
 
@@ -69,6 +73,7 @@ struct CoordinatorRecords {
     }
     for transaction in acknowledged { try journal.acknowledged(transaction) }
     for transaction in forgotten { try journal.forgotten(transaction) }
+    if let requestsForgotten { try journal.requestsForgotten(through: requestsForgotten) }
     for node in gone { try journal.componentRemoved(node) }
   }
 
@@ -79,6 +84,7 @@ struct CoordinatorRecords {
       acknowledged = []
       forgotten = []
       gone = []
+      requestsForgotten = nil
     }
     return records
   }

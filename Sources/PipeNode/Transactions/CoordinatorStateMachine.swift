@@ -30,8 +30,13 @@ package struct CoordinatorStateMachine: Sendable {
     case forget(TransactionID)
     /// Sends, if the participant is connected.
     case send(CoordinatorMessage, to: String)
+    /// Clients are forgotten, with their requests up to this number. To be noted in the journal together with the
+    /// commits that are forgotten.
+    case forgetRequests(through: UInt64)
     /// Answers a caller, if it is there.
     case reply(RequestID, TransactionReply)
+    /// Tells a client that its request is not tried, since it may have been before: higher numbers are new.
+    case replyForgotten(RequestID, through: UInt64)
     /// Shows the composite state that a transaction has led to: these have moved, all at once.
     case publish(TransactionID, [String: ParticipantMove])
     /// Calls ``CoordinatorStateMachine/fired(_:)`` after the time that the timer is for, once.
@@ -65,8 +70,8 @@ package struct CoordinatorStateMachine: Sendable {
 
   /// A coordinator as its journal tells.
   /// - Parameters:
-  ///   - resultCapacity: How many answers are kept for callers that ask again; as many again where
-  ///     callers wait for them. Unit: answers.
+  ///   - resultCapacity: How many answers are kept that their callers have acknowledged; of clients that have not,
+  ///     four times as many. Unit: answers.
   ///   - overtakingLimit: How often others may get the event that a request waits for, before it
   ///     keeps them back.
   package init(
@@ -155,6 +160,8 @@ package struct CoordinatorStateMachine: Sendable {
   package mutating func request(_ id: RequestID, _ request: TransactionRequest) -> [Action] {
     if let answer = answers[id] { return [.reply(id, answer)] }
     guard requests[id] == nil else { return [] }
+    if let last = answers.forgotten(id) { return [.replyForgotten(id, through: last)] }
+    answers.heard(id.caller)
     requests.add(id, request)
     var actions: [Action] = []
     if case .await(let limit?) = request.mode {
@@ -177,7 +184,7 @@ package struct CoordinatorStateMachine: Sendable {
     return []
   }
 
-  /// A caller waits for no answer to a request before this one: those may be forgotten first.
+  /// A caller waits for no answer to a request before this one, and never sends it again.
   package mutating func acknowledge(_ caller: String, before oldest: UInt64) {
     answers.acknowledge(caller, before: oldest)
   }
@@ -270,7 +277,9 @@ package struct CoordinatorStateMachine: Sendable {
     let forgotten = answers.keep(reply, of: call.id, by: tried, told: told) {
       [transactions] in transactions[$0] != nil
     }
-    return actions + forgotten.map { .forget($0) } + [.reply(call.id, reply)]
+    actions += forgotten.transactions.map { .forget($0) }
+    if let last = forgotten.requestsThrough { actions.append(.forgetRequests(through: last)) }
+    return actions + [.reply(call.id, reply)]
   }
 }
 

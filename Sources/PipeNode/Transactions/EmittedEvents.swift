@@ -2,13 +2,24 @@ import PipeMachines
 import PipeWire
 
 /// An event that an effect has given, and that its machine takes only together with others.
-struct EmittedEvent {
+package struct EmittedEvent {
   /// The effect's number in its engine.
   let effect: UInt64
   let place: EffectEventPlace
   let reply: EffectReply
   let name: EmittedNumbers.Name
   let body: TransactionBody
+
+  package init(
+    effect: UInt64, place: EffectEventPlace, reply: EffectReply, name: EmittedNumbers.Name,
+    body: TransactionBody
+  ) {
+    self.effect = effect
+    self.place = place
+    self.reply = reply
+    self.name = name
+    self.body = body
+  }
 
   /// What asks the coordinator for it, until it is taken.
   var request: (header: FrameHeader, body: [UInt8]) {
@@ -20,13 +31,15 @@ struct EmittedEvent {
     (header(.withdraw, sequence: name.number), [])
   }
 
+  fileprivate var isAnnounced: Bool { if case .announced = place { true } else { false } }
+
   fileprivate func header(_ flag: SynchronizeFlag, sequence: UInt64) -> FrameHeader {
     FrameHeader(.synchronize, flags: flag.rawValue, sequence: sequence, number: name.scope)
   }
 }
 
 /// The events that effects of a node have given, and that are not taken yet.
-struct EmittedEvents {
+package struct EmittedEvents {
   /// What the coordinator has answered.
   enum Answer {
     /// The event was taken, in a step that is applied.
@@ -36,12 +49,16 @@ struct EmittedEvents {
     case invalid(EmittedEvent, reason: String)
   }
 
+  package init() {}
+
   /// Those that were asked for, by the numbers of the requests.
   private var asked: [UInt64: EmittedEvent] = [:]
   /// What the transactions that are not applied yet are for.
   private var committed: [TransactionID: EmittedEvent] = [:]
   /// How many were taken since the coordinator was told which ones still wait.
   private var takenCount = 0
+  /// The last event that was taken, where the coordinator is to be told.
+  private var acknowledged: EmittedEvent?
 
   /// Events that are taken before the coordinator is told so.
   private static let acknowledgedTogether = 64
@@ -56,7 +73,7 @@ struct EmittedEvents {
     }
   }
 
-  mutating func add(_ event: EmittedEvent) { asked[event.name.number] = event }
+  package mutating func add(_ event: EmittedEvent) { asked[event.name.number] = event }
 
   /// Reads an answer; `nil` where it is to no event, or another one comes.
   /// - Parameter applied: The last transaction whose step is applied.
@@ -80,16 +97,25 @@ struct EmittedEvents {
       return .invalid(event, reason: json["error"]?.string ?? "no reason given")
     // The coordinator ends, and the next one is asked again.
     case .synchronized: return nil
-    case .moved, .refused, .busy, .unavailable, .done, .explained, nil: return nil
+    case .moved, .refused, .busy, .unavailable, .forgotten, .done, .explained, nil: return nil
     }
   }
 
-  /// An event was taken; now and then the coordinator is told which answers are not waited for any
-  /// more.
-  mutating func acknowledgement(after event: EmittedEvent) -> FrameHeader? {
+  /// An event was taken.
+  package mutating func noteTaken(_ event: EmittedEvent) {
     takenCount += 1
-    guard takenCount.isMultiple(of: Self.acknowledgedTogether) else { return nil }
-    return event.header(.acknowledge, sequence: asked.keys.min() ?? event.name.number)
+    if takenCount.isMultiple(of: Self.acknowledgedTogether) { acknowledged = event }
+  }
+
+  /// Now and then, what tells the coordinator which answers are not waited for any more. An effect that has not ended
+  /// may be run again, and then gives all its events again.
+  /// - Parameter oldestEffect: The version of the step that started the oldest effect which has not ended.
+  package mutating func takeAcknowledgement(oldestEffect: UInt64?) -> FrameHeader? {
+    guard let event = acknowledged.take() else { return nil }
+    let waiting = asked.values.filter { $0.name.scope == event.name.scope }.map(\.name.number)
+    var oldest = waiting.min() ?? event.name.number
+    if let oldestEffect, !event.isAnnounced { oldest = min(oldest, oldestEffect << 24) }
+    return event.header(.acknowledge, sequence: oldest)
   }
 
   /// Takes out what a transaction is for, whose step is taken now.

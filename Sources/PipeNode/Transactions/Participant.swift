@@ -333,9 +333,9 @@ final class Participant {
   ) throws(FrameError) {
     switch try emitted.answered(header, body, applied: state.applied) {
     case .applied(let event):
-      acknowledge(event)
+      emitted.noteTaken(event)
       machine.taken(event)
-    case .committed(let event): acknowledge(event)
+    case .committed(let event): emitted.noteTaken(event)
     case .invalid(let event, let reason):
       log.warning("an effect gave an event that cannot be taken: \(reason)")
       event.reply.resume(false)
@@ -343,10 +343,13 @@ final class Participant {
     }
   }
 
-  /// Tells the coordinator now and then which answers are not waited for any more.
-  private func acknowledge(_ event: EmittedEvent) {
+  /// Tells the coordinator now and then which answers are not waited for any more: once it is recorded which effects
+  /// have ended.
+  private func acknowledgeEmitted() {
     // Not counted: it belongs to no one event.
-    if let header = emitted.acknowledgement(after: event) { _ = services.send(header, [], peer) }
+    if let header = emitted.takeAcknowledgement(oldestEffect: machine.oldestEffect) {
+      _ = services.send(header, [], peer)
+    }
   }
 
   // MARK: Records
@@ -374,6 +377,7 @@ final class Participant {
       }
       perform(state.recorded(record))
     }
+    acknowledgeEmitted()
     for event in emitted.takeUnwanted({ machine.wants($0) }) {
       send(event.withdrawal)
       event.reply.resume(false)

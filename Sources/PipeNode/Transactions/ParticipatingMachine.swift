@@ -4,6 +4,8 @@ import PipeWire
 protocol ParticipatingMachine: AnyObject {
   /// Tells the state to a coordinator that has just come.
   func tellState()
+  /// The version of the step that started the oldest effect which has not ended.
+  var oldestEffect: UInt64? { get }
   /// Whether an event that an effect has given is still to be taken.
   func wants(_ emitted: EmittedEvent) -> Bool
   /// What an effect has emitted is about to be taken, or was taken.

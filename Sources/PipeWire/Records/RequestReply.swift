@@ -10,8 +10,12 @@ package enum RequestReply: Sendable {
   case busy(String)
   /// The bytes are not an event of the machine.
   case invalid(String)
-  /// The node does not run.
+  /// The node does not take the request now, and the client sends it again under its number. This process has not
+  /// applied it; an earlier one may have.
   case unavailable(String)
+  /// The node has forgotten the client: the request may have been applied, and is not applied now. Requests with higher
+  /// numbers than this one are new.
+  case forgotten(through: UInt64)
   /// What was asked for is done; it was no step.
   case done
   /// What became of a synchronized event.
@@ -25,6 +29,7 @@ package enum RequestReply: Sendable {
     case explained = 7
     /// A commit, as an effect of a participant is told of it.
     case committed = 8
+    case forgotten = 9
   }
 
   /// The frame that answers a request.
@@ -37,15 +42,21 @@ package enum RequestReply: Sendable {
   private var parts: (code: Code, version: UInt64, body: [UInt8]) {
     switch self {
     case .moved(let version, let state):
+      // A state that was dropped is left out.
+      guard !state.isEmpty else { return (.moved, version, Array("{}".utf8)) }
       return (.moved, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
     case .refused(let refusal, let version, let state):
       // The state is JSON already, and joined to the rest as it is.
-      var body = Array(JSONValue.object(refusal.members).bytes.dropLast())
+      var body = JSONValue.object(refusal.members).bytes
+      guard !state.isEmpty else { return (.refused, version, body) }
+      body.removeLast()
       body += Array(#","state":"#.utf8)
       return (.refused, version, body + state + Array("}".utf8))
     case .busy(let text): return (.busy, 0, Self.error(text))
     case .invalid(let text): return (.invalid, 0, Self.error(text))
     case .unavailable(let text): return (.unavailable, 0, Self.error(text))
+    case .forgotten(let last):
+      return (.forgotten, last, Self.error("the node no longer knows whether it was applied"))
     case .done: return (.done, 0, [])
     case .synchronized(let reply): return (.synchronized, 0, reply.json.bytes)
     case .explained(let json): return (.explained, 0, json)

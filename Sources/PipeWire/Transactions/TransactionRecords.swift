@@ -43,6 +43,8 @@ package struct CoordinatorJournal: Hashable, Sendable {
   package var acknowledged: Set<TransactionID> = []
   /// The highest that was forgotten.
   package var forgottenThrough = TransactionID.zero
+  /// The highest request of a client that was forgotten.
+  package var requestsForgotten: UInt64 = 0
 
   package init() {}
 }

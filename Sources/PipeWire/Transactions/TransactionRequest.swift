@@ -11,6 +11,39 @@ package struct RequestID: Hashable, Codable, Sendable {
     self.number = number
   }
 
+  /// That of a client, by the client's random number.
+  package init(client: UInt64, number: UInt64) {
+    self.init(caller: Self.clientPrefix + String(client), number: number)
+  }
+
+  /// That of an event which an effect of a participant has given, or a model has announced.
+  /// - Parameter scope: The id of the participant's journal, or the random number of its process.
+  package init(scope: UInt64, number: UInt64) {
+    self.init(caller: String(scope), number: number)
+  }
+
+  private static let clientPrefix = "client."
+  package static let unnamedPrefix = "unnamed."
+
+  package static func isClient(_ caller: String) -> Bool { caller.hasPrefix(clientPrefix) }
+
+  /// Whether a client asks, which counts its requests up.
+  package var isOfClient: Bool { Self.isClient(caller) }
+
+  /// Whether nobody can ask again.
+  package var isUnnamed: Bool { caller.hasPrefix(Self.unnamedPrefix) }
+
+  /// Whether a model has announced the event.
+  package var isAnnounced: Bool { number >> 63 != 0 }
+
+  /// Tells the effect that has given the event from others of its node; `nil` where no effect has.
+  package var effect: UInt64? {
+    guard caller.utf8.allSatisfy({ (0x30...0x39).contains($0) }), number >> 63 == 0 else {
+      return nil
+    }
+    return number >> 16
+  }
+
   /// That of an event that a pipe has brought: a coordinator asks for them one after the other.
   package init(pipe: String, stream: UInt64, sequence: UInt64) {
     self.init(caller: "pipe/\(pipe)/\(stream)", number: sequence)

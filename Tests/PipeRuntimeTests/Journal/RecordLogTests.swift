@@ -155,7 +155,15 @@ struct RecordLogTests {
         }
       } else if let first = answers.first, chance(2) {
         answers.removeFirst()
-        parts.append { try $0.answerForgotten(RequestKey(client: 1, id: first)) }
+        parts.append { try $0.requestsAcknowledged(of: 1, before: first + 1) }
+      }
+      if chance(3) {
+        let client = 2 + number % 3
+        parts.append {
+          try $0.answered(RequestKey(client: client, id: number), version: number, state: [0x32])
+        }
+      } else if chance(3) {
+        parts.append { try $0.clientForgotten(2 + number % 3, through: number - 1) }
       }
       if chance(5) {
         let commit = CommitRecord(

@@ -82,7 +82,9 @@ final class SimulatedCoordinator {
       case .send(let message, let participant):
         if case .abort = message { aborts += 1 }
         output.messages.append((participant, message))
+      case .forgetRequests(let last): journal.requestsForgotten = last
       case .reply(let id, let reply): output.replies.append((id, reply))
+      case .replyForgotten(let id, let last): problems.append("\(id) is forgotten through \(last)")
       case .publish: break
       case .startTimer(let timer): timers.append(timer)
       case .cancelTimer(let timer): timers.removeAll { $0 == timer }

@@ -1,0 +1,119 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("Requests of clients in flight", .timed)
+struct RequestsInFlightTests {
+  private static let hoarder = """
+    topology: hoard
+    program: TestNodes
+    nodes: { hoarder: { machine: Hoarder, restart: { backoff: { initial: 10ms } } } }
+    """
+
+  /// Sends `meet` so often, of which so many are in flight at a time.
+  /// - Parameter answered: Called after each answer with how many there were.
+  /// - Returns: The versions that the answers tell.
+  private static func meet(
+    _ count: Int, inFlight: Int, by client: TopologyClient,
+    answered: (Int) async throws -> Void = { _ in }
+  ) async throws -> Set<UInt64> {
+    try await withThrowingTaskGroup(of: UInt64.self) { group in
+      var versions: Set<UInt64> = []
+      var started = min(count, inFlight)
+      for _ in 0..<started { send(by: client, in: &group) }
+      while let version = try await group.next() {
+        versions.insert(version)
+        try await answered(versions.count)
+        guard started < count else { continue }
+        started += 1
+        send(by: client, in: &group)
+      }
+      return versions
+    }
+  }
+
+  private static func send(
+    by client: TopologyClient, in group: inout ThrowingTaskGroup<UInt64, any Error>
+  ) {
+    group.addTask {
+      let outcome = try await client.send("hoarder", Hoarder.Event.meet, timeout: .seconds(60))
+      guard case .moved(let version, _) = outcome else {
+        Issue.record("\(outcome)")
+        return 0
+      }
+      return version
+    }
+  }
+
+  /// How often `meet` was applied: all steps but the first.
+  private static func met(_ topology: TopologyHarness) async throws -> UInt64 {
+    try await topology.status("hoarder").status.map { $0.version - 1 } ?? 0
+  }
+
+  @Test(
+    "each is applied once, however large the state is and however many are in flight",
+    arguments: [
+      (100, 1, 100), (100, 10_000, 10_000), (136_000, 1, 50), (136_000, 200, 400),
+      (136_000, 2_000, 2_000), (900_000, 50, 100),
+    ])
+  func once(byteCount: Int, inFlight: Int, count: Int) async throws {
+    try await withTopology(yaml: Self.hoarder) { topology in
+      try await topology.send("hoarder", Hoarder.Event.grow(byteCount: byteCount))
+      let versions = try await Self.meet(count, inFlight: inFlight, by: topology.client)
+      #expect(versions == Set(2...UInt64(count + 1)))
+      #expect(try await Self.met(topology) == UInt64(count))
+    }
+  }
+
+  @Test(
+    "each is applied once while their node is killed over and over",
+    arguments: [(100, 1_000), (60_000, 300)])
+  func kills(byteCount: Int, inFlight: Int) async throws {
+    let count = 1_500
+    try await withTopology(yaml: Self.hoarder) { topology in
+      try await topology.send("hoarder", Hoarder.Event.grow(byteCount: byteCount))
+      let versions = try await Self.meet(count, inFlight: inFlight, by: topology.client) { ended in
+        // The process before may just have ended.
+        if ended % 300 == 150 { _ = try? await topology.kill("hoarder") }
+      }
+      #expect(versions == Set(2...UInt64(count + 1)))
+      #expect(try await Self.met(topology) == UInt64(count))
+      #expect(try await topology.status("hoarder").incarnation > 1)
+    }
+  }
+
+  @Test("a client that ends with requests in flight has each applied once at most")
+  func deaths() async throws {
+    try await withTopology(yaml: Self.hoarder) { topology in
+      try await topology.send("hoarder", Hoarder.Event.grow(byteCount: 50_000))
+      let directories = try RuntimeDirectories(topology: "hoard", roots: topology.directory.roots)
+      var versions: Set<UInt64> = []
+      for _ in 0..<5 {
+        let client = try TopologyClient(
+          topology: "hoard", control: directories.endpoint(.control))
+        let answered = try await withThrowingTaskGroup(of: UInt64?.self) { group in
+          for _ in 0..<100 {
+            group.addTask {
+              let outcome = try? await client.send(
+                "hoarder", Hoarder.Event.meet, timeout: .seconds(60))
+              if case .moved(let version, _)? = outcome { return version }
+              return nil
+            }
+          }
+          var answered: Set<UInt64> = []
+          while let version = try await group.next() {
+            if let version { #expect(answered.insert(version).inserted) }
+            if answered.count == 30 { client.close() }
+          }
+          return answered
+        }
+        #expect(versions.isDisjoint(with: answered))
+        versions.formUnion(answered)
+      }
+      let met = try await Self.met(topology)
+      #expect(met >= versions.count && met <= 500)
+    }
+  }
+}
