@@ -74,6 +74,25 @@ struct NamesakeTests {
     }
   }
 
+  @Test(
+    "of a coordinator, with numbers that are far ahead: its events are taken again",
+    arguments: [UInt64.max, UInt64(WallClock.nanoseconds / 1_000_000) - 60_000], [80, 82])
+  func numbers(epoch: UInt64, kind: UInt8) async throws {
+    try await withTopology(Parties.pair(durability: .process)) { topology in
+      #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
+      let namesake = try await Namesake("sync/pair", at: topology.status("left").inbox)
+      namesake.socket.sendPart([], more: false)
+      let kind = try #require(FrameKind(rawValue: kind))
+      let header = FrameHeader(kind, sequence: .max, number: epoch)
+      namesake.socket.sendPart(
+        header.frame(body: Array("pair\n\"meet\"".utf8)), more: false)
+      if epoch == .max { try await topology.expectLog("left", contains: "of epoch \(epoch)") }
+      for _ in 1...3 { #expect(try await topology.meet(mode: .await(.seconds(120))).isCommitted) }
+      #expect(try await topology.status("left").incarnation == 1)
+      namesake.leave()
+    }
+  }
+
   @Test("of a coordinator that has just started, and was not answered yet")
   func newCoordinator() async throws {
     try await withTopology(Parties.pair()) { topology in

@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeTransport
 import PipeWire
 
@@ -225,6 +226,7 @@ final class CoordinatorLink {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
     if case .join = header.kind {
+      try header.checkEpoch(at: WallClock.nanoseconds)
       let join = try ParticipantJoin(header, body)
       isJoined = true
       hasJoined = true

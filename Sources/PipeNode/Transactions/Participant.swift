@@ -143,6 +143,7 @@ final class Participant {
     guard isConnected else { return }
     messages.received += 1
     if case .reply = header.kind { return try answered(header, body) }
+    try header.checkEpoch(at: WallClock.nanoseconds)
     let message = try CoordinatorMessage(header, body)
     guard isStarted else { return }
     switch message {

@@ -107,6 +107,8 @@ package enum FrameError: Error, Hashable, Sendable, CustomStringConvertible {
   case version(UInt8)
   case kind(UInt8)
   case body(FrameKind)
+  /// A transaction of an epoch that no coordinator can have begun yet.
+  case epoch(UInt64)
 
   package var description: String {
     switch self {
@@ -117,6 +119,7 @@ package enum FrameError: Error, Hashable, Sendable, CustomStringConvertible {
       "a frame of protocol version \(version); this is version \(FrameHeader.version)"
     case .kind(let kind): "a frame of the unknown kind \(kind)"
     case .body(let kind): "a frame of kind '\(kind)' whose body is malformed"
+    case .epoch(let epoch): "a transaction of epoch \(epoch), which no coordinator can have begun"
     }
   }
 }

@@ -107,6 +107,21 @@ extension CoordinatorMessage {
   }
 }
 
+extension FrameHeader {
+  /// Epochs that are accepted whatever the clock says.
+  private static let epochsAlways: UInt64 = 1 << 32
+
+  /// Refuses the number of a transaction that no coordinator can have given: a participant that has heard of it would
+  /// take none that comes. A coordinator begins at most one epoch in a millisecond.
+  /// - Parameter time: Unit: nanoseconds since 1970.
+  package func checkEpoch(at time: Int64) throws(FrameError) {
+    let epoch = transaction.epoch
+    guard epoch <= max(Self.epochsAlways, UInt64(max(0, time) / 1_000_000)) else {
+      throw .epoch(epoch)
+    }
+  }
+}
+
 extension ParticipantJoin {
   /// The frame's header and body; the body is the prepared transaction, where there is one.
   package var frame: (header: FrameHeader, body: [UInt8]) {
