@@ -74,4 +74,26 @@ struct StatusFrameTests {
       }, "\(output())")
     #expect(output().split(separator: "\n").count { $0.contains(status.told) } == 1, "\(output())")
   }
+
+  @Test("`monitor --steps` names a node that takes steps and shows none")
+  func silentSteps() async throws {
+    let node = try await ForeignNode()
+    defer { node.end() }
+    func status(_ version: Int64) -> [UInt8] { Array(Self.body("version", .integer(version)).utf8) }
+    let isRunning = try await node.speak(status: status(1)) { node.starts > 0 && node.answers > 1 }
+    try #require(isRunning)
+    let monitor = try node.tool.start(["monitor", "--steps", "gate"])
+    var version: Int64 = 1
+    var isNamed = false
+    for _ in 0..<200 where !isNamed {
+      version += 1
+      let answers = node.answers
+      _ = try await node.speak(status: status(version)) {
+        isNamed = monitor.errorText.contains("node 'gate' takes steps and shows none")
+        return isNamed || node.answers > answers + 1
+      }
+    }
+    #expect(isNamed, "\(monitor.errorText)")
+    _ = monitor.signal(Signal(number: SIGKILL))
+  }
 }

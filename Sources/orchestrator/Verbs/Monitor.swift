@@ -67,7 +67,17 @@ struct Watch: Verb {
       let stream = try await client.states(
         of: nodes.map(\.name), states, tellingInDoubt: true)
       code = try lines.write(stream)
-    case .steps: code = try lines.write(try await client.steps(of: nodes.map(\.name)))
+    case .steps:
+      let silence = StepSilence(of: nodes, client)
+      let watch = Task {
+        try await silence.watch { node in
+          StandardError.write(
+            "warning: node '\(node)' takes steps and shows none: its program sends no 'step' frames. "
+              + "Follow its states without --steps\n")
+        }
+      }
+      defer { watch.cancel() }
+      code = try lines.write(try await client.steps(of: nodes.map(\.name)))
     case .tap(let pipe): code = try lines.write(try await client.tap(pipe))
     }
     if let loss = client.lossOfConnection { throw loss }
