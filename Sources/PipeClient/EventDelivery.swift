@@ -58,6 +58,7 @@ extension RequestOutcome {
   /// - Parameter fields: The names of the state's fields where that is a struct.
   package func wording(of event: JSONValue, by node: String, fields: [String]?) -> String {
     switch self {
+    case .moved(let version, .null): "\(node): \(event.shortText()) was taken  (version \(version))"
     case .moved(let version, let state):
       "\(node): \(state.typedText.printable)  (version \(version))"
     case .refused(let refusal, let state):
