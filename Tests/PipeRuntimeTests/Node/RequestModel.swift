@@ -304,7 +304,7 @@ struct RequestModel {
     let answer: RequestReply
     let isDeadLetter = below(20) == 0
     if isDeadLetter {
-      answer = .invalid("it has ended its node three times")
+      answer = .refused(.thrown("it has ended its node three times"), version: 0, state: [])
     } else if below(4) == 0 {
       answer = .refused(.noTransition, version: 0, state: [1, 2, 3])
     } else {
