@@ -22,7 +22,7 @@ public enum TopologySchema {
 
   /// What several kinds of values refer to.
   private static let shared: [String: JSONValue] = [
-    "variable": JSONValue.pattern("\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}").described(
+    "variable": JSONValue.pattern("\\$\\{[A-Za-z_][A-Za-z0-9_]*(:?[-?+].*)?\\}").described(
       "A text with '${NAME}' or '${NAME:-default}', which is put in before it is read."),
     "nodeName": .pattern(
       "^(?!(\(NamePattern.reserved.joined(separator: "|")))$)"

@@ -78,10 +78,9 @@ extension TopologyValue<[Diagnostic.Code]> {
   /// A list of codes of diagnostics, each once.
   static var codes: Self {
     let choices = Diagnostic.Code.allCases.map(\.rawValue)
-    let schema: JSONValue = [
-      "type": "array", "items": .orVariable(["enum": .texts(choices)]), "uniqueItems": true,
-    ]
-    return Self(schema: schema, write: { $0.isEmpty ? nil : .names($0.map(\.rawValue)) }) {
+    return Self(
+      schema: .reference("nodeList"), write: { $0.isEmpty ? nil : .names($0.map(\.rawValue)) }
+    ) {
       reading, place in
       reading.nameList(place, of: "codes of warnings")?.compactMap { text in
         if let code = Diagnostic.Code(rawValue: text) { return code }

@@ -20,7 +20,7 @@ struct NodeStartTests {
     try await CommandLineTool.launching { tool in
       try vanishingProgram(in: tool)
       let nodes = (0..<30).map { index in
-        "  n\(index): { machine: Button\(index.isMultiple(of: 2) ? ", program: ./vanishing" : "") }\n"
+        "  n\(index): { machine: Button\(index.isMultiple(of: 2) ? ", program: ./vanishing, restart: { policy: never }" : "") }\n"
       }
       try tool.directory.write(
         "topology: ward\nprogram: TestNodes\ntimeouts: { start: 60s, stop: 60s }\nnodes:\n"

@@ -95,9 +95,15 @@ struct ApplyTests {
     try await DetachedTopology.with(Ward.file) { ward in
       let before = try await ward.pids()
       try await ward.run("stop", "changed")
-      try FileSystem.replace(
-        ward.directories.journal(of: "added"), with: Array("no journal".utf8))
-      try ward.write(Ward.changed)
+      try ward.tool.directory.write(
+        """
+        #!/bin/sh
+        [ "$1" = describe ] && exec "\(CommandLineTool.products)/TestNodes" "$@"
+        exit 3
+        """, to: "dying", mode: 0o700)
+      try ward.write(
+        Ward.changed.replacing(
+          "added: { ", with: "added: { program: ./dying, restart: { policy: never }, "))
       let failed = try await ward.apply(code: 1)
       #expect(
         failed.output == """
@@ -108,7 +114,7 @@ struct ApplyTests {
           - gone     stops
 
           """)
-      #expect(failed.error.contains("node 'added' failed: the journal"), "\(failed)")
+      #expect(failed.error.contains("node 'added' failed: it ended (exit code 3)"), "\(failed)")
       let after = try await ward.directory()
       #expect(after[node: "changed"]?.phase == "stopped")
       #expect(after[node: "added"]?.phase == "failed")

@@ -29,6 +29,9 @@ struct TopologyConfigTests {
           backoff: .init(initial: .zero, max: .nanoseconds(1_000_001))),
         required: true),
       .machine("M", name: "a", dependsOn: ["z"], place: "front"),
+      NodeSpecification(
+        name: "g", content: .machine("M"), workingDirectory: "w $x",
+        stop: StopPolicy(signal: .interrupt, timeout: .seconds(9))),
       .constant("s", name: "c"), .constant(["s": ["v": [1]]], name: "d", machine: "M"),
       .machine(
         "M", name: "e", dependsOn: ["a", NodeDependency("z", .state("y"))], place: "back-2",
@@ -57,6 +60,7 @@ struct TopologyConfigTests {
     ],
     monitors: [
       MonitorSpecification("L", name: "m"),
+      MonitorSpecification("L", name: "o", parameters: ["limit": 2], environment: ["A": "$"]),
       MonitorSpecification("L", name: "n", watch: ["z"], program: "p"),
     ],
     timeouts: Timeouts(start: .seconds(61), heartbeat: .milliseconds(1500), stop: .seconds(3601)))
@@ -75,7 +79,7 @@ struct TopologyConfigTests {
   @Test("YAML text keeps the order of nodes")
   func order() throws {
     #expect(
-      try topology(Self.everything.yaml).nodes.map(\.name) == ["z", "a", "c", "d", "e", "f"])
+      try topology(Self.everything.yaml).nodes.map(\.name) == ["z", "a", "g", "c", "d", "e", "f"])
   }
 
   @Test("what other readers of YAML take for a boolean is quoted")
@@ -152,6 +156,8 @@ struct TopologyConfigTests {
             machine: Door
             program: nodes
             parameters: { size: 3 }
+            stop:
+              signal: SIGTERM
             restart:
               policy: on-failure
               max: 5
@@ -165,6 +171,8 @@ struct TopologyConfigTests {
           lamp:
             machine: Lamp
             program: nodes
+            stop:
+              signal: SIGTERM
             restart:
               policy: on-failure
               max: 5
@@ -180,6 +188,8 @@ struct TopologyConfigTests {
           bell:
             machine: Bell
             program: nodes
+            stop:
+              signal: SIGTERM
             restart:
               policy: on-failure
               max: 5
