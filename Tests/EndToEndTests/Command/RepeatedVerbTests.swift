@@ -26,7 +26,7 @@ struct RepeatedVerbTests {
           "\(again)")
       }
       let after = try await ward.directory()
-      #expect(after.nodes.allSatisfy(\.isRunning))
+      #expect(after.nodes.allSatisfy { $0.isRunning })
       #expect(after[node: "a"]?.pid == before["a"])
       try ward.write(Self.file.replacing("c:", with: "d:"))
       let changed = try await ward.run("up", "-d", "ward.yaml", code: 1)
