@@ -181,7 +181,9 @@ struct ExplorationFindings {
       }
       count += 1
     }
-    guard !allowsHalts, let code = shown.first?.code, count < found.count else { return (shown, nil) }
+    guard !allowsHalts, let code = shown.first?.code, count < found.count else {
+      return (shown, nil)
+    }
     return (shown, .unshown(code, count: found.count - count))
   }
 
