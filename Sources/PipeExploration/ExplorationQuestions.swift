@@ -34,9 +34,11 @@ package struct ExplorationQuestions: Sendable {
   /// Whether steps may be left out. A fingerprint does not tell a state, which has to be searched again where a step
   /// was put off.
   func allowReduction(_ storage: StateStorage) -> Bool {
-    switch storage {
-    case .exact: !allStates
-    case .fingerprints: !allStates && !forbidsIgnoring
+    // Whether a bound can be reached from a state is asked of each state, and not only of the first one.
+    if allStates || !bounds.isEmpty && !alwaysPossible.isEmpty { return false }
+    return switch storage {
+    case .exact: true
+    case .fingerprints: !forbidsIgnoring
     }
   }
 
