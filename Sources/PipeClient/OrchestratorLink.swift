@@ -38,6 +38,8 @@ final class OrchestratorLink {
 
   /// How long a connection that has broken is waited for, from another host: longer than both ends need to notice.
   private static let healing: Duration = .seconds(10)
+  /// Whether an orchestrator on this host was seen that has not answered yet.
+  private var wasSeen = false
   /// How often it is looked whether an orchestrator on this host that has not answered yet is still there.
   private static let look: Duration = .milliseconds(250)
 
@@ -60,6 +62,7 @@ final class OrchestratorLink {
     if let remote {
       giveUp(after: patience) { remote.silence(after: patience, $0) }
     } else {
+      wasSeen = !RunningTopology.isGone(from: endpoint)
       lookForOrchestrator()
     }
   }
@@ -148,12 +151,15 @@ final class OrchestratorLink {
     }
   }
 
-  /// An orchestrator that is killed before the connection is complete breaks nothing that could be noticed.
+  /// An orchestrator that is killed before the connection is complete breaks nothing that could be noticed. One that
+  /// has not started yet is waited for.
   private func lookForOrchestrator() {
     loop.schedule(after: Self.look, for: self) { link in
       guard !link.connection.hasMet, link.end == nil else { return }
-      guard RunningTopology.isGone(from: link.endpoint) else { return link.lookForOrchestrator() }
-      link.perform(link.connection.giveUp())
+      let isGone = RunningTopology.isGone(from: link.endpoint)
+      if isGone, link.wasSeen { return link.perform(link.connection.giveUp()) }
+      link.wasSeen = !isGone
+      link.lookForOrchestrator()
     }
   }
 

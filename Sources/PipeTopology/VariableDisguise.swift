@@ -54,19 +54,21 @@ struct VariableDisguise {
     return String(shown)
   }
 
-  /// Where there is `{…}` after a dollar, in one line. A quote may end the text around it.
+  /// Where there is `{…}` after a dollar, in one line, with the variables inside. A quote may end the text around it.
   private static func spans(of text: [UInt8]) -> [Range<Int>] {
     var spans: [Range<Int>] = []
-    var start: Int?
+    // The starts of the variables that are not closed yet.
+    var starts: [Int] = []
     for (index, byte) in text.enumerated() {
       switch byte {
       case UInt8(ascii: "{"):
-        start = index > 0 && text[index - 1] == UInt8(ascii: "$") ? index : nil
+        // A brace that is no variable's belongs to the text around it.
+        starts = index > 0 && text[index - 1] == UInt8(ascii: "$") ? starts + [index] : []
       case UInt8(ascii: "}"):
-        if let start { spans.append(start..<index + 1) }
-        start = nil
+        guard let start = starts.popLast() else { continue }
+        if starts.isEmpty { spans.append(start..<index + 1) }
       case UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "\""), UInt8(ascii: "'"):
-        start = nil
+        starts = []
       default: break
       }
     }

@@ -215,7 +215,7 @@ struct DurabilityTests {
     for round in 1...3 {
       try await tool.run("up", "--wait", path, code: 0)
       let sent = try await tool.run("send", "node", "press")
-      #expect(sent.output.contains("pressed(times: \(round))"), "\(sent)")
+      #expect(sent.output.contains(#"{"pressed":{"times":\#(round)}}"#), "\(sent)")
       try await tool.run("down", code: 0)
     }
   }

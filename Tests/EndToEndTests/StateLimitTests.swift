@@ -100,7 +100,10 @@ struct StateLimitTests {
 
   @Test("that an older journal holds may shrink, and fails the node where no message can carry it")
   func older() async throws {
-    let file = Topology(name: "hoard", program: "TestNodes", nodes: [Self.hoarder()])
+    // The other node keeps the topology running when this one has failed.
+    let file = Topology(
+      name: "hoard", program: "TestNodes",
+      nodes: [Self.hoarder(), .machine("Button", name: "other")])
     try await withTopology(file) { topology in
       try await topology.send("node", Hoarder.Event.meet)
       func write(_ byteCount: Int) async throws {

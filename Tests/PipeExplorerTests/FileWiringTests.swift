@@ -59,6 +59,6 @@ struct FileWiringTests {
     #expect(wiring.nodes[2].now == .init(text: "not in the running topology", isRunning: false))
     let fills = wiring.pipes.compactMap { pipe in pipe.fill.map { (pipe.name, $0) } }
     #expect(fills.map(\.0) == ["door.arrivals->display.updates"])
-    #expect(fills.map(\.1) == [.init(waiting: 5, capacity: 1024)])
+    #expect(fills.map(\.1) == [.init(waiting: 8, capacity: 1024)])
   }
 }

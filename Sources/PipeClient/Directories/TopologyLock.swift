@@ -114,7 +114,11 @@ package final class TopologyLock: Sendable {
   /// Sees to it that others find the run: makes the lock's file anew where somebody has removed it.
   package func keepInPlace() -> Presence {
     if isInPlace { return .inPlace }
-    guard FileSystem.exists(directories.runtime + "/control") else { return .gone }
+    // Of a topology on several hosts there is no socket, but a file that says where its orchestrator listens.
+    let isFound = [directories.runtime + "/control", directories.controlPlace].contains {
+      FileSystem.exists($0)
+    }
+    guard isFound else { return .gone }
     let anew = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard anew >= 0 else { return .gone }
     guard flock(anew, LOCK_EX | LOCK_NB) == 0 else {

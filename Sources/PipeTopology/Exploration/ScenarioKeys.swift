@@ -63,7 +63,7 @@ package enum ScenarioKeys {
       TopologyKey(
         "refused", \.refused, .refusal,
         "That the event is refused: the reason, or `{ NODE: REASON }`. Reasons are `noTransition`, "
-          + "`guard`, `thrown`, `asynchronous`, `overdue` and `undecodable`"),
+          + "`guard`, `thrown`, `asynchronous`, `overdue`, `stateTooLarge` and `undecodable`"),
     ]
   ) { reading, fields, entry in
     reading.complete(entry, fields)

@@ -116,7 +116,7 @@ package enum ScreenCommand: Hashable, Sendable {
     case .page(.all): "shows all lists above each other"
     case .page(let page): "shows the \(page.title) alone"
     case .filter: "shows only rows of this page with a text; Esc shows all again"
-    case .send: "sends an event, by a form: to the node, the composite, or the pipe's receiver"
+    case .send: "sends an event by a form: to a node, a composite or a pipe's receiver"
     case .why: "tells which events are enabled now, and who withholds the others"
     case .steer(let steering): "\(steering.meaning); asks first"
     case .freeze: "lets the screen stand still, and go on"

@@ -73,7 +73,7 @@ struct OddProgramTests {
       ),
       (
         "an answer to another question at a row",
-        "opens; read -r line; echo '{\"projected\":{\"state\":1}}'; exec sleep 600",
+        "opens; while read -r line; do echo '{\"projected\":{\"state\":1}}'; done",
         "an answer to another question", "bad-answer"
       ),
       (
@@ -93,8 +93,8 @@ struct OddProgramTests {
       ),
       (
         "a pipe that there is not",
-        "opens; read -r line; echo '{\"moved\":{\"configuration\":{\"state\":{\"at\":{\"place\":\"1\"}},"
-          + "\"effects\":[]},\"sends\":[{\"pipe\":\"p\",\"event\":\"x\"}]}}'; exec sleep 600",
+        "opens; while read -r line; do echo '{\"moved\":{\"configuration\":{\"state\":{\"at\":{\"place\":\"1\"}},"
+          + "\"effects\":[]},\"sends\":[{\"pipe\":\"p\",\"event\":\"x\"}]}}'; done",
         "sends into pipe 'p', which does not lead from it", "bad-answer"
       ),
       (

@@ -113,7 +113,7 @@ struct PipeVerbTests {
       let events = try Self.records(echo.outputText).compactMap { $0["event"] }
       #expect(events == numbers.map { ["number": ["n": .integer($0)]] })
       let sent = try await tool.run("pipe", "send", "numbers", #"{"number":{"n":4}}"#)
-      #expect(sent.code == 0 && sent.output.contains("last: 4,"), "\(sent)")
+      #expect(sent.code == 0 && sent.output.contains(#""last":4,"#), "\(sent)")
       let wrong = try await tool.run("pipe", "send", "1", "nope")
       #expect(wrong.code == 2 && wrong.error.contains("machine 'Sink' has no event 'nope'"))
     }

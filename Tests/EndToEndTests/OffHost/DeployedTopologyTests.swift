@@ -70,7 +70,7 @@ struct DeployedTopologyTests {
   func verbs() async throws {
     try await DetachedTopology.with(Self.numbers, deployment: Self.lab) { ward in
       let sent = try await ward.run("send", "source", #"{"go":{"count":5}}"#)
-      #expect(sent.output.hasPrefix("source: sending"), "\(sent)")
+      #expect(sent.output.hasPrefix(#"source: {"sending""#), "\(sent)")
       let last = try counted(5)
       try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == last }
       let table = try await ward.run("ps")

@@ -50,7 +50,7 @@ struct RemoteVerbs {
 
   private func send() async throws {
     #expect(
-      try await host.run("send", "button", "press").output.contains("pressed(times: 1)"))
+      try await host.run("send", "button", "press").output.contains(#"{"pressed":{"times":1}}"#))
     #expect(
       try await host.run("pipe", "send", "visitors", "pass", code: 1).error.contains("refused"))
     #expect(try await host.run("send", "pair", "meet").code == 0)

@@ -39,9 +39,9 @@ struct ApplyOutputTests {
       #expect(entries.map { $0["change"] } == Array(repeating: "unchanged", count: 3))
 
       // A node that fails is the outcome, and the rest goes by the new file.
-      try FileSystem.replace(
-        ward.directories.journal(of: "broken"), with: Array("no journal".utf8))
-      try ward.write(Ward.changed.replacing("added:", with: "broken:"))
+      let broken =
+        "broken: { machine: Fragile, parameters: { diesAtStart: true }, restart: { policy: never } }"
+      try ward.write(Ward.changed.replacing("added: { machine: Button }", with: broken))
       let failed = try await ward.apply("-o", "json", code: 1)
       let told = try JSONValue(parsing: failed.output.utf8)
       #expect(told["outcome"] == "failed", "\(failed)")

@@ -80,7 +80,7 @@ struct ScreenRunTests {
       }
       #expect(told == true, "\(terminal.lines.joined(separator: "\n"))")
       terminal.type("K")
-      try await terminal.expect("kill 'n2'? It kills its process")
+      try await terminal.expect("kill 'n2'? Its restart policy applies")
       terminal.type("K")
       try await terminal.expect("n2: killed")
       try await terminal.expect("restarts 1")

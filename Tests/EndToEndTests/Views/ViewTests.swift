@@ -279,7 +279,7 @@ struct ViewTests {
     arguments: [
       (["Door", "open"], 2, "this program has no view 'Door'; it has 'DoorView'"),
       (["DoorView", "opne"], 2, "Did you mean 'open'?"),
-      (["DoorView"], 2, "NODE is missing"),
+      (["DoorView"], 2, "'view' needs the NODE that it shows"),
       (
         ["DoorView", "open", "-n", "0"], 2,
         "'0' is no value for -n: it must be a whole number from 1"

@@ -73,7 +73,7 @@ struct AsynchronyTests {
     #expect(limit(.good, .joke(1)) == .seconds(3))
     #expect(limit(.bad, .joke(0)) == .seconds(1))
     #expect(machine.reduce(.good, .joke(0)) == .refused(.guard))
-    #expect(machine.evaluate(.praise, in: .good) == .taken)
+    #expect(machine.evaluate(.praise, in: .good) == .selfContained)
     #expect(machine.evaluate(.blame, in: .bad) == .asynchronous)
   }
 
@@ -113,7 +113,7 @@ struct AsynchronyTests {
       initial: .good, awaiting: { mood, _ in mood }, selfContained: some)
     #expect(machine.asynchronousEvents == ["blame": .all])
     #expect(machine.selfContainedEvents == ["joke": .seconds(2), "praise": .seconds(1)])
-    #expect(machine.evaluate(caseNamed: "joke", in: .good) == .taken)
+    #expect(machine.evaluate(caseNamed: "joke", in: .good) == .selfContained)
     #expect(machine.evaluate(caseNamed: "blame", in: .good) == .asynchronous)
     let all = StateMachine<Mood, Word, Never>(
       initial: .good, awaiting: { mood, _ in mood }, selfContained: .all(within: .seconds(5)))

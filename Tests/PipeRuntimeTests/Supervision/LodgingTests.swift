@@ -82,7 +82,7 @@ struct LodgingTests {
 
   @Test("a host that does not take its lodger in, since it is too old, say, is told so")
   func oldHost() {
-    var node = SimulatedNode(isLodger: true)
+    var node = SimulatedNode(restart: RestartPolicy(.never), isLodger: true)
     node.take(.hostCame, .start, .spawned(pid: 7))
     #expect(node.tick() == [.kill(.kill)])
     node.take(.exited(.signalled(number: SIGKILL)))

@@ -127,7 +127,9 @@ struct StateDependencyTests {
 
   @Test("a node that has failed is told as such with the state, and waited for once it is started")
   func failed() {
-    var topology = SimulatedTopology(pair + [Member("free")], stubborn: ["door"])
+    let door = Member("door", restart: RestartPolicy(.never))
+    var topology = SimulatedTopology(
+      pair.dropLast() + [door, Member("free")], stubborn: ["door"])
     topology.take(.start)
     topology.exit("door", .exited(code: 1))
     #expect(

@@ -99,6 +99,11 @@ struct TopologyLifecycleTests {
     Member("a", dependencies: ["b"]), Member("b", dependencies: ["c"]), Member("c"),
   ]
 
+  /// The chain, whose end is not started again when it fails.
+  private var brittleChain: [Member] {
+    chain.dropLast() + [Member("c", restart: RestartPolicy(.never))]
+  }
+
   @Test("all are spawned at once; they go after, and stop before, what they depend on")
   func order() {
     var topology = SimulatedTopology(chain)
@@ -123,11 +128,14 @@ struct TopologyLifecycleTests {
 
   @Test("a node that fails before the barrier holds it up only where it is required")
   func failureAtStart() {
-    var optional = SimulatedTopology([Member("a"), Member("b")], stubborn: ["b"])
+    let never = RestartPolicy(.never)
+    var optional = SimulatedTopology(
+      [Member("a"), Member("b", restart: never)], stubborn: ["b"])
     optional.take(.start)
     optional.exit("b", .exited(code: 1))
     #expect(optional.log.last == "go a")
-    var required = SimulatedTopology([Member("a"), Member("b", isRequired: true)], stubborn: ["b"])
+    var required = SimulatedTopology(
+      [Member("a"), Member("b", isRequired: true, restart: never)], stubborn: ["b"])
     required.take(.start)
     required.exit("b", .exited(code: 1))
     #expect(required.log.suffix(1) == ["stop a"])
@@ -270,7 +278,7 @@ struct TopologyLifecycleTests {
   @Test(
     "a node whose dependency has failed waits, says for whom, and goes when that runs after all")
   func failedDependency() {
-    var topology = SimulatedTopology(chain + [Member("d")], stubborn: ["c"])
+    var topology = SimulatedTopology(brittleChain + [Member("d")], stubborn: ["c"])
     topology.take(.start)
     topology.exit("c", .exited(code: 1))
     #expect(topology.log.filter { $0.hasPrefix("go") } == ["go d"])
@@ -316,7 +324,7 @@ struct TopologyLifecycleTests {
 
   @Test("a topology of which all have ended or wait for one that has failed, has failed")
   func allWait() {
-    var topology = SimulatedTopology(chain, stubborn: ["c"])
+    var topology = SimulatedTopology(brittleChain, stubborn: ["c"])
     topology.take(.start)
     topology.exit("c", .exited(code: 1))
     #expect(topology.outcome?.exitCode == 1)

@@ -78,7 +78,8 @@ struct TopologyDocumentTests {
       for row in try rows(under: heading) where !row.hasSuffix("|  |") {
         let cells = row.split(separator: " | ").map { $0.trimmed(of: ["|", "`", " "]) }
         let path = cells[0].split(separator: ".").map(String.init)
-        guard path.count > 1 else { continue }
+        // The default of a node's key may be a key of the topology.
+        guard path.count > 1, cells.last?.hasPrefix("timeouts.") != true else { continue }
         let found = path.reduce(Optional(value)) { $0?[$1] }
         #expect(found?.string ?? found?.text == cells.last, "\(row)")
       }
