@@ -130,7 +130,8 @@ package final class TopologyLock: Sendable {
     close(descriptor)
     held.withLock { $0 = anew }
     describe()
-    return isInPlace ? .restored : .gone
+    // A file that has been removed again meanwhile is made again at the next look.
+    return .restored
   }
 
   /// Whether the file that is locked is still the one under the lock's path.

@@ -39,8 +39,13 @@ struct ApplyOutputTests {
       #expect(entries.map { $0["change"] } == Array(repeating: "unchanged", count: 3))
 
       // A node that fails is the outcome, and the rest goes by the new file.
-      let broken =
-        "broken: { machine: Fragile, parameters: { diesAtStart: true }, restart: { policy: never } }"
+      try ward.tool.directory.write(
+        """
+        #!/bin/sh
+        [ "$1" = describe ] && exec "\(CommandLineTool.products)/TestNodes" "$@"
+        exit 3
+        """, to: "dying", mode: 0o700)
+      let broken = "broken: { program: ./dying, machine: Button, restart: { policy: never } }"
       try ward.write(Ward.changed.replacing("added: { machine: Button }", with: broken))
       let failed = try await ward.apply("-o", "json", code: 1)
       let told = try JSONValue(parsing: failed.output.utf8)

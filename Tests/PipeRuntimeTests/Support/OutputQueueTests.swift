@@ -25,6 +25,15 @@ struct OutputQueueTests {
       read = -1
     }
 
+    /// Leaves no capacity in the pipe, so that the next write waits for a reader.
+    func fill() {
+      let flags = fcntl(write, F_GETFL)
+      _ = fcntl(write, F_SETFL, flags | O_NONBLOCK)
+      let page = [UInt8](repeating: UInt8(ascii: "\n"), count: 4_096)
+      while Glibc.write(write, page, page.count) > 0 {}
+      _ = fcntl(write, F_SETFL, flags)
+    }
+
     /// Reads what comes until all that was queued is written.
     func text(until queue: OutputQueue) -> String {
       var text = ""
@@ -72,6 +81,7 @@ struct OutputQueueTests {
   @Test("A reader that stops reading delays no writer, and is told how many lines are missing")
   func stalled() throws {
     let pipe = try Pipe()
+    pipe.fill()
     let queue = OutputQueue(pipe.write, limit: 1_000)
     let count = 20_000
     for number in 0..<count { #expect(queue.append(Self.lines(number..<number + 1))) }
