@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <microhttpd.h>
 
 // Swift calls no function of any number of arguments.
@@ -13,6 +14,8 @@ static inline struct MHD_Daemon *pr_start_web_server(
       {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
       {MHD_OPTION_END, 0, NULL}};
   const struct MHD_OptionItem without[] = {{MHD_OPTION_END, 0, NULL}};
+  // A failure that sets nothing must not be taken for one that came before on this thread.
+  errno = 0;
   return MHD_start_daemon(
       MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
           (certificate ? MHD_USE_TLS : 0),

@@ -76,7 +76,7 @@ struct NodeKeyTests {
     }
   }
 
-  @Test("parameters of a monitor that takes none, or others, are told")
+  @Test("a monitor with parameters that it does not take fails, and its log names them")
   func wrongParameters() async throws {
     let yaml = """
       topology: ward
@@ -90,6 +90,12 @@ struct NodeKeyTests {
     try await withTopology(yaml: yaml) { topology in
       try await topology.expectLog("census", contains: "monitor 'Census' takes no parameters")
       try await topology.expectLog("alarm", contains: "'limits'")
+      // One that is about to fail while the topology stops has not stopped in order.
+      for monitor in ["census", "alarm"] {
+        try await topology.expectStatus(of: monitor, "failed", within: .seconds(60)) {
+          $0.phase == "failed"
+        }
+      }
     }
   }
 }
