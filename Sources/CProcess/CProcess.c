@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <nss.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <stdbool.h>
@@ -319,4 +320,13 @@ void pr_watch_crashes(void (*note)(void)) {
   atexit(exited);
 }
 
-void pr_suspend(void) { kill(0, SIGTSTP); }
+void pr_suspend(void) {
+  sigset_t stop, before;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  pthread_sigmask(SIG_UNBLOCK, &stop, &before);
+  kill(0, SIGTSTP);
+  // Another thread may take the first one, and this one go on until that has stopped the process.
+  pthread_kill(pthread_self(), SIGTSTP);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}

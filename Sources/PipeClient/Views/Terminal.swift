@@ -38,9 +38,17 @@ final class Terminal {
     return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
   }
 
-  /// Shows a screen of its own, and gets each key at once.
+  /// Whether this process is in the terminal's foreground, or the terminal is not the one that controls it.
+  ///
+  /// A process in the background that changes the terminal's mode, or reads from it, is stopped by the system.
+  var isInForeground: Bool {
+    let group = tcgetpgrp(output)
+    return group < 0 || group == getpgrp()
+  }
+
+  /// Shows a screen of its own, and gets each key at once. In the background it does nothing.
   func enter() throws(SystemError) {
-    guard !isEntered else { return }
+    guard !isEntered, isInForeground else { return }
     guard tcgetattr(input, &before) == 0 else {
       throw SystemError("tcgetattr", on: "standard input", code: errno)
     }
@@ -58,6 +66,11 @@ final class Terminal {
   func leave() {
     guard isEntered else { return }
     isEntered = false
+    // The shell has taken the terminal back by itself.
+    guard isInForeground else {
+      pending = []
+      return pr_guard_terminal(input, &before, output, nil)
+    }
     write(ScreenPainter.leave)
     let deadline = ContinuousClock.now + .seconds(1)
     while !pending.isEmpty, ContinuousClock.now < deadline {

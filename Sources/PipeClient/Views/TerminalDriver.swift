@@ -2,7 +2,7 @@ import Glibc
 import PipeSystem
 import PipeTransport
 
-/// The terminal of this process on a loop: tells the keys, and draws no faster than the terminal takes it.
+/// The terminal of this process on a loop: reports the keys, and draws no faster than the terminal takes it.
 ///
 /// Owned by the loop's thread.
 package final class TerminalDriver {
@@ -40,27 +40,34 @@ package final class TerminalDriver {
   /// Whether it shows a screen of its own.
   package var isStarted: Bool { terminal.isEntered }
 
-  /// Tells keys from now on.
-  package func listen() {
-    input = loop.add(descriptor: STDIN_FILENO, for: self) { $0.read() }
-  }
-
-  /// Shows a screen of its own, with nothing on it yet.
+  /// Shows a screen of its own, with nothing on it yet, and reports keys from now on. In the background of a shell it
+  /// does nothing: call it again when the process may be in the foreground.
   package func start() throws(SystemError) {
+    guard !isStarted else { return }
     try terminal.enter()
     painter.forget()
+    if isStarted, input == nil {
+      input = loop.add(descriptor: STDIN_FILENO, for: self) { $0.read() }
+    }
   }
 
   /// Starts anew after the process was continued: the shell may have changed the terminal's mode.
   package func resume() throws(SystemError) {
+    stopListening()
     terminal.leave()
     try start()
   }
 
   /// Lets the shell go on, until it continues this process.
   package func suspend() throws(SystemError) {
+    stopListening()
     terminal.suspend()
     try start()
+  }
+
+  private func stopListening() {
+    if let input { loop.remove(input) }
+    input = nil
   }
 
   /// Gives the terminal back as it was.
@@ -94,8 +101,7 @@ package final class TerminalDriver {
     switch terminal.read() {
     case .nothing: return
     case .closed:
-      if let input { loop.remove(input) }
-      input = nil
+      stopListening()
       onClosed()
     case .bytes(let bytes): onKeys(parser.take(bytes))
     }

@@ -42,7 +42,6 @@ package final class ViewShell {
         for key in keys { perform(session.press(key)) }
       }
       terminal.onClosed = { [unowned self] in perform(session.leave(.terminalClosed)) }
-      terminal.listen()
     } else if plain.isPipe {
       loop.add(descriptor: STDOUT_FILENO, for: self) { $0.perform($0.session.leave(.quit)) }
     }

@@ -116,19 +116,10 @@ package final class Console {
     queues[errors] = isShared == true ? queue : OutputQueue(errors)
   }
 
-  /// Whether something waits for the reader of stdout: only after ``detach()``.
-  package var isBehind: Bool { queues[output].map { !$0.isEmpty } ?? false }
-
   /// Waits for what is still to be written, as long as its reader goes on.
   /// - Parameter patience: How long it may read nothing.
   package func drain(patience: Duration = patience) {
     for descriptor in [output, errors] { queues[descriptor]?.drain(patience: patience) }
-  }
-
-  /// Whether this process is in the terminal's foreground, or the terminal is not the one that controls it.
-  package var isInForeground: Bool {
-    let group = tcgetpgrp(output)
-    return group < 0 || group == getpgrp()
   }
 
   /// Tells the person something that is no data: progress, a hint.

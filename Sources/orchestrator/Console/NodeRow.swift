@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// What the tables of `ps` and of the live view show of one node.
+/// What the tables of `ps` show of one node.
 package struct NodeRow: Hashable, Sendable {
   /// Figures of a node's process.
   package struct Process: Hashable, Sendable {
@@ -115,15 +115,10 @@ package struct NodeRow: Hashable, Sendable {
     let hasPlaces = rows.contains { $0.place != nil }
     return table(rows, Field.allCases.filter { $0 != .place || hasPlaces })
   }
-
-  /// The table of the live view.
-  package static func liveTable(_ rows: [NodeRow]) -> Table {
-    table(rows, [.node, .status, .pid, .uptime, .events, .restarts, .state])
-  }
 }
 
 extension [NodeInformation] {
-  /// The rows of `ps` and of the live view.
+  /// The rows of `ps`.
   /// - Parameters:
   ///   - now: Unit: nanoseconds since 1970.
   ///   - usage: What each process has used, by its id.

@@ -2,40 +2,33 @@ import PipeLogs
 import PipeRuntime
 import PipeSupervision
 
-/// Shows a run to whoever started it: a live view on a terminal, otherwise a line for each change.
+/// Shows a run by a line for each change.
 final class RunReporter: Supervisor.Reporter {
   private let console: Console
   private let topology: String
-  private let isLive: Bool
   private let showsOutput: Bool
-  private var view: LiveView
-  private var startedAt = ContinuousClock.now
+  private var changes = NodeChanges()
   private var progress: TopologyReport?
   /// Where the reader of stdout has gone, the run goes on without being shown.
   private var isClosed = false
-  /// Signals that the process was continued after it had been suspended.
-  private let resumption: SignalDescriptor?
 
-  /// - Parameter resumption: SIGCONT, which is blocked; with it the live view is shown.
-  init(console: Console, topology: String, live resumption: SignalDescriptor?, showsOutput: Bool) {
+  init(console: Console, topology: String, showsOutput: Bool) {
     self.console = console
     self.topology = topology
-    self.resumption = resumption
-    isLive = resumption != nil
     self.showsOutput = showsOutput
-    view = LiveView(style: console.style)
   }
 
   func report(_ report: TopologyReport) {
     progress = report
-    // The end is told last, behind what has become of the nodes.
-    if !isLive, !hasFinished { line(heading) }
+    // The end comes last, after what has become of the nodes.
+    if case .finished = report { return }
+    line(heading)
   }
 
   func report(node: String, _ report: NodeReport) {
-    var isTold = report.isProblem
-    if case .adopted = report { isTold = true }
-    if isTold { line("\(node): \(report)") }
+    var isShown = report.isProblem
+    if case .adopted = report { isShown = true }
+    if isShown { line("\(node): \(report)") }
   }
 
   func line(node: String, _ stream: LogStream, _ text: String) {
@@ -44,68 +37,48 @@ final class RunReporter: Supervisor.Reporter {
     }
   }
 
-  func warning(_ text: String) {
-    clear()
-    console.warning(text)
-  }
+  func warning(_ text: String) { console.warning(text) }
 
   func refresh(_ directory: TopologyDirectory) {
-    let rows = directory.nodes.rows(now: WallClock.nanoseconds)
-    if isLive {
-      guard isDrawable, !console.isBehind else { return }
-      let size = console.size
-      let uptime = (ContinuousClock.now - startedAt).shortText
-      show(
-        view.frame(
-          title: "\(heading)  up \(uptime)", rows: rows, footer: footer, columns: size.columns,
-          rows: size.rows))
-    } else {
-      for line in view.changes(rows) { show(line + "\n") }
-    }
+    for change in changes.take(directory.nodes.rows(now: WallClock.nanoseconds)) { line(change) }
   }
 
-  /// Leaves the last view on the screen, and tells how it ended.
+  /// Writes how it ended.
   func finish(_ directory: TopologyDirectory) {
-    // The last frame is not left out for one that is being written.
-    if isLive { console.drain(patience: .milliseconds(500)) }
     refresh(directory)
-    show(heading + "\n")
+    line(heading)
   }
 
   private var heading: String { "\(topology)\(progress.map { ": \($0)" } ?? "")" }
 
-  private var hasFinished: Bool { if case .finished = progress { true } else { false } }
-
-  /// What ^C does now.
-  private var footer: String {
-    switch progress {
-    case .stopping: "stopping in order; ^C kills"
-    case .finished: ""
-    case .starting, .changing, .allReady, .running, nil: "^C stops in order, a second ^C kills"
-    }
-  }
-
   private func line(_ text: String) {
-    clear()
-    show(text + "\n")
-  }
-
-  private func clear() { if isLive, isDrawable { show(view.clear()) } }
-
-  /// Whether the terminal is this process's to draw on. What a shell has written since the last frame stays.
-  private var isDrawable: Bool {
-    let isForeground = console.isInForeground
-    if resumption?.next() != nil || !isForeground { view.leaveFrame() }
-    return isForeground
-  }
-
-  private func show(_ text: String) {
     guard !isClosed else { return }
     do {
-      try console.write(text)
+      try console.print(text)
       try console.flush()
     } catch {
       isClosed = true
+    }
+  }
+}
+
+/// What is new about nodes, a line each.
+package struct NodeChanges: Sendable {
+  private var known: [String: NodeRow] = [:]
+
+  package init() {}
+
+  /// A line for each node whose status or state is new. Of one that runs and has a state, that is all; reasons are
+  /// reported as they come up.
+  package mutating func take(_ rows: [NodeRow]) -> [String] {
+    rows.compactMap { row in
+      let before = known.updateValue(row, forKey: row.node)
+      guard before?.status != row.status || before?.state != row.state else { return nil }
+      let isRunning = row.status == NodeLifecycle.State.running.name
+      let words = [isRunning && !row.state.isEmpty ? "" : row.status, row.state.printable]
+      let pid = before?.process?.pid == row.process?.pid ? nil : row.process?.pid
+      return "\(row.node.printable): \(words.filter { !$0.isEmpty }.joined(separator: " "))"
+        + (pid.map { ", pid \($0)" } ?? "")
     }
   }
 }

@@ -6,12 +6,17 @@ import PipeSupervision
 struct TopologyRun {
   /// How it is shown.
   enum Display {
-    case live, plain, background
+    case plain, background
     /// With the signals that the screen takes, blocked before any thread has started.
     case screen(SignalDescriptor)
 
+    /// The screen, where there is a terminal for it; else lines.
+    static func onTerminal(_ console: Console) throws -> Display {
+      guard console.canRedraw, console.canAsk else { return .plain }
+      return .screen(try SignalDescriptor(ScreenRun.signals))
+    }
+
     fileprivate var isBackground: Bool { if case .background = self { true } else { false } }
-    fileprivate var isLive: Bool { if case .live = self { true } else { false } }
   }
 
   var file: String
@@ -38,7 +43,6 @@ struct TopologyRun {
   func run(console: Console) throws -> ExitCode {
     // Before anything starts a thread: the signals are blocked for all of them.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
-    let resumption = display.isLive ? try SignalDescriptor([.resume]) : nil
     console.detach()
     var placement = deployment.map { DeploymentReport(.file($0)) }
     let loaded: LoadedTopology
@@ -86,13 +90,13 @@ struct TopologyRun {
     let page = try page.map { try RunPage(of: plan.topology, $0, tell: console.note) }
     defer { page?.end() }
     switch display {
-    case .live, .plain:
-      let reporter = reporter(plan, console, resumption)
+    case .plain:
+      let reporter = reporter(plan, console)
       let supervisor = try supervisor(plan, lock, signals, reporter)
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
       return finish(supervisor, supervisor.run(), console) { reporter.finish($0) }
     case .screen(let screenSignals):
-      let screen = ScreenRun(lines: reporter(plan, console, resumption), screenSignals)
+      let screen = ScreenRun(lines: reporter(plan, console), screenSignals)
       let supervisor = try supervisor(plan, lock, signals, screen)
       try screen.show(directories, supervisor)
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
@@ -152,11 +156,8 @@ struct TopologyRun {
       code: .usage)
   }
 
-  private func reporter(
-    _ plan: LaunchPlan, _ console: Console, _ resumption: SignalDescriptor?
-  ) -> RunReporter {
-    RunReporter(
-      console: console, topology: plan.topology, live: resumption, showsOutput: showsOutput)
+  private func reporter(_ plan: LaunchPlan, _ console: Console) -> RunReporter {
+    RunReporter(console: console, topology: plan.topology, showsOutput: showsOutput)
   }
 
   private func supervisor(

@@ -89,7 +89,7 @@ package struct Screen: Sendable {
 
   /// Whether the topology ends with the screen.
   package let endsTopology: Bool
-  package private(set) var data = ScreenData()
+  package private(set) var data: ScreenData
   /// What is shown while the screen stands still.
   package internal(set) var frozen: ScreenData?
   package private(set) var size: TerminalSize
@@ -119,9 +119,13 @@ package struct Screen: Sendable {
   /// How long what is enabled counts as known while nothing changes. Unit: nanoseconds.
   private static let validity: Int64 = 1_000_000_000
 
-  package init(size: TerminalSize, endsTopology: Bool = false, startedAt: Int64? = nil) {
+  /// - Parameter nodes: Those that are shown; all where there are none.
+  package init(
+    size: TerminalSize, nodes: [String] = [], endsTopology: Bool = false, startedAt: Int64? = nil
+  ) {
     self.size = size
     self.endsTopology = endsTopology
+    data = ScreenData(of: nodes)
     data.startedAt = startedAt
   }
 

@@ -37,7 +37,10 @@ package struct ScreenData: Sendable {
   /// By node, what its machine does in each state.
   package var charts: [String: Finding<StateChart>] = [:]
 
-  package init() {}
+  /// The nodes that are shown, with their pipes and logs; all where there are none.
+  private let names: [String]
+
+  package init(of names: [String] = []) { self.names = names }
 
   // MARK: What comes in
 
@@ -70,7 +73,7 @@ package struct ScreenData: Sendable {
   }
 
   package mutating func take(_ entries: [LogEntry]) {
-    let rows = entries.map { entry in
+    let rows = entries.filter { isShown($0.node) }.map { entry in
       logCount += 1
       return ScreenRow(log: entry, name: String(logCount))
     }
@@ -95,7 +98,9 @@ package struct ScreenData: Sendable {
   // MARK: What is known
 
   /// The nodes and composites, with what they have told last.
-  package var nodes: [NodeInformation] { latest.merged(into: directory?.nodes ?? []) }
+  package var nodes: [NodeInformation] {
+    latest.merged(into: (try? directory?.nodes(named: names)) ?? [])
+  }
 
   package func node(_ name: String) -> NodeInformation? {
     directory?[node: name].flatMap { latest.merged(into: [$0]).first }
@@ -104,7 +109,11 @@ package struct ScreenData: Sendable {
   /// The state that a node has told last.
   package func change(of node: NodeInformation) -> StateChange? { latest.change(of: node) }
 
-  package var pipes: [PipeReading] { directory?.pipeReadings ?? [] }
+  package var pipes: [PipeReading] {
+    directory?.pipeReadings.filter { isShown($0.pipe.from) || isShown($0.pipe.to) } ?? []
+  }
+
+  private func isShown(_ node: String) -> Bool { names.isEmpty || names.contains(node) }
 
   package func pipe(_ name: String) -> PipeReading? { pipes.first { $0.pipe.name == name } }
 

@@ -29,6 +29,7 @@ final class ScreenShell {
   private var watching: Task<Void, Never>?
   private var following: Task<Void, Never>?
   private var watched: Set<String> = []
+  private let nodes: [String]
 
   /// Where the logs are read.
   private enum ScreenLogs {
@@ -50,24 +51,28 @@ final class ScreenShell {
 
   /// - Parameters:
   ///   - directories: Of a topology of this host; `nil` for one of another.
+  ///   - nodes: Those that are shown; all where there are none.
+  ///   - timeout: After this time the screen is left; `nil`: no limit.
   ///   - endsTopology: Whether the topology ends with the screen.
   /// - Returns: `nil` where standard input or output is no terminal that takes cursor movements.
   init?(
     client: TopologyClient, directories: RuntimeDirectories?, signals: SignalDescriptor,
-    endsTopology: Bool = false
+    nodes: [String] = [], timeout: Duration? = nil, endsTopology: Bool = false
   ) {
     guard let terminal = TerminalDriver(on: loop, pause: Self.drawPause) else { return nil }
     self.client = client
     self.signals = signals
     self.terminal = terminal
+    self.nodes = nodes
     logs =
       directories.map { .files(LogReader(directory: $0.logs)) }
       ?? .remote(RemoteLogs(client))
     screen = Screen(
-      size: terminal.size, endsTopology: endsTopology,
+      size: terminal.size, nodes: nodes, endsTopology: endsTopology,
       startedAt: directories.flatMap { RunningTopology.find($0)?.startedAt }.map {
         $0.milliseconds * 1_000_000
       })
+    if let timeout { loop.schedule(after: timeout, for: self) { $0.end(.left) } }
   }
 
   /// Shows the topology until it ends, or somebody leaves. The terminal is then as it was.
@@ -81,7 +86,6 @@ final class ScreenShell {
     } catch {
       return .failed(error)
     }
-    terminal.listen()
     ask(after: .zero, isFresh: true)
     readLogs()
     loop.run()
@@ -115,14 +119,14 @@ final class ScreenShell {
     while let signal = signals.next() {
       switch signal {
       case .windowSize: take(.resize(terminal.size))
-      case .resume: restart(by: terminal.resume)
+      case .resume: start(by: terminal.resume)
       case .hangUp: end(.terminalClosed)
       default: end(.left)
       }
     }
   }
 
-  private func restart(by start: () throws(SystemError) -> Void) {
+  private func start(by start: () throws(SystemError) -> Void) {
     do throws(SystemError) {
       try start()
       take(.resize(terminal.size))
@@ -171,7 +175,10 @@ final class ScreenShell {
   private func take(_ result: Result<TopologyDirectory, any Error>) {
     switch result {
     case .success(let directory):
+      do { _ = try directory.nodes(named: nodes) } catch { return end(.failed(error)) }
       take(.directory(directory))
+      // It may have been in the background until now.
+      if !terminal.isStarted { start(by: terminal.start) }
       watch(directory)
     case .failure(TopologyClientError.notAnswering) where screen.data.directory != nil:
       take(.silence("its orchestrator does not answer"))
@@ -206,7 +213,7 @@ final class ScreenShell {
       // OSC 52: the terminal keeps it, where it is set up to.
       let base64 = Data(text.utf8.prefix(100_000)).base64EncodedString()
       terminal.send("\u{1B}]52;c;\(base64)\u{07}")
-    case .suspend: restart(by: terminal.suspend)
+    case .suspend: start(by: terminal.suspend)
     case .leave: end(.left)
     }
   }

@@ -5,7 +5,7 @@ struct Watch: Verb {
   let description = VerbDescription(
     "monitor", "Shows the nodes' states as they change",
     discussion:
-      "On a terminal it shows the live view; ^C leaves that, and the topology goes on. Otherwise, with "
+      "On a terminal it shows the screen of 'orchestrator ui'; ^C leaves that, and the topology goes on. Otherwise, with "
       + "--plain or with -n it writes a line for each state: the present ones in the order of the "
       + "file, then what has changed, of each node the latest state and at most ten a second, with its "
       + "time, local on a terminal, and UTC in pipes and JSON, which has the node's counters as well, and tells "
@@ -18,7 +18,7 @@ struct Watch: Verb {
       + "marked so, by a line of the same version, until it is told.",
     options: [
       .topology, .output,
-      Option("plain", "Writes lines instead of the live view"),
+      Option("plain", "Writes lines instead of the screen"),
       Option("every", "Writes every state, at the nodes' expense"),
       Option("steps", "Writes the steps, up to 2,000 a second of each node"),
       Option(
@@ -29,7 +29,7 @@ struct Watch: Verb {
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
     examples: [
-      ("orchestrator monitor", "The live view of all nodes"),
+      ("orchestrator monitor", "All nodes, on the screen"),
       ("orchestrator monitor --plain door motor", "Lines for the states of the two"),
       (
         "orchestrator monitor door --every -o jsonl",
@@ -48,14 +48,13 @@ struct Watch: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let subject = try subject(arguments)
-    let isLive =
-      console.canRedraw && arguments.format == .text && arguments.count("count") == nil
-      && !arguments.flag("plain")
-    if isLive, case .states(.latest) = subject {
-      return try LiveMonitor(
-        of: arguments.target, nodes: arguments.positionals,
-        within: arguments.duration("timeout")
-      ).run(console: console)
+    let hasScreen =
+      console.canRedraw && console.canAsk && arguments.format == .text
+      && arguments.count("count") == nil && !arguments.flag("plain")
+    if hasScreen, case .states(.latest) = subject {
+      return try ShowScreen.show(
+        arguments.target, nodes: arguments.positionals, within: arguments.duration("timeout"),
+        console)
     }
     let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }

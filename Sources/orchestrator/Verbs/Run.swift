@@ -5,18 +5,18 @@ struct Run: Verb {
   let description = VerbDescription(
     "run", "Runs a topology in the foreground until it ends or ^C",
     discussion:
-      "The first ^C stops the nodes in order, the second kills them. On a terminal a live "
-      + "view of the nodes is shown, otherwise a line for each change. With --ui the screen of "
-      + "'orchestrator ui' is shown, and the topology ends with it.",
+      "The first ^C stops the nodes in order, the second kills them. On a terminal it shows the screen of "
+      + "'orchestrator ui', and the topology ends with that. Otherwise, with --plain or with --logs it writes a line "
+      + "for each change.",
     options: [
       Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
       .deployment, .noDependencies,
       Option("timeout", value: .duration, "Stops it in order after this time. Default: no limit"),
-      Option("plain", "Writes lines instead of the live view"),
-      Option("ui", "Shows it on the whole terminal, as 'orchestrator ui' does"),
+      Option("plain", "Writes lines instead of the screen"),
+      Option("ui", "Shows the screen, and fails where there is no terminal for it"),
       Option(
         "web", "Serves a page about it, too, as 'orchestrator web' does, and prints its address"),
-      Option("logs", "Shows the nodes' output among the lines"),
+      Option("logs", "Writes lines, with the nodes' output among them"),
       Option("lifeline", "Stops in order when standard input ends: for tests and scripts"),
       Option(
         "keys", value: .directory,
@@ -67,7 +67,7 @@ struct Run: Verb {
   private func display(
     _ arguments: ParsedArguments, _ console: Console
   ) throws -> TopologyRun.Display {
-    let others = ["background", "plain", "lifeline"].filter(arguments.flag)
+    let others = ["background", "plain", "logs", "lifeline"].filter(arguments.flag)
     if arguments.flag("ui") {
       guard others.isEmpty else {
         throw CommandError("--ui and --\(others[0]) exclude each other", code: .usage)
@@ -75,6 +75,6 @@ struct Run: Verb {
       return .screen(try SignalDescriptor(ScreenRun.signals))
     }
     if arguments.flag("background") { return .background }
-    return console.canRedraw && !arguments.flag("plain") ? .live : .plain
+    return others.isEmpty ? try .onTerminal(console) : .plain
   }
 }

@@ -13,14 +13,27 @@ struct ShowScreen: Verb {
     examples: [("orchestrator ui -p shop", "The topology 'shop'")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let target = try arguments.target
+    try Self.show(arguments.target, console)
+  }
+
+  /// Shows the screen until it is left.
+  /// - Parameters:
+  ///   - nodes: Those that are shown; all where there are none.
+  ///   - timeout: After this time the screen is left; `nil`: no limit.
+  static func show(
+    _ target: TopologyTarget, nodes: [String] = [], within timeout: Duration? = nil,
+    _ console: Console
+  ) throws -> ExitCode {
     let directories = try target.directories
     // Before any thread starts: the signals are blocked for all of them.
     let signals = try SignalDescriptor(ScreenShell.signals)
     let client = try TopologyClient.attach(
       to: directories.map { .local($0.topology) } ?? target)
     defer { client.close() }
-    guard let shell = ScreenShell(client: client, directories: directories, signals: signals) else {
+    guard
+      let shell = ScreenShell(
+        client: client, directories: directories, signals: signals, nodes: nodes, timeout: timeout)
+    else {
       throw CommandError(
         "'ui' needs a terminal for its input and output; 'orchestrator monitor' and 'orchestrator ps' "
           + "write lines", code: .usage)

@@ -11,7 +11,7 @@ struct Up: Verb {
       + "already, they are started in it, and 'up' returns at once, or with --wait when they run; without nodes all "
       + "are, where the file is the one that it runs by. "
       + "With --wait it returns when every node runs, or with exit code 124 when that takes "
-      + "too long. 'orchestrator monitor' is the live view of one in the background. Its nodes go on "
+      + "too long. 'orchestrator ui' shows one in the background. Its nodes go on "
       + "when their orchestrator is killed; started again, it adopts those that the file has not "
       + "changed, as they are.",
     options: [
@@ -20,7 +20,7 @@ struct Up: Verb {
       Option("wait-timeout", value: .duration, "The longest wait of --wait. Default: 60s"),
       Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
       .deployment, .noDependencies,
-      Option("plain", "Writes lines instead of the live view"),
+      Option("plain", "Writes lines instead of the screen"),
     ],
     positionals: [
       Positional("FILE", .fileOrNode, .optional, "The topology file. Default: topology.yaml here"),
@@ -61,11 +61,11 @@ struct Up: Verb {
       return try await bringUp(name, by: chosen.file, arguments, within: wait, console)
     }
     guard arguments.flag("detach") || arguments.flag("wait") else {
-      let isLive = console.canRedraw && !arguments.flag("plain")
       return try TopologyRun(
         file: chosen.file, name: arguments.value("name"),
         deployment: arguments.value("deployment"), nodes: chosen.nodes,
-        startsDependencies: startsDependencies, display: isLive ? .live : .plain
+        startsDependencies: startsDependencies,
+        display: arguments.flag("plain") ? .plain : .onTerminal(console)
       ).run(console: console)
     }
     return try BackgroundRun(

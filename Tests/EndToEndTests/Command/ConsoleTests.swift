@@ -35,60 +35,19 @@ struct ConsoleTests {
     NodeRow(node: "motor", status: "backing off", reason: "exit code 1"),
   ]
 
-  @Test("a frame is drawn over the one before and leaves nothing of it")
-  func frame() {
-    var view = LiveView(style: Style(isColored: false))
-    let hide = "\u{1B}[?25l"
-    let show = "\u{1B}[J\u{1B}[?25h"
-    let body = [
-      "elevator", "NODE   STATUS       PID      UPTIME  EVENTS  RESTARTS  STATE",
-      "door   running       12  1 min 15 s       9         1  closing(persons: 3)",
-      "motor  backing off    -           -       0         0  exit code 1", "^C stops",
-    ].map { $0 + "\u{1B}[K\n" }.joined()
-    func frame() -> String {
-      view.frame(title: "elevator", rows: rows, footer: "^C stops", columns: 80, rows: 24)
-    }
-    #expect(frame() == hide + "\r" + body + show)
-    #expect(frame() == hide + "\r\u{1B}[5A" + body + show)
-    #expect(view.clear() == "\r\u{1B}[5A\u{1B}[J")
-    #expect(frame().hasPrefix(hide + "\r" + "elevator"))
-    view.leaveFrame()
-    #expect(frame() == hide + "\r" + body + show)
-  }
-
-  @Test(
-    "a frame fits any terminal", arguments: [(80, 24), (20, 6), (5, 3), (1, 1), (200, 2)])
-  func fits(columns: Int, height: Int) {
-    let many = (0..<50).map { NodeRow(node: "node\($0)", status: "running", state: "on") }
-    var view = LiveView(style: Style(isColored: false))
-    let text = view.frame(
-      title: "a long title of a topology", rows: many, footer: "^C stops", columns: columns,
-      rows: height)
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-    #expect(lines.count <= max(height - 1, 1))
-    for line in lines {
-      var shown = String(line)
-      for code in ["\u{1B}[?25l", "\u{1B}[?25h", "\r", "\u{1B}[K"] {
-        shown = shown.split(separator: code, omittingEmptySubsequences: false).joined()
-      }
-      #expect(shown.displayWidth <= columns)
-    }
-    #expect(height < 24 || text.contains("more"))
-  }
-
   @Test("without a terminal there is a line for each change, of a running node its state alone")
   func changes() {
-    var view = LiveView(style: Style(isColored: false))
+    var changes = NodeChanges()
     #expect(
-      view.changes(rows) == ["door: closing(persons: 3), pid 12", "motor: backing off"])
-    #expect(view.changes(rows) == [])
+      changes.take(rows) == ["door: closing(persons: 3), pid 12", "motor: backing off"])
+    #expect(changes.take(rows) == [])
     var next = rows
     next[0].state = "closed"
     next[0].process?.events = 10
-    #expect(view.changes(next) == ["door: closed"])
+    #expect(changes.take(next) == ["door: closed"])
     next[0].status = "stopping"
     next[1] = NodeRow(node: "motor", status: "running", process: NodeRow.Process(pid: 13))
-    #expect(view.changes(next) == ["door: stopping closed", "motor: running, pid 13"])
+    #expect(changes.take(next) == ["door: stopping closed", "motor: running, pid 13"])
   }
 
   @Test("log lines have their node in front, and as JSON all there is")

@@ -3,7 +3,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("The states of a live view", .timed)
+@Suite("The latest states of nodes", .timed)
 struct LatestStatesTests {
   private func node(
     _ state: JSONValue?, version: UInt64 = 3, isRunning: Bool = true

@@ -83,34 +83,6 @@ struct TableTests {
       ])
   }
 
-  @Test("the live view shows whole states on 60 columns, and neither pid nor restarts")
-  func live() {
-    #expect(
-      NodeRow.liveTable(rows).lines(width: 60) == [
-        "NODE        STATUS   EVENTS  STATE",
-        "passengers  running     120  boarding(persons: 8, round: 5)",
-        "door        failed        0  exit code 3",
-      ])
-  }
-
-  @Test("columns of the live view stay where they are while states change")
-  func steady() throws {
-    var view = LiveView(style: Style(isColored: false))
-    func headings(_ state: String, status: String = "running") throws -> Substring {
-      let row = NodeRow(
-        node: "passengers", status: status, state: state,
-        process: NodeRow.Process(pid: 12345, uptime: .seconds(75)))
-      let frame = view.frame(title: "lift", rows: [row], columns: 60, rows: 20)
-      return try #require(frame.split(separator: "\n").dropFirst().first)
-    }
-    let narrow = try headings("waiting(round: 12)")
-    #expect(narrow.contains("EVENTS") && narrow.contains("UPTIME"))
-    let wide = try headings("boarding(persons: 8, round: 5)")
-    #expect(!wide.contains("UPTIME"))
-    #expect(try headings("waiting(round: 12)") == wide)
-    #expect(try headings("waiting(round: 12)", status: "started").contains("UPTIME"))
-  }
-
   @Test("a long reason is cut in tables, and 'status' has all of it")
   func reason() {
     let reason = String(repeating: "the journal is torn; ", count: 10)

@@ -52,43 +52,20 @@ struct TerminalTests {
     }
   }
 
-  @Test("the live view of 'run' shows whole states on 60 columns, and ends with how it ended")
-  func narrow() async throws {
-    try await running(ViewTests.constants, columns: 60, rows: 15) { terminal in
-      let lines = try await terminal.expect("  showing(floor: 4, persons: 1)")
-      let heading = lines.filter { $0.hasPrefix("NODE") }.joined()
-      #expect(heading.contains("STATE"))
-      #expect(!heading.contains("PID") && !heading.contains("RESTARTS"))
-      try await terminal.expect("5 nodes running")
-      try await terminal.expect("^C stops in order, a second ^C kills")
+  @Test("'run' shows the screen, which ^C leaves at once, and then how the run ended")
+  func run() async throws {
+    try await running(ViewTests.constants, columns: 100, rows: 24) { terminal in
+      try await terminal.expect("showing(floor: 4, persons: 1)")
+      try await terminal.expect("still: running")
       terminal.type("\u{3}")
       #expect(try await terminal.expectEnd() == .exited(code: 0))
       terminal.expectRestored()
       let last = terminal.lines.filter { !$0.isEmpty }
       #expect(last.last == "still: stopped", "\(last)")
-      #expect(!last.joined().contains("^C stops"))
     }
   }
 
-  @Test("a terminal that is not high enough is told how many nodes are not shown")
-  func low() async throws {
-    let nodes = (1...20).map { "  n\($0): { constant: idle }" }
-    let yaml = "topology: many\nprogram: nodes\nnodes:\n" + nodes.joined(separator: "\n")
-    try await running(yaml, columns: 60, rows: 15) { terminal in
-      // Beside these rows there are the title, the headings, this mark, the footer and the cursor.
-      try await terminal.expect("… 10 more")
-      let lines = try await terminal.expect("20 nodes running")
-      let rows = lines.filter { $0.hasPrefix("n") }
-      #expect(rows.count == 10)
-      terminal.resize(columns: 60, rows: 30)
-      let whole = try await terminal.expect("n20")
-      #expect(!whole.joined().contains(" more"))
-      terminal.type("\u{3}")
-      #expect(try await terminal.expectEnd() == .exited(code: 0))
-    }
-  }
-
-  @Test("'monitor' is a live view; ^C leaves it, and the topology goes on")
+  @Test("'monitor' shows the screen; ^C leaves it, and the topology goes on")
   func monitor() async throws {
     try await withTopology(yaml: ViewTests.button) { topology in
       let terminal = try orchestrator(["monitor"], of: topology)
@@ -98,42 +75,35 @@ struct TerminalTests {
       try await topology.send("left", Button.Event.press)
       let pressed = try await terminal.expect("pressed(times: 1)")
       #expect(!pressed.joined().contains("pressed(times: 0)"))
-      terminal.resize(columns: 40, rows: 10)
-      try await terminal.expect("NODE  STATUS   EVENTS  STATE")
-      terminal.resize(columns: 80, rows: 24)
-      try await terminal.expect("RESTARTS")
       terminal.type("\u{3}")
       #expect(try await terminal.expectEnd() == .exited(code: 0))
       terminal.expectRestored()
-      let last = terminal.lines.filter { !$0.isEmpty }.last
-      #expect(last == "topology 'button' goes on; 'orchestrator down -p button' stops it")
+      let text = "topology 'button' goes on; 'orchestrator down -p button' stops it"
+      #expect(terminal.lines.joined().contains(text), "\(terminal.lines)")
       #expect(try await topology.status("left").isRunning)
     }
   }
 
-  @Test("the live view says where the orchestrator does not answer, and goes on when it does")
-  func silent() async throws {
+  @Test("'monitor --timeout' leaves the screen when its time is over")
+  func timeout() async throws {
     try await withTopology(yaml: ViewTests.button) { topology in
-      let terminal = try orchestrator(["monitor"], of: topology)
-      try await terminal.expect("button: running")
-      topology.orchestrator.signal(.stop)
-      try await terminal.expect("button: its orchestrator does not answer; last seen running")
-      topology.orchestrator.signal(Signal.resume)
-      try await terminal.expect("button: running")
-      terminal.type("\u{3}")
+      let terminal = try orchestrator(["monitor", "--timeout", "1s"], of: topology)
       #expect(try await terminal.expectEnd() == .exited(code: 0))
+      terminal.expectRestored()
+      #expect(terminal.lines.joined().contains("topology 'button' goes on"))
     }
   }
 
-  @Test("the live view shows the nodes that are named, and an unknown one is an error")
+  @Test("'monitor' shows the nodes that are named, and an unknown one is an error")
   func named() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
       let terminal = try orchestrator(["monitor", "heated", "open"], of: topology)
       try await terminal.expect("open(persons: 2)")
-      // What a frame ends with.
-      let lines = try await terminal.expect("^C leaves the view")
-      let names = lines[2...4].map { words($0).first }
-      #expect(names == ["heated", "open", "^C"])
+      let lines = try await terminal.expect("quit")
+      let names = lines.drop { words($0).first != "NODE" }.dropFirst().prefix(3)
+        .map { words($0).first { $0 != "▶" } }
+      #expect(names == ["heated", "open", "LOGS"], "\(lines)")
+      #expect(!lines.joined().contains("display"), "\(lines)")
       terminal.type("\u{3}")
       #expect(try await terminal.expectEnd() == .exited(code: 0))
       let unknown = try orchestrator(["monitor", "opne"], of: topology)
@@ -143,21 +113,7 @@ struct TerminalTests {
     }
   }
 
-  @Test("the live view ends when the topology goes down, and says so")
-  func down() async throws {
-    try await withTopology(yaml: ViewTests.button) { topology in
-      let terminal = try orchestrator(["monitor"], of: topology)
-      try await terminal.expect("pressed(times: 0)")
-      topology.orchestrator.signal(.terminate)
-      #expect(try await terminal.expectEnd() == .exited(code: 0))
-      terminal.expectRestored()
-      let last = terminal.lines.filter { !$0.isEmpty }.last
-      #expect(last == "topology 'button' has gone down")
-      #expect(try await topology.expectEnd() == 0)
-    }
-  }
-
-  @Test("an orchestrator that is killed ends the live view, with what to do")
+  @Test("an orchestrator that is killed ends the screen, with what to do")
   func orchestratorKilled() async throws {
     try await DetachedTopology.with(ViewTests.button, name: "button") { topology in
       let terminal = try PseudoTerminal(
