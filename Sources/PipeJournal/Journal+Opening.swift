@@ -9,6 +9,7 @@ extension Journal {
   static func make(
     _ path: String, _ identity: Identity, _ durability: Durability, isHeld: Bool
   ) throws {
+    let followsReset = FileSystem.exists(path + JournalFiles.resetSuffix)
     let temporary = path + ".new"
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
     do {
@@ -35,6 +36,7 @@ extension Journal {
       ] {
         try insert.run(.text(key), .text(value))
       }
+      if followsReset { try insert.run(.text(JournalSnapshot.resetKey), .text("1")) }
       try database.execute(
         """
         COMMIT;
@@ -76,6 +78,9 @@ extension Journal {
         throw JournalError.other(
           path: path, node: identity.node, what: what, found: found, expected: expected)
       }
+    }
+    if let reason = try JournalCheck.meta(JournalSnapshot.refusedKey, in: database) {
+      throw JournalError.damaged(path: path, node: identity.node, reason: reason)
     }
   }
 

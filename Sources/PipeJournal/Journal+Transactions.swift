@@ -37,6 +37,25 @@ extension Journal {
     run(.applied, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
+  /// The node is prepared under another journal of its coordinator; `nil` where that keeps none.
+  package func coordinatorChanged(to coordinator: KnownCoordinator?) throws {
+    if let coordinator {
+      run(.meta, .text(JournalSnapshot.coordinatorKey), .text(coordinator.journalValue))
+    } else {
+      run(.unmeta, .text(JournalSnapshot.coordinatorKey))
+    }
+  }
+
+  /// The composite must not go on with this journal, nor may its next process.
+  /// - Returns: What its next process says.
+  package func refuse(because reason: String) throws(JournalError) -> JournalError {
+    try change {
+      try database.prepare("REPLACE INTO meta VALUES (?, ?)").run(
+        .text(JournalSnapshot.refusedKey), .text(reason))
+    }
+    return .damaged(path: path, node: identity.node, reason: reason)
+  }
+
   /// A coordinator has started.
   package func coordinatorStarted(epoch: UInt64) throws {
     run(.coordinatorStarted, .integer(epoch))
@@ -89,6 +108,9 @@ extension Journal {
       journal.forgottenThrough = row.transaction(1)
     }
     journal.requestsForgotten = try JournalCheck.forgottenRequests(in: database)
+    journal.id = stream
+    journal.followsReset = try JournalCheck.meta(JournalSnapshot.resetKey, in: database) != nil
+    journal.mayLackRecords = mayLackRecords
     try database.prepare(
       "SELECT epoch, sequence, caller, number, moves, acknowledged FROM committed "
         + "ORDER BY epoch, sequence"

@@ -63,11 +63,12 @@ package final class Journal {
   /// Pages of the write-ahead log before they are copied into the file, 4096 bytes each.
   private static let logPages = 4_000
 
-  /// Opens the journal, or makes one.
+  /// Opens the journal, or makes one. Where the files were there, they stay unchanged until ``begin()``.
   /// - Parameter incarnation: On storage that several hosts share, the start of the node: the journal is held so that no
   ///   other process reads or writes it, and refused to one of an earlier start.
   package init(
-    _ path: String, identity: Identity, durability: Durability, heldBy incarnation: UInt64? = nil
+    opening path: String, identity: Identity, durability: Durability,
+    heldBy incarnation: UInt64? = nil
   ) throws(JournalError) {
     self.path = path
     self.identity = identity
@@ -96,30 +97,24 @@ package final class Journal {
         PRAGMA journal_size_limit = \(Self.logPages * 4096);
         PRAGMA cache_size = -1000;
         """)
-      if try JournalCheck.version(of: database) != JournalSchema.version {
-        try database.execute("PRAGMA user_version = \(JournalSchema.version)")
-      }
       isFirstRecordDue = isNew && durability != .power
       database.keepLogOnClose()
       writer = try RecordWriter(database)
+      try writer.hold()
+      if try JournalCheck.version(of: database) != JournalSchema.version {
+        try database.execute("PRAGMA user_version = \(JournalSchema.version)")
+      }
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       let written = try RecordWriter.written(to: database)
       log = RecordLog(mark.log, stream: stream, written: written)
-      var opening = try JournalOpening(database)
+      opening = try JournalOpening(database)
+      mayLackRecords = opening.isOpen && !opening.isSameBoot
       lacksLog =
         try !isNew
         && mark.check(
           stream, last: log.last, written: written, opening, durability, path: path,
           node: identity.node)
-      if !log.isEmpty {
-        try writer.write(log.records(), through: log.last)
-        log.clear()
-      }
-      // The mark first: a copy of it that was made before is then known to be one.
-      opening.begin(durability)
-      try mark.begin(stream, opening: opening.count, record: log.last)
-      try opening.write(to: database)
-      self.opening = opening
+      if !log.isEmpty { try writer.write(log.records(), through: log.last) }
       contents = try JournalContents.read(database)
       if let prepared = mark.prepared.read(), let version = contents?.record.version {
         contents?.participant.add(prepared, at: version)
@@ -132,8 +127,35 @@ package final class Journal {
     }
   }
 
+  /// Opens the journal, or makes one, and begins at once.
+  package convenience init(
+    _ path: String, identity: Identity, durability: Durability, heldBy incarnation: UInt64? = nil
+  ) throws(JournalError) {
+    try self.init(
+      opening: path, identity: identity, durability: durability, heldBy: incarnation)
+    try begin()
+  }
+
+  /// The node goes on with what the journal has: what its log had, and what was noted since it was opened, stays.
+  package func begin() throws(JournalError) {
+    do {
+      try writer.release()
+      log.clear()
+      // The mark first: a copy of it that was made before is then known to be one.
+      opening.begin(durability)
+      try mark.begin(stream, opening: opening.count, record: log.last)
+      try opening.write(to: database)
+      // Of no use to a journal that is there.
+      unlink(path + JournalFiles.resetSuffix)
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
   /// Whether the file of its log is gone, which may have had records that the database lacks.
   package let lacksLog: Bool
+  /// Whether the system ended while a process had records outside of the database.
+  let mayLackRecords: Bool
 
   /// Forgets what was read, which can be large.
   package func forgetContents() { contents = nil }
@@ -203,7 +225,7 @@ package final class Journal {
   }
 
   private func writeLog() throws {
-    guard !log.isEmpty, !hasLeft else { return }
+    guard !log.isEmpty, !hasLeft, !writer.isHeld else { return }
     Failpoint.hit(.writeBefore)
     try writer.write(log.records(), through: log.last)
     Failpoint.hit(.writeAfter)
@@ -212,7 +234,7 @@ package final class Journal {
   }
 
   private func firstWasWritten() throws(DatabaseError) {
-    guard isFirstRecordDue else { return }
+    guard isFirstRecordDue, !writer.isHeld else { return }
     isFirstRecordDue = false
     try database.execute("PRAGMA synchronous = NORMAL")
   }

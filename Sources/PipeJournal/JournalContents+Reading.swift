@@ -93,7 +93,10 @@ extension JournalContents {
         transaction: $0.transaction(0), event: $0.bytes(4),
         move: ParticipantMove(version: $0.unsigned(2), state: $0.bytes(3)))
     }
-    return Participant(applied: applied.last ?? .zero, prepared: prepared.last)
+    return Participant(
+      applied: applied.last ?? .zero, prepared: prepared.last,
+      coordinator: try JournalCheck.meta(JournalSnapshot.coordinatorKey, in: database)
+        .flatMap { KnownCoordinator(journalValue: $0) })
   }
 
   private static func readEffects(_ database: Database) throws -> [Effect] {
@@ -108,6 +111,21 @@ extension JournalContents {
         state: row.bytes(2),
         elapsed: now.duration(since: then, isSameBoot: row.text(4) == boot))
     }
+  }
+}
+
+// As the journal has it: the id, the transaction and the name, with a space between them.
+extension KnownCoordinator {
+  var journalValue: String { "\(journal) \(since.epoch) \(since.sequence) \(name)" }
+
+  init?(journalValue: String) {
+    let parts = journalValue.split(separator: " ", maxSplits: 3)
+    guard parts.count == 4, let journal = UInt64(parts[0]), let epoch = UInt64(parts[1]),
+      let sequence = UInt64(parts[2])
+    else { return nil }
+    self.init(
+      name: String(parts[3]), journal: journal,
+      since: TransactionID(epoch: epoch, sequence: sequence))
   }
 }
 

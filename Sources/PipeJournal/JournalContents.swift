@@ -74,6 +74,8 @@ package struct JournalContents {
     package var applied = TransactionID.zero
     /// The step that was last prepared, which may have been taken or aborted since.
     package var prepared: PreparedStep?
+    /// The journal of its coordinator under which the node was last prepared.
+    package var coordinator: KnownCoordinator?
 
     /// A step was prepared without a record of its own.
     /// - Parameter version: That of the last record.

@@ -7,6 +7,9 @@ package final class JournalFiles {
   package let node: String
   private let descriptor: Int32?
 
+  /// What the name of a file ends with that says that the journal was removed on purpose, until there is a new one.
+  static let resetSuffix = ".reset"
+
   /// Takes the lock that the node's process has while it lives.
   /// - Throws: ``JournalError/locked(path:pid:)`` where a process has it.
   package init(_ path: String, node: String) throws(JournalError) {
@@ -44,10 +47,24 @@ package final class JournalFiles {
           reason: "it cannot be removed: \(SystemError.text(of: errno))")
       }
     }
+    try FileSystem.noteReset(path, node: node)
     guard let descriptor else { return }
     guard ftruncate(descriptor, 0) == 0 else {
       throw .inaccessible(
         path: path + ".step", node: node, reason: SystemError.text(of: errno))
+    }
+  }
+}
+
+extension FileSystem {
+  /// Leaves word that a journal was removed on purpose: a composite without a journal would refuse to go on.
+  fileprivate static func noteReset(_ path: String, node: String) throws(JournalError) {
+    let mark = path + JournalFiles.resetSuffix
+    do {
+      try makeDirectories(directory(of: path), mode: 0o700)
+      try replace(mark, with: [])
+    } catch {
+      throw .inaccessible(path: mark, node: node, reason: "\(error)")
     }
   }
 }

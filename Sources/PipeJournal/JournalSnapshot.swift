@@ -70,6 +70,15 @@ package struct JournalSnapshot: Sendable {
   /// The key of the table `meta` for the highest number of a request of a client that was forgotten.
   static let forgottenRequestsKey = "requests_forgotten"
 
+  /// The key of the table `meta` for the journal of its coordinator under which a participant was last prepared.
+  static let coordinatorKey = "coordinator"
+
+  /// The key of the table `meta` that says that the node was reset before the journal was made.
+  static let resetKey = "reset"
+
+  /// The key of the table `meta` for the reason why a composite must not go on with the journal.
+  static let refusedKey = "refused"
+
   /// What the keys of the table `meta` begin with that say how far a node of a composite has got.
   static let componentKey = "component "
 

@@ -6,6 +6,8 @@ final class RecordWriter {
   private let begin, commit, rollback: Statement
   /// By the numbers of their operations; most nodes need few of them.
   private var statements = [Statement?](repeating: nil, count: 256)
+  /// Whether all is one transaction that has not ended.
+  private(set) var isHeld = false
 
   /// The key of the table `meta` for the number of the last record that the database has.
   private static let writtenKey = "written"
@@ -44,7 +46,22 @@ final class RecordWriter {
     try statement(of: .meta).run(.text(Self.writtenKey), .text(String(number)))
   }
 
+  /// Makes one transaction of all until ``release()``: the file stays unchanged where that is never called.
+  func hold() throws(DatabaseError) {
+    // Else pages that memory has no room for would go into the file's log.
+    try database.execute("PRAGMA cache_spill = OFF")
+    try begin.run()
+    isHeld = true
+  }
+
+  func release() throws(DatabaseError) {
+    try commit.run()
+    isHeld = false
+    try database.execute("PRAGMA cache_spill = ON")
+  }
+
   func transaction(_ body: () throws -> Void) throws {
+    if isHeld { return try body() }
     try begin.run()
     do {
       try body()

@@ -123,7 +123,6 @@ package final class StepMark {
     interrupted = isKnown ? Self.step(words) : nil
     fatalEffect = isKnown ? Self.effect(words) : nil
     measuresEachStep = isKnown && words[Word.measures] == 1
-    words[Word.pid] = UInt64(getpid())
   }
 
   /// The size of a file that is shorter than it was made; `nil` for any other.
@@ -139,6 +138,7 @@ package final class StepMark {
   /// Belongs to this journal, which is whole, from its next record on.
   func begin(_ stream: UInt64, opening: UInt64, record: UInt64) throws {
     try beginBoot()
+    words[Word.pid] = UInt64(getpid())
     for word in [Word.length, Word.measures, Word.feedback] { words[word] = 0 }
     words[Word.record] = record
     words[Word.written] = record

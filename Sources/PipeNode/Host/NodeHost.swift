@@ -71,6 +71,8 @@ package struct NodeHost {
       let journal = try journal(arguments, log: log)
       let content = try content(
         arguments, journal: journal, log: log, loop: place.loop.handle)
+      // A journal whose state the machine does not take stays as it is.
+      try journal?.begin()
       let shell = try shell(content, journal)
       if let obstacle = shell.obstacle { return .leaving(shell, because: obstacle) }
       return .running(shell)
@@ -97,7 +99,7 @@ package struct NodeHost {
     // Not what it is in: where that is not there, it is a file system that this host lacks.
     if mayMove { mkdir(FileSystem.directory(of: place.path), 0o700) }
     let journal = try Journal(
-      place.path,
+      opening: place.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
       durability: place.durability, heldBy: mayMove ? arguments.incarnation : nil)
     if journal.isFirst, arguments.incarnation > 1 {

@@ -130,11 +130,12 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     isStarted = true
     perform(coordinator.start())
     let participants = Set(plan.conflictClass.participants)
+    coordinator.expect(participants)
     release(except: participants)
     do {
       links = try CoordinatorLinks(
         to: plan.components.filter { participants.contains($0.name) }, of: node,
-        services: services, log: log, owner: self)
+        journal: journal?.stream, services: services, log: log, owner: self)
       watch = try PeerFeeds(of: plan.components, services: services, log: log) { [weak self] in
         self?.told($0)
       }
@@ -169,9 +170,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   func changed(_ join: ParticipantJoin?, of participant: String) {
     if join?.watermark == .zero { rules?.began(participant, after: coordinator.last) }
     perform(
-      join.map {
-        coordinator.connected(participant, watermark: $0.watermark, prepared: $0.prepared)
-      } ?? coordinator.disconnected(participant))
+      join.map { coordinator.joined(participant, $0) } ?? coordinator.disconnected(participant))
   }
 
   // MARK: What is decided
@@ -200,6 +199,18 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     case .startTimer(let timer): timers?.start(timer, coordinator.evaluationLimit(of: timer))
     case .cancelTimer(let timer): timers?.cancel(timer)
     case .report(let problem): log.warning(problem.warning)
+    case .refuse(let mismatch): refuse(mismatch)
+    }
+  }
+
+  /// Ends, before anything is aborted or committed of which the journal may know nothing. The next process finds the
+  /// reason in the journal, and is failed at once.
+  private func refuse(_ mismatch: JournalMismatch) {
+    let reason = mismatch.reason
+    do {
+      onEnd?("\(try journal?.refuse(because: reason).description ?? reason)")
+    } catch {
+      onEnd?("its journal is not the one that it had: \(reason). That cannot be noted: \(error)")
     }
   }
 

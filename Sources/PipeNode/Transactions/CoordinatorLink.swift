@@ -27,6 +27,8 @@ final class CoordinatorLink {
   @exclusivity(unchecked)
   private var replies: [(RequestReply, request: UInt64)] = []
   private let name: String
+  /// The id of the coordinator's journal; `nil` where it keeps none.
+  private let journal: UInt64?
   private let loop: PollLoop
   @exclusivity(unchecked)
   private var silence = PeerSilence()
@@ -44,7 +46,7 @@ final class CoordinatorLink {
   init(
     to participant: String, number: Int, at place: PeerPlace?, isLocal: Bool,
     through router: ConnectingRouter,
-    as name: String, among links: CoordinatorLinks, loop: PollLoop, log: NodeLog
+    as name: String, journal: UInt64?, among links: CoordinatorLinks, loop: PollLoop, log: NodeLog
   ) {
     self.participant = participant
     self.number = number
@@ -52,6 +54,7 @@ final class CoordinatorLink {
     self.isLocal = isLocal
     self.router = router
     self.name = name
+    self.journal = journal
     self.links = links
     self.loop = loop
     self.log = log
@@ -96,7 +99,7 @@ final class CoordinatorLink {
   func send(_ message: CoordinatorMessage) {
     guard isJoined else { return }
     flush()
-    let frame = message.frame
+    let frame = message.frame(journal: journal)
     router.send(frame.header, body: frame.body, to: number)
     messages.sent += 1
     switch message {

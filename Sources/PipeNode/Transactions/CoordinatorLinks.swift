@@ -36,7 +36,8 @@ final class CoordinatorLinks {
   private static let probeInterval: Duration = .seconds(5)
 
   init(
-    to components: [CoordinatorPlan.Component], of coordinator: String, services: NodeServices,
+    to components: [CoordinatorPlan.Component], of coordinator: String, journal: UInt64?,
+    services: NodeServices,
     log: NodeLog, owner: any CoordinatorLinksOwner
   ) throws(TransportError) {
     self.owner = owner
@@ -47,7 +48,7 @@ final class CoordinatorLinks {
       let link = CoordinatorLink(
         to: component.name, number: links.count, at: services.inbox(of: component),
         isLocal: host != nil, through: try router(in: host?.context ?? services.context, as: name),
-        as: name, among: self, loop: loop, log: log)
+        as: name, journal: journal, among: self, loop: loop, log: log)
       numbers[component.name] = links.count
       links.append(link)
     }

@@ -22,14 +22,21 @@ struct CoordinatorRecords {
     self.incarnation = incarnation
     hasJournal = journal != nil
     restored = try journal?.coordinator() ?? CoordinatorJournal()
+    if restored.mayLackRecords {
+      // The lost ones may be of a start that is lost as well.
+      restored.epoch += 1
+      forget(through: restored.epoch)
+    }
     // Without a journal, or with a new one, the starts still tell transactions apart.
     guard incarnation > 0 else { return }
-    if restored.epoch == 0 {
-      restored.forgottenThrough = TransactionID(
-        epoch: incarnation - 1, sequence: UInt64(Int64.max))
-      forgotten.append(restored.forgottenThrough)
-    }
+    if restored.epoch == 0 { forget(through: incarnation - 1) }
     restored.epoch = max(restored.epoch, incarnation - 1)
+  }
+
+  /// Nothing is known of the transactions of earlier starts that are not in the journal.
+  private mutating func forget(through epoch: UInt64) {
+    restored.forgottenThrough = TransactionID(epoch: epoch, sequence: UInt64(Int64.max))
+    forgotten.append(restored.forgottenThrough)
   }
 
   /// Takes out the commits that may not have reached all participants when the last process ended.

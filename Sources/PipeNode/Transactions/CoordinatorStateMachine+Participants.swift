@@ -36,6 +36,7 @@ extension CoordinatorStateMachine {
   /// A participant's connection is gone, with all that was under way on it.
   package mutating func disconnected(_ participant: String) -> [Action] {
     participants.disconnect(participant)
+    joining.remove(participant)
     var actions: [Action] = []
     for transaction in transactions.keys.sorted() {
       actions += take(.disconnected(participant), transaction)
@@ -47,6 +48,7 @@ extension CoordinatorStateMachine {
   package mutating func received(
     _ message: ParticipantMessage, from participant: String
   ) -> [Action] {
+    guard !identity.isRefused else { return [] }
     switch message {
     case .yes(let transaction, let move):
       let acknowledged = acknowledge(before: transaction, by: participant)
@@ -54,6 +56,7 @@ extension CoordinatorStateMachine {
         return acknowledged + [.send(.abort(transaction), to: participant)]
       }
       return acknowledged + take(.yes(participant, move), transaction)
+    case .query where joining.isWaiting(participant): return []
     case .query(let transaction):
       // No record: aborted. A record would have brought the transaction back.
       guard transactions[transaction] != nil else {

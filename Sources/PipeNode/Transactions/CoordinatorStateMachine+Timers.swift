@@ -39,7 +39,7 @@ extension CoordinatorStateMachine {
       return grant()
     case .join:
       participants.endJoining()
-      return grant()
+      return endJoining() + grant()
     }
   }
 

@@ -44,6 +44,8 @@ package struct CoordinatorStateMachine: Sendable {
     case cancelTimer(Timer)
     /// Tells of what no sound journal leads to.
     case report(CoordinatorProblem)
+    /// Ends, and never goes on with this journal: it lacks what a participant has recorded.
+    case refuse(JournalMismatch)
   }
 
   /// The name by which callers are told that the coordinator itself does not answer for a request.
@@ -58,6 +60,9 @@ package struct CoordinatorStateMachine: Sendable {
   var transactions: [TransactionID: TransactionStateMachine] = [:]
   /// The commits that each participant has part in and not all have acknowledged, in their order.
   var committing: [String: [TransactionID]] = [:]
+  /// By what participants tell whether the journal is the one that this coordinator had.
+  var identity: JournalIdentity
+  var joining: JoiningParticipants
   /// Of each node that tells its steps, the last transaction that it has told of, or will not any more.
   private var told: [String: TransactionID] = [:]
 
@@ -82,6 +87,8 @@ package struct CoordinatorStateMachine: Sendable {
     last = TransactionID(epoch: journal.epoch + 1, sequence: 0)
     requests = RequestQueue(overtakingLimit: overtakingLimit)
     answers = CallerAnswers(journal, capacity: resultCapacity)
+    identity = JournalIdentity(journal)
+    joining = JoiningParticipants(after: last)
     for commit in journal.commits where !journal.acknowledged.contains(commit.transaction) {
       let participants = commit.moves.keys.sorted()
       transactions[commit.transaction] = .recovered(commit.transaction, participants)
@@ -144,6 +151,8 @@ package struct CoordinatorStateMachine: Sendable {
   /// The coordinator is to end: aborts what is not decided, and takes nothing any more.
   package mutating func stop() -> [Action] {
     phase = .ended
+    // Of what callers have asked again, this journal may not know that it was committed.
+    guard !identity.isRefused else { return [] }
     var actions: [Action] = []
     for call in requests.all {
       if call.isRunning {

@@ -28,6 +28,9 @@ final class Participant {
   private var state: ParticipantStateMachine
   @exclusivity(unchecked)
   private var records = ParticipantRecords()
+  /// The journal of its coordinator under which it was last prepared.
+  @exclusivity(unchecked)
+  private var coordinator: KnownCoordinator?
   @exclusivity(unchecked)
   private var emitted = EmittedEvents()
   private lazy var watch = InDoubtWatch(
@@ -65,6 +68,7 @@ final class Participant {
     state = ParticipantStateMachine(
       prepared: restored?.prepared, applied: restored?.applied ?? .zero, version: version)
     isFrozen = !state.takesInputs
+    coordinator = restored?.coordinator
     toldVersion = version
     self.machine = machine
     self.steps = steps
@@ -129,11 +133,29 @@ final class Participant {
   private func join() {
     // Not counted: it belongs to the connection.
     let join = ParticipantJoin(
-      watermark: state.watermark, prepared: state.preparedStep?.transaction)
+      watermark: state.watermark, prepared: state.preparedStep?.transaction, history: history)
     let frame = join.frame
     _ = services.send(frame.header, frame.body, peer)
     for event in emitted.waiting { send(event.request) }
     perform(state.connected())
+  }
+
+  /// What it has taken under its coordinator's name.
+  private var history: ParticipantJoin.History? {
+    guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
+    let isOlder = state.committed <= coordinator.since
+    return .init(journal: coordinator.journal, committed: isOlder ? .zero : state.committed)
+  }
+
+  /// Notes under which journal of its coordinator it is asked.
+  private func note(_ journal: UInt64?) {
+    guard coordinator?.journal != journal || coordinator?.name != configuration.coordinator,
+      coordinator != nil || journal != nil
+    else { return }
+    coordinator = journal.map {
+      KnownCoordinator(name: configuration.coordinator, journal: $0, since: state.applied)
+    }
+    records.change(coordinator)
   }
 
   /// Takes a frame of the coordinator's.
@@ -150,6 +172,7 @@ final class Participant {
     case .prepare(let transaction, let event, let wantsChange, let asked):
       guard finishTaking() else { return }
       reach(.prepareBefore)
+      note(CoordinatorMessage.journal(header, body))
       // What its effect does not want any more it does not take either.
       let isWanted = asked.map { emitted.isWaiting($0) { machine.wants($0) } } ?? true
       let evaluate =
@@ -188,7 +211,7 @@ final class Participant {
     for action in actions {
       switch action {
       case .record(let record):
-        records.append(record)
+        records.append(record, isCommitted: state.isApplying)
         if case .prepared = record { watch.prepared() }
       case .enter(let step):
         if let event = emitted.take(step.transaction) { machine.taken(event) }

@@ -65,6 +65,9 @@ package struct ParticipantStateMachine: Sendable {
   package private(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
   package private(set) var applied: TransactionID
+  /// The highest of these that was committed, and not taken by this node for itself. An earlier version of this
+  /// library recorded those as well.
+  package private(set) var committed: TransactionID
   /// When ``ParticipantMessage/changed`` is to be said.
   private var owed = Owed.nothing
 
@@ -86,6 +89,7 @@ package struct ParticipantStateMachine: Sendable {
     prepared: PreparedStep? = nil, applied: TransactionID = .zero, version: UInt64 = 0
   ) {
     self.applied = applied
+    committed = applied
     watermark = max(applied, prepared?.transaction ?? .zero)
     // A step since then shows that the transaction has ended.
     if let prepared, prepared.transaction > applied, prepared.move.version == version + 1 {
@@ -333,6 +337,7 @@ extension ParticipantStateMachine {
       return [.send(.yes(step.transaction, step.move)), .startQueryTimer]
     case (.applying(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
+      committed = step.transaction
       return unfreeze(after: [.send(.ack(step.transaction))], hasMoved: true)
     case (.delivering(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction

@@ -22,10 +22,29 @@ package struct ParticipantJoin: Hashable, Sendable {
   package var watermark: TransactionID
   /// The one that it is prepared for, and of which it is not told the end.
   package var prepared: TransactionID?
+  /// What it has taken under the coordinator's name; `nil` where it was not prepared under that name, or its
+  /// coordinator kept no journal then.
+  package var history: History?
 
-  package init(watermark: TransactionID, prepared: TransactionID? = nil) {
+  /// By what a coordinator tells whether its journal is the one that it had.
+  package struct History: Hashable, Sendable {
+    /// The id of the coordinator's journal when the participant was last prepared.
+    package var journal: UInt64
+    /// The last transaction of that journal whose commit the participant has recorded; 0.0 before the first.
+    package var committed: TransactionID
+
+    package init(journal: UInt64, committed: TransactionID) {
+      self.journal = journal
+      self.committed = committed
+    }
+  }
+
+  package init(
+    watermark: TransactionID, prepared: TransactionID? = nil, history: History? = nil
+  ) {
     self.watermark = watermark
     self.prepared = prepared
+    self.history = history
   }
 }
 
@@ -75,8 +94,28 @@ extension CoordinatorMessage {
   private static let changeFlag: UInt8 = 1
   /// Set in `prepare` where an effect of the participant has asked: the count has which request.
   private static let emittedFlag: UInt8 = 2
+  /// Set in `prepare` where the body begins with the id of the coordinator's journal.
+  private static let journalFlag: UInt8 = 4
 
   /// The frame's header and body.
+  /// - Parameter journal: The id of the coordinator's journal; `nil` where it keeps none.
+  package func frame(journal: UInt64?) -> (header: FrameHeader, body: [UInt8]) {
+    var (header, body) = frame
+    guard case .prepare = self, let journal else { return (header, body) }
+    header.flags |= Self.journalFlag
+    body = withUnsafeBytes(of: journal.littleEndian, Array.init) + body
+    return (header, body)
+  }
+
+  /// The id of the coordinator's journal that a `prepare` names; `nil` where it names none.
+  package static func journal(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) -> UInt64? {
+    guard header.kind == .prepare, header.flags & journalFlag != 0, body.count >= 8 else {
+      return nil
+    }
+    return UInt64(littleEndian: body.loadUnaligned(as: UInt64.self))
+  }
+
+  /// The frame's header and body, without a journal's id.
   package var frame: (header: FrameHeader, body: [UInt8]) {
     switch self {
     case .prepare(let transaction, let event, let wantsChange, let emitted):
@@ -96,8 +135,11 @@ extension CoordinatorMessage {
     let transaction = header.transaction
     switch header.kind {
     case .prepare:
+      let namesJournal = header.flags & Self.journalFlag != 0
+      guard !namesJournal || body.count >= 8 else { throw .body(.prepare) }
       self = .prepare(
-        transaction, event: Array(body), wantsChange: header.flags & Self.changeFlag != 0,
+        transaction, event: Array(body.dropFirst(namesJournal ? 8 : 0)),
+        wantsChange: header.flags & Self.changeFlag != 0,
         emitted: header.flags & Self.emittedFlag != 0 ? header.count : nil)
     case .commit: self = .commit(transaction)
     case .abort: self = .abort(transaction)
@@ -123,23 +165,31 @@ extension FrameHeader {
 }
 
 extension ParticipantJoin {
-  /// The frame's header and body; the body is the prepared transaction, where there is one.
+  /// The frame's header and body. The body has the prepared transaction, where there is one, or else zeros before
+  /// the history, where there is one.
   package var frame: (header: FrameHeader, body: [UInt8]) {
-    let body = prepared.map { prepared in
-      [prepared.epoch, prepared.sequence].flatMap {
-        withUnsafeBytes(of: $0.littleEndian, Array.init)
-      }
+    var words = prepared.map { [$0.epoch, $0.sequence] } ?? []
+    if let history {
+      if words.isEmpty { words = [0, 0] }
+      words += [history.journal, history.committed.epoch, history.committed.sequence]
     }
-    return (FrameHeader(.join, watermark), body ?? [])
+    let body = words.flatMap { withUnsafeBytes(of: $0.littleEndian, Array.init) }
+    return (FrameHeader(.join, watermark), body)
   }
 
   package init(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
-    guard body.isEmpty || body.count == 16 else { throw .body(.join) }
+    guard [0, 16, 40].contains(body.count) else { throw .body(.join) }
     let words = (0..<body.count / 8).map {
       UInt64(littleEndian: body.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self))
     }
-    let prepared = words.isEmpty ? nil : TransactionID(epoch: words[0], sequence: words[1])
-    self.init(watermark: header.transaction, prepared: prepared)
+    var prepared = words.isEmpty ? nil : TransactionID(epoch: words[0], sequence: words[1])
+    var history: History?
+    if words.count > 2 {
+      history = History(
+        journal: words[2], committed: TransactionID(epoch: words[3], sequence: words[4]))
+      if prepared == .zero { prepared = nil }
+    }
+    self.init(watermark: header.transaction, prepared: prepared, history: history)
   }
 }
 

@@ -13,6 +13,22 @@ package struct PreparedStep: Hashable, Sendable {
   }
 }
 
+/// The journal of its coordinator under which a participant was last prepared.
+package struct KnownCoordinator: Hashable, Sendable {
+  /// The coordinator's name.
+  package var name: String
+  /// The id of its journal.
+  package var journal: UInt64
+  /// The last transaction that the participant had taken before; it may be of another coordinator.
+  package var since: TransactionID
+
+  package init(name: String, journal: UInt64, since: TransactionID) {
+    self.name = name
+    self.journal = journal
+    self.since = since
+  }
+}
+
 /// A transaction that is committed.
 package struct CommitRecord: Hashable, Sendable {
   package var transaction: TransactionID
@@ -45,6 +61,12 @@ package struct CoordinatorJournal: Hashable, Sendable {
   package var forgottenThrough = TransactionID.zero
   /// The highest request of a client that was forgotten.
   package var requestsForgotten: UInt64 = 0
+  /// The journal's id; `nil` where the coordinator keeps none.
+  package var id: UInt64?
+  /// Whether the composite was reset before the journal was made: participants may name an earlier one.
+  package var followsReset = false
+  /// Whether its last records may be gone, by a loss of power.
+  package var mayLackRecords = false
 
   package init() {}
 }

@@ -37,9 +37,8 @@ struct TopologyClientTests {
     let client = try TopologyClient(
       topology: "lift", control: directories.endpoint(.control), answerTimeout: .seconds(600))
     defer { client.close() }
+    // The client has seen the lock when it was made: an orchestrator may be about to listen.
     let waiting = Task { try await client.directory() }
-    // While the lock is held, an orchestrator may be about to listen.
-    try await Task.sleep(for: .milliseconds(600))
     lock.release()
     await #expect(throws: TopologyClientError.orchestratorGone("lift")) { try await waiting.value }
   }

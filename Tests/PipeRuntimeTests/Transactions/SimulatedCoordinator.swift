@@ -89,6 +89,7 @@ final class SimulatedCoordinator {
       case .startTimer(let timer): timers.append(timer)
       case .cancelTimer(let timer): timers.removeAll { $0 == timer }
       case .report(let problem): problems.append("\(name): \(problem)")
+      case .refuse(let mismatch): problems.append("\(name): \(mismatch)")
       }
     }
     return output

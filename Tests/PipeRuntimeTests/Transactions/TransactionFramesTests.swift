@@ -55,6 +55,35 @@ struct TransactionFramesTests {
     #expect(try body.withUnsafeBytes { try ParticipantJoin(header, $0) } == join)
   }
 
+  @Test(
+    "What a participant has taken travels with its join",
+    arguments: [nil, TransactionID(epoch: 2, sequence: .max)])
+  func history(prepared: TransactionID?) throws {
+    let join = ParticipantJoin(
+      watermark: Self.transaction, prepared: prepared,
+      history: .init(journal: .max, committed: TransactionID(epoch: 1, sequence: 7)))
+    let (header, body) = join.frame
+    #expect(body.count == 40)
+    #expect(try body.withUnsafeBytes { try ParticipantJoin(header, $0) } == join)
+  }
+
+  @Test("A PREPARE names the coordinator's journal, and no other message does")
+  func journal() throws {
+    let prepare = CoordinatorMessage.prepare(Self.transaction, event: [1, 2], wantsChange: true)
+    for (message, journal) in [(prepare, 9), (prepare, nil), (.commit(Self.transaction), nil)]
+      as [(CoordinatorMessage, UInt64?)]
+    {
+      let (header, body) = message.frame(journal: journal)
+      #expect(body.withUnsafeBytes { CoordinatorMessage.journal(header, $0) } == journal)
+      #expect(try body.withUnsafeBytes { try CoordinatorMessage(header, $0) } == message)
+    }
+    #expect(CoordinatorMessage.commit(Self.transaction).frame(journal: 9).body.isEmpty)
+    let (header, body) = prepare.frame(journal: 9)
+    #expect(throws: FrameError.body(.prepare)) {
+      try body.prefix(7).withUnsafeBytes { try CoordinatorMessage(header, $0) }
+    }
+  }
+
   @Test("what is no such message is told as such")
   func malformed() {
     let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
