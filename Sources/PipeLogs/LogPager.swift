@@ -120,23 +120,37 @@ private struct LogPart {
     of files: [LogFile], _ node: String, _ request: LogRequest
   ) -> (Int, Int) {
     guard request.lines != nil || request.since != nil else { return (0, 0) }
-    var starts: [(place: (Int, Int), time: Timestamp)] = []
-    var end = (files.count - 1, 0)
-    var time = Timestamp(milliseconds: 0)
-    for (index, file) in files.enumerated() {
-      let bytes = file.read(at: 0)
-      var rest = bytes[...]
-      while let lineEnd = rest.firstIndex(of: 0x0A) {
-        let text = String(decoding: rest[..<lineEnd], as: UTF8.self)
-        time = LogEntry(node: node, line: text)?.time ?? time
-        starts.append(((index, rest.startIndex), time))
-        rest = rest[(lineEnd + 1)...]
-      }
-      end = (index, rest.startIndex)
+    var end: (Int, Int)?
+    var first: (Int, Int)?
+    var count = 0
+    // From the newest file back, as far as they are wanted: there may be many.
+    for index in files.indices.reversed() {
+      let (lines, fileEnd) = Self.lines(of: files[index], node)
+      end = end ?? (index, fileEnd)
+      var wanted = lines[...]
+      if let since = request.since { wanted = wanted.drop { $0.time.milliseconds < since } }
+      if let limit = request.lines { wanted = wanted.suffix(max(0, limit - count)) }
+      count += wanted.count
+      first = wanted.first.map { (index, $0.start) } ?? first
+      if wanted.count < lines.count { break }
     }
-    var wanted = starts[...]
-    if let since = request.since { wanted = wanted.drop { $0.time.milliseconds < since } }
-    if let lines = request.lines { wanted = wanted.suffix(max(0, lines)) }
-    return wanted.first?.place ?? end
+    return first ?? end ?? (0, 0)
+  }
+
+  /// Where the lines of a file begin, each with its time or that of a line before it, and where the last one ends.
+  private static func lines(
+    of file: LogFile, _ node: String
+  ) -> (lines: [(start: Int, time: Timestamp)], end: Int) {
+    let bytes = file.read(at: 0)
+    var lines: [(start: Int, time: Timestamp)] = []
+    var time = Timestamp(milliseconds: 0)
+    var rest = bytes[...]
+    while let end = rest.firstIndex(of: 0x0A) {
+      let text = String(decoding: rest[..<end], as: UTF8.self)
+      time = LogEntry(node: node, line: text)?.time ?? time
+      lines.append((rest.startIndex, time))
+      rest = rest[(end + 1)...]
+    }
+    return (lines, rest.startIndex)
   }
 }

@@ -1,9 +1,11 @@
 import Glibc
 import PipeSupport
 import PipeSystem
+import PipeWire
 
 /// Writes one node's log file, rotated by size. A full disk or any other error costs lines, which
-/// are counted and reported, and nothing else.
+/// are counted and reported, and nothing else. When rotation drops the oldest file, the next file begins with how much
+/// was dropped.
 ///
 /// Another program may remove, move or truncate the file at any time: the next line finds that out, and begins a new
 /// file, or goes on in the shorter one, with a note of it.
@@ -17,10 +19,8 @@ package final class LogWriter {
   }
 
   package let path: String
-  /// The size at which a file is put aside. Unit: bytes. Default: 1 MiB.
-  package let sizeLimit: Int
-  /// The files kept, the current one included. Default: 3.
-  package let fileCount: Int
+  /// How much is kept; `nil` to add lines alone, and leave rotation to the log's main writer.
+  package var retention: LogRetention? { didSet { keepsTooMany = true } }
   /// Lines that could not be written since the last that could.
   package private(set) var lostLines = 0
   /// Whether the last attempt failed.
@@ -32,33 +32,44 @@ package final class LogWriter {
   private var size = 0
   /// What another program has done to the file, until the file says so.
   private var interference: String?
+  /// Whether there may be more files than are kept.
+  private var keepsTooMany = true
+  /// What rotation has dropped, until the file says so. Unit: bytes.
+  private var droppedBytes = 0
+  /// What it had dropped before; `nil` where no file was read yet that says so. Unit: bytes.
+  private var formerlyDroppedBytes: Int?
 
-  package init(path: String, sizeLimit: Int = 1 << 20, fileCount: Int = 3) {
+  package init(path: String, keeping retention: LogRetention? = LogRetention()) {
     self.path = path
-    self.sizeLimit = sizeLimit
-    self.fileCount = max(fileCount, 1)
+    self.retention = retention
   }
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Appends lines with one write.
+  /// Appends lines, with one write for each file that they need.
   /// - Returns: The start or the end of trouble with the file, to be reported.
   package func write(
     _ lines: [String], from stream: LogStream, at time: Timestamp = .now
   ) -> Notice? {
-    guard !lines.isEmpty else { return nil }
-    findInterference()
+    var notice: Notice?
+    var rest = lines[...]
     let prefix = "\(time) "
+    while !rest.isEmpty {
+      findInterference()
+      let count = makeRoom(for: rest.lazy.map { prefix.utf8.count + $0.utf8.count + 5 })
+      notice = append(rest.prefix(count), from: stream, prefix) ?? notice
+      rest = rest.dropFirst(count)
+    }
+    return notice
+  }
+
+  private func append(
+    _ lines: ArraySlice<String>, from stream: LogStream, _ prefix: String
+  ) -> Notice? {
     var bytes: [UInt8] = []
-    var ownLines = 0
-    if let interference {
-      bytes.append(contentsOf: "\(prefix)note \(interference)\n".utf8)
-      ownLines += 1
-    }
-    if lostLines > 0 {
-      bytes.append(contentsOf: "\(prefix)note \(lostLines) log lines lost here\n".utf8)
-      ownLines += 1
-    }
+    let notes = pendingNotes
+    let ownLines = notes.count
+    for note in notes { bytes.append(contentsOf: "\(prefix)note \(note)\n".utf8) }
     for line in lines {
       bytes.append(contentsOf: prefix.utf8)
       bytes.append(contentsOf: stream.rawValue.utf8)
@@ -70,15 +81,33 @@ package final class LogWriter {
       try append(bytes)
     } catch {
       let written = bytes[..<error.written].count { $0 == 0x0A }
-      if written >= ownLines, ownLines > 0 { lostLines = 0 }
+      if written >= ownLines, ownLines > 0 { finishNotes() }
       lostLines += lines.count - max(written - ownLines, 0)
       defer { isFailing = true }
       return isFailing ? nil : .failing(error.cause)
     }
-    interference = nil
+    let lost = lostLines
+    finishNotes()
     guard isFailing else { return nil }
-    defer { (isFailing, lostLines) = (false, 0) }
-    return .recovered(lostLines: lostLines)
+    isFailing = false
+    return .recovered(lostLines: lost)
+  }
+
+  /// What the file must say before the next line.
+  private var pendingNotes: [String] {
+    var notes: [String] = []
+    if droppedBytes > 0, let retention {
+      let total = (formerlyDroppedBytes ?? 0) + droppedBytes
+      notes.append(LogDropNote(bytes: droppedBytes, total: total, retention).description)
+    }
+    if let interference { notes.append(interference) }
+    if lostLines > 0 { notes.append("\(lostLines) log lines lost here") }
+    return notes
+  }
+
+  private func finishNotes() {
+    formerlyDroppedBytes = formerlyDroppedBytes.map { $0 + droppedBytes }
+    (droppedBytes, interference, lostLines) = (0, nil, 0)
   }
 
   private struct WriteError: Error {
@@ -88,7 +117,6 @@ package final class LogWriter {
   }
 
   private func append(_ bytes: [UInt8]) throws(WriteError) {
-    if descriptor >= 0, size > 0, size + bytes.count > sizeLimit { rotate() }
     try openIfClosed()
     let (count, problem) = FileSystem.write(bytes, to: descriptor)
     guard let problem else {
@@ -141,12 +169,102 @@ package final class LogWriter {
     }
   }
 
-  private func rotate() {
-    close(descriptor)
-    (descriptor, identity) = (-1, nil)
-    if fileCount == 1 { unlink(path) }
-    for index in stride(from: fileCount - 2, through: 0, by: -1) {
-      rename(index == 0 ? path : "\(path).\(index)", "\(path).\(index + 1)")
+  // MARK: Rotation
+
+  /// Puts the file aside where it would become too large, and drops what is beyond the files that are kept.
+  /// - Parameter lengths: Those of lines. Unit: bytes.
+  /// - Returns: How many of them belong into the file: one at least.
+  private func makeRoom(for lengths: some Collection<Int>) -> Int {
+    guard let retention else { return lengths.count }
+    if formerlyDroppedBytes == nil { formerlyDroppedBytes = readFormerlyDroppedBytes() }
+    var size = descriptor >= 0 ? size : Self.size(of: path) ?? 0
+    if size > 0, size + (lengths.first ?? 0) > retention.maxSize {
+      rotate(retention)
+      size = 0
     }
+    if keepsTooMany { dropFiles(from: retention.maxFiles) }
+    keepsTooMany = false
+    var count = 0
+    for length in lengths {
+      size += length
+      if count > 0, size > retention.maxSize { break }
+      count += 1
+    }
+    return count
+  }
+
+  private func rotate(_ retention: LogRetention) {
+    if descriptor >= 0 { close(descriptor) }
+    (descriptor, identity) = (-1, nil)
+    dropFiles(from: retention.maxFiles - 1)
+    for index in stride(from: retention.maxFiles - 2, through: 0, by: -1) {
+      rename(name(of: index), name(of: index + 1))
+    }
+  }
+
+  /// Removes the files from this one on; the file that is written has the index 0.
+  private func dropFiles(from first: Int) {
+    var index = first
+    while let size = Self.size(of: name(of: index)), unlink(name(of: index)) == 0 {
+      droppedBytes += size
+      index += 1
+    }
+  }
+
+  private func name(of index: Int) -> String { index == 0 ? path : "\(path).\(index)" }
+
+  private static func size(of path: String) -> Int? {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_size) : nil
+  }
+
+  /// How much was dropped before, as the newest file that says so says. Unit: bytes.
+  private func readFormerlyDroppedBytes() -> Int {
+    for file in LogFile.all(path).reversed() {
+      if let total = LogDropNote.lastTotal(in: file.read(at: 0)) { return total }
+    }
+    return 0
+  }
+}
+
+/// The line of a log that says how much of it was dropped.
+private struct LogDropNote: CustomStringConvertible {
+  /// Since the last such line. Unit: bytes.
+  let bytes: Int
+  /// Since the log began. Unit: bytes.
+  let total: Int
+  let retention: LogRetention
+
+  private static let beginning = "older lines were dropped: "
+
+  init(bytes: Int, total: Int, _ retention: LogRetention) {
+    self.bytes = bytes
+    self.total = total
+    self.retention = retention
+  }
+
+  var description: String {
+    "\(Self.beginning)\(bytes) bytes here, \(total) in all; the log keeps \(retention.maxFiles) "
+      + "\(retention.maxFiles == 1 ? "file" : "files") of \(ByteSizeText.write(retention.maxSize))"
+  }
+
+  /// How much the last such line of a file says was dropped in all; `nil` where there is none.
+  static func lastTotal(in file: [UInt8]) -> Int? {
+    var rest = file[...]
+    while let end = rest.lastIndex(of: 0x0A) {
+      let start = rest[..<end].lastIndex(of: 0x0A).map { $0 + 1 } ?? rest.startIndex
+      if let total = total(in: rest[start..<end]) { return total }
+      rest = rest[..<start]
+    }
+    return nil
+  }
+
+  /// Reads `TIME note older lines were dropped: N bytes here, TOTAL in all; …`.
+  private static func total(in line: ArraySlice<UInt8>) -> Int? {
+    let note = " note \(beginning)".utf8
+    guard let blank = line.firstIndex(of: UInt8(ascii: " ")), line[blank...].starts(with: note)
+    else { return nil }
+    let words = line[(blank + note.count)...].split(separator: UInt8(ascii: " "))
+    return words.count > 3 ? Int(String(decoding: words[3], as: UTF8.self)) : nil
   }
 }

@@ -11,6 +11,20 @@ public struct NodeSpecification: Hashable, Sendable {
     case constant(JSONValue, machine: String? = nil)
   }
 
+  /// How much is kept of a node's log, where it differs from the topology.
+  public struct Logs: Hashable, Sendable {
+    /// The size at which a file is put aside; `nil` for the topology's. Unit: bytes.
+    public var maxSize: Int?
+    /// The files that are kept; `nil` for the topology's.
+    public var maxFiles: Int?
+
+    /// Makes a retention.
+    public init(maxSize: Int? = nil, maxFiles: Int? = nil) {
+      self.maxSize = maxSize
+      self.maxFiles = maxFiles
+    }
+  }
+
   /// The name, unique among nodes, composites and monitors: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
   /// What the node hosts.
@@ -25,6 +39,8 @@ public struct NodeSpecification: Hashable, Sendable {
   public var workingDirectory: String?
   /// How the node is stopped, where it differs from the topology.
   public var stop: StopPolicy
+  /// How much is kept of the node's log, where it differs from the topology.
+  public var logs: Logs
   /// When the node is started again.
   public var restart: RestartPolicy
   /// Whether the node's failure takes the topology down. Default: `false`.
@@ -45,10 +61,11 @@ public struct NodeSpecification: Hashable, Sendable {
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, workingDirectory: String? = nil,
-    stop: StopPolicy = StopPolicy()
+    stop: StopPolicy = StopPolicy(), logs: Logs = Logs()
   ) {
     self.workingDirectory = workingDirectory
     self.stop = stop
+    self.logs = logs
     self.name = name
     self.content = content
     self.program = program

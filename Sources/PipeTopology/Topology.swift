@@ -32,6 +32,8 @@ public struct Topology: Sendable {
   public var monitors: [MonitorSpecification]
   /// How long the parts of a life may take.
   public var timeouts: Timeouts
+  /// How much is kept of each log.
+  public var logs: LogRetention
   /// What `check --explore` goes by; `nil` where the file says nothing of it.
   public var explore: ExploreSection?
   /// The warnings of `check` that are expected, by their codes.
@@ -42,7 +44,8 @@ public struct Topology: Sendable {
     name: String, program: String? = nil, environment: [String: String] = [:],
     nodes: [NodeSpecification] = [], pipes: [PipeSpecification] = [],
     composites: [CompositeSpecification] = [], monitors: [MonitorSpecification] = [],
-    timeouts: Timeouts = Timeouts(), explore: ExploreSection? = nil,
+    timeouts: Timeouts = Timeouts(), logs: LogRetention = LogRetention(),
+    explore: ExploreSection? = nil,
     silence: [Diagnostic.Code] = []
   ) {
     self.name = name
@@ -53,6 +56,7 @@ public struct Topology: Sendable {
     self.composites = composites
     self.monitors = monitors
     self.timeouts = timeouts
+    self.logs = logs
     self.explore = explore
     self.silence = silence
   }
@@ -138,6 +142,12 @@ public struct Topology: Sendable {
     return timeouts
   }
 
+  /// How much is kept of a node's log: what the topology says, overridden by the node's own.
+  public func logs(of node: NodeSpecification) -> LogRetention {
+    LogRetention(
+      maxSize: node.logs.maxSize ?? logs.maxSize, maxFiles: node.logs.maxFiles ?? logs.maxFiles)
+  }
+
   /// The variables of a node's environment: the topology's, overridden by its own.
   public func environment(of node: NodeSpecification) -> [String: String] {
     environment.merging(node.environment) { _, own in own }
@@ -149,7 +159,7 @@ extension Topology: Equatable {
   public static func == (left: Topology, right: Topology) -> Bool {
     left.name == right.name && left.program == right.program
       && left.environment == right.environment && left.pipes == right.pipes
-      && left.timeouts == right.timeouts && left.explore == right.explore
+      && left.timeouts == right.timeouts && left.logs == right.logs && left.explore == right.explore
       && left.silence == right.silence
       && left.nodes.sorted { $0.name < $1.name } == right.nodes.sorted { $0.name < $1.name }
       && left.composites.sorted { $0.name < $1.name }

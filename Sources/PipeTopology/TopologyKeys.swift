@@ -47,6 +47,7 @@ package enum TopologyKeys {
         "timeouts", \.timeouts, .keys(timeouts),
         "How long the parts of a node's life may take, but for time in which its process waits "
           + "for a processor"),
+      TopologyKey("logs", \.logs, .keys(logs), "How much is kept of each log"),
       TopologyKey(
         "explore", \.explore, .section(explore, as: "explore"),
         "What `orchestrator check --explore` goes by", standard: "assumed, and told"),
@@ -66,6 +67,17 @@ package enum TopologyKeys {
         "heartbeat", \.heartbeat, .positiveDuration,
         "The longest silence before a node counts as hung"),
       TopologyKey("stop", \.stop, .positiveDuration, "From asking a node to stop to SIGKILL"),
+    ])
+
+  private static let logs = TopologyMapping(
+    start: LogRetention(),
+    keys: [
+      TopologyKey(
+        "max_size", \.maxSize, .byteSize(in: LogRetention.sizeRange),
+        "The size at which a log's file is put aside, such as `10MB`"),
+      TopologyKey(
+        "max_files", \.maxFiles, .integer(in: LogRetention.fileRange, unit: "files"),
+        "The files that are kept, with the one that is written"),
     ])
 
   static let node = TopologyMapping(
@@ -97,6 +109,7 @@ package enum TopologyKeys {
         "The directory in which its process runs: a path from the file's directory",
         standard: "the orchestrator's"),
       TopologyKey("stop", \.stop, .keys(stop), "How it is stopped"),
+      TopologyKey("logs", \.logs, .unlessDefault(nodeLogs), "How much is kept of its log"),
       TopologyKey("restart", \.restart, .keys(restart), "When the node is started again"),
       TopologyKey(
         "required", \.required, .truth,
@@ -141,6 +154,17 @@ package enum TopologyKeys {
       TopologyKey(
         "timeout", \.timeout, .positiveDuration, "From asking the node to stop to SIGKILL",
         standard: "`timeouts.stop`"),
+    ])
+
+  private static let nodeLogs = TopologyMapping(
+    start: NodeSpecification.Logs(),
+    keys: [
+      TopologyKey(
+        "max_size", \.maxSize, .byteSize(in: LogRetention.sizeRange),
+        "As at the top level, for this node", standard: "`logs.max_size`"),
+      TopologyKey(
+        "max_files", \.maxFiles, .integer(in: LogRetention.fileRange, unit: "files"),
+        "As at the top level, for this node", standard: "`logs.max_files`"),
     ])
 
   private static let restart = TopologyMapping(

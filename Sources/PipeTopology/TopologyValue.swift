@@ -41,6 +41,16 @@ struct TopologyValue<Value: Sendable>: Sendable {
   }
 }
 
+extension TopologyValue where Value: Equatable {
+  /// A mapping of keys, which is left out where it holds nothing but defaults.
+  static func unlessDefault(_ mapping: TopologyMapping<Value>) -> Self {
+    let kind = keys(mapping)
+    return Self(
+      schema: kind.schema, definitions: kind.definitions, rows: kind.rows,
+      write: { $0 == mapping.start ? nil : kind.write($0) }, read: kind.read)
+  }
+}
+
 extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
   /// One of some words.
   static var choice: Self {
@@ -97,6 +107,24 @@ extension TopologyValue<Int> {
       reading.refuse(
         place,
         wanted: "a whole number of \(unit) from \(range.lowerBound) to \(range.upperBound)")
+      return nil
+    }
+  }
+}
+
+extension TopologyValue<Int> {
+  /// A number of bytes with its unit.
+  static func byteSize(in range: ClosedRange<Int>) -> Self {
+    Self(
+      schema: .orVariable(.pattern(ByteSizeText.pattern)), write: { .text(ByteSizeText.write($0)) }
+    ) { reading, place in
+      if let text = place.node.scalar?.value.string, let value = ByteSizeText.parse(text),
+        range.contains(value)
+      {
+        return value
+      }
+      let bounds = (ByteSizeText.write(range.lowerBound), ByteSizeText.write(range.upperBound))
+      reading.refuse(place, wanted: "a size from \(bounds.0) to \(bounds.1), such as 10MB")
       return nil
     }
   }

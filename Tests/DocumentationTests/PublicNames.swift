@@ -16,7 +16,7 @@ private typealias Names<
   (any DSLCompatible, any MachineState, any MachineEvent, any MachineOutput, any StateProtocol),
   (any BindableAction, any FailureEvent, any MachineParameters, any LifecycleProtocol),
   (any Machine.Type, any CompositeState.Type, any NodeProgram.Type, any Monitor.Type),
-  (any ParameterizedMonitor.Type, StopPolicy, StopSignal),
+  (any ParameterizedMonitor.Type, StopPolicy, StopSignal, LogRetention),
   (any TerminalView.Type, any _Hosting, any _HostedMachine, any _Hostable.Type),
   (
     StateMachine<State, Event, Output>, When<State, Event, Output>, On<State, Event>, Guard,

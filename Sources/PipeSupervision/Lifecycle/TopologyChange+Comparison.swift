@@ -7,13 +7,17 @@ extension TopologyChange {
     package var launch: ProcessRecord.Launch
     /// The nodes that a monitor watches.
     package var watched: Set<String>
+    /// How much is kept of its log.
+    package var logs: LogRetention
 
     package init(
-      _ member: TopologyLifecycle.Member, launch: ProcessRecord.Launch, watched: Set<String> = []
+      _ member: TopologyLifecycle.Member, launch: ProcessRecord.Launch, watched: Set<String> = [],
+      logs: LogRetention = LogRetention()
     ) {
       self.member = member
       self.launch = launch
       self.watched = watched
+      self.logs = logs
     }
   }
 
@@ -43,10 +47,10 @@ extension TopologyChange {
   private static func fate(
     of former: Subject, to subject: Subject, in state: NodeLifecycle.State
   ) -> Fate {
-    let aspects = aspects(from: former.member, to: subject.member)
+    let aspects = aspects(from: former, to: subject)
     guard let reason = reason(from: former, to: subject) else {
       if aspects.isEmpty { return .unchanged }
-      if case .failed = state { return .startsAgain(.supervision(aspects)) }
+      if case .failed = state, aspects != [.logs] { return .startsAgain(.supervision(aspects)) }
       return .takenOver(aspects)
     }
     if state.isHeld { return .staysStopped(reason) }
@@ -60,16 +64,16 @@ extension TopologyChange {
     return former.watched == subject.watched ? nil : .watched
   }
 
-  private static func aspects(
-    from former: TopologyLifecycle.Member, to member: TopologyLifecycle.Member
-  ) -> [Aspect] {
-    Aspect.allCases.filter { aspect in
+  private static func aspects(from former: Subject, to subject: Subject) -> [Aspect] {
+    let (logs, former, member) = (former.logs, former.member, subject.member)
+    return Aspect.allCases.filter { aspect in
       switch aspect {
       case .restart: former.restart != member.restart
       case .timeouts:
         former.timeouts != member.timeouts || former.stopSignal != member.stopSignal
       case .required: former.isRequired != member.isRequired
       case .dependencies: Set(former.dependencies) != Set(member.dependencies)
+      case .logs: logs != subject.logs
       }
     }
   }

@@ -20,6 +20,7 @@ extension LaunchPlan.Node {
       case .machine(let machine): .machine(machine, parameters: node.parameters)
       case .constant(let state, let machine): .constant(state, machine: machine)
       }
+    logs = topology.logs(of: node)
     environment = topology.environment(of: node)
     directory = node.workingDirectory.map {
       FileSystem.absolute(FileSystem.path($0, from: FileSystem.directory(of: loaded.file)))
@@ -65,6 +66,7 @@ extension LaunchPlan.Node {
       in: directories)
     information.within = group.host
     content = .composites(group.composites.map(\.name))
+    logs = topology.logs
     environment = topology.environment
     let pipes = loaded.pipes.filter { group[$0.receiver] != nil }
     var outs: [NodeConfiguration.Out] = []
@@ -101,6 +103,7 @@ extension LaunchPlan.Node {
       of: loaded, in: directories)
     content = .monitor(
       monitor.monitor, watch: monitor.watch, parameters: monitor.parameters)
+    logs = topology.logs
     environment = topology.environment.merging(monitor.environment) { _, own in own }
     supervision = TopologyLifecycle.Member(
       monitor.name, isObserver: true, timeouts: topology.timeouts)

@@ -20,6 +20,8 @@ package struct LaunchPlan {
     /// What its hello must say, where that is known.
     var description: MachineDescription?
     var supervision: TopologyLifecycle.Member
+    /// How much is kept of its log.
+    var logs: LogRetention
     /// The composites of a coordinator.
     var composites: [CompositePlan] = []
     /// The nodes and composites that a monitor watches because they are all that there are.
@@ -44,6 +46,8 @@ package struct LaunchPlan {
   let control: String
   package internal(set) var nodes: [Node]
   let pipes: [PipeInformation]
+  /// How much is kept of logs that are no node's.
+  package let logs: LogRetention
   /// Where the processes are to run; `nil` where all are on one host, and their places say nothing.
   let deployment: Deployment?
   /// The absolute path of its file.
@@ -74,6 +78,7 @@ package struct LaunchPlan {
     self.job = job
     keys = place?.keys
     address = try place?.address ?? Self.ownAddress(loaded.deployment, job)
+    logs = topology.logs
     file = FileSystem.absolute(loaded.file)
     control = try directories.endpoint(.control)
     inherited = ProcessEnvironment.current.merging([TopologyFile.variable: file]) { _, own in own }

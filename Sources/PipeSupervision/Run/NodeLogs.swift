@@ -1,12 +1,17 @@
 import PipeClient
 import PipeLogs
 import PipeSupport
+import PipeWire
 
 /// The logs of a topology's nodes, and what is wrong with their files.
 package final class NodeLogs {
   private let directories: RuntimeDirectories
   private let warn: (String) -> Void
   private var writers: [String: LogWriter] = [:]
+  /// How much is kept of the nodes' logs, and of all others.
+  private var retentions: (nodes: [String: LogRetention], standard: LogRetention) = (
+    [:], LogRetention()
+  )
   private let clock: () -> BootClock.Instant
   private var lastOffset: Int64
 
@@ -14,10 +19,11 @@ package final class NodeLogs {
   private static let leastStep: Int64 = 100_000_000
 
   /// - Parameters:
+  ///   - plan: Says how much is kept of each log.
   ///   - clock: The present.
   ///   - warn: Called when a log cannot be written any more, and when it can again.
   package init(
-    in directories: RuntimeDirectories,
+    in directories: RuntimeDirectories, keeping plan: LaunchPlan? = nil,
     clock: @escaping () -> BootClock.Instant = { BootClock.now },
     warn: @escaping (String) -> Void
   ) {
@@ -25,12 +31,24 @@ package final class NodeLogs {
     self.clock = clock
     self.warn = warn
     lastOffset = clock().offset
+    if let plan { keep(plan) }
+  }
+
+  /// Keeps as much of each log as a plan says, from the next line on.
+  func keep(_ plan: LaunchPlan) {
+    let nodes = Dictionary(plan.nodes.map { ($0.name, $0.logs) }) { first, _ in first }
+    retentions = (nodes, plan.logs)
+    for (node, writer) in writers { writer.retention = retention(of: node) }
+  }
+
+  private func retention(of node: String) -> LogRetention {
+    retentions.nodes[node] ?? retentions.standard
   }
 
   /// The log of a node; the same for all its processes.
   package func writer(of node: String) -> LogWriter {
     if let writer = writers[node] { return writer }
-    let writer = LogWriter(node: node, in: directories)
+    let writer = LogWriter(node: node, in: directories, keeping: retention(of: node))
     writers[node] = writer
     return writer
   }

@@ -265,10 +265,12 @@ extension Supervisor {
     TopologyChange(
       from: plan.nodes.map { node in
         let launch = facts[node.name]?.launch ?? plan.launch(of: node)
-        return .init(node.supervision, launch: launch, watched: node.watched)
+        return .init(
+          node.supervision, launch: launch, watched: node.watched, logs: node.logs)
       },
       to: next.nodes.map { node in
-        .init(node.supervision, launch: next.launch(of: node), watched: node.watched)
+        .init(
+          node.supervision, launch: next.launch(of: node), watched: node.watched, logs: node.logs)
       },
       states: Dictionary(
         plan.nodes.compactMap { node in lifecycle[node.name].map { (node.name, $0.state) } }

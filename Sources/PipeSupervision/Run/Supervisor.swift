@@ -23,6 +23,8 @@ package final class Supervisor {
     func warning(_ text: String)
     /// Called now and then where ``Supervisor/sample(every:)`` was asked for.
     func refresh(_ directory: TopologyDirectory)
+    /// Called when a new file is in force, with how much it keeps of the orchestrator's own log.
+    func keepLog(_ retention: LogRetention)
   }
 
   /// How it is run.
@@ -121,7 +123,7 @@ package final class Supervisor {
       ) { reporter.warning("\($0)") }
     }
     for mark in options.marks { deployed?.admit(mark.record.node, by: mark) }
-    logs = NodeLogs(in: directories) { reporter.warning($0) }
+    logs = NodeLogs(in: directories, keeping: plan) { reporter.warning($0) }
     processes = NodeProcesses(in: directories, loop: loop, logs: logs)
     states = AwaitedStates(in: context, loop: loop)
     for node in plan.nodes { facts[node.name] = NodeFacts(description: node.description) }
@@ -329,6 +331,8 @@ package final class Supervisor {
     }
     for name in step.change.replaced { programs.release(name) }
     plan = step.plan
+    logs.keep(plan)
+    reporter.keepLog(plan.logs)
     for node in plan.nodes {
       facts[node.name, default: NodeFacts(description: nil)].take(
         changed: node.description, isReplaced: step.change.replaced.contains(node.name))
@@ -395,4 +399,9 @@ extension Supervisor: NodeProcesses.Observer {
   func line(node: String, _ stream: LogStream, _ text: String) {
     reporter.line(node: node, stream, text)
   }
+}
+
+extension Supervisor.Reporter {
+  /// Does nothing: most reporters have no log of their own.
+  package func keepLog(_ retention: LogRetention) {}
 }

@@ -41,7 +41,7 @@ package enum DeploymentKeys {
         "port", \.port, .port, "With `kubernetes`: the port where the orchestrator listens",
         standard: "7300"),
       TopologyKey(
-        "storage", \.storage, .claim(storage),
+        "storage", \.storage, .unlessDefault(storage),
         "With `kubernetes`: what is claimed for each process that records something",
         standard: "as follows"),
     ],

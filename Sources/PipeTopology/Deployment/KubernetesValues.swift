@@ -79,16 +79,6 @@ extension TopologyValue<Int> {
   }
 }
 
-extension TopologyValue<DeploymentStorage> {
-  /// What is claimed. The standard is left out: with other engines the key says nothing.
-  static func claim(_ mapping: TopologyMapping<DeploymentStorage>) -> Self {
-    let kind = keys(mapping)
-    return Self(
-      schema: kind.schema, definitions: kind.definitions, rows: kind.rows,
-      write: { $0 == DeploymentStorage() ? nil : kind.write($0) }, read: kind.read)
-  }
-}
-
 extension TopologyValue<[String: String]> {
   /// Labels of hosts; numbers and booleans stand as they are written.
   static var labels: Self {

@@ -79,7 +79,8 @@ extension [TopologyChange.Aspect] {
   package var text: String {
     let names = map(\.rawValue)
     guard let last = names.last, names.count > 1 else {
-      return (names.first ?? "nothing") + (self == [.timeouts] ? " differ" : " differs")
+      return (names.first ?? "nothing")
+        + (self == [.timeouts] || self == [.logs] ? " differ" : " differs")
     }
     return names.dropLast().joined(separator: ", ") + " and \(last) differ"
   }

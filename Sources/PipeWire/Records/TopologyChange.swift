@@ -6,6 +6,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
     case timeouts
     case required
     case dependencies = "depends_on"
+    case logs
   }
 
   /// Why a node gets another process.

@@ -142,6 +142,7 @@ final class BackgroundReporter: Supervisor.Reporter {
   func line(node: String, _ stream: LogStream, _ text: String) {}
   func warning(_ text: String) { keep("warning: \(text)") }
   func refresh(_ directory: TopologyDirectory) {}
+  func keepLog(_ retention: LogRetention) { log.retention = retention }
 
   private func keep(_ line: String) { _ = log.write([line], from: .note) }
 }

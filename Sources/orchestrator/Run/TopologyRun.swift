@@ -102,7 +102,8 @@ struct TopologyRun {
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
       return try finish(supervisor, supervisor.run(), console) { try screen.finish($0) }
     case .background:
-      let log = LogWriter(path: directories.logs + "/orchestrator.log")
+      let log = LogWriter(
+        node: "orchestrator", in: directories, keeping: plan.logs)
       let reporter = BackgroundReporter(console: console, topology: plan.topology, log: log)
       let supervisor = try supervisor(plan, lock, signals, reporter)
       return ExitCode(rawValue: supervisor.run().exitCode)

@@ -154,7 +154,8 @@ struct LogFileTests {
   @Test("A reader that follows a log shows no line again when another program removes it")
   func removedAfterRotation() throws {
     let directory = try TemporaryDirectory()
-    let writer = LogWriter(path: directory.path + "/door.log", sizeLimit: 100)
+    let writer = LogWriter(
+      path: directory.path + "/door.log", keeping: LogRetention(maxSize: 100))
     for index in 0..<8 { _ = writer.write(["line \(index)"], from: .out, at: time) }
     var reader = LogReader(directory: directory.path)
     _ = reader.next(limit: 1)
@@ -234,14 +235,81 @@ struct LogFileTests {
   @Test("files are put aside by size, and only so many are kept")
   func rotation() throws {
     let directory = try TemporaryDirectory()
-    let writer = LogWriter(path: directory.path + "/door.log", sizeLimit: 100, fileCount: 3)
-    for index in 0..<20 { _ = writer.write(["line \(index)"], from: .out, at: time) }
+    let writer = LogWriter(
+      path: directory.path + "/door.log", keeping: LogRetention(maxSize: 1_000))
+    // One by one, and all in one burst.
+    for index in 0..<100 { _ = writer.write(["line \(index)"], from: .out, at: time) }
+    _ = writer.write((100..<200).map { "line \($0)" }, from: .out, at: time)
     #expect(FileSystem.entries(of: directory.path) == ["door.log", "door.log.1", "door.log.2"])
     var reader = LogReader(directory: directory.path)
-    let lines = reader.next().map(\.text)
-    #expect(lines.last == "line 19")
-    #expect(lines == (20 - lines.count..<20).map { "line \($0)" })
-    for path in ["", ".1", ".2"] { #expect(read(writer.path + path).utf8.count <= 100) }
+    let lines = reader.next().filter { $0.stream == .out }.map(\.text)
+    #expect(lines.last == "line 199")
+    #expect(lines == (200 - lines.count..<200).map { "line \($0)" })
+    // The note that a file begins with may be beyond its size.
+    for path in ["", ".1", ".2"] { #expect(read(writer.path + path).utf8.count <= 1_150) }
+  }
+
+  @Test(
+    "Each file after a dropped one says how many bytes were dropped, whoever wrote and however many are kept"
+  )
+  func dropped() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/door.log"
+    var written = 0
+    func kept() -> [String] {
+      FileSystem.entries(of: directory.path).sorted().reversed().map {
+        read(directory.path + "/" + $0)
+      }
+    }
+    func notes() -> [(here: Int, total: Int)] {
+      kept().flatMap { $0.split(separator: "\n") }.filter {
+        $0.contains("older lines were dropped: ")
+      }
+      .map { line in
+        let words = line.split(separator: " ")
+        return (Int(words[6]) ?? 0, Int(words[9]) ?? 0)
+      }
+    }
+    var retention = LogRetention(maxSize: 1_000, maxFiles: 4)
+    var notesWritten = 0
+    for round in 0..<6 {
+      if round == 3 { retention.maxFiles = 1 }
+      if round == 4 { retention.maxFiles = 3 }
+      // A new process writes on.
+      let writer = LogWriter(path: path, keeping: retention)
+      for index in 0..<90 {
+        let before = kept().joined().utf8.count
+        let total = notes().last?.total ?? 0
+        _ = writer.write(["line \(index)"], from: .out, at: time)
+        let line = "2026-11-20T09:00:00.123Z out line \(index)\n".utf8.count
+        let after = kept().joined().utf8.count
+        let newest = notes().last?.total ?? 0
+        // What is there and what was dropped is all that was written, with the notes themselves.
+        let note = before + line - (newest - total) - after
+        #expect(note <= 0)
+        if note != 0 { #expect(newest > total, "\(kept())") }
+        notesWritten -= note
+        written += line
+      }
+      #expect(kept().count == min(retention.maxFiles, kept().count))
+    }
+    #expect(kept().count == 3)
+    #expect(kept().allSatisfy { $0.contains("older lines were dropped: ") })
+    #expect(notes().last?.total == written + notesWritten - kept().joined().utf8.count)
+    #expect(kept().last?.contains("in all; the log keeps 3 files of 1KB\n") == true)
+  }
+
+  @Test("A writer that only adds a line leaves files alone that its topology keeps")
+  func additions() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/door.log"
+    let writer = LogWriter(path: path, keeping: LogRetention(maxSize: 500, maxFiles: 9))
+    for index in 0..<400 { _ = writer.write(["line \(index)"], from: .out, at: time) }
+    #expect(FileSystem.entries(of: directory.path).count == 9)
+    let before = read(path)
+    _ = LogWriter(path: path, keeping: nil).write([String(repeating: "x", count: 600)], from: .note)
+    #expect(FileSystem.entries(of: directory.path).count == 9)
+    #expect(read(path).hasPrefix(before))
   }
 
   @Test(
@@ -250,7 +318,8 @@ struct LogFileTests {
       as [(Int64?, Int, Int?)])
   func since(time: Int64?, first: Int, limit: Int?) throws {
     let directory = try TemporaryDirectory()
-    let door = LogWriter(path: directory.path + "/door.log", sizeLimit: 200)
+    let door = LogWriter(
+      path: directory.path + "/door.log", keeping: LogRetention(maxSize: 200))
     for index in 0..<12 {
       _ = door.write(["\(index)"], from: .out, at: Timestamp(milliseconds: Int64(index)))
     }
@@ -265,7 +334,8 @@ struct LogFileTests {
   @Test("a reader gets the last lines of each node in order of time, then what is added")
   func follow() throws {
     let directory = try TemporaryDirectory()
-    let door = LogWriter(path: directory.path + "/door.log", sizeLimit: 200)
+    let door = LogWriter(
+      path: directory.path + "/door.log", keeping: LogRetention(maxSize: 200))
     let motor = LogWriter(path: directory.path + "/motor.log")
     var millisecond: Int64 = 0
     func write(_ writer: LogWriter, _ text: String) {

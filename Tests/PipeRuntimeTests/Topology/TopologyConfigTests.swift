@@ -31,7 +31,9 @@ struct TopologyConfigTests {
       .machine("M", name: "a", dependsOn: ["z"], place: "front"),
       NodeSpecification(
         name: "g", content: .machine("M"), workingDirectory: "w $x",
-        stop: StopPolicy(signal: .interrupt, timeout: .seconds(9))),
+        stop: StopPolicy(signal: .interrupt, timeout: .seconds(9)),
+        logs: .init(maxSize: 5_000, maxFiles: 100)),
+      NodeSpecification(name: "h", content: .machine("M"), logs: .init(maxSize: 5_001)),
       .constant("s", name: "c"), .constant(["s": ["v": [1]]], name: "d", machine: "M"),
       .machine(
         "M", name: "e", dependsOn: ["a", NodeDependency("z", .state("y"))], place: "back-2",
@@ -63,7 +65,8 @@ struct TopologyConfigTests {
       MonitorSpecification("L", name: "o", parameters: ["limit": 2], environment: ["A": "$"]),
       MonitorSpecification("L", name: "n", watch: ["z"], program: "p"),
     ],
-    timeouts: Timeouts(start: .seconds(61), heartbeat: .milliseconds(1500), stop: .seconds(3601)))
+    timeouts: Timeouts(start: .seconds(61), heartbeat: .milliseconds(1500), stop: .seconds(3601)),
+    logs: LogRetention(maxSize: 100 << 20, maxFiles: 1))
 
   @Test("YAML text and JSON read back to an equal topology", arguments: [everything])
   func roundTrip(original: Topology) throws {
@@ -79,7 +82,9 @@ struct TopologyConfigTests {
   @Test("YAML text keeps the order of nodes")
   func order() throws {
     #expect(
-      try topology(Self.everything.yaml).nodes.map(\.name) == ["z", "a", "g", "c", "d", "e", "f"])
+      try topology(Self.everything.yaml).nodes.map(\.name) == [
+        "z", "a", "g", "h", "c", "d", "e", "f",
+      ])
   }
 
   @Test("what other readers of YAML take for a boolean is quoted")
@@ -222,6 +227,9 @@ struct TopologyConfigTests {
           start: 10s
           heartbeat: 5s
           stop: 5s
+        logs:
+          max_size: 1MiB
+          max_files: 3
 
         """)
   }

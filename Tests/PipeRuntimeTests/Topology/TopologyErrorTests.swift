@@ -71,6 +71,17 @@ struct BadTopology: CustomTestStringConvertible {
       schemaTells: false),
     .node(
       "{ machine: M, machine: N }", "4:20", "node 'a'", .duplicateKey, schemaTells: false),
+    .node(
+      "{ machine: M, logs: { max_size: 10 } }", "4:38",
+      "'logs.max_size' must be a size from 4KiB to 100MiB, such as 10MB, not 10", .badValue),
+    .node(
+      "{ machine: M, logs: { max_size: 101MiB } }", "4:38", "from 4KiB to 100MiB", .badValue,
+      schemaTells: false),
+    .node("{ machine: M, logs: { max_size: 4 KiB } }", "4:38", "not '4 KiB'", .badValue),
+    .node(
+      "{ machine: M, logs: { max_files: 0 } }", "4:39",
+      "'logs.max_files' must be a whole number of files from 1 to 100, not 0", .badValue),
+    .node("{ machine: M, logs: { max_file: 3 } }", "4:28", "mean 'max_files'?", .unknownKey),
     .node("{ constant: closed, parameters: {} }", "4:26", "remove them", .conflictingKeys),
     .node("{ constant: 3 }", "4:18", "must be a label, or {label: {field: value}}", .badValue),
     .node("{ constant: { a: 1 } }", "4:18", "name the field", .badValue),

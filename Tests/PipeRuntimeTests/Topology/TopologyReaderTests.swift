@@ -124,7 +124,7 @@ struct TopologyReaderTests {
           + "[missing-key]",
         "test.yaml:5:5: error: node 'door' has no key 'machin'; the keys are 'machine', "
           + "'constant', 'program', 'parameters', 'environment', 'working_directory', 'stop', "
-          + "'restart', 'required', 'depends_on', 'durability', 'place', 'on_host_loss'. Did you mean 'machine'? [unknown-key]",
+          + "'logs', 'restart', 'required', 'depends_on', 'durability', 'place', 'on_host_loss'. Did you mean 'machine'? [unknown-key]",
         "test.yaml:6:21: error: node 'door': 'restart.max' must be a whole number of restarts from "
           + "0 to 1000000, not -1 [bad-value]",
         "test.yaml:6:33: error: node 'door': 'restart.window' has no unit; write 60s, 60ms or 60m "

@@ -1,0 +1,71 @@
+import PipeLogs
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("How much is kept of logs", .timed)
+struct LogRetentionTests {
+  private static func ward(_ logs: String, ofLoud own: String = "") -> String {
+    """
+    topology: ward
+    program: TestNodes
+    logs: \(logs)
+    nodes:
+      loud: { machine: Fragile\(own) }
+      quiet: { machine: Button }
+    """
+  }
+
+  /// The files of a node's log.
+  private func files(of node: String, _ ward: DetachedTopology) throws -> [String] {
+    FileSystem.entries(of: try ward.directories.logs).filter { $0.hasPrefix(node + ".log") }
+  }
+
+  private func shout(_ lines: Int, _ ward: DetachedTopology) async throws {
+    let client = try ward.client()
+    defer { client.close() }
+    try await client.send("loud", Fragile.Event.shout(lines: lines))
+    // Its lines come by a pipe, and then this one.
+    try await client.send("loud", Fragile.Event.shout(lines: 1))
+    let isThere: Bool? = try await poll(within: .seconds(20)) {
+      var reader = LogReader(directory: try ward.directories.logs, nodes: ["loud"])
+      let last = reader.next().filter { $0.stream == .out }.suffix(2).map(\.text)
+      return last == ["line \(lines)", "line 1"] ? true : nil
+    }
+    #expect(isThere == true)
+  }
+
+  @Test(
+    "A log keeps the files that its node or the topology says, 'apply' changes that, and 'logs' says what was dropped"
+  )
+  func retention() async throws {
+    let start = Self.ward("{ max_size: 8KiB, max_files: 4 }", ofLoud: ", logs: { max_files: 2 }")
+    try await DetachedTopology.with(start) { ward in
+      let pids = try await ward.pids()
+      try await shout(2000, ward)
+      #expect(try files(of: "loud", ward) == ["loud.log", "loud.log.1"])
+      let shown = try await ward.run("logs", "loud").output.split(separator: "\n").map(String.init)
+      let first = try #require(shown.first)
+      #expect(first.hasPrefix("loud | older lines were dropped: "), "\(first)")
+      #expect(first.hasSuffix(" in all; the log keeps 2 files of 8KiB"), "\(first)")
+      #expect(shown.last == "loud | line 1")
+
+      try ward.write(Self.ward("{ max_size: 8KiB, max_files: 4 }"))
+      let plan =
+        "ward: 1 node taken over, 1 unchanged\n= loud  logs differ, taken over without a restart\n"
+      #expect(try await ward.apply().output == plan)
+      try await shout(2001, ward)
+      #expect(
+        try files(of: "loud", ward) == ["loud.log", "loud.log.1", "loud.log.2", "loud.log.3"])
+      try ward.write(Self.ward("{ max_size: 1MB, max_files: 1 }"))
+      _ = try await ward.apply()
+      try await shout(2002, ward)
+      #expect(try files(of: "loud", ward) == ["loud.log"])
+      let notes = try ward.log("loud").filter { $0.contains(" note older lines were dropped: ") }
+      #expect(notes.last?.hasSuffix(" in all; the log keeps 1 file of 1MB") == true, "\(notes)")
+      #expect(try await ward.pids() == pids)
+    }
+  }
+}
