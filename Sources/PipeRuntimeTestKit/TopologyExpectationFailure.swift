@@ -4,6 +4,8 @@ import PipeRuntime
 public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertible {
   /// What was expected.
   public var expectation: String
+  /// Where in the test the call stands that failed, as `FILE:LINE:COLUMN`; `nil` where no call on the harness did.
+  public var location: String?
   /// The error that ended the test's body, where it was not an expectation that did.
   public var cause: (any Error)?
   /// The states that were seen of the node that it is about, oldest first.
@@ -16,7 +18,7 @@ public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertib
 
   /// The expectation, what was seen, and the report.
   public var description: String {
-    var lines = [expectation]
+    var lines = [(location.map { "\($0): " } ?? "") + expectation]
     if !seen.isEmpty {
       lines.append("states seen of '\(seen[0].node)':")
       if seen.count > Self.shown { lines.append("  … \(seen.count - Self.shown) earlier ones") }

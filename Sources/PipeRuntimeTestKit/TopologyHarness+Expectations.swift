@@ -9,17 +9,25 @@ extension TopologyHarness {
   /// - Returns: The state.
   @discardableResult
   public func expect(
-    _ node: String, is pattern: StatePattern, within timeout: Duration = .seconds(10)
+    _ node: String, is pattern: StatePattern, within timeout: Duration = .seconds(10),
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async throws -> StateChange {
-    try await expect(node, StateSearch([pattern], .inOrder), timeout)[0]
+    try await at(fileID, filePath, line, column) {
+      try await expect(node, StateSearch([pattern], .inOrder), timeout)[0]
+    }
   }
 
   /// Waits until the node is in this state: now, or within the time.
   @discardableResult
   public func expect<State: MachineState & Equatable>(
-    _ node: String, _ state: State, within timeout: Duration = .seconds(10)
+    _ node: String, _ state: State, within timeout: Duration = .seconds(10),
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async throws -> StateChange {
-    try await expect(node, is: .state(state), within: timeout)
+    try await at(fileID, filePath, line, column) {
+      try await expect(node, is: .state(state), within: timeout)
+    }
   }
 
   /// Waits until the node is in a state that the predicate accepts: now, or within the time.
@@ -28,28 +36,40 @@ extension TopologyHarness {
   @discardableResult
   public func expect<State: MachineState>(
     _ node: String, _ description: String = "a state that the test accepts",
-    within timeout: Duration = .seconds(10), where predicate: @escaping @Sendable (State) -> Bool
+    within timeout: Duration = .seconds(10),
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column, where predicate: @escaping @Sendable (State) -> Bool
   ) async throws -> State {
-    let change = try await expect(
-      node, is: .matching(description, predicate), within: timeout)
-    return try EventCodec<State>().decode(change.state.bytes)
+    try await at(fileID, filePath, line, column) {
+      let change = try await expect(
+        node, is: .matching(description, predicate), within: timeout)
+      return try EventCodec<State>().decode(change.state.bytes)
+    }
   }
 
   /// Waits until the node has gone through states of these patterns, in this order; others may lie
   /// between them.
   @discardableResult
   public func expect(
-    _ node: String, inOrder patterns: [StatePattern], within timeout: Duration = .seconds(10)
+    _ node: String, inOrder patterns: [StatePattern], within timeout: Duration = .seconds(10),
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async throws -> [StateChange] {
-    try await expect(node, StateSearch(patterns, .inOrder), timeout)
+    try await at(fileID, filePath, line, column) {
+      try await expect(node, StateSearch(patterns, .inOrder), timeout)
+    }
   }
 
   /// Waits until the node has gone through states of these patterns, one right after the other.
   @discardableResult
   public func expect(
-    _ node: String, exactly patterns: [StatePattern], within timeout: Duration = .seconds(10)
+    _ node: String, exactly patterns: [StatePattern], within timeout: Duration = .seconds(10),
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async throws -> [StateChange] {
-    try await expect(node, StateSearch(patterns, .exactly), timeout)
+    try await at(fileID, filePath, line, column) {
+      try await expect(node, StateSearch(patterns, .exactly), timeout)
+    }
   }
 
   private func expect(
@@ -81,51 +101,64 @@ extension TopologyHarness {
   @discardableResult
   public func expectStatus(
     of node: String, _ description: String, within timeout: Duration = .seconds(10),
-    where predicate: (NodeInformation) -> Bool
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column, where predicate: (NodeInformation) -> Bool
   ) async throws -> NodeInformation {
-    var last: NodeInformation?
-    let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
-      let information = try client.node(node, in: await client.directory(fresh: true))
-      last = information
-      return predicate(information) ? information : nil
+    try await at(fileID, filePath, line, column) {
+      var last: NodeInformation?
+      let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
+        let information = try client.node(node, in: await client.directory(fresh: true))
+        last = information
+        return predicate(information) ? information : nil
+      }
+      if let found = waited.value { return found }
+      let told = last.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
+      throw await failure(
+        "node '\(node)': \(description) was expected within \(timeout.shortText), "
+          + "and the last that it told was \(told)", of: node, after: waited.stall)
     }
-    if let found = waited.value { return found }
-    let told = last.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
-    throw await failure(
-      "node '\(node)': \(description) was expected within \(timeout.shortText), "
-        + "and the last that it told was \(told)", of: node, after: waited.stall)
   }
 
   /// Waits until a line of the node's log contains the text.
   /// - Returns: The line.
   @discardableResult
   public func expectLog(
-    _ node: String, contains text: String, within timeout: Duration = .seconds(10)
+    _ node: String, contains text: String, within timeout: Duration = .seconds(10),
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async throws -> String {
-    let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
-      logs(node).first { $0.contains(text) }
+    try await at(fileID, filePath, line, column) {
+      let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
+        logs(node).first { $0.contains(text) }
+      }
+      if let found = waited.value { return found }
+      throw await failure(
+        "a line with '\(text)' was expected in the log of node '\(node)' "
+          + "within \(timeout.shortText)", of: node, after: waited.stall)
     }
-    if let found = waited.value { return found }
-    throw await failure(
-      "a line with '\(text)' was expected in the log of node '\(node)' "
-        + "within \(timeout.shortText)", of: node, after: waited.stall)
   }
 
   /// Waits until the topology has ended.
   /// - Returns: The exit code of the orchestrator; 128 and the signal's number where one ended it.
   @discardableResult
-  public func expectEnd(within timeout: Duration = .seconds(30)) async throws -> Int32 {
-    let waited = try await orchestrator.waitForEnd(within: timeout)
-    guard let exit = waited.value else {
-      throw await failure(
-        "the topology was expected to end within \(timeout.shortText)", after: waited.stall)
-    }
-    state.withLock { $0.hasSeenEnd = true }
-    return switch exit {
-    case .exited(let code): code
-    case .signalled(let number): 128 + number
-    // A child of ours always tells.
-    case .untold, .unseen, .leaseRanOut: -1
+  public func expectEnd(
+    within timeout: Duration = .seconds(30), fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
+  ) async throws -> Int32 {
+    try await at(fileID, filePath, line, column) {
+      let waited = try await orchestrator.waitForEnd(within: timeout)
+      guard let exit = waited.value else {
+        throw await failure(
+          "the topology was expected to end within \(timeout.shortText)", after: waited.stall)
+      }
+      state.withLock { $0.hasSeenEnd = true }
+      return switch exit {
+      case .exited(let code): code
+      case .signalled(let number): 128 + number
+      // A child of ours always tells.
+      case .untold, .unseen, .leaseRanOut: -1
+      }
     }
   }
 }

@@ -7,10 +7,14 @@ extension TopologyHarness {
   /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
   @discardableResult
   public func send(
-    _ node: String, _ event: some MachineEvent, timeout: Duration? = nil
+    _ node: String, _ event: some MachineEvent, timeout: Duration? = nil, fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async throws -> RequestOutcome {
-    try await counting(node) { [client] in
-      try await client.send(node, event, timeout: timeout)
+    try await at(fileID, filePath, line, column) {
+      try await counting(node) { [client] in
+        try await client.send(node, event, timeout: timeout)
+      }
     }
   }
 
@@ -18,10 +22,14 @@ extension TopologyHarness {
   /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
   @discardableResult
   public func send(
-    _ node: String, _ event: JSONValue, timeout: Duration? = nil
+    _ node: String, _ event: JSONValue, timeout: Duration? = nil, fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async throws -> RequestOutcome {
-    try await counting(node) { [client] in
-      try await client.send(node, json: event, timeout: timeout)
+    try await at(fileID, filePath, line, column) {
+      try await counting(node) { [client] in
+        try await client.send(node, json: event, timeout: timeout)
+      }
     }
   }
 
@@ -53,11 +61,24 @@ extension TopologyHarness {
 // What is known.
 extension TopologyHarness {
   /// The topology, with what each node tells of itself now.
-  public func directory() async throws -> TopologyDirectory { try await told { _ in true } }
+  public func directory(
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
+  ) async throws -> TopologyDirectory {
+    try await at(fileID, filePath, line, column) {
+      try await told { _ in true }
+    }
+  }
 
   /// A node, with what it tells of itself now.
-  public func status(_ node: String) async throws -> NodeInformation {
-    try client.node(node, in: await told { $0.name == node })
+  public func status(
+    _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws -> NodeInformation {
+    try await at(fileID, filePath, line, column) {
+      try client.node(node, in: await told { $0.name == node })
+    }
   }
 
   /// Asks until these nodes have told of themselves since: the orchestrator waits only for a moment, and
@@ -82,8 +103,14 @@ extension TopologyHarness {
   }
 
   /// The states of some nodes, or of all: of each its current state at once, then every change.
-  public func states(of nodes: [String]? = nil) async throws -> StateStream {
-    try await client.states(of: nodes)
+  public func states(
+    of nodes: [String]? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws -> StateStream {
+    try await at(fileID, filePath, line, column) {
+      try await client.states(of: nodes)
+    }
   }
 
   private func information(of node: String) async throws -> NodeInformation {
@@ -94,30 +121,62 @@ extension TopologyHarness {
 // Life and death.
 extension TopologyHarness {
   /// Kills a node's process. Its restart policy applies; only states after a restart count.
-  public func kill(_ node: String) async throws {
-    let incarnation = try await information(of: node).incarnation
-    try await signal(node, .kill)
-    history.advance(node, to: StateHistory.Mark(incarnation: incarnation + 1, version: 0))
+  public func kill(
+    _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws {
+    try await at(fileID, filePath, line, column) {
+      let incarnation = try await information(of: node).incarnation
+      try await signal(node, .kill)
+      history.advance(node, to: StateHistory.Mark(incarnation: incarnation + 1, version: 0))
+    }
   }
 
   /// Sends SIGTERM to a node's process, on which it stops in order.
-  public func terminate(_ node: String) async throws { try await signal(node, .terminate) }
+  public func terminate(
+    _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws {
+    try await at(fileID, filePath, line, column) {
+      try await signal(node, .terminate)
+    }
+  }
 
   /// Lets a node's process stand still, as a deadlock would: SIGSTOP.
-  public func pause(_ node: String) async throws {
-    try await signal(node, .stop)
-    state.withLock { _ = $0.paused.insert(node) }
+  public func pause(
+    _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws {
+    try await at(fileID, filePath, line, column) {
+      try await signal(node, .stop)
+      state.withLock { _ = $0.paused.insert(node) }
+    }
   }
 
   /// Lets a node's process that was paused go on: SIGCONT.
-  public func resume(_ node: String) async throws {
-    state.withLock { _ = $0.paused.remove(node) }
-    try await signal(node, .resume)
+  public func resume(
+    _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws {
+    try await at(fileID, filePath, line, column) {
+      state.withLock { _ = $0.paused.remove(node) }
+      try await signal(node, .resume)
+    }
   }
 
   /// Sends any signal to a node's process.
-  public func signal(_ node: String, number: Int32) async throws {
-    try await client.kill(node, signal: number)
+  public func signal(
+    _ node: String, number: Int32, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws {
+    try await at(fileID, filePath, line, column) {
+      try await client.kill(node, signal: number)
+    }
   }
 
   private func signal(_ node: String, _ signal: Signal) async throws {
@@ -125,28 +184,46 @@ extension TopologyHarness {
   }
 
   /// Stops nodes in order, and waits until they have ended.
-  public func stop(_ nodes: String...) async throws {
-    try await answer("nodes did not end", within: options.stopTimeout) { [client] in
-      try await client.stop(nodes, within: Self.clientTimeout)
+  public func stop(
+    _ nodes: String..., fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws {
+    try await at(fileID, filePath, line, column) {
+      try await answer("nodes did not end", within: options.stopTimeout) { [client] in
+        try await client.stop(nodes, within: Self.clientTimeout)
+      }
     }
   }
 
   /// Starts nodes that were stopped or have failed, and waits until they run.
-  public func start(_ nodes: String...) async throws {
-    try await answer("nodes do not run", within: options.startTimeout) { [client] in
-      try await client.start(nodes, within: Self.clientTimeout)
+  public func start(
+    _ nodes: String..., fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws {
+    try await at(fileID, filePath, line, column) {
+      try await answer("nodes do not run", within: options.startTimeout) { [client] in
+        try await client.start(nodes, within: Self.clientTimeout)
+      }
     }
   }
 
   /// Stops nodes in order and starts them again; only their states after that count.
-  public func restart(_ nodes: String...) async throws {
-    let directory = try await client.directory(fresh: false)
-    try await answer("nodes do not run again", within: options.startTimeout) { [client] in
-      try await client.restart(nodes, within: Self.clientTimeout)
-    }
-    for node in directory.nodes where nodes.contains(node.name) {
-      history.advance(
-        node.name, to: StateHistory.Mark(incarnation: node.incarnation + 1, version: 0))
+  public func restart(
+    _ nodes: String..., fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
+    column: UInt = #column
+  ) async throws {
+    try await at(fileID, filePath, line, column) {
+      let directory = try await client.directory(fresh: false)
+      try await answer("nodes do not run again", within: options.startTimeout) { [client] in
+        try await client.restart(nodes, within: Self.clientTimeout)
+      }
+      for node in directory.nodes where nodes.contains(node.name) {
+        history.advance(
+          node.name, to: StateHistory.Mark(incarnation: node.incarnation + 1, version: 0))
+      }
     }
   }
 }

@@ -15,6 +15,26 @@ extension TopologyHarness {
   /// What the orchestrator has written.
   public var orchestratorOutput: String { orchestrator.outputText + orchestrator.errorText }
 
+  /// Makes a call of the test's, and remembers where in the test it stands when it throws an error.
+  func at<Result>(
+    _ fileID: String, _ filePath: StaticString, _ line: UInt, _ column: UInt,
+    isolation: isolated (any Actor)? = #isolation, _ call: () async throws -> Result
+  ) async throws -> Result {
+    do {
+      return try await call()
+    } catch {
+      let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+      state.withLock { $0.failedCall = FailedCall(error: "\(error)", place: place) }
+      throw error
+    }
+  }
+
+  /// Where in the test the call stands that threw an error; `nil` where no call of the harness did.
+  func place(of error: any Error) -> SourcePlace? {
+    let text = "\(error)"
+    return state.withLock { $0.failedCall.flatMap { $0.error == text ? $0.place : nil } }
+  }
+
   /// How the nodes are, and the last lines of every log: what a failure shows.
   public func report() async -> String {
     var lines: [String] = []

@@ -64,6 +64,13 @@ public final class TopologyHarness: Sendable {
     /// Whether the test has awaited the end, whatever it was.
     var hasSeenEnd = false
     var watching: Task<Void, Never>?
+    /// The last call of the test that threw an error.
+    var failedCall: FailedCall?
+  }
+
+  struct FailedCall {
+    var error: String
+    var place: SourcePlace
   }
 
   /// Starts a topology, and attaches to it.

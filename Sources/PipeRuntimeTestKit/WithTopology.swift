@@ -17,7 +17,8 @@ import PipeRuntime
 ///   - file: The file's path, from the working directory or one above the test's source.
 ///   - body: The test.
 /// - Throws: ``TopologyExpectationFailure``, which shows what was seen and the logs; also where the
-///   topology does not start, does not stop in order, or leaves something behind.
+///   topology does not start, does not stop in order, or leaves something behind. A test of Swift Testing is reported
+///   as failed at the line of the call on the harness that failed. Elsewhere the error says which line that is.
 @discardableResult
 public func withTopology<Result>(
   _ file: String, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -104,6 +105,7 @@ extension TopologyHarness {
 
   /// Stops after a body that failed. Returns the error with all that helps to understand it.
   fileprivate func end(after error: any Error) async -> any Error {
+    let place = place(of: error)
     var failure: TopologyExpectationFailure
     switch error {
     case let error as TopologyExpectationFailure: failure = error
@@ -118,7 +120,7 @@ extension TopologyHarness {
     if !problems.isEmpty {
       failure.report += "\nand at the end: " + problems.joined(separator: "\n")
     }
-    return failure
+    return FailureReporter.end(with: failure, at: place)
   }
 }
 

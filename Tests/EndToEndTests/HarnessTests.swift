@@ -20,7 +20,9 @@ struct HarnessTests {
     _ yaml: String = button, _ body: (TopologyHarness) async throws -> Void
   ) async throws -> TopologyExpectationFailure {
     try await #require(throws: TopologyExpectationFailure.self) {
-      try await withTopology(yaml: yaml, body)
+      try await FailureReporter.$areFailuresThrown.withValue(true) {
+        try await withTopology(yaml: yaml, body)
+      }
     }
   }
 

@@ -44,6 +44,34 @@ package enum FailureReporter {
     #endif
   }
 
+  /// Whether ``end(with:at:)`` leaves the failure to the caller, who expects it.
+  @TaskLocal package static var areFailuresThrown = false
+
+  /// Ends the current test at a place of its source.
+  /// - Returns: The error to throw. Swift Testing reports a failure at the place, and ignores the error, since it is
+  ///   that of a failed `#require`. Where no test of it runs, the error says the place itself.
+  package static func end(
+    with failure: TopologyExpectationFailure, at place: SourcePlace?
+  ) -> any Error {
+    guard let place else { return failure }
+    #if canImport(Testing)
+      if Test.current != nil, !areFailuresThrown {
+        let location = SourceLocation(
+          fileID: place.fileID, filePath: "\(place.filePath)", line: Int(place.line),
+          column: Int(place.column))
+        let isAsExpected = false
+        do {
+          try #require(isAsExpected, Comment(rawValue: "\(failure)"), sourceLocation: location)
+        } catch {
+          return error
+        }
+      }
+    #endif
+    var failure = failure
+    failure.location = "\(place.filePath):\(place.line):\(place.column)"
+    return failure
+  }
+
   /// The failures that the body would have recorded; they do not fail the test.
   package static func capture(_ body: () throws -> Void) rethrows -> [String] {
     let log = Log()
