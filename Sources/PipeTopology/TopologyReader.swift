@@ -62,7 +62,9 @@ public enum TopologyReader {
   }
 
   private static func sound(_ examined: Examined) throws(TopologyErrors) -> Result {
-    guard !examined.diagnostics.hasErrors else { throw TopologyErrors(examined.diagnostics) }
+    guard !examined.diagnostics.hasErrors else {
+      throw TopologyErrors(examined.diagnostics.without(warnings: examined.topology.silence))
+    }
     return (examined.topology, examined.source)
   }
 
@@ -73,6 +75,6 @@ public enum TopologyReader {
     var (reading, place) = try TopologyReading.opened(
       text, file: file, as: .topology, variables: variables)
     guard let topology = reading.topology(place) else { throw TopologyErrors(reading.diagnostics) }
-    return (topology, reading.source, reading.diagnostics.without(warnings: topology.silence))
+    return (topology, reading.source, reading.diagnostics)
   }
 }

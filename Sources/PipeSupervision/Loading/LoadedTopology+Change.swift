@@ -23,7 +23,7 @@ extension LoadedTopology {
       found += DeploymentChecker.check(examined, for: [loaded.topology], interfaces: interfaces)
     }
     if found.hasErrors { throw TopologyErrors(found) }
-    loaded.warnings += found
+    loaded.warnings += found.without(warnings: examined.deployment.silence)
     return loaded
   }
 }

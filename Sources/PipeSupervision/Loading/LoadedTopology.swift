@@ -15,6 +15,8 @@ package struct LoadedTopology {
   /// The composites, in classes of which each has one coordinator.
   package let conflictClasses: [ConflictClassPlan]
   package internal(set) var warnings: [Diagnostic]
+  /// The warnings that the file silences.
+  package let silenced: [Diagnostic]
   /// Where its nodes are to run; `nil` where their places say nothing.
   package let deployment: Deployment?
   /// The absolute path of the file that says so.
@@ -50,13 +52,14 @@ package struct LoadedTopology {
     // What a file with errors leaves out may be what a warning misses.
     let isWhole = !found.hasErrors
     let warnings = directoryProblems(of: topology, source, in: input.directory) + placed + checked
-    let diagnostics =
-      found + describing.diagnostics
-      + warnings.filter { isWhole || $0.severity == .error }.without(warnings: topology.silence)
+    let all =
+      found + describing.diagnostics + warnings.filter { isWhole || $0.severity == .error }
+    let diagnostics = all.without(warnings: topology.silence)
     if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
     return LoadedTopology(
       file: input.name, topology: topology, programs: describing.paths,
       descriptions: describing.nodes, conflictClasses: classes, warnings: diagnostics,
+      silenced: all.silenced(by: topology.silence),
       deployment: deployment.map(Self.placed),
       deploymentFile: deployment.map { FileSystem.absolute($0.source.file) }, source: source)
   }

@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeWire
 
 /// Where the places are that the nodes of topologies name: a deployment file as a value.
 ///
@@ -34,6 +35,8 @@ public struct Deployment: Sendable {
   public var port: Int
   /// With ``Engine/kubernetes``: what is claimed for each process that records something.
   public var storage: DeploymentStorage
+  /// The warnings of `check` about the file that are expected, by their codes.
+  public var silence: [Diagnostic.Code]
 
   /// The port that a deployment has which names none.
   public static let standardPort = 7300
@@ -51,8 +54,9 @@ public struct Deployment: Sendable {
     engine: Engine = .local, address: String? = nil, places: [DeploymentPlace] = [],
     journals: String? = nil, lease: Duration = Deployment.standardLease, image: String? = nil,
     namespace: String? = nil, port: Int = Deployment.standardPort,
-    storage: DeploymentStorage = DeploymentStorage()
+    storage: DeploymentStorage = DeploymentStorage(), silence: [Diagnostic.Code] = []
   ) {
+    self.silence = silence
     self.lease = lease
     self.image = image
     self.namespace = namespace
@@ -82,7 +86,7 @@ extension Deployment: Equatable {
     left.engine == right.engine && left.address == right.address
       && left.journals == right.journals && left.lease == right.lease
       && left.image == right.image && left.namespace == right.namespace && left.port == right.port
-      && left.storage == right.storage
+      && left.storage == right.storage && left.silence == right.silence
       && left.places.sorted { $0.name < $1.name } == right.places.sorted { $0.name < $1.name }
   }
 }

@@ -66,7 +66,9 @@ public enum DeploymentFile {
   }
 
   private static func sound(_ examined: Examined) throws(TopologyErrors) -> Result {
-    guard !examined.diagnostics.hasErrors else { throw TopologyErrors(examined.diagnostics) }
+    guard !examined.diagnostics.hasErrors else {
+      throw TopologyErrors(examined.diagnostics.without(warnings: examined.deployment.silence))
+    }
     return (examined.deployment, examined.source)
   }
 

@@ -44,6 +44,11 @@ package enum DeploymentKeys {
         "storage", \.storage, .unlessDefault(storage),
         "With `kubernetes`: what is claimed for each process that records something",
         standard: "as follows"),
+      TopologyKey(
+        "silence", \.silence, .codes,
+        "A list of the warnings of `check` about this file that are expected, by the codes that stand behind them: "
+          + "`[unused-place]`",
+        standard: "none"),
     ],
     rules: [
       "patternProperties": ["^x-": true],

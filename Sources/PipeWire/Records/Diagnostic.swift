@@ -41,6 +41,12 @@ extension Diagnostic: CustomStringConvertible {
   }
 }
 
+extension Diagnostic {
+  fileprivate func isSilenced(by codes: [Code]) -> Bool {
+    severity == .warning && codes.contains(code)
+  }
+}
+
 extension [Diagnostic] {
   /// The same diagnostics in the order of the file, each once.
   public var inFileOrder: [Diagnostic] {
@@ -51,9 +57,14 @@ extension [Diagnostic] {
       .map(\.element)
   }
 
-  /// The same without the warnings of some codes.
+  /// The same without the warnings that a file silences by their codes.
   package func without(warnings codes: [Diagnostic.Code]) -> [Diagnostic] {
-    codes.isEmpty ? self : filter { $0.severity == .error || !codes.contains($0.code) }
+    filter { !$0.isSilenced(by: codes) }
+  }
+
+  /// The warnings that a file silences by their codes.
+  package func silenced(by codes: [Diagnostic.Code]) -> [Diagnostic] {
+    filter { $0.isSilenced(by: codes) }
   }
 
   /// Whether one of them keeps the topology from running.

@@ -6,6 +6,8 @@ struct CheckReport {
   let path: String
   let topology: Topology?
   let diagnostics: [Diagnostic]
+  /// The warnings that the file silences.
+  let silenced: [Diagnostic]
 
   var isValid: Bool { topology != nil }
 
@@ -20,18 +22,22 @@ struct CheckReport {
             PlacementChecker.check(examined.topology, source: examined.source, in: $0)
           } ?? []
         let sockets = SocketPathChecker.check(examined.topology, source: examined.source)
-        diagnostics = (examined.diagnostics + placed + sockets).inFileOrder
+        let found = (examined.diagnostics + placed + sockets).inFileOrder
+        diagnostics = found.without(warnings: examined.topology.silence)
+        silenced = found.silenced(by: examined.topology.silence)
         topology = diagnostics.hasErrors ? nil : examined.topology
       } else {
         let loaded = try LoadedTopology.load(input, in: deployment)
         let sockets = SocketPathChecker.check(
           loaded.topology, source: loaded.source, classes: loaded.conflictClasses.map(\.name))
         diagnostics = (loaded.warnings + sockets).inFileOrder
+        silenced = loaded.silenced
         topology = diagnostics.hasErrors ? nil : loaded.topology
       }
     } catch {
       topology = nil
       diagnostics = error.diagnostics
+      silenced = []
     }
   }
 
@@ -54,8 +60,36 @@ struct CheckReport {
       "pipes": topology.map { .integer(Int64($0.pipes.count)) } ?? .null,
       "composites": topology.map { .integer(Int64($0.composites.count)) } ?? .null,
       "monitors": topology.map { .integer(Int64($0.monitors.count)) } ?? .null,
-      "diagnostics": .array(diagnostics.map(\.record)),
+      "diagnostics": .array(diagnostics.map(\.record)), "silenced": silenced.countsByCode,
     ]
+  }
+}
+
+extension [Diagnostic] {
+  /// `elevator.yaml: 3 warnings are silenced by the file: 2 unconnected-port, 1 plain-dollar`; `nil` where none is.
+  func silenceLine(of path: String) -> String? {
+    guard !isEmpty else { return nil }
+    let counts = codes.map { "\($0.count) \($0.code)" }.joined(separator: ", ")
+    return
+      "\(path): \(count.counted("warning")) \(count == 1 ? "is" : "are") silenced by the file: \(counts)"
+  }
+
+  /// The number of each code.
+  var countsByCode: JSONValue {
+    .object(Dictionary(codes.map { ($0.code, .integer(Int64($0.count))) }) { first, _ in first })
+  }
+
+  /// Each code with its number, in the order of the file.
+  private var codes: [(code: String, count: Int)] {
+    var codes: [(code: String, count: Int)] = []
+    for diagnostic in self {
+      if let index = codes.firstIndex(where: { $0.code == diagnostic.code.rawValue }) {
+        codes[index].count += 1
+      } else {
+        codes.append((diagnostic.code.rawValue, 1))
+      }
+    }
+    return codes
   }
 }
 

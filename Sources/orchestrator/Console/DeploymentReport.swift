@@ -5,7 +5,13 @@ struct DeploymentReport {
   let path: String
   /// What could be read of it; `nil` where that is nothing.
   let examined: DeploymentFile.Examined?
-  private(set) var diagnostics: [Diagnostic]
+  /// Without the warnings that the file silences.
+  var diagnostics: [Diagnostic] { found.without(warnings: codes) }
+  /// The warnings that the file silences.
+  var silenced: [Diagnostic] { found.silenced(by: codes) }
+  /// All that was found.
+  private var found: [Diagnostic]
+  private var codes: [Diagnostic.Code] { examined?.deployment.silence ?? [] }
 
   var isValid: Bool { examined != nil && !diagnostics.hasErrors }
 
@@ -15,10 +21,10 @@ struct DeploymentReport {
     do throws(TopologyErrors) {
       let examined = try DeploymentFile.examine(input)
       self.examined = examined
-      diagnostics = examined.diagnostics
+      found = examined.diagnostics
     } catch {
       examined = nil
-      diagnostics = error.diagnostics
+      found = error.diagnostics
     }
   }
 
@@ -36,9 +42,9 @@ struct DeploymentReport {
 
   private mutating func check(for topologies: [Topology]?) throws(SystemError) {
     guard let examined else { return }
-    let found = DeploymentChecker.check(
+    let checked = DeploymentChecker.check(
       examined, for: topologies, interfaces: try InterfaceAddress.ofThisMachine())
-    diagnostics = (diagnostics + found).inFileOrder
+    found = (found + checked).inFileOrder
   }
 
   /// `lab.yaml: ok: engine local, 2 places`
@@ -55,7 +61,7 @@ struct DeploymentReport {
       "file": .string(path), "valid": .bool(isValid),
       "engine": deployment.map { .string($0.engine.rawValue) } ?? .null,
       "places": deployment.map { .integer(Int64($0.places.count)) } ?? .null,
-      "diagnostics": .array(diagnostics.map(\.record)),
+      "diagnostics": .array(diagnostics.map(\.record)), "silenced": silenced.countsByCode,
     ]
   }
 }

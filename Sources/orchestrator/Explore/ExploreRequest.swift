@@ -55,6 +55,7 @@ struct ExploreRequest {
   ) async throws -> ExploredFile {
     let loaded = try LoadedTopology.load(input)
     for warning in loaded.warnings { console.diagnostic(warning) }
+    if let line = loaded.silenced.silenceLine(of: input.name) { console.note(line) }
     let properties = loaded.topology.explore?.properties.map(\.name) ?? []
     if let name = settings.properties.first(where: { !properties.contains($0) }) {
       throw CommandError(

@@ -98,12 +98,25 @@ struct Check: Verb {
     if arguments.format == .text {
       for diagnostic in diagnostics { console.diagnostic(diagnostic) }
     }
-    var lines = reports.filter(\.isValid).map(\.line)
-    if let deployment, deployment.isValid { lines.append(deployment.line) }
+    let lines = lines(of: reports, deployment)
     try console.print(
       reports.map(\.record) + (deployment.map { [$0.record] } ?? []), as: arguments.format,
       lines: lines)
     return isValid ? .success : .usage
+  }
+
+  /// What is said of each file without errors.
+  private func lines(of reports: [CheckReport], _ deployment: DeploymentReport?) -> [String] {
+    var lines: [String] = []
+    for report in reports where report.isValid {
+      lines.append(report.line)
+      if let line = report.silenced.silenceLine(of: report.path) { lines.append(line) }
+    }
+    if let deployment, deployment.isValid {
+      lines.append(deployment.line)
+      if let line = deployment.silenced.silenceLine(of: deployment.path) { lines.append(line) }
+    }
+    return lines
   }
 
   /// The deployment file that a command line names.

@@ -62,7 +62,7 @@ struct DeploymentVerbTests {
         "orchestrator check hall.yaml --deployment hall.yaml", 2,
         "",
         "hall.yaml:1:1: error: the deployment has no key 'topology'; the keys are 'engine', 'address', "
-          + "'places', 'journals', 'lease', 'image', 'namespace', 'port', 'storage' [unknown-key]"
+          + "'places', 'journals', 'lease', 'image', 'namespace', 'port', 'storage', 'silence' [unknown-key]"
       ),
     ] as [(String, Int32, String, String)])
   func check(line: String, code: Int32, output: String, error: String) throws {
@@ -158,6 +158,7 @@ struct DeploymentVerbTests {
     #expect(
       last == [
         "file": "lab.yaml", "valid": true, "engine": "local", "places": 2, "diagnostics": [],
+        "silenced": [:],
       ])
     let bad = try run(
       "orchestrator check hall.yaml --deployment lab.yaml -o \(format)",
