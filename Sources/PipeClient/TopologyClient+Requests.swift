@@ -70,7 +70,7 @@ extension TopologyClient {
           refusal = error
         }
       } else if left <= .zero, node.isRunning, let refusal {
-        throw refusal
+        throw content.isForMachine ? refusal.asTimeout(of: name, after: timeout) : refusal
       } else if left <= .zero || !node.isComing(in: directory) {
         let late = left > .zero ? "" : "; waited \(timeout.shortText)"
         throw TopologyClientError.nodeDown(name, (node.reason ?? node.phase) + late)
@@ -108,6 +108,26 @@ extension TopologyClient {
         nil
       }
     if let problem { throw TopologyClientError.invalidEvent(node.name, problem) }
+  }
+}
+
+extension ClientRequest.Content {
+  /// Whether it is an event, or a dead letter, for a node's machine.
+  fileprivate var isForMachine: Bool {
+    switch self {
+    case .event, .deadLetter: true
+    case .synchronize, .explain: false
+    }
+  }
+}
+
+extension TopologyClientError {
+  /// What is told of a node that runs, and did not take what was sent in the time that there was.
+  fileprivate func asTimeout(of node: String, after time: Duration) -> TopologyClientError {
+    guard case .nodeDown(_, let reason) = self else { return self }
+    return .timedOut(
+      "after \(time.shortText): node '\(node)' runs and took nothing: \(reason). Nothing was applied"
+    )
   }
 }
 

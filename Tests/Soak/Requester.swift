@@ -53,7 +53,7 @@ struct Requester {
       } catch let error as TopologyClientError {
         switch error {
         case .unknownOutcome where !isRecorded: return .some(.none)
-        case .nodeDown, .busy: return nil
+        case .nodeDown, .busy, .timedOut: return nil
         default: throw error
         }
       }

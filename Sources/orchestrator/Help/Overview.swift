@@ -29,7 +29,8 @@ extension HelpText {
     ("2", "usage, or an invalid topology"),
     ("3", "no such running topology"),
     ("4", "'why': the event is withheld"),
-    ("5", "'why': whether it is enabled depends on the event's values"),
+    ("5", "'why': the event's values decide, or only a run can tell"),
+    ("6", "'check --explore': the search was not complete, and has found nothing"),
     ("124", "a wait timed out"),
     ("130", "second ^C, forced"),
   ]

@@ -47,7 +47,7 @@ struct Letters: Verb {
       let letters = try await find(node, arguments, console)
       let found = try ids.map { id in
         guard let letter = letters.first(where: { $0.id == id }) else {
-          throw CommandError("node '\(node)' has no dead letter \(id)")
+          throw CommandError("node '\(node)' has no dead letter \(id)", code: .usage)
         }
         return letter
       }

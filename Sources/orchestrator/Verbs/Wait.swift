@@ -79,8 +79,14 @@ private struct StateWait {
     switch node.kind {
     case .monitor:
       throw TopologyClientError.invalidEvent(node.name, "it is a monitor and has no states")
-    // What it shows is a tuple of states, or the program's.
-    case .composite: return nil
+    case .composite:
+      // Without a projection its state is an object of its nodes' states, and no label.
+      if node.hosts == nil, let label = condition.state.state.string {
+        throw CommandError(
+          "composite '\(node.name)' has no projection, and so no state '\(label)': wait for a node of it, as in "
+            + "'NODE=\(label)'", code: .usage)
+      }
+      return nil
     case .machine, .constant:
       do {
         machine = try await topology.describe(node.name)

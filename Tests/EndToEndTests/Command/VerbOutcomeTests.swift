@@ -6,7 +6,7 @@ import Testing
 @Suite("What each verb exits with, and says last", .timed)
 struct VerbOutcomeTests {
   /// A call, and what is to become of it.
-  private struct Row {
+  struct Row {
     let arguments: String
     let code: Int32
     /// What the last line has: of standard output, or of standard error where there is an error.
@@ -148,7 +148,7 @@ struct VerbOutcomeTests {
     }
   }
 
-  private func check(_ row: Row, _ tool: CommandLineTool) async throws {
+  func check(_ row: Row, _ tool: CommandLineTool) async throws {
     let program = try tool.start(row.arguments.split(separator: " ").map(String.init))
     let result = try await tool.result(of: program, within: .seconds(60))
     #expect(result.code == row.code, "\(row.arguments): \(result)")

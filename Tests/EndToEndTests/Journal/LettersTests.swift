@@ -40,7 +40,7 @@ struct LettersTests {
       ] {
         #expect(shown.output.contains(part), "\(shown)")
       }
-      let missing = try await tool.run("letters", "gate", "show", "9", code: 1)
+      let missing = try await tool.run("letters", "gate", "show", "9", code: 2)
       #expect(missing.error == "orchestrator: error: node 'gate' has no dead letter 9\n")
       #expect(try await listed(tool) == [1, 2, 3, 4])
 
