@@ -269,7 +269,10 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "NodesTests",
-      dependencies: ["Nodes", "PipeRuntime", "PipeRuntimeTestKit", "TestTraits"],
+      dependencies: [
+        "Nodes", "Kettles", "Screens", "Compositions", "PipeRuntime", "PipeRuntimeTestKit",
+        "TestTraits",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",

@@ -26,6 +26,9 @@ import Screens
     DoorView.self, MotorView.self, DisplayView.self, WasherView.self,
     QuizesView.self, QuizView.self, ResultsView.self, MoviesView.self, MoviesPagesView.self,
     AddressView.self, CounterView.self, TallyView.self, NavigationView.self,
-    RegistrationView.self,
+    RegistrationView.self, ExampleView.self, LiftView.self, ModelsView.self,
+    PhilosopherView.self, ForkView.self, VendingView.self, VendingUserView.self,
+    KettleView.self, KettleLoaderView.self, RelayView.self, RelayTallyView.self,
+    PassengersView.self, WasherPanelView.self,
   ]
 }

@@ -1,3 +1,5 @@
+import Compositions
+import Kettles
 import Nodes
 import PipeRuntime
 import Screens
@@ -24,6 +26,26 @@ struct ExampleViewTests {
     check(MotorView.self, .idle(floor: 3), .moving(from: 4, to: 0), .arrived(floor: 0))
     check(DisplayView.self, .showing(floor: 1, persons: 1))
     check(WasherView.self, .coldAndEmpty, .spinning)
+    check(WasherPanelView.self, .showing(step: 0, finished: 1), .showing(step: 7, finished: 12))
+    check(
+      PassengersView.self, .waiting(round: 1), .boarding(persons: 8, round: 9), .riding(round: 1))
+    check(
+      ExampleView.self, .state1(message: "start"), .state2(message: "7"),
+      .state3(message: "7, done"))
+    check(
+      LiftView.self, .waiting(floor: 0), .boarding(persons: 8, floor: 1), .moving(from: 0, to: 4),
+      .stopped(floor: 2), .unsafe)
+    check(
+      ModelsView.self, .inactive, .stateA(message: "hello"), .stateB(value: 7),
+      .stateAB(message: "hello", value: 7), .failed)
+    check(PhilosopherView.self, .thinking, .eating)
+    check(ForkView.self, .free, .held)
+    check(VendingView.self, .idle, .coins, .waitingChoice, .dropping)
+    check(VendingUserView.self, .idle, .gonnaBuy, .paying, .choosing, .waiting)
+    check(KettleView.self, .off, .heating, .hot)
+    check(KettleLoaderView.self, .start, .loading("water"), .loaded(.init(celsius: 100)))
+    check(RelayView.self, .idle, .passing(n: 12, count: 12))
+    check(RelayTallyView.self, .counted(count: 1, last: 1))
     let score = QuizScore(title: "Swift", right: 2, questions: 3)
     let sheet = AnswerSheet(quiz: 1, title: "Swift")
     check(
@@ -75,6 +97,62 @@ struct ExampleViewTests {
     #expect(event(.character("x")) == nil && event(.up) == nil)
     #expect(text(DisplayView.self, .showing(floor: 2, persons: 1)) == ["  2  ", "1 person"])
     #expect(text(DisplayView.self, .showing(floor: 0, persons: 2)) == ["  0  ", "2 persons"])
+  }
+}
+
+@Suite("The views of composites, models and kettles")
+struct OtherViewTests {
+  private let size = TerminalSize(columns: 60, rows: 20)
+
+  private func first<View: TerminalView>(_ view: View.Type, _ state: View.State) -> String? {
+    View.body(View.screen(of: state), size: size).first?.description
+  }
+
+  @Test("The lift shows its two parts as one, and its keys are events of either")
+  func lift() {
+    #expect(
+      first(LiftView.self, .boarding(persons: 2, floor: 3)) == "Floor 3  the door is open, 2 inside"
+    )
+    #expect(first(LiftView.self, .moving(from: 3, to: 1)) == "Floor 3  ↓ to floor 1")
+    let waiting = LiftState.waiting(floor: 0)
+    #expect(LiftView.event(for: .character("o"), in: waiting) == .open)
+    #expect(LiftView.event(for: .character("4"), in: waiting) == .go(floor: 4))
+    #expect(LiftView.event(for: .character("x"), in: waiting) == nil)
+  }
+
+  @Test("The two models are shown side by side, and their events are those of the models")
+  func models() throws {
+    let both = ModelsState.stateAB(message: "hi", value: 3)
+    let lines = ModelsView.body(both, size: size).map(\.description)
+    #expect(lines[0...1] == ["A  hi", "B  3"])
+    func json(_ key: Character) throws -> JSONValue? {
+      try ModelsView.event(for: .character(key), in: both).map { try JSONValue(encoding: $0) }
+    }
+    #expect(try json("a") == JSONValue(encoding: ModelA.Event.eventA(message: "hello")))
+    #expect(try json("b") == JSONValue(encoding: ModelB.Event.eventB(value: 7)))
+    #expect(try json("x") == JSONValue(encoding: ModelA.Event.eventX))
+    #expect(try json("q") == nil)
+  }
+
+  @Test("A kettle is switched by the space bar, whatever it does")
+  func kettle() {
+    #expect(KettleView.event(for: .character(" "), in: .off) == .switchOn)
+    #expect(KettleView.event(for: .character(" "), in: .heating) == .switchOff)
+    #expect(KettleView.event(for: .character("x"), in: .hot) == nil)
+    #expect(KettleLoaderView.onAppear(.start).map { "\($0)" } == "onAppear")
+    #expect(KettleLoaderView.onAppear(.loading("water")).map { "\($0)" } == nil)
+  }
+
+  @Test("A relay is given the next token, and the example model its events")
+  func others() throws {
+    let token = try RelayView.event(for: .character("t"), in: .passing(n: 4, count: 4))
+      .map { try JSONValue(encoding: $0) }
+    #expect(token == ["token": ["n": 5]])
+    let state = ExampleState.state1(message: "start")
+    #expect(ExampleView.event(for: .character("a"), in: state) == .eventA)
+    #expect(ExampleView.event(for: .character("b"), in: state) == .eventB(param: 7))
+    #expect(VendingUserView.event(for: .character("t"), in: .idle) == .tau)
+    #expect(VendingUserView.event(for: .character("t"), in: .paying) == nil)
   }
 }
 

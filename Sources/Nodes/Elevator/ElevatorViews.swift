@@ -78,3 +78,17 @@ package enum DisplayView: TerminalView {
     }
   }
 }
+
+/// The elevator's passengers on a terminal, who need no keys.
+package enum PassengersView: TerminalView {
+  package static func body(_ state: Passengers.State, size: TerminalSize) -> [StyledLine] {
+    let (text, round): (String, Int) =
+      switch state {
+      case .waiting(let round): ("wait for the door", round)
+      case .boarding(1, let round): ("1 person boards", round)
+      case .boarding(let persons, let round): ("\(persons) persons board", round)
+      case .riding(let round): ("ride", round)
+      }
+    return [StyledLine(text, .bold), StyledLine("round \(round)", .dim)]
+  }
+}

@@ -22,3 +22,16 @@ package enum WasherView: TerminalView {
     key == .character("s") || key == .enter ? .start : nil
   }
 }
+
+/// The panel of the washing machine on a terminal.
+package enum WasherPanelView: TerminalView {
+  package static func body(_ state: WasherPanel.State, size: TerminalSize) -> [StyledLine] {
+    switch state {
+    case .showing(let step, let finished):
+      [
+        StyledLine(step == 0 ? "ready" : "step \(step)", .bold),
+        StyledLine(finished == 1 ? "1 program done" : "\(finished) programs done", .dim),
+      ]
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import PipeRuntime
+
+/// A kettle on a terminal, in whatever style its machine is written: space switches it.
+package enum KettleView: TerminalView {
+  package static func body(_ state: KettleState, size: TerminalSize) -> [StyledLine] {
+    let text: StyledLine =
+      switch state {
+      case .off: StyledLine("off", .dim)
+      case .heating: StyledLine("heating…", .color(.yellow))
+      case .hot: StyledLine("hot", .bold, .color(.red))
+      }
+    return [text, "", StyledLine("space switches it", .dim)]
+  }
+
+  package static func event(for key: Key, in state: KettleState) -> KettleEvent? {
+    key == .character(" ") ? (state == .off ? .switchOn : .switchOff) : nil
+  }
+}
+
+/// The kettle that is loaded, on a terminal: its water is heated when the view opens.
+package enum KettleLoaderView: TerminalView {
+  package static func body(_ state: KettleLoader.State, size: TerminalSize) -> [StyledLine] {
+    let text: StyledLine =
+      switch state {
+      case .start: StyledLine("off", .dim)
+      case .loading: StyledLine("heating…", .color(.yellow))
+      case .loaded(let water): StyledLine("\(water.celsius) °C", .bold, .color(.red))
+      case .failedLoaded(_, let failure): StyledLine("\(failure)", .color(.red))
+      }
+    return [text, "", StyledLine("r heats again", .dim)]
+  }
+
+  package static func onAppear(_ state: KettleLoader.State) -> KettleLoader.Event? {
+    state == .start ? .onAppear : nil
+  }
+
+  package static func event(for key: Key, in state: KettleLoader.State) -> KettleLoader.Event? {
+    switch (key, state) {
+    case (.character("r"), .loaded), (.character("r"), .failedLoaded): .onRetry
+    default: nil
+    }
+  }
+}
