@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeWire
 
 extension TopologyClient {
@@ -146,6 +147,166 @@ extension NodeInformation {
       within.flatMap { directory[node: $0] }
         .map { $0.isRunning || $0.isComing(in: directory) } ?? false
     default: false
+    }
+  }
+}
+
+// Events for whom they are sent to by name, be that a node or a composite.
+extension TopologyClient {
+  /// The events that can be sent to a node or a composite, with what they carry: of a composite those that it
+  /// synchronizes, and then those that one of its nodes takes by itself.
+  /// - Throws: ``TopologyClientError``: `failed` where a node has not described itself yet.
+  package func alphabet(of name: String) async throws -> [CaseDescription] {
+    guard try await node(name, in: directory(fresh: false)).kind == .composite else {
+      let machine = try await describe(name)
+      return machine.events.filter { machine.alphabet.contains($0.name) }
+    }
+    guard let plan = try await plan(of: name) else { throw Self.unknownComposite(name) }
+    var events = plan.events
+    for node in Set(plan.own.values).sorted() {
+      events += try await describe(node).events.filter { plan.own[$0.name] == node }
+    }
+    return events
+  }
+
+  /// Sends an event to a node or a composite: what one node of a composite takes by itself goes to that one.
+  package func deliver(
+    _ event: JSONValue, to name: String, timeout: Duration? = nil
+  ) async throws -> EventDelivery {
+    let directory = try await directory(fresh: false)
+    let target = try node(name, in: directory)
+    let owner = target.kind == .composite ? try await owner(of: event, in: name) : nil
+    let outcome: EventDelivery.Outcome =
+      target.kind == .composite && owner == nil
+      ? .composite(try await synchronize(name, json: event, timeout: timeout))
+      : .node(try await send(owner ?? name, json: event, timeout: timeout))
+    return EventDelivery(
+      event: event, recipient: owner ?? name, outcome: outcome,
+      stateFields: directory.stateFields)
+  }
+
+  /// The node of a composite that takes an event by itself; `nil` where the composite synchronizes it, or it is
+  /// none that can be sent to the composite.
+  package func owner(of event: JSONValue, in composite: String) async throws -> String? {
+    guard let name = event.caseName else { return nil }
+    return try await plan(of: composite)?.own[name]
+  }
+
+  /// The node of a composite that takes an event by itself.
+  /// - Throws: ``TopologyClientError`` `invalidEvent` where the event is synchronized, or nobody's, or
+  ///   several nodes'.
+  package func taker(of event: String, in composite: String) async throws -> String {
+    guard let plan = try await plan(of: composite) else { throw Self.unknownComposite(composite) }
+    if let node = plan.own[event] { return node }
+    throw TopologyClientError.invalidEvent(
+      composite,
+      plan.vector(of: event) == nil
+        ? plan.refusal(of: event)
+        : "it synchronizes '\(event)', which is asked for by 'synchronize'")
+  }
+
+  /// `nil` while the nodes have not told what it consists of.
+  private func plan(of composite: String) async throws -> CompositePlan? {
+    try await conflictClasses().lazy.compactMap { $0[composite] }.first
+  }
+
+  static func unknownComposite(_ name: String) -> TopologyClientError {
+    .failed("nothing is known of composite '\(name)'; try again")
+  }
+}
+
+// Events that several nodes take together.
+extension TopologyClient {
+  /// Asks a composite for an event that its components take together, all or none.
+  /// - Parameters:
+  ///   - mode: Whether it is tried once, or until it is enabled.
+  ///   - timeout: The longest wait for the answer, beyond what `mode` allows; `nil` is 5 s.
+  /// - Returns: What became of it. `unknown` where nobody can tell yet: ``ask(_:about:timeout:)``.
+  /// - Throws: ``TopologyClientError``; `unknownOutcome` where the composite did not answer.
+  public func synchronize(
+    _ composite: String, _ event: some MachineEvent, mode: SynchronizedMode = .try,
+    timeout: Duration? = nil
+  ) async throws -> SynchronizedReply {
+    try await synchronize(
+      composite, json: JSONValue(parsing: EventCodec().encode(event)), mode: mode,
+      timeout: timeout)
+  }
+
+  /// Asks a composite for an event given as JSON: a bare label as a string, or
+  /// `{"label": {"field": value}}`.
+  public func synchronize(
+    _ composite: String, json event: JSONValue, mode: SynchronizedMode = .try,
+    timeout: Duration? = nil
+  ) async throws -> SynchronizedReply {
+    let (flag, limit): (SynchronizeFlag, Duration?) =
+      switch mode {
+      case .try: (.try, .zero)
+      case .await(let limit): (.await, limit)
+      }
+    // Zero is without limit; so long a wait is as good as that.
+    let count = limit.map { flag == .await ? UInt32(clamping: max(1, $0.wholeMilliseconds)) : 0 }
+    let reply = try await exchangeTransaction(
+      composite, try Self.body(composite, event), flag, count: count ?? 0,
+      timeout: (timeout ?? answerTimeout) + (limit ?? Self.unlimited))
+    guard case .atomic(let answer) = reply else {
+      throw TopologyClientError.outOfPlace
+    }
+    return answer
+  }
+
+  /// Asks each participant of a composite's event to take it for itself; there is no all or none.
+  /// - Returns: What each participant did.
+  public func broadcast(
+    _ composite: String, json event: JSONValue, timeout: Duration? = nil
+  ) async throws -> [String: BroadcastResult] {
+    let reply = try await exchangeTransaction(
+      composite, try Self.body(composite, event), .broadcast, count: 0,
+      timeout: timeout ?? answerTimeout)
+    guard case .broadcast(let results) = reply else {
+      throw TopologyClientError.outOfPlace
+    }
+    return results
+  }
+
+  /// Asks a composite what has become of a transaction that was not known.
+  public func ask(
+    _ composite: String, about transaction: TransactionID, timeout: Duration? = nil
+  ) async throws -> SynchronizedReply {
+    let reply = try await exchangeTransaction(
+      composite, Array("\(transaction)".utf8), .ask, count: 0, timeout: timeout ?? answerTimeout)
+    switch reply {
+    case .atomic(let answer): return answer
+    case .broadcast:
+      throw TopologyClientError.invalidEvent(composite, "transaction \(transaction) is a broadcast")
+    }
+  }
+
+  private static let unlimited: Duration = .seconds(100 * 365 * 86_400)
+
+  private static func body(_ composite: String, _ event: JSONValue) throws -> [UInt8] {
+    let bytes = event.bytes
+    guard bytes.count + composite.utf8.count < WireLimits.eventByteCount else {
+      throw TopologyClientError.invalidEvent(
+        composite,
+        "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount)")
+    }
+    return TransactionBody(composite: composite, event: bytes).bytes
+  }
+
+  private func exchangeTransaction(
+    _ composite: String, _ body: [UInt8], _ flag: SynchronizeFlag, count: UInt32,
+    timeout: Duration
+  ) async throws -> TransactionReply {
+    do {
+      let answer = try await exchange(
+        composite, .synchronize(body, flag, count: count), timeout: timeout)
+      guard case .synchronized(let reply) = answer else {
+        throw TopologyClientError.outOfPlace
+      }
+      return reply
+    } catch TopologyClientError.nodeDown(let name, _) where flag != .broadcast && flag != .ask {
+      // Nobody was asked.
+      return .atomic(.unavailable(name))
     }
   }
 }

@@ -121,3 +121,211 @@ extension TopologyClient {
     }
   }
 }
+
+// Who is to be asked about which events.
+extension TopologyClient {
+  /// Of a node: each event of its alphabet.
+  static func questions(
+    about node: String, _ machine: MachineDescription, _ classes: [ConflictClassPlan]
+  ) -> [EnablednessQuestion] {
+    let events = machine.events.filter { machine.alphabet.contains($0.name) }
+    return events.flatMap { event in
+      let shared = classes.flatMap { group in
+        group.vectors(of: event.name, with: node).map { vector in
+          EnablednessQuestion(
+            group.event(of: vector) ?? event, vector, coordinator: group.name)
+        }
+      }
+      return shared.isEmpty ? [EnablednessQuestion(event, of: node)] : shared
+    }
+  }
+
+  /// Of a composite: what it synchronizes, and what its nodes take each for itself.
+  static func questions(
+    about plan: CompositePlan, in group: ConflictClassPlan,
+    _ machines: [String: MachineDescription]
+  ) -> [EnablednessQuestion] {
+    let together = zip(plan.events, plan.vectors).map { event, vector in
+      EnablednessQuestion(event, vector, coordinator: group.name)
+    }
+    let alone = plan.nodes.flatMap { node in
+      let machine = machines[node]
+      let events = machine?.events.filter { machine?.alphabet.contains($0.name) == true } ?? []
+      return events.filter { group.vectors(of: $0.name, with: node).isEmpty }
+        .map { EnablednessQuestion($0, of: node) }
+    }
+    return together + alone
+  }
+
+  // MARK: One event
+
+  /// Those of the questions that are about an event of a node.
+  static func choose(
+    _ event: JSONValue, of node: String, _ machine: MachineDescription,
+    _ questions: [EnablednessQuestion]
+  ) throws(TopologyClientError) -> [EnablednessQuestion] {
+    let chosen = questions.filter { $0.event.name == event.caseName }
+    guard chosen.isEmpty else { return try check(event, of: node, chosen) }
+    // Not in its alphabet, or none of its events at all.
+    let label = event.caseName.map { JSONValue.string($0) } ?? event
+    let owner = "machine '\(machine.machine)'"
+    let bare = machine.events.map { CaseDescription(name: $0.name) }
+    let problem = bare.problem(with: label, noun: "event", owner: owner)
+    throw .invalidEvent(
+      node, problem ?? "\(owner) takes event '\(event.caseName ?? "")' in no state")
+  }
+
+  /// Those of the questions that are about an event of a composite.
+  static func choose(
+    _ event: JSONValue, of plan: CompositePlan, _ questions: [EnablednessQuestion]
+  ) throws(TopologyClientError) -> [EnablednessQuestion] {
+    guard let name = event.caseName, event.caseMembers != nil else {
+      throw .invalidEvent(plan.name, "\(SynchronizedEventError.noCase(event))")
+    }
+    let chosen = questions.filter { $0.event.name == name }
+    guard !chosen.isEmpty else { throw .invalidEvent(plan.name, plan.refusal(of: name)) }
+    return try check(event, of: plan.name, chosen)
+  }
+
+  /// Throws where the event's values are not those of its case.
+  private static func check(
+    _ event: JSONValue, of name: String, _ questions: [EnablednessQuestion]
+  ) throws(TopologyClientError) -> [EnablednessQuestion] {
+    // A bare label stands for every value.
+    if event.string != nil { return questions }
+    for question in questions {
+      if let problem = [question.event].problem(with: event, noun: "event", owner: "it") {
+        throw .invalidEvent(name, problem)
+      }
+    }
+    return questions
+  }
+}
+
+extension ConflictClassPlan {
+  /// The vectors by which a node takes an event, each once.
+  fileprivate func vectors(of event: String, with node: String) -> [SyncVector] {
+    Set(composites.flatMap(\.vectors))
+      .filter { $0.event == event && $0.participants.contains(node) }
+      .sorted { $0.composite < $1.composite }
+  }
+
+  /// What the event of a vector carries.
+  fileprivate func event(of vector: SyncVector) -> CaseDescription? {
+    for composite in composites {
+      if let place = composite.vectors.firstIndex(of: vector) { return composite.events[place] }
+    }
+    return nil
+  }
+}
+
+/// An event, and who is to be asked whether it is enabled.
+package struct EnablednessQuestion: Hashable, Sendable {
+  package var event: CaseDescription
+  /// The composite through which it is taken; `nil` where one node takes it alone.
+  package var composite: String?
+  /// The process of that composite.
+  package var coordinator: String?
+  package var participants: [String]
+
+  /// An event that a node takes for itself.
+  package init(_ event: CaseDescription, of node: String) {
+    self.event = event
+    participants = [node]
+  }
+
+  /// An event that several nodes take together.
+  package init(_ event: CaseDescription, _ vector: SyncVector, coordinator: String) {
+    self.event = event
+    composite = vector.composite
+    self.coordinator = coordinator
+    participants = vector.participants
+  }
+}
+
+/// What one who was asked has told, or why it keeps the event from being taken.
+package typealias NodeAnswer<Explanation> = Result<Explanation, EventObstacle>
+
+extension EnablednessQuestion {
+  /// The answer, from what the nodes and the coordinators have said.
+  package func answer(
+    nodes: [String: NodeAnswer<NodeExplanation>],
+    coordinators: [String: NodeAnswer<CoordinatorExplanation>]
+  ) -> EventEnabledness {
+    var answers: [EventEnabledness.Answer] = []
+    var links: CoordinatorExplanation?
+    if let coordinator {
+      switch coordinators[coordinator] {
+      case .success(let explanation): links = explanation
+      case .failure(let obstacle):
+        answers.append(EventEnabledness.Answer(participant: coordinator, obstacle: obstacle))
+      case nil: break
+      }
+    }
+    for participant in participants {
+      switch nodes[participant] {
+      case .success(let explanation):
+        answers.append(answer(of: participant, explanation, links))
+      case .failure(let obstacle):
+        answers.append(EventEnabledness.Answer(participant: participant, obstacle: obstacle))
+      case nil: break
+      }
+    }
+    return EventEnabledness(
+      event: event, composite: composite, participants: participants, answers: answers)
+  }
+
+  private func answer(
+    of participant: String, _ explanation: NodeExplanation, _ links: CoordinatorExplanation?
+  ) -> EventEnabledness.Answer {
+    let evaluation = explanation.events[event.name] ?? .refused(.noTransition)
+    let obstacle =
+      Self.hold(explanation.hold) ?? refusal(evaluation) ?? Self.full(explanation.hold)
+      ?? links.flatMap { Self.obstacle(to: participant, $0) }
+    let verdict = obstacle == nil ? Self.verdict(evaluation) : .withheld
+    return EventEnabledness.Answer(
+      participant: participant, state: explanation.state, version: explanation.version,
+      verdict: verdict, obstacle: obstacle)
+  }
+
+  /// What an evaluation that is no refusal says.
+  private static func verdict(_ evaluation: Evaluation) -> EventEnabledness.Verdict {
+    switch evaluation {
+    case .taken: .enabled
+    case .byValue: .dependsOnValue
+    case .asynchronous, .selfContained, .refused: .undetermined
+    }
+  }
+
+  /// What may lead to another state, so that the present one does not count.
+  private static func hold(_ hold: NodeExplanation.Hold?) -> EventObstacle? {
+    switch hold {
+    case .transaction(let prepared): .inTransaction(prepared.transaction)
+    case .doubt(let doubt): .inDoubt(doubt)
+    case .transition: .inTransition
+    case .pipes, nil: nil
+    }
+  }
+
+  private static func full(_ hold: NodeExplanation.Hold?) -> EventObstacle? {
+    if case .pipes(let names) = hold { .pipesFull(names) } else { nil }
+  }
+
+  private func refusal(_ evaluation: Evaluation) -> EventObstacle? {
+    switch evaluation {
+    case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .refused(.asynchronous)
+    case .refused(let refusal): .refused(refusal)
+    case .taken, .byValue, .selfContained: nil
+    }
+  }
+
+  /// Why the coordinator could not ask the participant now.
+  private static func obstacle(
+    to participant: String, _ links: CoordinatorExplanation
+  ) -> EventObstacle? {
+    if let busy = links.transactions.first(where: { $0.participants.contains(participant) }) {
+      return .inTransaction(busy.transaction)
+    }
+    return links.connected.contains(participant) ? nil : .notConnected
+  }
+}

@@ -74,3 +74,151 @@ package struct ExplorationResult: Sendable {
   /// exact.
   package var omissionProbability: Double?
 }
+
+/// A shortest path from the first state to another one.
+package struct ExplorationPath: Equatable, Sendable {
+  /// The local state of each component, first those at the start.
+  package private(set) var states: [[Int]]
+  /// The vector of each step; one less than states. Where several lead from a state to the next, the first.
+  package private(set) var vectors: [Int]
+
+  init(
+    to state: StateReference, in partitions: [Partition], _ model: ExplorationModel,
+    _ program: CompiledModel
+  ) {
+    var chain = [(partition: state.partition, number: state.number)]
+    while let origin = partitions[chain[chain.count - 1].partition]
+      .origin(ofState: chain[chain.count - 1].number)
+    {
+      chain.append(origin)
+    }
+    states = [model.components.map(\.initial)]
+    vectors = []
+    for (partition, number) in chain.reversed().dropFirst() {
+      let partition = partitions[partition]
+      let locals = partition.isExact ? partition.locals(of: number) : nil
+      let step = model.steps(from: states[states.count - 1]).first { _, target in
+        if let locals { return target == locals }
+        return program.fingerprint(program.layout.encode(target)) == partition.key(of: number)
+      }
+      guard let step else { return }
+      states.append(step.target)
+      vectors.append(step.vector)
+    }
+  }
+}
+
+extension ExplorationModel {
+  /// The local state of each component at the start.
+  package var initialState: [Int] { components.map(\.initial) }
+
+  /// The steps from a state, as far as its cells are known.
+  package func steps(from state: [Int]) -> some Sequence<(vector: Int, target: [Int])> {
+    vectors.enumerated().lazy.compactMap { number, vector in
+      var target = state
+      for role in vector.roles {
+        guard let next = self.target(of: role, in: state[role.component]) else { return nil }
+        target[role.component] = next
+      }
+      return (number, target)
+    }
+  }
+
+  /// Where a role leads; `nil` where it blocks, or that is not known.
+  ///
+  /// A vector that was added late knows nothing of contents that a queue had before, and that a search had
+  /// no need to ask for again.
+  private func target(of role: Role, in state: Int) -> Int? {
+    let target = role.target(in: state)
+    if target >= 0 { return Int(target) }
+    guard target == Role.unknown, let operation = role.operation else { return nil }
+    return components[role.component].queue?.knownNumber(after: operation, in: state)
+  }
+
+  /// Fills in what vectors do to contents of queues that were met, so far as that leads to others that were.
+  package mutating func fillQueues() {
+    for (number, vector) in vectors.enumerated() {
+      for (place, role) in vector.roles.enumerated() where role.operation != nil {
+        for state in 0..<components[role.component].stateCount
+        where role.target(in: state) == Role.unknown {
+          let next = target(of: role, in: state)
+          set(next.map { .leads(to: $0) } ?? .blocked, ofRole: place, in: number, state)
+        }
+      }
+    }
+  }
+}
+
+/// What a search has to find out. Observations are those of the model, by number.
+package struct ExplorationQuestions: Sendable {
+  /// Whether states without a step are found, but for those where one of `ends` holds.
+  package var deadlocks = true
+  package var ends: Set<Int> = []
+  /// Whether states are found whose steps all come from outside, but for those where one of `rests` holds.
+  package var stuck = false
+  package var rests: Set<Int> = []
+  /// Observations that hold where the model may have fewer steps than the system it stands for, as where a queue is
+  /// full that is larger in the system. The result lists those that were reached; none of them is a finding.
+  package var bounds: Set<Int> = []
+  /// Observations that hold in no reachable state.
+  package var never: Set<Int> = []
+  /// Observations that can be reached from every reachable state.
+  package var alwaysPossible: Set<Int> = []
+  /// Whether vectors that are never enabled and local states that are not reached are found.
+  package var coverage = false
+
+  /// Whether each step that can be taken is taken at least once, so that every cell is demanded that any
+  /// order of steps needs, and every local state is met.
+  package var everyStep = false
+  /// Whether all states are met, and not only a part of them that is enough for the answers.
+  package var allStates = false
+
+  package init() {}
+
+  /// The observations whose first state is kept.
+  var watched: Set<Int> { never.union(bounds) }
+
+  /// Whether no step may be put off for ever: what is to be found is then found in states that differ from
+  /// those that a whole search finds, and not by a shortest path.
+  var forbidsIgnoring: Bool { coverage || everyStep || !alwaysPossible.isEmpty }
+
+  /// Whether steps may be left out. A fingerprint does not tell a state, which has to be searched again where a step
+  /// was put off.
+  func allowReduction(_ storage: StateStorage) -> Bool {
+    // Whether a bound can be reached from a state is asked of each state, and not only of the first one.
+    if allStates || !bounds.isEmpty && !alwaysPossible.isEmpty { return false }
+    return switch storage {
+    case .exact: true
+    case .fingerprints: !forbidsIgnoring
+    }
+  }
+
+  /// From which of its enabled vectors a part of a state's steps is begun.
+  var seeds: StubbornSet.Seeds {
+    if stuck { return .inside }
+    return deadlocks || forbidsIgnoring ? .all : .none
+  }
+}
+
+/// What one partition of a search has met.
+struct Sightings {
+  /// States that were found, of which the first are kept.
+  struct Found {
+    private(set) var count = 0
+    private(set) var first: [Int] = []
+
+    mutating func add(_ state: Int, keeping limit: Int) {
+      count += 1
+      if first.count < limit { first.append(state) }
+    }
+  }
+
+  var deadlocks = Found()
+  var stuck = Found()
+  /// For each observation that must never hold the first state where it does.
+  var observed: [Int: Int] = [:]
+  /// The vectors that were enabled.
+  var fired: Set<Int> = []
+  /// For each component the local states that were met.
+  var seen: [Set<Int>] = []
+}

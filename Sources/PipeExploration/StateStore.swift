@@ -325,3 +325,42 @@ final class StateStore {
     }
   }
 }
+
+/// How the states that were met are stored.
+package enum StateStorage: Sendable {
+  /// Exactly: as one word where a state fits into it, and as a tree of interned words where not.
+  case exact
+  /// As fingerprints of 64 bits: less memory where states are large, and a state may be taken for another
+  /// one and be left out. See ``ExplorationResult/omissionProbability``.
+  /// - Parameter seed: Another seed takes other states for each other.
+  case fingerprints(seed: UInt64)
+
+  var seed: UInt64 {
+    switch self {
+    case .exact: 0
+    case .fingerprints(let seed): seed
+    }
+  }
+}
+
+/// The memory that a part of a search has taken, and may take. Unit: bytes.
+final class MemoryBudget {
+  let limit: Int
+  private(set) var used = 0
+  private(set) var peak = 0
+
+  init(limit: Int) {
+    self.limit = limit
+  }
+
+  var isExceeded: Bool { used > limit }
+
+  func allows(_ byteCount: Int) -> Bool { byteCount <= limit - used }
+
+  func take(_ byteCount: Int) {
+    used += byteCount
+    peak = max(peak, used)
+  }
+
+  func giveBack(_ byteCount: Int) { used -= byteCount }
+}

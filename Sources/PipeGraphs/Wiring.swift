@@ -120,3 +120,110 @@ extension Wiring.Composite {
 
   package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
+
+extension Wiring {
+  /// The picture: composites are frames, those that share nodes with others are boxes of their own.
+  package var graph: Graph {
+    var graph = Graph(title: topology)
+    let framed = composites.filter(isFrame)
+    graph.clusters = framed.map { composite in
+      Graph.Cluster(
+        Self.clusterID(composite.name), lines: Self.lines(of: composite),
+        marks: Self.marks(of: composite.now),
+        parent: frame(around: Set(composite.nodes), of: composite.name, framed))
+    }
+    graph.nodes = nodes.map { node in
+      Graph.Node(
+        node.name, node.constant == nil ? .machine : .constant, lines: Self.lines(of: node),
+        marks: Self.marks(of: node.now), cluster: frame(around: [node.name], of: nil, framed))
+    }
+    for composite in composites { addBox(of: composite, framed.contains(composite), to: &graph) }
+    for monitor in monitors {
+      graph.nodes.append(
+        Graph.Node(
+          monitor.name, .monitor,
+          lines: [monitor.name, monitor.watched == nil ? "watches all" : "watches"],
+          marks: Self.marks(of: monitor.now)))
+      graph.edges += (monitor.watched ?? []).map { Graph.Edge($0, monitor.name, .watch) }
+    }
+    graph.edges += pipes.map { Graph.Edge($0.from, $0.to, .pipe, labels: [$0.text]) }
+    return graph
+  }
+
+  /// A box for a composite that is no frame, or that pipes lead to or from.
+  private func addBox(of composite: Composite, _ isFramed: Bool, to graph: inout Graph) {
+    let hasPipes = pipes.contains { $0.from == composite.name || $0.to == composite.name }
+    guard !isFramed || hasPipes else { return }
+    graph.nodes.append(
+      Graph.Node(
+        composite.name, .composite,
+        lines: isFramed ? [composite.name] : Self.lines(of: composite),
+        marks: isFramed ? [] : Self.marks(of: composite.now),
+        cluster: isFramed ? Self.clusterID(composite.name) : nil))
+    guard !isFramed else { return }
+    graph.edges += composite.nodes.map { node in
+      Graph.Edge(
+        composite.name, node, .part,
+        labels: composite.events.filter {
+          $0.participants.contains(node) && $0.participants.count < composite.nodes.count
+        }.map(\.name))
+    }
+  }
+
+  /// Whether its nodes are in other composites only together, or each other one's only together in it.
+  private func isFrame(_ composite: Composite) -> Bool {
+    let own = Set(composite.nodes)
+    guard !own.isEmpty else { return false }
+    return composites.allSatisfy { other in
+      let others = Set(other.nodes)
+      guard other.name != composite.name else { return true }
+      return own.isDisjoint(with: others) || own.isStrictSubset(of: others)
+        || own.isStrictSuperset(of: others)
+    }
+  }
+
+  /// The smallest frame around some nodes.
+  private func frame(
+    around nodes: Set<String>, of name: String?, _ framed: [Composite]
+  ) -> String? {
+    framed.filter { $0.name != name && nodes.isSubset(of: $0.nodes) }
+      .min { ($0.nodes.count, $0.name) < ($1.nodes.count, $1.name) }.map { Self.clusterID($0.name) }
+  }
+
+  /// A frame and a box of the same composite have names of their own.
+  package static func clusterID(_ composite: String) -> String { "composite:\(composite)" }
+
+  private static func lines(of node: Node) -> [String] {
+    var lines = [node.name]
+    if let machine = node.machine { lines.append(machine) }
+    if let now = node.now {
+      lines.append("= " + (now.text.isEmpty ? "-" : now.text))
+    } else if let constant = node.constant {
+      lines.append("always \(constant)")
+    }
+    return lines
+  }
+
+  /// Which events all take is told once; of others, who does.
+  private static func lines(of composite: Composite) -> [String] {
+    let all = Set(composite.nodes)
+    let events = composite.events.sorted { $0.name < $1.name }
+    let whole = events.filter { Set($0.participants) == all }.map(\.name)
+    var lines = [composite.name]
+    if !whole.isEmpty { lines.append("together: " + whole.joined(separator: ", ")) }
+    for event in events where Set(event.participants) != all {
+      lines.append("\(event.name): " + event.participants.sorted().joined(separator: " + "))
+    }
+    if let now = composite.now { lines.append("= " + (now.text.isEmpty ? "-" : now.text)) }
+    return lines
+  }
+
+  private static func marks(of now: Condition?) -> Set<Graph.Mark> {
+    now.map { $0.isRunning ? [] : [.down] } ?? []
+  }
+}
+
+extension Wiring.Pipe {
+  /// `closed → start  3/1024`
+  fileprivate var text: String { fill.map { "\(label)  \($0.waiting)/\($0.capacity)" } ?? label }
+}

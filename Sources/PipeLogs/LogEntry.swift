@@ -42,3 +42,95 @@ package struct LogEntry: Hashable, Sendable {
     self.init(node: node, time: time, stream: stream, text: String(parts[2]))
   }
 }
+
+/// The order of lines of several logs: that of their times, across steps of the clock.
+package enum LogOrder {
+  /// What the orchestrator notes in every log where the clock of its host was set back.
+  package static let clockNote = "the clock was set back by "
+
+  private struct Key: Comparable {
+    /// The number of times that the clock was set back after the line, negated: all logs end in the same era.
+    var era: Int
+    /// Of the line, or the latest of a line before it in its log.
+    var time: Timestamp
+    var index: Int
+
+    static func < (left: Key, right: Key) -> Bool {
+      (left.era, left.time, left.index) < (right.era, right.time, right.index)
+    }
+  }
+
+  /// Merges the entries of several logs; those of each one keep their order.
+  package static func merged(_ entries: [LogEntry]) -> [LogEntry] {
+    var steps: [String: Int] = [:]
+    for entry in entries where entry.isClockNote { steps[entry.node, default: 0] += 1 }
+    var latest: [String: Timestamp] = [:]
+    let keys = entries.enumerated().map { index, entry in
+      if entry.isClockNote {
+        steps[entry.node, default: 0] -= 1
+        latest[entry.node] = nil
+      }
+      let time = max(entry.time, latest[entry.node] ?? entry.time)
+      latest[entry.node] = time
+      return Key(era: -(steps[entry.node] ?? 0), time: time, index: index)
+    }
+    return keys.sorted().map { entries[$0.index] }
+  }
+}
+
+extension LogEntry {
+  fileprivate var isClockNote: Bool {
+    stream == .note && text.hasPrefix(LogOrder.clockNote)
+  }
+}
+
+/// Cuts a stream of bytes into lines of text, whatever the bytes are.
+///
+/// Invalid UTF-8 becomes replacement characters; a line over the limit is cut into several, between
+/// characters.
+package struct LogLineSplitter: Sendable {
+  /// The longest line. Unit: bytes. Default: 65536.
+  package let limit: Int
+  private var partial: [UInt8] = []
+
+  package init(limit: Int = 65536) { self.limit = max(limit, 4) }
+
+  /// Takes the next bytes and returns the lines that they complete, without their ends.
+  package mutating func append(_ bytes: some Collection<UInt8>) -> [String] {
+    var lines: [String] = []
+    var rest = bytes[...]
+    while let end = rest.firstIndex(of: 0x0A) {
+      partial.append(contentsOf: rest[..<end])
+      rest = rest[rest.index(after: end)...]
+      cutPartial(into: &lines)
+      if partial.last == 0x0D { partial.removeLast() }
+      lines.append(String(decoding: partial, as: UTF8.self))
+      partial.removeAll(keepingCapacity: true)
+    }
+    partial.append(contentsOf: rest)
+    cutPartial(into: &lines)
+    return lines
+  }
+
+  /// The last line, where the stream ended without a line end.
+  package mutating func finish() -> String? {
+    guard !partial.isEmpty else { return nil }
+    defer { partial.removeAll() }
+    return String(decoding: partial, as: UTF8.self)
+  }
+
+  private mutating func cutPartial(into lines: inout [String]) {
+    var start = 0
+    while partial.count - start > limit {
+      var end = start + limit
+      // Back to the first byte of a character, which is at most three away in valid text.
+      for step in 0..<4 where partial[end - step] & 0xC0 != 0x80 {
+        end -= step
+        break
+      }
+      lines.append(String(decoding: partial[start..<end], as: UTF8.self))
+      start = end
+    }
+    if start > 0 { partial.removeFirst(start) }
+  }
+}

@@ -1,6 +1,7 @@
 import PipeMachines
 import PipeSupport
 import PipeTopology
+import PipeWire
 
 // The StatefulSets, and the pods in them.
 extension ManifestSet {
@@ -218,5 +219,77 @@ extension OrderedValue {
   fileprivate func joined(with other: OrderedValue) -> OrderedValue {
     guard case .mapping(let first) = self, case .mapping(let second) = other else { return self }
     return .mapping(first + second)
+  }
+}
+
+/// A process that a pod is for.
+package struct ManifestProcess: Hashable, Sendable {
+  /// What it is, as the label `app.kubernetes.io/component` has it.
+  package enum Component: String, Hashable, Sendable {
+    case node, coordinator, orchestrator
+  }
+
+  /// The name by which the topology has it.
+  package let name: String
+  package let component: Component
+  /// That of its objects.
+  package let object: String
+  /// Where it is to run; `nil` for anywhere in the cluster.
+  let place: DeploymentPlace?
+  /// Whether it records something that is to outlive its pod.
+  let hasJournal: Bool
+
+  /// Those of a topology that agents start, in the order of the file: nodes, coordinators. What lives within another
+  /// process is none, and monitors live in the orchestrator's pod.
+  static func all(
+    of topology: Topology, _ classes: [ConflictClassPlan], in deployment: Deployment,
+    _ names: ClusterNames
+  ) -> [ManifestProcess] {
+    let nodes = topology.nodes.map { node in
+      let lodges = classes.contains { $0.host == node.name && $0.durability != .volatile }
+      return ManifestProcess(
+        name: node.name, component: .node, object: names.object(of: node.name),
+        place: node.place.flatMap(deployment.place),
+        hasJournal: lodges
+          || node.constant == nil && topology.durability(of: node.name) != .volatile)
+    }
+    let coordinators = classes.filter { $0.host == nil }.map {
+      ManifestProcess(
+        name: $0.name, component: .coordinator, object: names.object(of: $0.name), place: nil,
+        hasJournal: $0.durability != .volatile)
+    }
+    return nodes + coordinators
+  }
+}
+
+/// A part of a manifest, whose mappings keep their order.
+package typealias ManifestTree = OrderedValue
+
+extension OrderedValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral,
+  ExpressibleByStringInterpolation, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral
+{
+  package init(dictionaryLiteral members: (String, OrderedValue)...) {
+    self = .mapping(members.map { (key: $0.0, value: $0.1) })
+  }
+  package init(arrayLiteral elements: OrderedValue...) { self = .list(elements) }
+  package init(stringLiteral text: String) { self = .leaf(.string(text)) }
+  package init(integerLiteral number: Int) { self = .leaf(.integer(Int64(number))) }
+  package init(booleanLiteral value: Bool) { self = .leaf(.bool(value)) }
+}
+
+extension OrderedValue {
+  package static func string(_ text: String) -> OrderedValue { .leaf(.string(text)) }
+  static func strings(_ texts: [String]) -> OrderedValue { .list(texts.map { .string($0) }) }
+  static func number(_ number: Int) -> OrderedValue { .leaf(.integer(Int64(number))) }
+
+  /// Labels and the like, by their keys.
+  package static func texts(_ texts: [String: String]) -> OrderedValue {
+    .mapping(texts.sorted { $0.key < $1.key }.map { (key: $0.key, value: .string($0.value)) })
+  }
+
+  /// A mapping with further members, of which those that are `nil` are left out.
+  func with(_ members: KeyValuePairs<String, OrderedValue?>) -> OrderedValue {
+    guard case .mapping(let own) = self else { return self }
+    return .mapping(own + members.compactMap { key, value in value.map { (key: key, value: $0) } })
   }
 }

@@ -238,3 +238,71 @@ package struct ManifestSet: Sendable {
     ]
   }
 }
+
+/// Why a topology cannot be written as manifests.
+package enum ManifestError: Error, Hashable, Sendable {
+  /// The deployment has another engine.
+  case otherEngine(Deployment.Engine)
+  /// The files do not fit into a ConfigMap. Unit: bytes.
+  case tooLarge(Int)
+  /// A variable stands for one thing in one file, and for another in the other.
+  case twoValues(String, String, String)
+  /// A file is no UTF-8 text.
+  case notText(String)
+}
+
+extension ManifestError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .otherEngine(let engine):
+      "the deployment has engine '\(engine.rawValue)', and manifests are Kubernetes': write 'engine: kubernetes', "
+        + "'image' and the hosts or labels of each place"
+    case .tooLarge(let size):
+      "the two files have \(size) bytes together, and a ConfigMap takes \(ManifestSet.fileLimit); keep large data in "
+        + "files of the image, which parameters name"
+    case .twoValues(let name, let first, let second):
+      "variable '\(name)' stands for one thing in '\(first)' and for another in '\(second)', since the files '.env' "
+        + "beside them differ, and a pod has one environment for both; name it otherwise in one of them"
+    case .notText(let file): "'\(file)' is no UTF-8 text, which a ConfigMap asks for"
+    }
+  }
+}
+
+/// The keys of a topology in a cluster, as texts: what its Secrets are made of.
+package struct ManifestKeys: Sendable {
+  /// Those of a process's agent.
+  package struct Agent: Sendable {
+    /// What its key file holds.
+    package var file: String
+    /// The public half, which the orchestrator lets in.
+    package var key: String
+
+    package init(file: String, key: String) {
+      self.file = file
+      self.key = key
+    }
+  }
+
+  /// Those of the orchestrator.
+  package struct Orchestrator: Sendable {
+    /// The key file of its pair.
+    package var control: String
+    /// That of clients elsewhere.
+    package var client: String
+
+    package init(control: String, client: String) {
+      self.control = control
+      self.client = client
+    }
+  }
+
+  /// `nil` where it has its own already.
+  package var orchestrator: Orchestrator?
+  /// By the processes' names: of those that get new ones.
+  package var agents: [String: Agent]
+
+  package init(orchestrator: Orchestrator?, agents: [String: Agent]) {
+    self.orchestrator = orchestrator
+    self.agents = agents
+  }
+}

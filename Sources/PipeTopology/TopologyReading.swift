@@ -1,3 +1,4 @@
+import PipeSystem
 import PipeWire
 
 /// The reading of one file: the diagnostics so far, and what values of several types are read with.
@@ -170,4 +171,154 @@ package enum NamePattern {
     default: false
     }
   }
+}
+
+/// Reads topology files: YAML, of which JSON is a subset.
+///
+/// Checks all that the file tells by itself; ``TopologyChecker`` checks the rest against the
+/// programs. Source: DESIGN.md 5.
+public enum TopologyReader {
+  /// A topology, and where its parts stand.
+  public typealias Result = (topology: Topology, source: SourceMap)
+
+  /// The largest file that is read. Unit: bytes.
+  public static let byteLimit = 1 << 20
+
+  /// Reads a file. Its variables are the environment's, and those of a file `.env` beside it.
+  /// - Throws: All errors of the file, in its order.
+  public static func read(path: String) throws(TopologyErrors) -> Result {
+    try read(.file(path))
+  }
+
+  /// Reads what a command line names.
+  /// - Throws: All errors of the text, in its order.
+  package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
+    try sound(examine(input))
+  }
+
+  /// Reads a text.
+  /// - Parameters:
+  ///   - file: What diagnostics call it.
+  ///   - variables: What `${NAME}` stands for. Default: the environment's variables.
+  /// - Throws: All errors of the text, in its order.
+  public static func read(
+    text: some Sequence<UInt8>, file: String, variables: TopologyVariables = TopologyVariables()
+  ) throws(TopologyErrors) -> Result {
+    try sound(examine(text: Array(text), file: file, variables: variables))
+  }
+
+  /// Validates a topology that was built in code; its diagnostics point into its YAML text.
+  /// - Throws: All errors of the topology.
+  public static func read(_ topology: Topology) throws(TopologyErrors) -> Result {
+    try read(
+      text: topology.yaml.utf8, file: "topology '\(topology.name)'",
+      variables: TopologyVariables([:]))
+  }
+
+  /// What could be read of a file, and what is wrong with it.
+  package typealias Examined = (
+    topology: Topology, source: SourceMap, diagnostics: [Diagnostic]
+  )
+
+  /// Reads what can be read of a file, for checks that can be made all the same.
+  ///
+  /// A pipe that is malformed is left out, of the topology and of the map.
+  /// - Throws: All errors of a file that no topology can be made of.
+  /// - Parameter environment: The variables that count before those of a file `.env` beside it.
+  package static func examine(
+    _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current
+  ) throws(TopologyErrors) -> Examined {
+    try examine(
+      text: input.bytes(), file: input.name,
+      variables: TopologyVariables(file: input.beside(".env"), environment: environment))
+  }
+
+  private static func sound(_ examined: Examined) throws(TopologyErrors) -> Result {
+    guard !examined.diagnostics.hasErrors else {
+      throw TopologyErrors(examined.diagnostics.without(warnings: examined.topology.silence))
+    }
+    return (examined.topology, examined.source)
+  }
+
+  /// Reads what can be read of a text.
+  package static func examine(
+    text: [UInt8], file: String, variables: TopologyVariables
+  ) throws(TopologyErrors) -> Examined {
+    var (reading, place) = try TopologyReading.opened(
+      text, file: file, as: .topology, variables: variables)
+    guard let topology = reading.topology(place) else { throw TopologyErrors(reading.diagnostics) }
+    return (topology, reading.source, reading.diagnostics)
+  }
+}
+
+// What the reading of a file starts with, of whatever kind it is.
+extension TopologyReading {
+  /// Starts reading a text: its document, with variables put in and keys merged, is the place.
+  /// - Parameter file: What diagnostics call it.
+  /// - Throws: What is wrong with a text that is no mapping at all.
+  static func opened(
+    _ text: [UInt8], file: String, as kind: FileKind, variables: TopologyVariables
+  ) throws(TopologyErrors) -> (reading: TopologyReading, place: TopologyPlace) {
+    let root: YAMLNode?
+    do {
+      root = try YAMLDocument.parse(text)
+    } catch {
+      throw TopologyErrors([
+        Diagnostic(file: file, mark: error.mark, code: error.code, message: error.message)
+      ])
+    }
+    guard let root else {
+      throw TopologyErrors([
+        Diagnostic(
+          file: file, mark: SourceMark(line: 1, column: 1), code: .missingKey,
+          message: "the file is empty; a \(kind.noun) starts with '\(kind.start)'")
+      ])
+    }
+    var reading = TopologyReading(file: file)
+    let whole = reading.filledIn(root, of: kind, variables: variables)
+    let place = TopologyPlace(node: whole, path: [], owner: "the \(kind.noun)")
+    reading.source.record([], key: root.mark, value: root.mark)
+    guard case .mapping = whole.content else {
+      reading.refuse(place, wanted: "a mapping that starts with '\(kind.start)'")
+      throw TopologyErrors(reading.diagnostics)
+    }
+    return (reading, place)
+  }
+}
+
+/// One value of a topology file while it is read: where it is, and what messages call it.
+struct TopologyPlace {
+  var node: YAMLNode
+  /// Its place for the source map.
+  var path: [String]
+  /// The thing that a message is about: `node 'door'`.
+  var owner: String
+  /// The dotted keys below the owner; empty for the owner itself.
+  var key: String = ""
+
+  /// `node 'door': 'restart.window'`
+  var title: String { key.isEmpty ? owner : "\(owner): '\(key)'" }
+
+  /// A value below this one.
+  func child(_ name: String, _ value: YAMLNode) -> TopologyPlace {
+    TopologyPlace(
+      node: value, path: path + [name], owner: owner, key: key.isEmpty ? name : "\(key).\(name)")
+  }
+
+  /// The same value as a thing of its own.
+  func named(_ owner: String) -> TopologyPlace {
+    TopologyPlace(node: node, path: path, owner: owner)
+  }
+}
+
+/// A kind of file, as messages put it.
+struct FileKind: Sendable {
+  /// What it describes: `topology`.
+  let noun: String
+  /// What it starts with: `topology: NAME`.
+  let start: String
+
+  static let topology = FileKind(noun: "topology", start: "topology: NAME")
+  static let scenario = FileKind(noun: "scenario", start: "scenario: NAME")
+  static let deployment = FileKind(noun: "deployment", start: "engine: local")
 }

@@ -1,4 +1,5 @@
 import Glibc
+import PipeSupport
 import PipeSystem
 
 /// A socket that clients of a web server connect to.
@@ -68,5 +69,125 @@ package struct WebListener: ~Copyable {
     }
 
     deinit { close(number) }
+  }
+}
+
+/// Why a web server cannot listen.
+package enum WebListenerError: Error, Hashable {
+  /// The text is no address.
+  case noAddress(String)
+  /// Somebody else listens there; who, where that can be known.
+  case inUse(address: String, port: UInt16, by: ListeningProcess?)
+  /// The address is none of this machine's.
+  case elsewhere(String)
+  /// A port below 1024, and no right to it.
+  case notAllowed(port: UInt16)
+  /// The path is longer than the system takes. Unit: bytes.
+  case pathTooLong(String, limit: Int)
+  /// Somebody listens at the path.
+  case pathInUse(String)
+  /// Something else is there than a socket.
+  case noSocket(String)
+  case noFolder(String)
+  /// A group, or everybody, may remove what is in the folder of the path.
+  case folderOfMany(String)
+  /// The folder of the path is another user's, who may remove what is in it.
+  case folderOfOther(String, owner: uid_t)
+  /// Nothing may be made in the folder of the path.
+  case folderNotAllowed(String)
+  case failed(SystemError)
+
+  static func of(_ code: Int32, _ call: String, _ address: String, _ port: UInt16) -> Self {
+    switch code {
+    case EADDRINUSE: .inUse(address: address, port: port, by: ListeningProcess(port: port))
+    case EADDRNOTAVAIL: .elsewhere(address)
+    case EACCES: .notAllowed(port: port)
+    default: .failed(SystemError(call, on: "\(address):\(port)", code: code))
+    }
+  }
+}
+
+extension WebListenerError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .noAddress(let text):
+      "'\(text)' is no address: write it in numbers, as in 127.0.0.1 or ::1"
+    case .inUse(let address, let port, let process):
+      "port \(port) of \(address) is in use"
+        + (process.map {
+          " by process \($0.pid), '\($0.name)': choose another one with --port, or end it"
+        }
+          ?? ": choose another one with --port, or end what listens there, which 'ss -ltnp' shows root")
+    case .elsewhere(let address): "\(address) is no address of this machine: 'ip addr' shows those"
+    case .notAllowed(let port):
+      "port \(port) is for root alone: choose one from 1024 on with --port"
+    case .pathTooLong(let path, let limit):
+      "'\(path)' has \(path.utf8.count) bytes, and the path of a socket at most \(limit): choose a shorter "
+        + "one, as in /tmp/page.socket, or a relative one"
+    case .pathInUse(let path):
+      "somebody listens at '\(path)': choose another path, or end that process, which 'ss -lxp' shows"
+    case .noSocket(let path):
+      "'\(path)' is there and no socket: it is not replaced; choose another path, or remove it"
+    case .noFolder(let folder):
+      "there is no folder '\(folder)' for the socket: 'mkdir -p' makes it"
+    case .folderOfMany(let folder):
+      "others may replace what is in '\(folder)': 'chmod go-w' keeps them from it where it is yours; else choose "
+        + "a folder of your own, as 'mkdir -m 700' makes it"
+    case .folderOfOther(let folder, let owner):
+      "'\(folder)' belongs to user \(owner), who may replace what is in it, and this is user \(geteuid()): choose "
+        + "a folder of your own, as 'mkdir -m 700' makes it"
+    case .folderNotAllowed(let folder):
+      "no socket may be made in '\(folder)': choose a folder of your own"
+    case .failed(let error): "cannot listen: \(error)"
+    }
+  }
+}
+
+/// A process that listens at a port, as far as the system tells who that is: root is told of all processes,
+/// others of their own.
+package struct ListeningProcess: Hashable, Sendable {
+  package let pid: Int
+  package let name: String
+
+  /// Looks for it; `nil` where it cannot be known.
+  init?(port: UInt16) {
+    let sockets = Self.sockets(at: port)
+    guard !sockets.isEmpty else { return nil }
+    for pid in FileSystem.entries(of: "/proc").compactMap(Int.init) {
+      let folder = "/proc/\(pid)/fd"
+      let holds = FileSystem.entries(of: folder).contains {
+        Self.target(of: "\(folder)/\($0)").map(sockets.contains) ?? false
+      }
+      guard holds else { continue }
+      self.pid = pid
+      let text = FileSystem.text(of: "/proc/\(pid)/comm") ?? ""
+      name = text.filter { !$0.isNewline }.printable
+      return
+    }
+    return nil
+  }
+
+  /// What descriptors of listening sockets lead to: `socket:[4711]`.
+  private static func sockets(at port: UInt16) -> Set<String> {
+    var sockets: Set<String> = []
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+      for line in (FileSystem.text(of: table) ?? "").split(separator: "\n").dropFirst() {
+        // Its own address, that of its peer, its state, six more, and the number of its file.
+        let fields = line.split(separator: " ")
+        guard fields.count > 9, fields[3] == "0A",
+          let digits = fields[1].split(separator: ":").last, UInt16(digits, radix: 16) == port
+        else { continue }
+        sockets.insert("socket:[\(fields[9])]")
+      }
+    }
+    return sockets
+  }
+
+  private static func target(of link: String) -> String? {
+    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { room in
+      guard let start = room.baseAddress else { return nil }
+      let count = readlink(link, start, room.count)
+      return count > 0 ? String(decoding: room[..<count], as: UTF8.self) : nil
+    }
   }
 }

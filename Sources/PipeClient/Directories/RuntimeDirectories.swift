@@ -1,4 +1,5 @@
 import Glibc
+import PipeMachines
 import PipeSupport
 import PipeSystem
 import PipeWire
@@ -137,5 +138,161 @@ package struct RuntimeDirectories: Hashable, Sendable {
       }
     guard isSafeName(node) else { throw .unsafeName(node) }
     return node + suffix
+  }
+}
+
+/// Directories that nobody else may look into.
+package enum OwnedDirectory {
+  /// Creates the directory with mode 0700, or checks that the one there is ours, is no link and is
+  /// closed to others.
+  package static func make(_ path: String) throws(DirectoryError) {
+    do {
+      try FileSystem.makeDirectories(FileSystem.directory(of: path))
+    } catch {
+      throw .unusable(.runtime, error as? SystemError ?? SystemError("mkdir", on: path, code: EIO))
+    }
+    if mkdir(path, 0o700) == 0 { return }
+    guard errno == EEXIST else {
+      throw .unusable(.runtime, SystemError("mkdir", on: path, code: errno))
+    }
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      throw .system(SystemError("stat", on: path, code: errno))
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else { throw .notOurs(path: path, owner: nil) }
+    guard status.st_uid == geteuid() else { throw .notOurs(path: path, owner: status.st_uid) }
+    if status.st_mode & 0o077 != 0, chmod(path, 0o700) != 0 {
+      throw .system(SystemError("chmod", on: path, code: errno))
+    }
+  }
+
+  /// Creates a directory for what outlives a run, and those above it, or checks that the one there
+  /// can be written to.
+  static func makeWritable(_ path: String) throws(DirectoryError) {
+    do {
+      try FileSystem.makeDirectories(path, mode: 0o700)
+    } catch {
+      throw .unusable(.state, error as? SystemError ?? SystemError("mkdir", on: path, code: EIO))
+    }
+    guard access(path, W_OK | X_OK) == 0 else {
+      throw .unusable(.state, SystemError("access", on: path, code: errno))
+    }
+  }
+
+  /// The owner of a directory, or `nil` where there is none.
+  static func owner(of path: String) -> uid_t? {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+    return status.st_uid
+  }
+}
+
+/// Why a topology's directories cannot be used.
+package enum DirectoryError: Error, Hashable, Sendable {
+  /// A topology's or node's name that cannot be a file's.
+  case unsafeName(String)
+  /// A socket path over the limit of ``RuntimeDirectories/pathLimit`` bytes.
+  case pathTooLong(String)
+  /// The directory belongs to another user, or is a link or a file.
+  case notOurs(path: String, owner: UInt32?)
+  /// An orchestrator holds the topology's lock; its pid where the lock file tells it.
+  case alreadyRunning(topology: String, pid: Int32?, file: String?)
+  /// A process of the topology lives and has not said which one it is.
+  case unknownProcess(record: String)
+  /// A directory that cannot be made or written to.
+  case unusable(Purpose, SystemError)
+  case system(SystemError)
+
+  /// What a directory holds.
+  package enum Purpose: Hashable, Sendable {
+    /// Logs and journals.
+    case state
+    /// Sockets.
+    case runtime
+  }
+}
+
+extension DirectoryError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .unsafeName(let name):
+      "the name '\(name)' cannot be used for files: use 1 to 64 of A-Z a-z 0-9 _ . -, "
+        + "and no dot first"
+    case .pathTooLong(let path):
+      "the socket path '\(path)' is \(path.utf8.count) bytes long and the system's limit is "
+        + "\(RuntimeDirectories.pathLimit): shorten the topology's or the node's name, or set "
+        + "PIPERUNTIME_ROOT to a shorter directory"
+    case .notOurs(let path, let owner?):
+      "'\(path)' belongs to user \(owner) and is not used: remove it, or set XDG_RUNTIME_DIR or "
+        + "PIPERUNTIME_ROOT to a directory of yours"
+    case .notOurs(let path, nil):
+      "'\(path)' is not a directory: remove it, or set PIPERUNTIME_ROOT to another directory"
+    case .alreadyRunning(let topology, let pid, let file):
+      "topology '\(topology)' is already running"
+        + (pid.map { " (pid \($0)\(file.map { ", \($0)" } ?? ""))" } ?? "")
+        + ": stop it with `orchestrator down -p \(topology)`, or give this one another name"
+    case .unknownProcess(let record):
+      "a process that was being started when its orchestrator was killed holds '\(record)' and does "
+        + "not say which one it is: end it (see 'fuser \(record)'), and try again"
+    case .unusable(let purpose, let error):
+      "there is no place for \(purpose.contents): '\(error.subject ?? "?")' cannot be "
+        + (error.call == "mkdir" ? "made" : "written to")
+        + " (\(SystemError.text(of: error.code))); make it writable, or name another place with "
+        + "\(purpose.variable) or PIPERUNTIME_ROOT"
+    case .system(let error): error.description
+    }
+  }
+}
+
+extension DirectoryError.Purpose {
+  fileprivate var contents: String {
+    switch self {
+    case .state: "logs and journals"
+    case .runtime: "sockets"
+    }
+  }
+
+  fileprivate var variable: String {
+    switch self {
+    case .state: "XDG_STATE_HOME"
+    case .runtime: "XDG_RUNTIME_DIR"
+    }
+  }
+}
+
+/// Where the journals are of a topology's nodes: in its state directory, or for nodes that may move to another host
+/// where all hosts see them.
+package struct JournalPlaces: Hashable, Sendable {
+  /// The journals that are elsewhere than in the state directory, by the nodes.
+  private let elsewhere: [String: String]
+  private let directories: RuntimeDirectories
+
+  /// Reads what the last run has written down; nothing, where all were in the state directory.
+  package init(in directories: RuntimeDirectories) {
+    self.directories = directories
+    let text = FileSystem.contents(of: Self.file(in: directories)) ?? []
+    elsewhere = (try? JSONValue(parsing: text).decode([String: String].self)) ?? [:]
+  }
+
+  /// The path of a node's journal.
+  package subscript(node: String) -> String { elsewhere[node] ?? directories.journal(of: node) }
+
+  /// The nodes whose journals are elsewhere.
+  package var nodesElsewhere: [String] { elsewhere.keys.sorted() }
+
+  /// Writes down where the journals of a run are, for those who read them after it.
+  /// - Parameter paths: The journals of its nodes.
+  package static func write(_ paths: [String: String], in directories: RuntimeDirectories) throws {
+    let elsewhere = paths.filter { $0.value != directories.journal(of: $0.key) }
+    let file = file(in: directories)
+    guard !elsewhere.isEmpty else {
+      unlink(file)
+      return
+    }
+    try FileSystem.replace(file, with: try JSONValue(encoding: elsewhere).bytes + [0x0A])
+  }
+
+  private static func file(in directories: RuntimeDirectories) -> String {
+    directories.state + "/journals.json"
   }
 }

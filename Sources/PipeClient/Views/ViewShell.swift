@@ -2,6 +2,7 @@ import Glibc
 import PipeMachines
 import PipeSystem
 import PipeTransport
+import PipeWire
 
 /// Shows a view on the terminal of this process, or prints it where there is none.
 ///
@@ -145,5 +146,130 @@ package final class ViewShell {
       case .failed(let error): perform(session.end(.failed("\(error)", code: 1)))
       }
     }
+  }
+}
+
+/// Standard output that is no terminal: each appearance is printed as lines of plain text.
+package final class PlainOutput {
+  enum Problem: Error { case readerGone, failed(SystemError) }
+
+  /// What an appearance is made for.
+  package static let size = TerminalSize(columns: 80, rows: 24)
+
+  private let limit: Int
+  private var count = 0
+
+  /// - Parameter limit: The appearances after which it is enough.
+  init(limit: Int?) { self.limit = limit ?? .max }
+
+  var isDone: Bool { count >= limit }
+
+  /// Whether somebody who reads it can go away before it is written to.
+  var isPipe: Bool {
+    var status = stat()
+    return fstat(STDOUT_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+  }
+
+  /// Prints an appearance, with an empty line before all but the first.
+  func print(_ lines: [StyledLine]) throws(Problem) {
+    let text = lines.map { "\($0)\n" }.joined()
+    var rest = Array(((count > 0 ? "\n" : "") + text).utf8)[...]
+    count += 1
+    while true {
+      let (written, problem) = FileSystem.write(Array(rest), to: STDOUT_FILENO)
+      rest = rest.dropFirst(written)
+      switch problem {
+      case nil: return
+      case EAGAIN:
+        var item = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        poll(&item, 1, -1)
+      case EPIPE: throw .readerGone
+      case let problem?: throw .failed(SystemError("write", on: "stdout", code: problem))
+      }
+    }
+  }
+}
+
+/// Follows one node of a running topology for a view, and sends it events, in tasks of its own.
+package struct ViewFeed: Sendable {
+  enum Update: Sendable {
+    case found(TopologyDirectory)
+    case change(StateChange)
+    case ended
+    case failed(message: String, code: Int32)
+  }
+
+  let client: TopologyClient
+  let node: String
+  private let states: WatchedStates
+  /// How often the orchestrator is asked whether the node runs.
+  private static let pause: Duration = .milliseconds(250)
+
+  package init(client: TopologyClient, node: String, _ states: WatchedStates) {
+    self.client = client
+    self.node = node
+    self.states = states
+  }
+
+  /// Tells what happens, until the topology goes down, or the task is cancelled. Each call must
+  /// return before the next is made, so that changes that come too fast are counted, not queued.
+  func follow(_ tell: @escaping @Sendable (Update) async -> Void) async {
+    do {
+      let directory = try await client.directory(fresh: false)
+      let information = try client.node(node, in: directory)
+      guard information.kind != .monitor else {
+        return await tell(
+          .failed(message: "node '\(node)' is a monitor and has no states", code: 2))
+      }
+      await tell(.found(directory))
+      // An answer of a composite has no state: the next key is for the one that is told, at once.
+      let states = try await client.states(
+        of: [node], information.kind == .composite ? .every : self.states)
+      await withTaskGroup { group in
+        group.addTask {
+          for await change in states { await tell(.change(change)) }
+          await tell(.ended)
+        }
+        group.addTask { await look(tell) }
+        await group.next()
+        group.cancelAll()
+      }
+    } catch {
+      let code = (error as? TopologyClientError)?.exitCode ?? 1
+      await tell(.failed(message: "\(error)", code: code))
+    }
+  }
+
+  private func look(_ tell: @Sendable (Update) async -> Void) async {
+    while !Task.isCancelled {
+      do {
+        try await Task.sleep(for: Self.pause)
+        await tell(.found(try await client.directory(fresh: false)))
+      } catch is CancellationError {
+        return
+      } catch {
+        // Where the orchestrator is gone, the states end, too; one that hangs is told of here.
+        return await tell(.ended)
+      }
+    }
+  }
+
+  func send(_ event: JSONValue) async -> ViewSession.Sent {
+    do {
+      let delivery = try await client.deliver(event, to: node)
+      // What a node of a composite takes by itself has a state of that node.
+      if delivery.recipient == node, case .node(.moved(let version, let state)) = delivery.outcome {
+        return .moved(version: version, state: state)
+      }
+      if delivery.isTaken { return .committed }
+      return delivery.refusal.map { .refused($0) } ?? .failed(delivery.wording)
+    } catch {
+      return .failed("\(error)")
+    }
+  }
+
+  /// Why the states have ended, and what to do.
+  var reasonOfEnd: String {
+    client.problemAtEnd?.description ?? "topology '\(client.topology)' has gone down"
   }
 }

@@ -202,3 +202,151 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
 
   private func nodes(_ count: Int) -> String { count == 1 ? "1 node" : "\(count) nodes" }
 }
+
+// The states that nodes wait for before they go.
+//
+// A state counts from when the node that waits for it was started on, also where it has been left
+// again. It counts until that node has ended: what is started again without being asked for, or is
+// restarted, does not wait for it again.
+extension TopologyLifecycle {
+  /// The nodes of whose states somebody waits for one.
+  package var awaitedNodes: Set<String> { Set(openConditions.map(\.dependency.node)) }
+
+  /// Whether somebody waits for this state of a node.
+  package func isAwaited(_ state: JSONValue, of name: String) -> Bool {
+    openConditions.contains { $0.dependency.isMet(by: state, of: name) }
+  }
+
+  /// Takes a state that a node was seen in. Returns whether somebody has waited for it.
+  mutating func note(_ state: JSONValue, of name: String) -> Bool {
+    let met = openConditions.filter { $0.dependency.isMet(by: state, of: name) }
+    for (dependent, dependency) in met { metConditions[dependent, default: []].insert(dependency) }
+    return !met.isEmpty
+  }
+
+  /// Forgets what nodes that have ended had waited for. One that runs does not wait for anything,
+  /// whoever let it go.
+  mutating func updateMetConditions() {
+    for member in members where member.awaitsStates {
+      switch nodes[member.name]?.state {
+      case .running: metConditions[member.name] = Set(member.dependencies)
+      case .idle, .stopped, .failed, nil: metConditions[member.name] = nil
+      case .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping, .backingOff:
+        break
+      }
+    }
+  }
+
+  /// The state that a node still waits for, of one that it depends on.
+  func openState(_ dependency: NodeDependency, of name: String) -> StateCondition? {
+    metConditions[name]?.contains(dependency) == true ? nil : dependency.state
+  }
+
+  /// What keeps a node from going that may come by itself: a state, or a node that waits for one.
+  func expectation(of name: String) -> NodeReport.Obstacle? {
+    for dependency in dependencies(of: name) {
+      if let state = openState(dependency, of: name) {
+        return .init(dependency.node, .underway, state: state)
+      }
+      if expectations[dependency.node] != nil { return .init(dependency.node, .underway) }
+    }
+    return nil
+  }
+
+  private var openConditions: [(dependent: String, dependency: NodeDependency)] {
+    switch state {
+    case .idle, .stopping, .finished: return []
+    case .starting, .running, .changing: break
+    }
+    var open: [(dependent: String, dependency: NodeDependency)] = []
+    for member in members where member.awaitsStates {
+      // Who has ended waits for nothing.
+      guard nodes[member.name]?.state.hasEnded == false else { continue }
+      for dependency in member.dependencies where openState(dependency, of: member.name) != nil {
+        open.append((member.name, dependency))
+      }
+    }
+    return open
+  }
+}
+
+extension TopologyLifecycle.Member {
+  fileprivate var awaitsStates: Bool { dependencies.contains { $0.state != nil } }
+}
+
+extension NodeDependency {
+  fileprivate func isMet(by state: JSONValue, of name: String) -> Bool {
+    name == node && self.state?.matches(state) == true
+  }
+}
+
+/// Nodes that live in the processes of others, their hosts: a host's process ends in order only when its
+/// lodgers have left it, and they come back with the next one.
+extension TopologyLifecycle {
+  func host(of name: String) -> String? { members.first { $0.name == name }?.host }
+
+  private func lodgers(of name: String) -> [String] {
+    members.filter { $0.host == name }.map(\.name)
+  }
+
+  private func isLivedIn(_ name: String) -> Bool {
+    lodgers(of: name).contains { nodes[$0]?.state.hasProcess == true }
+  }
+
+  /// Keeps an order to end from a host until its lodgers have left.
+  /// - Returns: Whether it was kept, or has changed what is kept.
+  mutating func holdsBack(
+    _ input: NodeLifecycle.Input, from name: String, at now: Instant,
+    into actions: inout [Action]
+  ) -> Bool {
+    switch input {
+    case .start where departures[name] == .stopRequested:
+      departures[name] = .restartRequested
+      return true
+    case .stopRequested, .restartRequested:
+      guard nodes[name]?.state.isOpenToLodgers == true, isLivedIn(name) else { return false }
+      departures[name] = input
+      for lodger in lodgers(of: name) {
+        pass(.hostLeaves, to: lodger, at: now, into: &actions)
+      }
+      return true
+    case .start, .adopt, .answered, .spawned, .spawnFailed, .hello, .ready, .complained, .go,
+      .heartbeat, .queued, .exited, .unattached, .present, .outnumbered, .killRequested, .hostCame,
+      .hostLeaves,
+      .hostWent, .tick:
+      return false
+    }
+  }
+
+  /// Tells a host's lodgers that it has come, or gone.
+  mutating func tellLodgers(of name: String, at now: Instant, into actions: inout [Action]) {
+    let isOpen = nodes[name]?.state.isOpenToLodgers == true
+    for lodger in lodgers(of: name) {
+      pass(isOpen ? .hostCame : .hostWent, to: lodger, at: now, into: &actions)
+    }
+  }
+
+  /// Hands hosts what was kept from them, where nobody is left whom it waits for.
+  mutating func letDepart(at now: Instant, into actions: inout [Action]) {
+    for (name, input) in departures {
+      let isOpen = nodes[name]?.state.isOpenToLodgers == true
+      if isOpen, isLivedIn(name) { continue }
+      // Handed on by one who was told meanwhile.
+      guard departures.removeValue(forKey: name) != nil else { continue }
+      pass(input, to: name, at: now, into: &actions)
+    }
+  }
+
+  /// What becomes of a node that waits for its host, where nobody is about to start that.
+  func hostObstacle(of name: String) -> NodeReport.Obstacle? {
+    guard let host = host(of: name) else { return nil }
+    return switch nodes[host]?.state {
+    case .failed: .init(host, .failed, isHost: true)
+    case .idle, .stopped(.requested): .init(host, .stopped, isHost: true)
+    case .stopped(.completed): .init(host, .completed, isHost: true)
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
+      .backingOff, nil:
+      nil
+    }
+  }
+}

@@ -198,3 +198,9 @@ final class DeployedNodes {
     }
   }
 }
+
+/// How a process that is bound for other hosts gets in: its keys, and where the orchestrator is.
+struct NodeEntry {
+  let control: String
+  let keys: NodeArguments.Keys
+}

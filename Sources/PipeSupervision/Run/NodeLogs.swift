@@ -86,3 +86,13 @@ package final class NodeLogs {
   /// A topology that has the node no more.
   func forget(_ node: String) { writers[node] = nil }
 }
+
+extension LogWriter {
+  /// The log of a node in its topology's state directory.
+  /// - Parameter retention: How much is kept; `nil` to add lines alone.
+  package convenience init(
+    node: String, in directories: RuntimeDirectories, keeping retention: LogRetention? = nil
+  ) {
+    self.init(path: directories.logs + "/" + node + ".log", keeping: retention)
+  }
+}

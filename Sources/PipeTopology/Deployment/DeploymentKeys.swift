@@ -1,4 +1,6 @@
 import PipeMachines
+import PipeSupport
+import PipeSystem
 
 /// The keys of deployment files, described as those of topology files are.
 package enum DeploymentKeys {
@@ -99,4 +101,228 @@ package enum DeploymentKeys {
         "class", \.className, .storageClass, "The storage class of each volume",
         standard: "the cluster's default one"),
     ])
+}
+
+extension TopologyValue<[String]> {
+  /// Hosts by their names, each once.
+  static var hosts: Self {
+    Self(
+      schema: [
+        "type": "array", "minItems": 1, "uniqueItems": true,
+        "items": .orVariable(.pattern(HostName.pattern)),
+      ], write: { $0.isEmpty ? nil : OrderedValue.names($0) }
+    ) { reading, place in
+      guard let elements = reading.elements(of: place, hint: "a list of hosts") else { return nil }
+      var hosts: [String] = []
+      for element in elements {
+        guard let name = reading.string(element, hint: "a host's name") else { continue }
+        if !HostName.isValid(name) {
+          reading.report(
+            .badName, element,
+            "names '\(name)', and a host's name has letters, digits, '.', '-' and '_' alone")
+        } else if hosts.contains(name) {
+          reading.report(.duplicateKey, element, "names '\(name)' twice; remove one")
+        } else {
+          hosts.append(name)
+        }
+      }
+      if elements.isEmpty {
+        reading.report(.badValue, place, "is empty; a place has at least one host")
+      }
+      return hosts
+    }
+  }
+}
+
+extension TopologyValue<Duration> {
+  /// How long a process may go on without its orchestrator.
+  static var leaseTerm: Self {
+    let terms = Deployment.leaseTerms
+    let duration = positiveDuration
+    // The standard one is left out: with some engines the key says nothing.
+    var kind = Self(
+      schema: duration.schema,
+      write: { $0 == Deployment.standardLease ? nil : duration.write($0) }
+    ) { reading, place in
+      guard let term = duration.read(&reading, place) else { return nil }
+      guard terms.contains(term) else {
+        reading.report(
+          .badDuration, place,
+          "must be from \(DurationText.write(terms.lowerBound)) to \(DurationText.write(terms.upperBound)), not "
+            + DurationText.write(term))
+        return nil
+      }
+      return term
+    }
+    kind.definitions = duration.definitions
+    return kind
+  }
+}
+
+/// The names that hosts have.
+private enum HostName {
+  static let pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$"
+
+  static func isValid(_ name: String) -> Bool {
+    let bytes = Array(name.utf8)
+    guard let first = bytes.first, bytes.count <= 253 else { return false }
+    return isLetterOrDigit(first)
+      && bytes.allSatisfy { isLetterOrDigit($0) || ".-_".utf8.contains($0) }
+  }
+
+  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}
+
+extension TopologyValue<String> {
+  /// An IPv4 address that others can connect to.
+  static var address: Self {
+    let byte = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+    let first = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9][0-9]?)"
+    let kind = Self(
+      schema: .orVariable(.pattern("^\(first)(\\.\(byte)){3}$")), write: OrderedValue.text
+    ) { reading, place in
+      guard let text = place.node.scalar?.text, let address = IPv4Address(text) else {
+        reading.refuse(place, wanted: "an IPv4 address in numbers, such as 127.0.0.1")
+        return nil
+      }
+      // Addresses of this network mean every one that a machine has, or none.
+      if address.number >> 24 == 0 {
+        reading.report(
+          .badValue, place,
+          "cannot be \(text), where nobody can connect to; write the address itself")
+        return nil
+      }
+      return text
+    }
+    return kind.defined("address", "An IPv4 address in numbers: 127.0.0.1.")
+  }
+
+  /// The name of a place.
+  static var placeName: Self {
+    Self(schema: .orVariable(.reference("nodeName")), write: OrderedValue.text) { reading, place in
+      guard let text = reading.string(place, hint: "a place's name"),
+        reading.checkName(text, dots: false, at: place.node.mark, title: place.title)
+      else { return nil }
+      return text
+    }
+  }
+}
+
+/// What an engine asks a deployment file for, and what says nothing with it: for the reader and the schema.
+struct EngineKeys {
+  /// Keys that say nothing, and what the reader tells to do.
+  typealias Idle = KeyValuePairs<String, String>
+
+  /// The keys at the top level that there must be.
+  var needed: [String] = []
+  var idle: Idle
+  /// The keys that say where a place is, of which there must be one.
+  let place: [String]
+  let idleOfPlace: Idle
+
+  static func of(_ engine: Deployment.Engine) -> EngineKeys {
+    let remove = "; remove it"
+    return switch engine {
+    case .local:
+      EngineKeys(
+        idle: [
+          "lease": remove, "image": remove, "namespace": remove, "port": remove, "storage": remove,
+        ],
+        place: ["address"], idleOfPlace: ["hosts": remove, "spare": remove, "labels": remove])
+    case .slurm:
+      EngineKeys(
+        idle: ["image": remove, "namespace": remove, "port": remove, "storage": remove],
+        place: ["hosts"], idleOfPlace: ["address": remove, "labels": remove])
+    case .kubernetes:
+      EngineKeys(
+        needed: ["image"],
+        idle: [
+          "address": ", where each pod has an address of its own; remove it",
+          "journals":
+            ", where each journal is on a volume claim of its pod's; remove it, and write 'storage'",
+          "lease": ", where no node moves; remove it",
+        ],
+        place: ["hosts", "labels"],
+        idleOfPlace: [
+          "address":
+            ", where each pod has an address of its own; remove it, and write 'hosts' or 'labels'",
+          "spare":
+            ", where a pod waits for its host; remove it, and name all hosts in 'hosts'",
+        ])
+    }
+  }
+
+  /// What the schema says of files with this engine.
+  func rule(of engine: Deployment.Engine) -> JSONValue {
+    var condition: [String: JSONValue] = [
+      "properties": ["engine": ["enum": [.string(engine.rawValue)]]]
+    ]
+    if engine != Deployment().engine { condition["required"] = ["engine"] }
+    var places: [String: JSONValue] = ["properties": Self.none(of: idleOfPlace)]
+    if place.count == 1 {
+      places["required"] = .texts(place)
+    } else {
+      places["anyOf"] = .array(place.map { ["required": [.string($0)]] })
+      places["not"] = ["required": .texts(place)]
+    }
+    var properties = idle.map { ($0.key, JSONValue.bool(false)) }
+    properties.append(("places", ["additionalProperties": .object(places)]))
+    var file: [String: JSONValue] = [
+      "properties": .object(Dictionary(properties) { first, _ in first })
+    ]
+    if !needed.isEmpty { file["required"] = .texts(needed) }
+    return ["if": .object(condition), "then": .object(file)]
+  }
+
+  private static func none(of keys: Idle) -> JSONValue {
+    .object(Dictionary(keys.map { ($0.key, false) }) { first, _ in first })
+  }
+}
+
+extension TopologyReading {
+  /// There is what the engine asks for, and nothing that it does not know: at the top, and of each place.
+  mutating func checkKeys(of deployment: Deployment) {
+    let engine = deployment.engine
+    let keys = EngineKeys.of(engine)
+    for key in keys.needed where !source.has([key]) {
+      report(
+        .missingKey, at: [],
+        "the deployment has no '\(key)', which engine '\(engine.rawValue)' asks for; add it")
+    }
+    refuse(keys.idle, in: [], of: "the deployment", engine)
+    for place in deployment.places {
+      let path = ["places", place.name]
+      let found = keys.place.filter { source.has(path + [$0]) }
+      let names = keys.place.map { "'\($0)'" }.joined(separator: " or ")
+      if found.isEmpty {
+        report(
+          .missingKey, at: path,
+          "place '\(place.name)' has no \(names), which engine '\(engine.rawValue)' asks for; add it"
+        )
+      } else if found.count > 1 {
+        report(
+          .conflictingKeys, at: source.mark(ofKey: path + [found[1]]),
+          "place '\(place.name)' has '\(found[0])' and '\(found[1])', and either says where it is; remove one"
+        )
+      }
+      refuse(keys.idleOfPlace, in: path, of: "place '\(place.name)'", engine)
+    }
+  }
+
+  private mutating func refuse(
+    _ idle: EngineKeys.Idle, in path: [String], of owner: String, _ engine: Deployment.Engine
+  ) {
+    for (key, remedy) in idle where source.has(path + [key]) {
+      report(
+        .conflictingKeys, at: source.mark(ofKey: path + [key]),
+        "\(owner): '\(key)' says nothing with engine '\(engine.rawValue)'\(remedy)")
+    }
+  }
 }

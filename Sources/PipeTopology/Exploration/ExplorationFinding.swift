@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 
 /// Something that a search of a topology has found.
 package struct ExplorationFinding: Sendable {
@@ -82,6 +83,248 @@ extension ExplorationFinding {
     case .brokenFold: .brokenFold
     case .badAnswer: .badAnswer
     case .lateAnswer: .lateAnswer
+    }
+  }
+}
+
+extension ExplorationFinding {
+  /// What was found, in a sentence, with what to do about it.
+  package var message: String {
+    similarCount == 0 ? text : "\(text); and \(similarCount) like it"
+  }
+
+  private var text: String {
+    switch kind {
+    case .deadlock:
+      return "deadlock: no node can take a step any more; give one of them a transition, or name "
+        + "these states under 'explore: end' where that is as it should be"
+    case .stuck(let pipes):
+      return "stuck: \(Self.list(pipes, "pipe")) hold\(pipes.count == 1 ? "s" : "") events that "
+        + "nobody "
+        + "takes before something comes from outside; let the receiver take them, or record them"
+    case .fullPipes(let pipes):
+      return "a circle of full pipes: each receiver of \(Self.list(pipes, "pipe")) waits for room "
+        + "in the "
+        + "next one; let a node of the circle send less, or raise what a pipe may hold where less "
+        + "is ever under way"
+    case .deadLetter(let pipe, let node, let event, let state, let reason):
+      return "dead letter: \(Self.refusal(pipe, node, event, state, reason)); add the transition, "
+        + "or say 'on_refused: postpone'"
+    case .fatalRefusal(let pipe, let node, let event, let state, let reason):
+      return "\(Self.refusal(pipe, node, event, state, reason)), and 'on_refused: fail' ends the "
+        + "node; add the transition, or say 'record' or 'postpone'"
+    case .neverEnabled(let owner, let event):
+      return "never enabled: '\(owner)' is never given '\(event)' where it would take it; send "
+        + "it, name it under 'explore: from_outside' or 'gives', or take its transitions out"
+    case .unreachable(let node, let state):
+      return "unreachable: '\(node)' is never in state '\(state)'; take it out, or see what keeps "
+        + "the events away that lead there"
+    case .violated(let property, .never):
+      return "property '\(property)' is violated: its states are reached"
+    case .violated(let property, .alwaysPossible):
+      return "property '\(property)' is violated: after these steps, its states cannot be reached "
+        + "any more"
+    case .crash(let node, let event, let state, let how):
+      let step = event.map { "taking '\($0.caseText)' in state '\(state.caseText)'" } ?? "starting"
+      return "crashing step: \(step) ends the process of '\(node)': \(how); the node would do so, "
+        + "too"
+    case .impure(let node, let event, let state, let answers):
+      return "impure step: '\(node)' was asked twice for '\(event.caseText)' in state "
+        + "'\(state.caseText)', and answered "
+        + "\(answers.map { "'\($0)'" }.joined(separator: " and ")); "
+        + "let the step depend on state and event alone, and an effect read clocks and files"
+    case .brokenFold(let node, let field, let modulo, let event, let states):
+      let list = states.map { "'\($0.caseText)'" }.joined(separator: " and ")
+      return "the fold does not hold: '\(node)' in \(list), which '\(field): \(modulo)' takes for "
+        + "one "
+        + "another, does not do the same\(event.map { " with '\($0.caseText)'" } ?? ""); choose "
+        + "another number, or leave the fold out"
+    case .badAnswer(let program, let problem):
+      return "program '\(program)' answers what cannot be used: \(problem); build it with this "
+        + "version of PipeRuntime, or name its nodes under 'explore: any'"
+    case .lateAnswer(let program, let node, let time):
+      return "program '\(program)' has not answered for node '\(node)' within "
+        + "\(DurationText.write(time)): a step that does not return; the node would hang, too"
+    }
+  }
+
+  private static func refusal(
+    _ pipe: String, _ node: String, _ event: JSONValue, _ state: JSONValue, _ reason: String
+  ) -> String {
+    "'\(node)' refuses '\(event.caseText)' of pipe '\(pipe)' in state '\(state.caseText)' "
+      + "(\(reason))"
+  }
+
+  private static func list(_ names: [String], _ noun: String) -> String {
+    (names.count == 1 ? "\(noun) " : "\(noun)s ") + names.map { "'\($0)'" }.joined(separator: ", ")
+  }
+}
+
+extension ExplorationRemark {
+  /// The kinds of remarks; stable, for scripts.
+  package enum Code: String, Sendable {
+    case sampledValues = "sampled-values"
+    case assumedGives = "assumed-gives"
+    case assumedOutside = "assumed-from-outside"
+    case lowerCapacity = "lower-capacity"
+    case folded
+    case anyBehaviour = "any-behaviour"
+    case unshown
+    case impure
+    case silentComposite = "silent-composite"
+    case reportedApart = "reported-apart"
+    case fingerprints, undecided, allowed, limit
+    case haltsBeyond = "halts-beyond"
+  }
+
+  package var code: Code {
+    switch self {
+    case .sampledValues: .sampledValues
+    case .assumedGives: .assumedGives
+    case .assumedOutside: .assumedOutside
+    case .lowerCapacity: .lowerCapacity
+    case .folded: .folded
+    case .anyBehaviour: .anyBehaviour
+    case .unshown: .unshown
+    case .impure: .impure
+    case .silentComposite: .silentComposite
+    case .reportedApart: .reportedApart
+    case .fingerprints: .fingerprints
+    case .undecided: .undecided
+    case .allowed: .allowed
+    case .haltsBeyond: .haltsBeyond
+    case .limit: .limit
+    }
+  }
+
+  /// What it is, and what to declare.
+  package var message: String {
+    switch self {
+    case .sampledValues(let owner, let event, let field, let tried):
+      return "'\(field)' of '\(event)' to '\(owner)' was tried as \(JSONValue.array(tried).text) "
+        + "only; declare 'values: { \(owner).\(event): { \(field): \(JSONValue.array(tried).text) } }'"
+    case .assumedGives(let node, let output, let events):
+      return "effect '\(output)' of '\(node)' was assumed to give \(Self.list(events)); declare "
+        + "'gives: { \(node): { \(output): [\(events.joined(separator: ", "))] } }'"
+    case .assumedOutside(let owner, let events):
+      return "\(Self.list(events)) to '\(owner)' \(events.count == 1 ? "was" : "were") assumed to "
+        + "come "
+        + "from outside, since nobody inside gives \(events.count == 1 ? "it" : "them"); declare "
+        + "'from_outside: { \(owner): [\(events.joined(separator: ", "))] }'"
+    case .lowerCapacity(let pipe, let explored, let declared):
+      return
+        "pipe '\(pipe)' was full with \(explored) event\(explored == 1 ? "" : "s"), and can hold "
+        + "\(declared) in a run; declare a higher 'explore: capacity', or give the pipe a lower one"
+    case .folded(let node, let field, let modulo, let comparison):
+      let fold = "'\(field)' of '\(node)' begins again at 0 after \(modulo - 1)"
+      switch comparison {
+      case .all(let states):
+        return "\(fold); all \(states) states that it merges behave alike"
+      case .some(let states):
+        return
+          "\(fold), which is assumed: only \(states) of the states that it merges were compared"
+      case .notByComposite(let name):
+        return
+          "\(fold), which is assumed: what composite '\(name)' does in the states was not compared"
+      }
+    case .impure(let node):
+      return "'\(node)' gave two answers to one question, and only one of them was searched"
+    case .anyBehaviour(let node):
+      return "'\(node)' was taken to do anything at any time, so that what was found may not happen"
+    case .unshown(let code, let count):
+      return
+        "\(count) more finding\(count == 1 ? "" : "s") '\(code.rawValue)' \(count == 1 ? "is" : "are") not shown"
+    case .reportedApart(let composite, let cause, let effect):
+      return
+        "pipes from composite '\(composite)' may fire for states that it never had: its coordinator can "
+        + "learn of a step of '\(effect)' before the step of '\(cause)' that caused it, and this was not "
+        + "searched; make those steps one synchronized event, or let one node decide what is sent"
+    case .fingerprints(let probability):
+      return "states were told apart by fingerprints: with a probability of "
+        + "\(Self.rounded(probability)) "
+        + "one was left out; leave out '--hash', with more '--memory'"
+    case .undecided(let property, .memory):
+      return "property '\(property)' is undecided: its states backwards did not fit into the "
+        + "memory; raise '--memory'"
+    case .undecided(let property, .capacity):
+      return
+        "property '\(property)' is undecided: it fails only where a pipe is full that holds more in a run; "
+        + "declare a higher 'capacity' for the search"
+    case .undecided(let property, .anyBehaviour):
+      return
+        "property '\(property)' is undecided: it depends on a node under 'any', whose steps are not "
+        + "searched; remove the node there, or the property"
+    case .silentComposite(let composite, let node):
+      return
+        "composite '\(composite)' was taken to send nothing, since its node '\(node)' is listed under 'any'; "
+        + "remove the node there"
+    case .haltsBeyond(let count):
+      return "\(count) more states without a next step were not compared with 'allow'; "
+        + "declare them under 'end'"
+    case .allowed(let entry, let count):
+      return count == 0
+        ? "'allow' has an entry for '\(entry.finding.rawValue)' that matches no finding "
+          + "(\(entry.reason)); remove it"
+        : "\(count) '\(entry.finding.rawValue)' finding\(count == 1 ? "" : "s") allowed: "
+          + entry.reason
+    case .limit(let limit): return Self.wording(of: limit)
+    }
+  }
+
+  private static func wording(of limit: Limit) -> String {
+    switch limit {
+    case .states(let count): "\(count) states were reached, and there are more"
+    case .time(let time):
+      "\(DurationText.write(time)) were over, and there are more states; raise '--time'"
+    case .memory(let bytes, let wouldHashSave):
+      "\(bytes >> 20) MiB of memory were full, and there are more states; raise '--memory', "
+        + (wouldHashSave ? "declare fewer values, or try '--hash'" : "or declare fewer values")
+    case .nodeStates(let node, let limit, let field, let fold):
+      "'\(node)' has more than \(limit) states"
+        + (field.map { ": '\($0)' grows" } ?? "") + "; declare "
+        + (fold.map { "'fold: { \(node): { \($0): 8 } }', or " } ?? "")
+        + "fewer 'values', or raise '--node-states'"
+    case .pipeContents(let pipe, let limit):
+      "pipe '\(pipe)' has held more than \(limit) rows of events; lower 'capacity', or declare "
+        + "fewer 'values'"
+    case .firstViolation:
+      "the search ended at the first violation; '--all' continues"
+    case .cancelled: "the search was stopped"
+    case .unasked(let node, let event, let reason):
+      "'\(event.caseText)' could not be asked of '\(node)': \(reason)"
+    case .noAnswer(let program): "program '\(program)' gave no answer that can be used"
+    }
+  }
+
+  private static func list(_ names: [String]) -> String {
+    names.isEmpty ? "nothing" : names.map { "'\($0)'" }.joined(separator: ", ")
+  }
+
+  private static func rounded(_ probability: Double) -> String {
+    guard probability > 0 else { return "0" }
+    var exponent = 0
+    var value = probability
+    while value < 1 {
+      value *= 10
+      exponent -= 1
+    }
+    return exponent == 0 ? "\(value)" : "\(Int(value.rounded()))e\(exponent)"
+  }
+}
+
+extension ExplorationVerdict {
+  /// The verdict in a sentence.
+  /// - Parameter findings: How many errors were found.
+  package func wording(findings: Int) -> String {
+    let found = findings == 0 ? "nothing found" : "\(findings) found"
+    switch degree {
+    case .exact:
+      return findings == 0
+        ? "exact: all states were met, and nothing is wrong in them" : "exact: \(found)"
+    case .sampled:
+      return "sampled: \(found), for the values that were tried and what was assumed"
+    case .incomplete:
+      return "incomplete: \(found) before the search ended; what was not found may be there"
     }
   }
 }

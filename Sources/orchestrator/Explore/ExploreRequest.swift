@@ -1,3 +1,4 @@
+import Glibc
 import PipeExplorer
 import PipeRuntime
 import PipeSupervision
@@ -78,5 +79,137 @@ struct ExploreRequest {
           + "all met; \(ExploredGraph.limit) can be. Declare fewer values, or leave --graph out")
     }
     try FileSystem.replace(path, with: form.text(drawn).utf8)
+  }
+}
+
+/// All states of a small topology, and the steps between them, as a drawing of Graphviz or Mermaid.
+package enum GraphDrawing: String, CaseIterable {
+  case dot
+  case mermaid = "mmd"
+
+  /// The form that a file of this name has.
+  package init?(path: String) {
+    guard let dot = path.lastIndex(of: "."),
+      let form = GraphDrawing(rawValue: String(path[path.index(after: dot)...]))
+    else { return nil }
+    self = form
+  }
+
+  package func text(_ graph: ExploredGraph) -> String {
+    let lines =
+      switch self {
+      case .dot: dot(graph)
+      case .mermaid: mermaid(graph)
+      }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private func dot(_ graph: ExploredGraph) -> [String] {
+    func quoted(_ lines: [String]) -> String {
+      "\""
+        + lines.map { $0.printable.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") }
+        .joined(separator: "\\n") + "\""
+    }
+    return ["digraph states {", "  node [shape=box]"]
+      + graph.states.enumerated().map { number, lines in
+        "  s\(number) [label=\(quoted(lines))\(number == 0 ? ", style=bold" : "")]"
+      }
+      + graph.steps.map { "  s\($0.source) -> s\($0.target) [label=\(quoted([$0.label]))]" } + ["}"]
+  }
+
+  private func mermaid(_ graph: ExploredGraph) -> [String] {
+    func quoted(_ lines: [String]) -> String {
+      "\"" + lines.map { $0.printable.replacing("\"", with: "#quot;") }.joined(separator: "<br>")
+        + "\""
+    }
+    return ["flowchart TD"]
+      + graph.states.enumerated().map { "  s\($0)[\(quoted($1))]" }
+      + graph.steps.map { "  s\($0.source) -->|\(quoted([$0.label]))| s\($0.target)" }
+  }
+}
+
+/// The directory that counterexamples are written to, a scenario file each.
+struct ScenarioFolder {
+  let path: String
+
+  /// Makes the directory where there is none.
+  init(_ path: String) throws(CommandError) {
+    if !FileSystem.isDirectory(path), mkdir(path, 0o777) != 0 {
+      throw CommandError(
+        "--out \(path): \(SystemError.text(of: errno)); name a directory that there is, or whose "
+          + "parent there is", code: .usage)
+    }
+    self.path = path
+  }
+
+  /// Writes the counterexample of each finding that has one, and notes where.
+  func write(_ explored: inout ExploredFile) throws {
+    var counts: [String: Int] = [:]
+    let topology = FileSystem.resolved(explored.file) ?? FileSystem.absolute(explored.file)
+    let folder = FileSystem.resolved(path) ?? FileSystem.absolute(path)
+    for index in explored.findings.indices {
+      let finding = explored.findings[index].finding
+      guard var scenario = finding.scenario else { continue }
+      counts[finding.code.rawValue, default: 0] += 1
+      scenario.name =
+        "\(explored.topology)-\(finding.code.rawValue)-\(counts[finding.code.rawValue]!)"
+      if scenario.name.utf8.count > 41 {
+        scenario.name = "\(finding.code.rawValue)-\(counts[finding.code.rawValue]!)"
+      }
+      scenario.topology = NearPath.path(to: topology, from: folder)
+      scenario.shows = scenario.shows ?? finding.code.rawValue
+      let file = "\(path.hasSuffix("/") ? path : path + "/")\(scenario.name).yaml"
+      try FileSystem.replace(file, with: scenario.yaml.utf8)
+      explored.findings[index].scenarioPath = file
+    }
+  }
+}
+
+/// Tells on standard error how far a search has got, now and then.
+final class ProgressMeter {
+  private let console: Console
+  private let start = ContinuousClock.now
+  private var last = ContinuousClock.now
+
+  /// A person wants to see that something moves; a log that it has.
+  private static let pause: Duration = .seconds(2)
+
+  init(_ console: Console) { self.console = console }
+
+  func show(_ progress: ExplorationProgress) {
+    let now = ContinuousClock.now
+    guard now - last >= Self.pause else { return }
+    last = now
+    console.note(Self.line(progress, after: now - start))
+  }
+
+  /// `1200 states, 600 states/s, depth 12, 3 MiB`
+  static func line(_ progress: ExplorationProgress, after time: Duration) -> String {
+    let milliseconds = max(1, Int(clamping: time.wholeMilliseconds))
+    let rate = progress.states.multipliedReportingOverflow(by: 1000).partialValue / milliseconds
+    return "\(progress.states.counted("state")), \(rate) states/s, depth \(progress.depth), "
+      + "\(progress.byteCount >> 20) MiB"
+  }
+}
+
+/// SIGINT or SIGTERM, which ends a search: it then reports what it has found. A second signal ends the process.
+final class Interruption {
+  private let signals: SignalDescriptor
+  private var isInterrupted = false
+
+  private static let numbers: [Signal] = [.interrupt, .terminate]
+
+  /// Create it before another thread starts: see `SignalDescriptor`.
+  init() throws { signals = try SignalDescriptor(Self.numbers) }
+
+  /// Whether a signal has come.
+  func hasCome() -> Bool {
+    guard !isInterrupted, signals.next() != nil else { return isInterrupted }
+    isInterrupted = true
+    var set = sigset_t()
+    sigemptyset(&set)
+    for signal in Self.numbers { sigaddset(&set, signal.number) }
+    pthread_sigmask(SIG_UNBLOCK, &set, nil)
+    return true
   }
 }

@@ -84,3 +84,70 @@ struct Init: Verb {
     return folders.filter { access($0 + "/" + CommandLine.arguments[0], X_OK) == 0 }
   }
 }
+
+/// The commands to go on with in a package that was written.
+package struct NextSteps: Hashable, Sendable {
+  /// The package's folder, as the person would write it.
+  package var folder: String
+  /// The topology file in it.
+  package var topology: String
+  /// How this orchestrator is called there.
+  package var orchestrator: String
+
+  package init(folder: String, topology: String, orchestrator: String) {
+    self.folder = folder
+    self.topology = topology
+    self.orchestrator = orchestrator
+  }
+
+  package var lines: [String] {
+    [
+      "Next:",
+      "  cd \(Self.word(folder))",
+      "  swift build  # the first one compiles PipeRuntime, too",
+      "  \(Self.word(orchestrator)) run \(topology)",
+      "  swift test",
+    ]
+  }
+
+  /// A word as a shell reads it.
+  private static func word(_ text: String) -> String {
+    let isPlain = text.utf8.allSatisfy { byte in
+      isSafeName("_" + String(UnicodeScalar(byte))) || byte == UInt8(ascii: "/")
+    }
+    return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+  }
+}
+
+/// How the running orchestrator was called, and so how it is called from elsewhere.
+package struct OrchestratorCall: Hashable, Sendable {
+  /// The first word of its command line.
+  package var word: String
+  /// Its executable, without links.
+  package var executable: String
+  package var workingDirectory: String
+
+  package init(word: String, executable: String, workingDirectory: String) {
+    self.word = word
+    self.executable = executable
+    self.workingDirectory = workingDirectory
+  }
+
+  /// Its name where it was found in `PATH`, and otherwise its path.
+  /// - Parameters:
+  ///   - folder: From where it is to be called.
+  ///   - search: The folders of `PATH` that have one of its name.
+  package func spelled(from folder: String, search: [String]) -> String {
+    // A relative folder in PATH is another one elsewhere.
+    if !word.contains("/"), search.first?.hasPrefix("/") == true { return word }
+    return NearPath.path(to: path, from: folder)
+  }
+
+  /// From the root. As it was written, with the links in it, where that needs no looking.
+  private var path: String {
+    let written = word.hasPrefix("./") ? String(word.dropFirst(2)) : word
+    let parts = written.split(separator: "/")
+    guard word.contains("/"), !parts.contains(".."), !parts.contains(".") else { return executable }
+    return written.hasPrefix("/") ? written : workingDirectory + "/" + written
+  }
+}

@@ -60,3 +60,151 @@ extension RuntimeDirectories {
       code: .usage)
   }
 }
+
+/// All that `journal` tells of a node.
+struct JournalPage {
+  let snapshot: JournalSnapshot
+  /// The most records that are shown.
+  let limit: Int
+
+  /// A heading, a line or more for each thing that is known, and a table of the last records.
+  func lines(_ style: Style) -> [String] {
+    let heading =
+      "\(style.bold(snapshot.node))  of topology \(snapshot.topology), "
+      + "machine \(snapshot.machine)".printable
+    let hasLetters = snapshot.letterCount > 0 || snapshot.lostLetters > 0
+    let parts = [
+      ("file", ["\(snapshot.path)  (\(snapshot.byteCount / 1024) KiB)"]),
+      ("created", ["\(created(style)), id \(snapshot.idText)"]),
+      ("state", [state]),
+      ("pipes in", snapshot.ins.flatMap(lines(of:))),
+      ("pipes out", snapshot.outs.flatMap(lines(of:))),
+      ("effects", snapshot.effects.map { line(of: $0, style) }),
+      ("letters", hasLetters ? [letters] : []),
+      ("requests", ["\(snapshot.requestCount) answered, and kept for a client that asks again"]),
+    ]
+    let records = snapshot.records.suffix(limit)
+    return [heading] + style.lines(of: parts, labelWidth: 9)
+      + (records.isEmpty ? [] : [""] + table(Array(records), style).lines(style: style))
+  }
+
+  /// The JSON form.
+  var record: JSONValue {
+    [
+      "topology": .string(snapshot.topology), "node": .string(snapshot.node),
+      "machine": .string(snapshot.machine), "path": .string(snapshot.path),
+      "byteCount": .integer(snapshot.byteCount), "created": .string(snapshot.created),
+      "id": .string(snapshot.idText), "state": snapshot.records.last?.state ?? .null,
+      "version": snapshot.records.last.map { .count($0.version) } ?? .null,
+      "records": .array(snapshot.records.suffix(limit).map(\.record)),
+      "ins": .array(snapshot.ins.map(\.record)), "outs": .array(snapshot.outs.map(\.record)),
+      "effects": .array(snapshot.effects.map(\.record)),
+      "letters": .integer(Int64(snapshot.letterCount)),
+      "lettersLost": .count(snapshot.lostLetters),
+      "requests": .integer(Int64(snapshot.requestCount)),
+    ]
+  }
+
+  private func created(_ style: Style) -> String {
+    Timestamp(snapshot.created).map(style.text) ?? snapshot.created
+  }
+
+  private var state: String {
+    guard let record = snapshot.records.last else { return "none: it has never entered one" }
+    return "\(text(of: record.state, cut: 1000))  (version \(record.version))"
+  }
+
+  private func text(of state: JSONValue, cut limit: Int) -> String {
+    state.stateText(fields: snapshot.stateFields).cut(to: limit)
+  }
+
+  private var letters: String {
+    "\(snapshot.letterCount)"
+      + (snapshot.lostLetters > 0 ? ", and \(snapshot.lostLetters) lost" : "")
+      + "; 'orchestrator letters \(snapshot.node)' lists them"
+  }
+
+  private func lines(of pipe: JournalSnapshot.InPipe) -> [String] {
+    var line = "\(pipe.name)  \(pipe.consumed) consumed"
+    if pipe.postponedCount > 0 { line += ", \(pipe.postponedCount) of them postponed" }
+    if pipe.senderClosed { line += ", its sender has stopped" }
+    return [line] + events(pipe.postponed, of: pipe.postponedCount)
+  }
+
+  private func lines(of pipe: JournalSnapshot.OutPipe) -> [String] {
+    ["\(pipe.name)  \(pipe.queued) queued, \(pipe.acknowledged) acknowledged"]
+      + events(pipe.waiting, of: Int(clamping: pipe.waitingCount))
+  }
+
+  private func events(_ events: [JournalSnapshot.Event], of count: Int) -> [String] {
+    let more = count - events.count
+    return events.map { "  \($0.sequence): \($0.event.caseText.cut(to: 200))" }
+      + (more > 0 && limit > 0 ? ["  and \(more) more"] : [])
+  }
+
+  private func line(of effect: JournalSnapshot.Effect, _ style: Style) -> String {
+    "of version \(effect.version), \(text(of: effect.state, cut: 200)), "
+      + "at \(style.time(effect.time))"
+  }
+
+  private func table(_ records: [JournalSnapshot.Record], _ style: Style) -> Table {
+    var table = Table(
+      .init("VERSION", .right), .init("START", .right), .init("TIME"), .init("CAUSE"),
+      .init("STEPS", .right), .init("STATE"))
+    for record in records {
+      table.add(
+        String(record.version), String(record.incarnation),
+        style.time(record.time), record.cause, String(record.steps),
+        text(of: record.state, cut: 200))
+    }
+    return table
+  }
+}
+
+extension JournalSnapshot {
+  /// As in an idempotency key.
+  var idText: String { String(id, radix: 16) }
+}
+
+extension JournalSnapshot.Record {
+  fileprivate var record: JSONValue {
+    [
+      "version": .count(version), "incarnation": .count(incarnation),
+      "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
+      "steps": .count(steps), "state": state,
+    ]
+  }
+}
+
+extension JournalSnapshot.Event {
+  fileprivate var record: JSONValue { ["sequence": .count(sequence), "event": event] }
+}
+
+extension JournalSnapshot.InPipe {
+  fileprivate var record: JSONValue {
+    [
+      "pipe": .string(name), "stream": .string(String(stream, radix: 16)),
+      "consumed": .count(consumed), "senderClosed": .bool(senderClosed),
+      "postponed": .integer(Int64(postponedCount)),
+      "postponedEvents": .array(postponed.map(\.record)),
+    ]
+  }
+}
+
+extension JournalSnapshot.OutPipe {
+  fileprivate var record: JSONValue {
+    [
+      "pipe": .string(name), "queued": .count(queued), "acknowledged": .count(acknowledged),
+      "waiting": .count(waitingCount), "waitingEvents": .array(waiting.map(\.record)),
+    ]
+  }
+}
+
+extension JournalSnapshot.Effect {
+  fileprivate var record: JSONValue {
+    [
+      "version": .count(version), "state": state,
+      "time": .string(Timestamp(nanoseconds: time).description),
+    ]
+  }
+}

@@ -58,3 +58,159 @@ struct Why: Verb {
     }
   }
 }
+
+/// All that `why` tells of one node or composite.
+struct EnabledPage {
+  let found: EnabledEvents
+
+  /// A heading, and a table of all events.
+  func lines(_ style: Style) -> [String] {
+    guard !found.events.isEmpty else { return [heading(style), "  it takes no events"] }
+    var table = Table(
+      .init("EVENT"), .init("ENABLED"), .init("TAKEN BY"), .init("BECAUSE"))
+    for event in found.events {
+      table.add(
+        event.event.signature, event.verdict.wording, takers(of: event), because(event, style))
+    }
+    return [heading(style)] + table.lines(style: style).map { "  " + $0 }
+  }
+
+  /// Of each event what everybody says who is to take it.
+  func details(_ style: Style) -> [String] {
+    var lines: [String] = []
+    for event in found.events {
+      let through = event.composite.map { " through composite \($0)" } ?? ""
+      lines.append(
+        "\(style.bold(found.name)): \(event.event.signature)\(through): \(event.verdict.sentence)")
+      var table = Table(
+        .init("PARTICIPANT"), .init("TAKES IT"), .init("STATE"), .init("VERSION", .right),
+        .init("BECAUSE"))
+      for answer in event.answers {
+        table.add(
+          answer.participant, answer.verdict.wording, state(of: answer) ?? "-",
+          answer.version.map(String.init) ?? "-", answer.because(style.time))
+      }
+      lines += table.lines(style: style).map { "  " + $0 }
+    }
+    return lines
+  }
+
+  private func heading(_ style: Style) -> String {
+    let state =
+      found.state.map { "  " + $0.stateText(fields: found.stateFields[found.name]).printable } ?? ""
+    let version = found.version.map { "  (version \($0))" } ?? ""
+    return "\(style.bold(found.name))  \(found.kind.rawValue)\(state)\(version)"
+  }
+
+  /// `lift: door, motor`
+  private func takers(of event: EventEnabledness) -> String {
+    let list = event.participants.joined(separator: ", ")
+    guard let composite = event.composite, composite != found.name else { return list }
+    return "\(composite): \(list)"
+  }
+
+  private func state(of answer: EventEnabledness.Answer) -> String? {
+    answer.state?.stateText(fields: found.stateFields[answer.participant])
+  }
+
+  /// Who withholds it, in which state, and why.
+  private func because(_ event: EventEnabledness, _ style: Style) -> String {
+    event.answers.filter { $0.verdict != .enabled }.map { answer in
+      let state = state(of: answer).map { " is in \($0)" } ?? ""
+      let because = answer.because(style.time)
+      return event.participants == [answer.participant]
+        ? because : "'\(answer.participant)'\(state): \(because)"
+    }.joined(separator: "; ")
+  }
+
+  // MARK: JSON
+
+  /// The JSON form.
+  var record: JSONValue {
+    [
+      "name": .string(found.name), "kind": .string(found.kind.rawValue),
+      "state": found.state ?? .null, "version": found.version.map { .count($0) } ?? .null,
+      "events": .array(found.events.map(\.record)),
+    ]
+  }
+
+  /// An object for each event.
+  var records: [JSONValue] {
+    found.events.map { event in
+      guard case .object(var record) = event.record else { return .null }
+      record["name"] = .string(found.name)
+      return .object(record)
+    }
+  }
+}
+
+extension EventEnabledness {
+  fileprivate var record: JSONValue {
+    [
+      "event": .string(event.name),
+      "fields": .array(event.fields.map { ["name": .string($0.name), "type": .string($0.type)] }),
+      "verdict": .string(verdict.rawValue), "composite": .optional(composite),
+      "participants": .texts(participants),
+      "answers": .array(answers.map(\.record)),
+    ]
+  }
+}
+
+extension EventEnabledness.Answer {
+  func because(_ time: (Int64) -> String) -> String {
+    if let obstacle { return obstacle.wording(of: time) }
+    return switch verdict {
+    case .dependsOnValue: "it depends on the event's values"
+    case .undetermined: "its transition is asynchronous: only a run can tell"
+    case .enabled, .withheld: ""
+    }
+  }
+
+  fileprivate var record: JSONValue {
+    var record: [String: JSONValue] = [
+      "participant": .string(participant), "verdict": .string(verdict.rawValue),
+      "state": state ?? .null, "version": version.map { .count($0) } ?? .null,
+      "reason": obstacle.map { .string($0.code) } ?? .null,
+      "because": .string(because { Timestamp(nanoseconds: $0).description }),
+    ]
+    switch obstacle {
+    case .inTransaction(let transaction): record["transaction"] = .string("\(transaction)")
+    case .inDoubt(let doubt): record["doubt"] = doubt.record
+    case .pipesFull(let names): record["pipes"] = .texts(names)
+    case .refused(let refusal): record["error"] = refusal.error.map { .string($0) }
+    case .inTransition, .notConnected, .down, .silent, .unreadable, nil: break
+    }
+    return .object(record)
+  }
+}
+
+extension EventEnabledness.Verdict {
+  fileprivate var wording: String {
+    switch self {
+    case .enabled: "yes"
+    case .withheld: "no"
+    case .dependsOnValue: "by its values"
+    case .undetermined: "unknown"
+    }
+  }
+
+  fileprivate var sentence: String {
+    switch self {
+    case .enabled: "enabled"
+    case .withheld: "withheld"
+    case .dependsOnValue: "depends on its values; give EVENT with them"
+    case .undetermined: "only a run can tell"
+    }
+  }
+}
+
+extension InDoubtTransaction {
+  /// The JSON form, with the time as text.
+  var record: JSONValue {
+    [
+      "participant": .string(participant), "composite": .string(composite),
+      "event": .string(event), "transaction": .string("\(transaction)"),
+      "since": .string(Timestamp(nanoseconds: since).description),
+    ]
+  }
+}

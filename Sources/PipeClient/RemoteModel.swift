@@ -1,0 +1,327 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// A node of a running topology as a model in this process: its state as its feed tells it, and events
+/// that are sent to it in the order given.
+///
+/// ```swift
+/// let lamp = try await RemoteModel<LampState, LampEvent>("lamp", of: client)
+/// ```
+///
+/// What is written against a model of its own protocol takes it, where it conforms to that:
+///
+/// ```swift
+/// extension RemoteModel: LampModelProtocol where State == LampState, Event == LampEvent {
+///   nonisolated func toggle() { post(.toggle) }
+/// }
+/// ```
+///
+/// While its node does not run, ``state`` is the last one that was told, events are not taken, and
+/// ``problem`` says why. It goes on with the node's next process. When the topology goes down, or the
+/// client is closed, its states end.
+public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEvent>:
+  StateMachineProtocol
+{
+  /// The node's name.
+  public nonisolated let node: String
+  private nonisolated let feed: RemoteFeed<State>
+  private nonisolated let sender: RemoteSender<Event>
+  private nonisolated let problems: ConcurrentValueSubject<TopologyClientError?>
+  private nonisolated let isDurable: Bool
+
+  /// Follows a node that runs, or soon will.
+  /// - Parameters:
+  ///   - node: Its name: of a machine, a model, a constant, or of a composite, which takes no events here.
+  ///   - timeout: The longest wait for what becomes of an event; `nil`, the default, is the client's.
+  /// - Throws: ``TopologyClientError``: `unknownNode`; `nodeDown` where it does not run; `otherType` where
+  ///   its states or events are not these.
+  public init(_ node: String, of client: TopologyClient, timeout: Duration? = nil) async throws {
+    let information = try await Self.find(node, of: client)
+    let stream = try await client.states(of: [node])
+    let change = try await Self.first(of: stream, node, of: client)
+    let problems = ConcurrentValueSubject<TopologyClientError?>(nil)
+    self.node = node
+    self.problems = problems
+    isDurable = information.durability != .volatile
+    feed = try RemoteFeed(first: change, of: stream) { problem in
+      if problem != nil || problems.state != nil { problems.send(problem) }
+    }
+    sender = RemoteSender { event in
+      try await client.send(node, event, timeout: timeout)
+    }
+  }
+
+  /// The last state that the node has told.
+  public nonisolated var state: State { feed.state }
+
+  /// The last state that the node has told, then each further one, those on the way of a model included.
+  public nonisolated var stateDidChange: StatePublisher<State> { feed.states.projected(\.state) }
+
+  /// Why the last event did not reach the node, or its last state was none of `State`; `nil` once one
+  /// did, or was.
+  public nonisolated var problem: TopologyClientError? { problems.state }
+
+  /// The current ``problem``, then each change.
+  public nonisolated var problemDidChange: StatePublisher<TopologyClientError?> {
+    problems.eraseToAnyPublisher()
+  }
+
+  // MARK: Events
+
+  /// Has the node take an event after those given before it, and does not wait for that.
+  public nonisolated func post(_ event: Event) {
+    sender.post(event) { [problems] in Self.note($0, in: problems) }
+  }
+
+  /// Has the node take an event after those given before it, and returns what became of it.
+  ///
+  /// ``state`` follows, and may lag behind the answer.
+  /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
+  @discardableResult
+  public nonisolated func send(_ event: Event) async throws -> SendOutcome<State> {
+    try await outcome(of: answer(to: event))
+  }
+
+  /// Sends an event, and returns when the node enters a state that the predicate holds for.
+  ///
+  /// Every state of the event's own step counts, also one on the way, and every later one; none before
+  /// it, however late its change comes. If the event is refused, or the topology goes down, returns at
+  /// once; so it does when the task is cancelled, as if the topology had gone down.
+  /// - Throws: ``TopologyClientError``.
+  @discardableResult
+  public nonisolated func send(
+    _ event: Event, resumeWhen isAwaited: @Sendable (State) -> Bool
+  ) async throws -> SendOutcome<State> {
+    let (outcome, steps) = try await following(event)
+    guard case .moved = outcome else { return outcome }
+    while let state = await steps.next() {
+      if isAwaited(state) { return .moved(state) }
+    }
+    return .finished
+  }
+
+  /// Sends an event, and returns when the node enters the case that `state` is, whatever its
+  /// associated values.
+  @discardableResult
+  public nonisolated func send(
+    _ event: Event, resumeWhen state: State
+  ) async throws -> SendOutcome<State> {
+    let pattern = CasePattern(value: state)
+    return try await send(event) { pattern.matches($0) }
+  }
+
+  /// Sends an event, and returns when the node enters the case of this constructor.
+  @discardableResult
+  public nonisolated func send<each Value>(
+    _ event: Event, resumeWhen state: (repeat each Value) -> State
+  ) async throws -> SendOutcome<State> {
+    let pattern = CasePattern(constructor: state)
+    return try await send(event) { pattern.matches($0) }
+  }
+
+  /// Sends an event, and returns when the node enters one of several cases.
+  @discardableResult
+  public nonisolated func send(
+    _ event: Event, resumeWhen states: OneOf<State>
+  ) async throws -> SendOutcome<State> {
+    try await send(event) { states.contains($0) }
+  }
+
+  /// Sends an event; with what became of it, the states that are entered from its own step on.
+  nonisolated func following(
+    _ event: Event
+  ) async throws -> (outcome: SendOutcome<State>, steps: RemoteSteps<State>) {
+    let steps = RemoteSteps(feed.states.makeAsyncIterator(), isDurable: isDurable)
+    let answer = try await answer(to: event)
+    if case .moved(let version, _) = answer {
+      steps.count(from: version, after: feed.current.incarnation)
+    }
+    return (try outcome(of: answer), steps)
+  }
+
+  private nonisolated func answer(to event: Event) async throws -> RequestOutcome {
+    let result = await withCheckedContinuation { continuation in
+      sender.post(event) { continuation.resume(returning: $0) }
+    }
+    Self.note(result, in: problems)
+    return try result.get()
+  }
+
+  private nonisolated func outcome(of answer: RequestOutcome) throws -> SendOutcome<State> {
+    switch answer {
+    case .moved(_, let state): .moved(try RemoteTypes.decode(state, of: node))
+    case .refused(let refusal, _): .refused(refusal)
+    case .done: throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
+  private static func note(
+    _ result: Result<RequestOutcome, any Error>,
+    in problems: ConcurrentValueSubject<TopologyClientError?>
+  ) {
+    switch result {
+    case .success: if problems.state != nil { problems.send(nil) }
+    case .failure(let error):
+      problems.send(error as? TopologyClientError ?? .failed("\(error)"))
+    }
+  }
+}
+
+// The beginning.
+extension RemoteModel {
+  /// The node, which runs or soon will, and is of these types.
+  private static func find(
+    _ name: String, of client: TopologyClient
+  ) async throws -> NodeInformation {
+    let directory = try await client.directory()
+    let node = try client.node(name, in: directory)
+    switch node.kind {
+    case .monitor: throw TopologyClientError.otherType(name, "it is a monitor, and has no states")
+    // What these show is read when it comes.
+    case .composite, .constant: return node
+    case .machine: break
+    }
+    guard node.isRunning || node.isComing(in: directory) else {
+      throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
+    }
+    let types = RemoteTypes(states: State.self, events: Event.self)
+    if let problem = types.problem(with: try await client.describe(name)) {
+      throw TopologyClientError.otherType(name, problem)
+    }
+    return node
+  }
+
+  /// The state that the node is in.
+  private static func first(
+    of stream: StateStream, _ name: String, of client: TopologyClient
+  ) async throws -> StateChange {
+    let found = try await withTimeout(client.answerTimeout) { () -> StateChange? in
+      var changes = stream.makeAsyncIterator()
+      return await changes.next()
+    }
+    if let found {
+      guard let change = found else { throw TopologyClientError.orchestratorGone(client.topology) }
+      return change
+    }
+    let node = try client.node(name, in: try await client.directory())
+    guard node.isRunning else {
+      throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
+    }
+    throw TopologyClientError.timedOut("waiting for the state of node '\(name)'")
+  }
+}
+
+extension ViewState where Output == Never {
+  /// Shows the state of a node elsewhere as it is.
+  ///
+  /// An event that does not reach the node counts as refused, with the reason as text; one whose topology
+  /// is gone as sent to a run that has ended.
+  public convenience init(
+    _ model: RemoteModel<State, Event>
+  ) where State: MachineState & StateProtocol, Event: MachineEvent {
+    self.init(
+      showing: model.state,
+      of: ViewSource(
+        states: {
+          var states = model.stateDidChange.makeAsyncIterator()
+          return { await states.next(isolation: MainActor.shared) }
+        },
+        transmit: { event in
+          do { return try await model.send(event) } catch { return Self.outcome(of: error) }
+        },
+        transmitFollowing: { event in
+          do {
+            let (outcome, steps) = try await model.following(event)
+            return (outcome, { await steps.next(isolation: MainActor.shared) })
+          } catch {
+            return (Self.outcome(of: error), { nil })
+          }
+        }))
+  }
+
+  private static func outcome(of error: any Error) -> SendOutcome<State> {
+    switch error as? TopologyClientError {
+    case .closed, .orchestratorGone, .notRunning, .noneRunning, .orphaned: .finished
+    default: .refused(.thrown("\(error)"))
+    }
+  }
+}
+
+/// Sends events to a node, one after the other in the order given. What waits when it is let go of is sent
+/// all the same.
+final class RemoteSender<Event: MachineEvent>: Sendable {
+  typealias Answer = @Sendable (Result<RequestOutcome, any Error>) -> Void
+
+  private let posts: AsyncStream<(event: Event, answer: Answer)>.Continuation
+
+  init(_ send: @escaping @Sendable (Event) async throws -> RequestOutcome) {
+    let (stream, posts) = AsyncStream.makeStream(of: (event: Event, answer: Answer).self)
+    self.posts = posts
+    Task {
+      for await (event, answer) in stream {
+        do { answer(.success(try await send(event))) } catch { answer(.failure(error)) }
+      }
+    }
+  }
+
+  deinit { posts.finish() }
+
+  /// - Parameter answer: Called once.
+  func post(_ event: Event, answer: @escaping Answer) { posts.yield((event, answer)) }
+}
+
+/// The states and events that a model elsewhere is to have.
+struct RemoteTypes {
+  private let state: String
+  private let states: [CaseDescription]
+  private let event: String
+  private let events: [CaseDescription]
+
+  init<State: MachineState, Event: MachineEvent>(states: State.Type, events: Event.Type) {
+    state = TypeName.of(State.self)
+    self.states = EnumCases<State>.descriptions
+    event = TypeName.of(Event.self)
+    self.events = EnumCases<Event>.descriptions
+  }
+
+  /// Why a machine is not of these types; `nil` where it is. States that are structs are compared when
+  /// they come.
+  func problem(with machine: MachineDescription) -> String? {
+    if states.isEmpty != machine.states.isEmpty {
+      return "its states are not of type '\(state)': "
+        + (states.isEmpty ? "they are cases of an enum" : "they are structs")
+    }
+    for own in machine.states {
+      if let difference = Self.difference(of: own, from: states, of: state) {
+        return "machine '\(machine.machine)' has the state \(own.wording), \(difference)"
+      }
+    }
+    for own in events {
+      if let difference = Self.difference(
+        of: own, from: machine.events, of: "machine '\(machine.machine)'")
+      {
+        return "'\(event)' has the event \(own.wording), \(difference)"
+      }
+    }
+    return nil
+  }
+
+  private static func difference(
+    of own: CaseDescription, from others: [CaseDescription], of holder: String
+  ) -> String? {
+    guard let other = others.first(where: { $0.name == own.name }) else {
+      return "which \(holder) has not" + Suggestion.among(others.map(\.name), like: own.name)
+    }
+    return other.fields == own.fields ? nil : "which \(holder) has as \(other.wording)"
+  }
+
+  /// A state that a node has told.
+  static func decode<State: MachineState>(
+    _ state: JSONValue, of node: String
+  ) throws(TopologyClientError) -> State {
+    do { return try EventCodec<State>().decode(state.bytes) } catch {
+      throw .otherType(node, "its state is none of '\(TypeName.of(State.self))': \(error)")
+    }
+  }
+}

@@ -1,0 +1,295 @@
+import PipeSupport
+
+/// Places boxes and frames: what is in a frame is placed first, and is then one thing among others.
+struct BlockLayout {
+  private let graph: Graph
+  /// The frame of each box, and of each frame, by number; those of frames that are in a circle have none.
+  private let frameOfNode: [Int?]
+  private let frameOfCluster: [Int?]
+
+  /// What a row may take before the rest of it is put into another. Unit: cells.
+  private let widthLimit: Int
+  private static let columnGap = 8
+  private static let margin = 2
+  /// Room at the sides for texts of lines; what is not needed is taken away.
+  private static let sideMargin = LineRouter.textLimit + 4
+
+  /// Something that is placed: a box, or a frame with all in it.
+  private enum Thing {
+    case node(Int)
+    case cluster(Int, Block)
+  }
+
+  /// A line between things, with how many texts are at it.
+  private typealias Line = (source: Int, target: Int, texts: Int)
+
+  /// Things with their places.
+  private struct Block {
+    var boxes: [(node: Int, at: Layout.Rectangle)] = []
+    var frames: [(cluster: Int, at: Layout.Rectangle)] = []
+    var width = 0
+    var height = 0
+  }
+
+  init(_ graph: Graph, width: Int) {
+    self.graph = graph
+    widthLimit = width
+    let numbers = Dictionary(
+      graph.clusters.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
+    var parents = graph.clusters.map { $0.parent.flatMap { numbers[$0] } }
+    for start in parents.indices {
+      var seen: Set<Int> = [start]
+      var place = start
+      while let parent = parents[place] {
+        if !seen.insert(parent).inserted {
+          parents[place] = nil
+          break
+        }
+        place = parent
+      }
+    }
+    frameOfCluster = parents
+    frameOfNode = graph.nodes.map { $0.cluster.flatMap { numbers[$0] } }
+  }
+
+  func place(in layout: inout Layout) {
+    let block = block(nil)
+    let none = Layout.Rectangle(x: 0, y: 0, width: 0, height: 0)
+    layout.boxes = Array(repeating: none, count: graph.nodes.count)
+    layout.frames = Array(repeating: none, count: graph.clusters.count)
+    for (node, at) in block.boxes { layout.boxes[node] = at }
+    for (cluster, at) in block.frames { layout.frames[cluster] = at }
+    for index in layout.boxes.indices { layout.boxes[index].move(Self.sideMargin, Self.margin) }
+    for index in layout.frames.indices { layout.frames[index].move(Self.sideMargin, Self.margin) }
+    layout.width = block.width + 2 * Self.sideMargin
+    layout.height = block.height + 2 * Self.margin
+  }
+
+  /// The box of a text.
+  private static func size(_ texts: [String]) -> (width: Int, height: Int) {
+    ((texts.map(\.displayWidth).max() ?? 0) + 4, texts.count + 2)
+  }
+
+  private func block(_ frame: Int?) -> Block {
+    var things: [Thing] = []
+    var numbers: [Int: Int] = [:]
+    for node in graph.nodes.indices where frameOfNode[node] == frame {
+      numbers[node] = things.count
+      things.append(.node(node))
+    }
+    for cluster in graph.clusters.indices where frameOfCluster[cluster] == frame {
+      let inner = framed(block(cluster), cluster)
+      for (node, _) in inner.boxes { numbers[node] = things.count }
+      things.append(.cluster(cluster, inner))
+    }
+    let places = Dictionary(
+      graph.nodes.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
+    let lines = graph.edges.compactMap { edge -> Line? in
+      guard let source = places[edge.source].flatMap({ numbers[$0] }),
+        let target = places[edge.target].flatMap({ numbers[$0] }), source != target
+      else { return nil }
+      return (source, target, edge.labels.count)
+    }
+    let first = things.indices.filter {
+      if case .node(let node) = things[$0] {
+        graph.nodes[node].marks.contains(.initial)
+      } else {
+        false
+      }
+    }
+    let rows = Rows(
+      things.count, lines: lines.map { ($0.source, $0.target) }, first: first)
+    return arrange(things, rows.rows, lines)
+  }
+
+  private func framed(_ block: Block, _ cluster: Int) -> Block {
+    let texts = Graph.texts(graph.clusters[cluster].lines, graph.clusters[cluster].marks)
+    let title = Self.size(texts)
+    var framed = Block()
+    framed.width = max(block.width + 6 + textRoom(in: cluster), title.width)
+    framed.height = block.height + texts.count + 5
+    framed.boxes = block.boxes.map { ($0.node, moved($0.at, 3, texts.count + 3)) }
+    framed.frames = block.frames.map { ($0.cluster, moved($0.at, 3, texts.count + 3)) }
+    framed.frames.append(
+      (cluster, .init(x: 0, y: 0, width: framed.width, height: framed.height)))
+    return framed
+  }
+
+  /// Room beside what is in a frame, for the texts of lines there.
+  private func textRoom(in cluster: Int) -> Int {
+    let nodes = Set(
+      graph.nodes.indices.filter { frameOfNode[$0] == cluster }.map { graph.nodes[$0].id })
+    let texts = graph.edges.filter { nodes.contains($0.source) && nodes.contains($0.target) }
+      .flatMap(\.labels)
+    return min(LineRouter.textLimit, (texts.map(\.displayWidth).max() ?? -1) + 1)
+  }
+
+  private func arrange(
+    _ things: [Thing], _ rows: [[Int]], _ lines: [Line]
+  ) -> Block {
+    let sizes = things.map { thing -> (width: Int, height: Int) in
+      switch thing {
+      case .node(let node):
+        Self.size(Graph.texts(graph.nodes[node].lines, graph.nodes[node].marks))
+      case .cluster(_, let block): (block.width, block.height)
+      }
+    }
+    let rows = rows.flatMap { split($0, sizes.map(\.width)) }
+    let width = rows.map { Self.width(of: $0, sizes.map(\.width)) }.max() ?? 0
+    var degree = Array(repeating: 0, count: things.count)
+    var texts = degree
+    for line in lines {
+      degree[line.source] += 1
+      degree[line.target] += 1
+      texts[line.source] = max(texts[line.source], line.texts)
+      texts[line.target] = max(texts[line.target], line.texts)
+    }
+    var result = Block()
+    result.width = width
+    var y = 0
+    for row in rows {
+      var x = (width - Self.width(of: row, sizes.map(\.width))) / 2
+      let height = row.map { sizes[$0].height }.max() ?? 0
+      for thing in row {
+        switch things[thing] {
+        case .node(let node):
+          result.boxes.append(
+            (node, .init(x: x, y: y, width: sizes[thing].width, height: sizes[thing].height)))
+        case .cluster(_, let block):
+          result.boxes += block.boxes.map { ($0.node, moved($0.at, x, y)) }
+          result.frames += block.frames.map { ($0.cluster, moved($0.at, x, y)) }
+        }
+        x += sizes[thing].width + Self.columnGap
+      }
+      result.height = y + height
+      // Room for the lines between the rows.
+      y +=
+        height + 3 + min(8, row.reduce(0) { $0 + degree[$1] } / 2)
+        + min(4, row.map { texts[$0] }.max() ?? 0)
+    }
+    return result
+  }
+
+  private func moved(_ rectangle: Layout.Rectangle, _ dx: Int, _ dy: Int) -> Layout.Rectangle {
+    var rectangle = rectangle
+    rectangle.move(dx, dy)
+    return rectangle
+  }
+
+  private static func width(of row: [Int], _ widths: [Int]) -> Int {
+    row.reduce(0) { $0 + widths[$1] } + columnGap * max(0, row.count - 1)
+  }
+
+  /// A row in parts that are narrow enough, as far as things are.
+  private func split(_ row: [Int], _ widths: [Int]) -> [[Int]] {
+    var parts: [[Int]] = []
+    var part: [Int] = []
+    var width = 0
+    for thing in row {
+      if !part.isEmpty, width + widths[thing] > widthLimit {
+        parts.append(part)
+        part = []
+        width = 0
+      }
+      part.append(thing)
+      width += widths[thing] + Self.columnGap
+    }
+    return part.isEmpty ? parts : parts + [part]
+  }
+}
+
+/// Puts things into rows so that most lines between them lead down, and few cross.
+struct Rows {
+  /// The things, by number.
+  private(set) var rows: [[Int]] = []
+  private let count: Int
+  private let lines: [(source: Int, target: Int)]
+  private var targets: [[Int]]
+  private var sources: [[Int]]
+
+  /// The times that the rows are put in order. More make little better.
+  private static let sweeps = 4
+
+  /// - Parameters:
+  ///   - count: Of the things.
+  ///   - lines: Between them, none from a thing to itself.
+  ///   - first: What is to be at the top.
+  init(_ count: Int, lines: [(source: Int, target: Int)], first: [Int]) {
+    self.count = count
+    self.lines = lines
+    targets = Array(repeating: [], count: count)
+    sources = targets
+    for line in lines {
+      targets[line.source].append(line.target)
+      sources[line.target].append(line.source)
+    }
+    rank(first)
+    for sweep in 0..<Self.sweeps { order(down: sweep % 2 == 0) }
+  }
+
+  /// Gives each thing the row after all those from which lines lead to it, those that close a circle aside.
+  private mutating func rank(_ first: [Int]) {
+    let lonely = (0..<count).filter { targets[$0].isEmpty && sources[$0].isEmpty }
+    let begin = first + (0..<count).filter { sources[$0].isEmpty } + (0..<count)
+    var isOpen = Array(repeating: false, count: count)
+    var isDone = isOpen
+    var next = Array(repeating: 0, count: count)
+    var finished: [Int] = []
+    var closing: Set<[Int]> = []
+    for root in begin where !isDone[root] {
+      var path = [root]
+      isOpen[root] = true
+      while let thing = path.last {
+        guard next[thing] < targets[thing].count else {
+          isOpen[thing] = false
+          isDone[thing] = true
+          finished.append(thing)
+          path.removeLast()
+          continue
+        }
+        let target = targets[thing][next[thing]]
+        next[thing] += 1
+        if isOpen[target] {
+          closing.insert([thing, target])
+        } else if !isDone[target] {
+          isOpen[target] = true
+          path.append(target)
+        }
+      }
+    }
+    var ranks = Array(repeating: 0, count: count)
+    for thing in finished.reversed() {
+      for target in targets[thing] where !closing.contains([thing, target]) {
+        ranks[target] = max(ranks[target], ranks[thing] + 1)
+      }
+    }
+    let isLonely = Set(lonely)
+    rows = Array(repeating: [], count: (ranks.max() ?? -1) + 1)
+    for thing in finished.reversed() where !isLonely.contains(thing) {
+      rows[ranks[thing]].append(thing)
+    }
+    rows = rows.filter { !$0.isEmpty }
+    // What nothing leads to or from comes last.
+    if !lonely.isEmpty { rows.append(lonely) }
+  }
+
+  /// Puts each thing of a row where its neighbours in other rows are, on average.
+  private mutating func order(down: Bool) {
+    var places = Array(repeating: 0.0, count: count)
+    func note(_ row: [Int]) {
+      for (place, thing) in row.enumerated() {
+        places[thing] = (Double(place) + 0.5) / Double(row.count)
+      }
+    }
+    rows.forEach(note)
+    for index in down ? Array(rows.indices) : rows.indices.reversed() {
+      let keyed = rows[index].enumerated().map { place, thing -> (Double, Int, Int) in
+        let neighbours = (down ? sources : targets)[thing]
+        guard !neighbours.isEmpty else { return (places[thing], place, thing) }
+        return (neighbours.reduce(0) { $0 + places[$1] } / Double(neighbours.count), place, thing)
+      }
+      rows[index] = keyed.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
+      note(rows[index])
+    }
+  }
+}

@@ -1,0 +1,168 @@
+import PipeSystem
+import PipeTopology
+import PipeWire
+
+/// A file that the topology may go over to, and what it would change.
+struct PlannedStep {
+  let number: UInt64
+  let plan: LaunchPlan
+  let change: TopologyChange
+}
+
+/// The way to a new file: it is loaded, shown to a client, asked for by that, and in force once all that it
+/// changes has ended.
+struct PendingChange {
+  private var shown: PlannedStep?
+  private var asked: PlannedStep?
+  private var isLoading = false
+  private var lastNumber: UInt64 = 0
+
+  /// - Returns: Whether a file may be loaded that is to be applied: not while another is.
+  mutating func beginLoading() -> Bool {
+    guard !isLoading else { return false }
+    isLoading = true
+    return true
+  }
+
+  mutating func endLoading() { isLoading = false }
+
+  /// - Parameter isDryRun: It cannot be asked for.
+  /// - Returns: The number by which the client asks for it.
+  mutating func show(_ plan: LaunchPlan, _ change: TopologyChange, isDryRun: Bool) -> UInt64 {
+    lastNumber += 1
+    if !isDryRun { shown = PlannedStep(number: lastNumber, plan: plan, change: change) }
+    return lastNumber
+  }
+
+  /// - Parameter change: What a plan changes now.
+  /// - Returns: What was shown under this number, where it still changes what it did then.
+  mutating func ask(
+    for number: UInt64, _ change: (LaunchPlan) -> TopologyChange
+  ) -> PlannedStep? {
+    guard let shown, shown.number == number, change(shown.plan) == shown.change else { return nil }
+    self.shown = nil
+    asked = shown
+    return shown
+  }
+
+  /// What was asked for: nothing runs any more that it changes.
+  mutating func takeAsked() -> PlannedStep? {
+    defer { asked = nil }
+    return asked
+  }
+}
+
+extension LoadedTopology {
+  /// Reads and checks what a topology is to go over to.
+  /// - Parameters:
+  ///   - name: Another name than the file's.
+  ///   - deployment: The path of the file by which it runs then; `nil` where all is on one host.
+  /// - Throws: `TopologyErrors`, of either file.
+  static func load(
+    for request: ChangeRequest, name: String?, by deployment: String?
+  ) throws(TopologyErrors) -> LoadedTopology {
+    guard let deployment else {
+      return try load(.file(request.file), name: name, variables: request.variables)
+    }
+    let examined = try DeploymentFile.examine(.file(deployment), environment: request.variables)
+    var loaded = try load(
+      .file(request.file), name: name, variables: request.variables, in: examined)
+    var found = examined.diagnostics
+    // Where the system does not tell its addresses, a node that cannot be bound does.
+    if let interfaces = try? InterfaceAddress.ofThisMachine() {
+      found += DeploymentChecker.check(examined, for: [loaded.topology], interfaces: interfaces)
+    }
+    if found.hasErrors { throw TopologyErrors(found) }
+    loaded.warnings += found.without(warnings: examined.deployment.silence)
+    return loaded
+  }
+}
+
+extension TopologyChange {
+  /// A node as it was started, or as a file wants it.
+  package struct Subject: Hashable, Sendable {
+    package var member: TopologyLifecycle.Member
+    package var launch: ProcessRecord.Launch
+    /// The nodes that a monitor watches.
+    package var watched: Set<String>
+    /// How much is kept of its log.
+    package var logs: LogRetention
+
+    package init(
+      _ member: TopologyLifecycle.Member, launch: ProcessRecord.Launch, watched: Set<String> = [],
+      logs: LogRetention = LogRetention()
+    ) {
+      self.member = member
+      self.launch = launch
+      self.watched = watched
+      self.logs = logs
+    }
+  }
+
+  /// - Parameter states: Where the present nodes are in their lives.
+  package init(
+    from present: [Subject], to wanted: [Subject], states: [String: NodeLifecycle.State]
+  ) {
+    let known = Dictionary(present.map { ($0.member.name, $0) }) { first, _ in first }
+    let names = Set(wanted.map(\.member.name))
+    var entries = wanted.map { subject in
+      let name = subject.member.name
+      guard let former = known[name] else { return Entry(name, .starts) }
+      return Entry(name, Self.fate(of: former, to: subject, in: states[name] ?? .idle))
+    }
+    let restarting = Set(entries.filter { $0.fate.endsProcess }.map(\.node))
+    for (place, subject) in wanted.enumerated() {
+      guard let host = subject.member.host, restarting.contains(host),
+        states[subject.member.name]?.hasProcess == true, !entries[place].fate.endsProcess
+      else { continue }
+      entries[place].fate = .restarts(.host(host))
+    }
+    self.init(
+      entries: entries
+        + present.map(\.member.name).filter { !names.contains($0) }.map { Entry($0, .stops) })
+  }
+
+  private static func fate(
+    of former: Subject, to subject: Subject, in state: NodeLifecycle.State
+  ) -> Fate {
+    let aspects = aspects(from: former, to: subject)
+    guard let reason = reason(from: former, to: subject) else {
+      if aspects.isEmpty { return .unchanged }
+      if case .failed = state, aspects != [.logs] { return .startsAgain(.supervision(aspects)) }
+      return .takenOver(aspects)
+    }
+    if state.isHeld { return .staysStopped(reason) }
+    return state.hasEnded ? .startsAgain(reason) : .restarts(reason)
+  }
+
+  private static func reason(from former: Subject, to subject: Subject) -> Reason? {
+    if let difference = former.launch.difference(from: subject.launch) {
+      return .launch(difference)
+    }
+    return former.watched == subject.watched ? nil : .watched
+  }
+
+  private static func aspects(from former: Subject, to subject: Subject) -> [Aspect] {
+    let (logs, former, member) = (former.logs, former.member, subject.member)
+    return Aspect.allCases.filter { aspect in
+      switch aspect {
+      case .restart: former.restart != member.restart
+      case .timeouts:
+        former.timeouts != member.timeouts || former.stopSignal != member.stopSignal
+      case .required: former.isRequired != member.isRequired
+      case .dependencies: Set(former.dependencies) != Set(member.dependencies)
+      case .logs: logs != subject.logs
+      }
+    }
+  }
+}
+
+extension TopologyChange.Fate {
+  /// Whether a process of the node that runs is ended.
+  fileprivate var endsProcess: Bool {
+    switch self {
+    case .restarts, .stops: true
+    case .starts, .startsAgain, .staysStopped, .takenOver, .unchanged: false
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import PipeRuntime
+
+/// All that is declared about a verb of the orchestrator.
+package typealias VerbDescription = CommandDescription
+
+extension CommandDescription {
+  /// A verb of the orchestrator.
+  package init(
+    _ name: String, _ summary: String, discussion: String = "", options: [Option] = [],
+    positionals: [Positional] = [], examples: [(String, String)] = []
+  ) {
+    self.init(
+      name, of: "orchestrator", summary, discussion: discussion, options: options,
+      universal: Option.universal, positionals: positionals, examples: examples)
+  }
+}
+
+extension Option {
+  package static let output = Option(
+    "output", "o", value: .choice("FORMAT", OutputFormat.allCases.map(\.rawValue)),
+    "How data is written to stdout. Default: text")
+  package static let noDependencies = Option(
+    "no-deps", "Of the nodes that are named: these alone, without others")
+  static let deployment = Option(
+    "deployment", value: .file,
+    "Runs it by this deployment file, each node at its place: docs/DEPLOYMENT.md")
+  package static let version = Option("version", "V", "Shows the version")
+  package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
+
+  /// Taken by every verb.
+  static let universal = [noColor, help]
+
+  /// What completion offers before the verb.
+  static let beforeVerb = valuedBeforeVerb + [help, version]
+  static let valuedBeforeVerb = target + [output]
+}
+
+/// How data is written to stdout.
+package enum OutputFormat: String, Hashable, Sendable, CaseIterable {
+  case text, json, jsonl
+}
+
+extension ParsedArguments {
+  package var format: OutputFormat { value(Option.output.long) ?? .text }
+}
+
+extension UsageError {
+  package var code: ExitCode { .usage }
+}
+
+/// A verb: its description and what it does.
+package protocol Verb: Sendable {
+  var description: VerbDescription { get }
+  /// Does it. Data goes to the console's output, diagnostics to its error side.
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode
+}
+
+/// A verb with its arguments, ready to run.
+package struct Invocation: Sendable {
+  package var verb: any Verb
+  package var arguments: ParsedArguments
+
+  package func run(console: Console) async throws -> ExitCode {
+    try await verb.run(arguments, console: console)
+  }
+}
+
+/// Finds the verb of a command line, and reads the rest after its description; options may stand before
+/// the verb, too.
+package struct ArgumentParser {
+  let verbs: [any Verb]
+
+  package init(verbs: [any Verb]) { self.verbs = verbs }
+
+  package func parse(_ arguments: [String]) throws(UsageError) -> Invocation {
+    guard let position = verbPosition(in: arguments) else {
+      return try parseWithoutVerb(arguments)
+    }
+    let name = arguments[position]
+    guard let verb = verb(named: name) else {
+      throw Help.unknown(name, among: verbs.map(\.description.name))
+    }
+    var rest = arguments
+    rest.remove(at: position)
+    var parsed = try verb.description.parse(rest[...])
+    guard parsed.flag("help") else { return Invocation(verb: verb, arguments: parsed) }
+    parsed.positionals = [name]
+    return Invocation(verb: Help(), arguments: parsed)
+  }
+
+  private func verb(named name: String) -> (any Verb)? {
+    verbs.first { $0.description.name == name }
+  }
+
+  /// The first argument that is no option and no option's value.
+  private func verbPosition(in arguments: [String]) -> Int? {
+    let takingValues = Option.valuedBeforeVerb.flatMap { option in
+      ["--" + option.long] + (option.short.map { ["-\($0)"] } ?? [])
+    }
+    var index = 0
+    while index < arguments.count {
+      if !arguments[index].hasPrefix("-") { return index }
+      index += takingValues.contains(arguments[index]) ? 2 : 1
+    }
+    return nil
+  }
+
+  private func parseWithoutVerb(_ arguments: [String]) throws(UsageError) -> Invocation {
+    let description = VerbDescription("", "", options: [.topology, .output, .version])
+    let parsed = try description.read(arguments[...])
+    let name = parsed.flag("version") ? "version" : parsed.flag("help") ? "help" : ""
+    guard let verb = verb(named: name) else { throw .missingVerb(of: description.program) }
+    return Invocation(verb: verb, arguments: parsed)
+  }
+}
+
+/// The arguments `[FILE] [NODE...]`: the first one is the file where it looks like one.
+package struct FileAndNodes: Hashable {
+  package let file: String
+  package let nodes: [String]
+  /// Whether the file was named, and is not the one that is meant otherwise.
+  package let isFileGiven: Bool
+
+  /// - Parameter isFile: Whether there is a file of that path.
+  package init(
+    _ arguments: [String],
+    isFile: (String) -> Bool = { FileSystem.exists($0) && !FileSystem.isDirectory($0) }
+  ) throws(UsageError) {
+    var nodes = arguments[...]
+    if let first = nodes.first, Self.looksLikeFile(first) || isFile(first) {
+      file = first
+      isFileGiven = true
+      nodes = nodes.dropFirst()
+    } else {
+      file = "topology.yaml"
+      isFileGiven = false
+    }
+    for node in nodes {
+      guard let wanted = ValueKind.node.problem(with: node) else { continue }
+      throw .invalidValue(of: "NODE", value: node, wanted: wanted)
+    }
+    self.nodes = Array(nodes)
+  }
+
+  private static func looksLikeFile(_ argument: String) -> Bool {
+    argument.contains("/") || [".yaml", ".yml", ".json"].contains { argument.hasSuffix($0) }
+  }
+}
