@@ -57,7 +57,8 @@ struct CoordinatorHistoryTests {
     #expect(coordinator.stop().isEmpty)
   }
 
-  @Test("A coordinator refuses to go on where a participant is prepared under another journal of it")
+  @Test(
+    "A coordinator refuses to go on where a participant is prepared under another journal of it")
   func otherJournal() {
     for join in [Self.join(.zero, prepared: Self.at(1), journal: 8), Self.join(.zero, journal: 8)] {
       var coordinator = Self.coordinator()
@@ -65,7 +66,9 @@ struct CoordinatorHistoryTests {
     }
   }
 
-  @Test("A coordinator refuses to go on where a participant is prepared for a start that is not recorded")
+  @Test(
+    "A coordinator refuses to go on where a participant is prepared for a start that is not recorded"
+  )
   func lacksStart() {
     var coordinator = Self.coordinator()
     let prepared = Self.at(1, epoch: 3)
@@ -74,7 +77,9 @@ struct CoordinatorHistoryTests {
         == [.refuse(.lacksStart(prepared, of: "a"))])
   }
 
-  @Test("A coordinator goes on after a reset, a loss of power, without a journal, and with older participants")
+  @Test(
+    "A coordinator goes on after a reset, a loss of power, without a journal, and with older participants"
+  )
   func legitimate() {
     let old = Self.join(Self.at(5, epoch: 9), prepared: Self.at(6, epoch: 9), journal: 8)
     var reset = Self.coordinator { $0.followsReset = true }
@@ -107,7 +112,9 @@ struct CoordinatorHistoryTests {
     #expect(Self.refusals(coordinator.joined("b", Self.join(own))).isEmpty)
   }
 
-  @Test("A coordinator aborts what it has not recorded when the others have joined, or have had the time")
+  @Test(
+    "A coordinator aborts what it has not recorded when the others have joined, or have had the time"
+  )
   func waits() {
     let lost = Self.join(Self.at(1), prepared: Self.at(2))
     var coordinator = Self.coordinator()
