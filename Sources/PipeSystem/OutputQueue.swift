@@ -10,8 +10,8 @@ package final class OutputQueue: Sendable {
     var pending: [UInt8] = []
     /// Lines that were not queued since the writer last took what was pending.
     var droppedLines = 0
-    /// Whether the writer has bytes that are not written yet.
-    var isWriting = false
+    /// Calls of `append` that the writer has not dealt with yet, be it that lines are only reported as missing.
+    var unservedCount = 0
     /// All bytes that were written, modulo 2^64.
     var written: UInt64 = 0
     /// The errno after which nothing is written any more.
@@ -58,6 +58,7 @@ package final class OutputQueue: Sendable {
       } else {
         state.pending += bytes
       }
+      state.unservedCount += 1
       return true
     }
     if isOpen { work.signal() }
@@ -67,10 +68,8 @@ package final class OutputQueue: Sendable {
   /// Whether there may still be a reader.
   package var isOpen: Bool { state.withLock { $0.end == nil } }
 
-  /// Whether all that was queued has been written.
-  package var isEmpty: Bool {
-    state.withLock { $0.end != nil || $0.pending.isEmpty && !$0.isWriting }
-  }
+  /// Whether all that was queued has been written, or could not be.
+  package var isEmpty: Bool { state.withLock { $0.end != nil || $0.unservedCount == 0 } }
 
   /// Waits until all is written, or nothing more was read for a while.
   package func drain(patience: Duration) {
@@ -101,7 +100,7 @@ package final class OutputQueue: Sendable {
       let (count, problem) = write(batch)
       isMidLine = problem != nil && count > 0 && batch[count - 1] != 0x0A
       state.withLock { state in
-        state.isWriting = false
+        state.unservedCount -= 1
         switch problem {
         case nil: break
         case EPIPE, EIO, EBADF, ENXIO: state.end = problem
@@ -123,7 +122,6 @@ package final class OutputQueue: Sendable {
       }
       state.pending = []
       state.droppedLines = 0
-      state.isWriting = !batch.isEmpty
       return batch
     }
   }
