@@ -81,7 +81,7 @@ final class ExploredComposite {
         uniqueKeysWithValues: movers.map { name in
           let place = plan.nodes.firstIndex(of: name) ?? 0
           let told = ToldStep(.step, state: after[place].bytes)
-          return (name, CompositeSteps.Told(told, sequence: 0, stream: 0))
+          return (name, CompositeSteps.Told(told, place: 0))
         }), transaction: nil, isEntry: true)
     var failure: (any Error)?
     let events = rules.take(step, steps(after)) { failure = $1 }

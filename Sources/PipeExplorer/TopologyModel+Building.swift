@@ -131,7 +131,6 @@ extension TopologyModel {
   private func addComposites(
     of conflictClass: ConflictClassPlan, behind component: Int, _ oracles: ProgramOracles
   ) throws {
-    let order = ReportedOrder(conflictClass, in: loaded)
     for plan in conflictClass.composites {
       let own = loaded.pipes.filter { $0.sender == plan.name }
       guard !own.isEmpty || section.watchedNames.contains(plan.name) else { continue }
@@ -140,10 +139,6 @@ extension TopologyModel {
           values.note(.silentComposite(composite: plan.name, node: unknown))
         }
         continue
-      }
-      if !own.isEmpty, let pair = order.firstPair(of: plan.nodes) {
-        values.note(
-          .reportedApart(composite: plan.name, cause: pair.cause, effect: pair.effect))
       }
       var projection: (([JSONValue]) throws -> JSONValue)?
       if let name = plan.projection, let specification = loaded.topology.composite(plan.name) {

@@ -28,6 +28,9 @@ package final class Socket {
   /// Who may send to it, where it is bound for other hosts. It looks at the last part of a message.
   @exclusivity(unchecked)
   var gate: PeerGate?
+  /// Keeps what is sent until others have recorded what led to it; `nil` where nothing waits for that.
+  @exclusivity(unchecked)
+  package var held: HeldMessages?
   /// The peer of the last message, kept for its room.
   // Exclusivity is not checked at run time for what each message touches: the loop's thread alone does.
   @exclusivity(unchecked)
@@ -96,6 +99,7 @@ package final class Socket {
   package func close() {
     guard isOpen else { return }
     isOpen = false
+    held = nil
     onClose?()
     zmq_close(handle)
   }
@@ -177,11 +181,17 @@ package final class Socket {
 
   // MARK: Sending
 
-  /// Sends one frame, to a peer by its routing id where this is a ROUTER.
+  /// Sends one frame, to a peer by its routing id where this is a ROUTER; one that is kept until later counts as queued.
   @discardableResult
   package func send(
     _ header: FrameHeader, body: [UInt8] = [], to peer: [UInt8]? = nil
   ) -> Sent {
+    if let held, held.keeps(header, body, to: peer, of: self) { return .queued }
+    return transmit(header, body, to: peer)
+  }
+
+  @discardableResult
+  func transmit(_ header: FrameHeader, _ body: [UInt8], to peer: [UInt8]?) -> Sent {
     if let peer {
       let result = sendPart(peer, more: true)
       guard case .queued = result else { return result }

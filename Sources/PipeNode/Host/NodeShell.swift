@@ -271,6 +271,7 @@ final class NodeShell {
       ) { [weak self] in self?.fail($0) }
       try content.connect(
         outs: pairs, ins: ins, services: services(in: context), configuration)
+      outs.holdUntilReported(pairs, [inbox.socket, feed.socket])
       inbox.welcomeEarly()
       // Who has come before.
       content.trace(to: feed)

@@ -179,14 +179,22 @@ package struct InPipeStateMachine: Sendable {
   /// The event is put off. One that is recorded here needs not be sent again, and goes on taking
   /// room; any other stays with its sender.
   package mutating func postpone(_ sequence: UInt64, of stream: UInt64) {
-    guard isDurable else { return }
+    if isDurable { keep(sequence, of: stream) }
+  }
+
+  /// The event has its place among those of other pipes: it needs not be sent again, and goes on taking room
+  /// until ``finishKept()``.
+  package mutating func keep(_ sequence: UInt64, of stream: UInt64) {
     finish(sequence, of: stream)
     postponed += 1
   }
 
+  /// The first of the events that are kept is applied.
+  package mutating func finishKept() { postponed -= min(postponed, 1) }
+
   /// An event that was postponed is applied, or refused for good.
   package mutating func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
-    if isDurable { postponed -= min(postponed, 1) } else { finish(sequence, of: stream) }
+    if isDurable { finishKept() } else { finish(sequence, of: stream) }
   }
 
   /// What is finished is recorded, or needs no record.

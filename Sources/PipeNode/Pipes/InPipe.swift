@@ -20,6 +20,8 @@ final class InPipe: Touchable {
   private let inbox: Socket
   private let touched: TouchedPipes<InPipe>
   private let log: NodeLog
+  /// Whether the sender waits for what is recorded, so that it is told at once.
+  var acknowledgesAtOnce = false
   /// What the journal has of it.
   private var recorded: (stream: UInt64, applied: UInt64, closed: Bool)?
 
@@ -114,6 +116,18 @@ final class InPipe: Touchable {
     state.finishPostponed(sequence, of: stream)
   }
 
+  /// The event with this number has its place among those of other pipes, and is kept until ``finishKept()``.
+  func keep(_ sequence: UInt64, of stream: UInt64) {
+    touched.touch(self)
+    state.keep(sequence, of: stream)
+  }
+
+  /// The first of the events that are kept is applied.
+  func finishKept() {
+    touched.touch(self)
+    state.finishKept()
+  }
+
   // MARK: Records
 
   /// Whether the journal lacks something.
@@ -144,7 +158,8 @@ final class InPipe: Touchable {
   func becameRecorded() {
     guard state.hasUnrecorded else { return }
     state.record()
-    if let header = state.acknowledgementDue() { acknowledge(header) }
+    let due = acknowledgesAtOnce ? state.acknowledgement() : state.acknowledgementDue()
+    if let due { acknowledge(due) }
   }
 
   /// Says what is applied, where that is not said yet.

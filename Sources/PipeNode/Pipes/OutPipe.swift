@@ -41,6 +41,8 @@ final class OutPipe: Touchable {
   private var awaitsWelcome = true
   private var silence = PeerSilence()
   private var reconnections: UInt64 = 0
+  /// Called when the receiver may have acknowledged more.
+  var onAcknowledged: (() -> Void)?
   /// Called where this end cannot go on.
   var onFailure: ((String) -> Void)?
   /// Told of each event that is queued, with its number.
@@ -268,6 +270,7 @@ final class OutPipe: Touchable {
       state.receiverClosed(session: header.number, applied: header.sequence)
     default: throw .kind(header.kind.rawValue)
     }
+    onAcknowledged?()
   }
 
   private func perform(_ actions: [OutPipeStateMachine.Action]) {

@@ -9,6 +9,16 @@ final class OutPipes {
   private var pipes: [OutPipe] = []
   private let touched = TouchedPipes<OutPipe>()
   private var remindersDue = false
+  /// Those that take reports to coordinators, and what waits until these have recorded them.
+  private var reports: [OutPipe] = []
+  private weak var held: HeldMessages?
+  /// What was waited for when it was last looked, and since when.
+  private var longest:
+    (marks: [UInt64], since: ContinuousClock.Instant, due: ContinuousClock.Instant)?
+  private var isLookDue = false
+
+  /// How long messages are held before that is reported.
+  private static let heldTooLong: Duration = .seconds(5)
 
   init(loop: PollLoop, log: NodeLog) {
     self.loop = loop
@@ -44,13 +54,28 @@ final class OutPipes {
     return pairs
   }
 
+  /// Has the sockets, and those of all pipes that take no reports to coordinators, keep what they are to send until
+  /// the coordinators have recorded the reports of what led to it.
+  func holdUntilReported(_ pairs: [(NodeConfiguration.Out, OutPipe)], _ sockets: [Socket]) {
+    reports = pairs.filter { $0.0.steps != nil }.map(\.1)
+    guard !reports.isEmpty else { return }
+    let held = HeldMessages(
+      latest: { [reports] in reports.map(\.state.queued) },
+      recorded: { [reports] in reports.map(\.state.acknowledged) })
+    self.held = held
+    for report in reports { report.onAcknowledged = { [weak held] in held?.release() } }
+    for socket in sockets { socket.held = held }
+    for (configuration, pipe) in pairs where configuration.steps == nil { pipe.socket.held = held }
+  }
+
   /// Whether a stopping node need not wait for any of them.
   var isDrained: Bool { pipes.allSatisfy(\.isDrained) }
 
   /// Fills in what is known of them.
   func fill(_ status: inout NodeStatus) {
     status.garbage += pipes.reduce(0) { $0 + $1.garbage }
-    status.blocked = pipes.filter(\.isFull).map(\.name)
+    let isHeldLong = longest.map { held?.awaited == $0.marks } ?? false
+    status.blocked = pipes.filter { $0.isFull || isHeldLong && isUnrecorded($0) }.map(\.name)
     status.outs = pipes.map(\.status)
   }
 
@@ -80,6 +105,36 @@ final class OutPipes {
     }
     touched.forget { $0.isUnrecorded }
     if isWaiting, !remindersDue { scheduleReminder() }
+    if held?.awaited != nil, !isLookDue { scheduleLook() }
+  }
+
+  private func isUnrecorded(_ pipe: OutPipe) -> Bool {
+    pipe.state.pending > 0 && reports.contains { $0 === pipe }
+  }
+
+  private func scheduleLook() {
+    isLookDue = true
+    let marks = held?.awaited
+    loop.schedule(after: Self.heldTooLong, for: self) { outs in
+      outs.isLookDue = false
+      outs.lookAtHeld(since: marks)
+    }
+  }
+
+  /// Reports that the same messages are still held, then after twice the time.
+  private func lookAtHeld(since marks: [UInt64]?) {
+    guard let awaited = held?.awaited else { return longest = nil }
+    defer { scheduleLook() }
+    guard awaited == marks else { return longest = nil }
+    let now = ContinuousClock.now
+    let since = longest?.since ?? now - Self.heldTooLong
+    guard now >= longest?.due ?? now else { return }
+    longest = (awaited, since, now + (now - since))
+    let coordinators = reports.filter(isUnrecorded).map { "'\($0.receiver)'" }
+    log.warning(
+      "answers, events and states are held back for at least \((now - since).shortText): \(coordinators.joined(separator: ", ")), "
+        + "from whose composites pipes lead, has not recorded the report of a step of this node. Does it run?"
+    )
   }
 
   private func scheduleReminder() {

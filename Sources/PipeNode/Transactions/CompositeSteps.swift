@@ -2,23 +2,21 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Puts the steps that the nodes of composites tell into one order: each node's steps in its own order, and
-/// a synchronized event as one step of all who have taken it.
+/// The steps that the nodes of composites report, in the order in which they were received, and a synchronized event
+/// as one step of all who have taken it.
 ///
-/// The nodes tell them through pipes that are recorded. A step counts as told when it is taken from here,
-/// which is recorded together with what follows from it; what waits here is told again by the next process.
+/// A node lets nobody learn of a step before its coordinators have recorded the report. So a step that follows from
+/// another is received after it, and each combination of states that this order goes through has existed.
 package struct CompositeSteps: Sendable {
-  /// What has come through a node's pipe.
+  /// A step that was received.
   package struct Told: Hashable, Sendable {
     package var step: ToldStep
-    /// Its place in the pipe.
-    package var sequence: UInt64
-    package var stream: UInt64
+    /// Its place among those of all nodes.
+    package var place: Int64
 
-    package init(_ step: ToldStep, sequence: UInt64, stream: UInt64) {
+    package init(_ step: ToldStep, place: Int64) {
       self.step = step
-      self.sequence = sequence
-      self.stream = stream
+      self.place = place
     }
 
     /// The transaction that the step is a part of.
@@ -71,8 +69,6 @@ package struct CompositeSteps: Sendable {
   package private(set) var nodes: [String: Node]
   private var waiting: [String: Queue<Told>]
   private let names: [String]
-  /// Whose step is looked for first: each has its turn.
-  private var turn = 0
   /// Up to where a new process of a node can tell nothing of its transactions.
   private var begun: [String: TransactionID] = [:]
 
@@ -117,25 +113,39 @@ package struct CompositeSteps: Sendable {
     }
   }
 
-  /// Takes out the next step; `nil` while there is none, or it waits for what others are still to tell.
+  /// Takes out the next step; `nil` while there is none, or it waits for what others are still to tell: a
+  /// synchronized event that only some have reported has its place where the first of them has.
   /// - Parameters:
   ///   - participants: Who has taken a transaction; `nil` where that is forgotten.
   ///   - last: The last transaction that was given.
   package mutating func next(
     participants: (TransactionID) -> [String]?, last: TransactionID
   ) -> Step? {
-    let start = turn
-    for offset in names.indices {
-      let place = (start + offset) % names.count
-      guard let head = waiting[names[place]]?.first else { continue }
-      var takers = [names[place]]
-      if let transaction = head.synchronized {
-        let others = participants(transaction) ?? []
-        guard others.allSatisfy({ isReady($0, for: transaction) }) else { continue }
-        takers = names.filter { waiting[$0]?.first?.synchronized == transaction }
-      }
-      turn = place + 1
-      return take(takers, head.synchronized, last)
+    let heads = names.compactMap { name in waiting[name]?.first.map { (name, $0.place) } }
+    guard let first = heads.min(by: { $0.1 < $1.1 })?.0 else { return nil }
+    var looked: Set<TransactionID> = []
+    guard let name = movable(first, participants, &looked), let head = waiting[name]?.first else {
+      return nil
+    }
+    guard let transaction = head.synchronized else { return take([name], nil, last) }
+    return take(
+      names.filter { waiting[$0]?.first?.synchronized == transaction }, transaction, last)
+  }
+
+  /// Whose next step can be taken, so that in the end that of this node can; `nil` while there is none.
+  /// - Parameter looked: The synchronized events that were looked at already.
+  private func movable(
+    _ name: String, _ participants: (TransactionID) -> [String]?,
+    _ looked: inout Set<TransactionID>
+  ) -> String? {
+    guard let head = waiting[name]?.first else { return nil }
+    guard let transaction = head.synchronized else { return name }
+    guard looked.insert(transaction).inserted else { return nil }
+    let missing = (participants(transaction) ?? []).filter { !isReady($0, for: transaction) }
+    if missing.isEmpty { return name }
+    // They have done it, or will, after what they have reported before.
+    for other in missing {
+      if let found = movable(other, participants, &looked) { return found }
     }
     return nil
   }

@@ -94,7 +94,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     let recorded = try journal?.components() ?? [:]
     rules = try CoordinatorRules(
       outs: outs, ins: ins, plan, projections: try CompositeFeed.used(projections, by: planned),
-      recorded: recorded, log: log)
+      recorded: recorded, consumed: journal?.contents?.consumed ?? [:], log: log)
     for name in rules?.nodes ?? [] { stepsWereTold(by: name) }
     records.remove(nodes: recorded.keys.filter { rules?.nodes.contains($0) != true })
     (outs, ins) = ([], [])

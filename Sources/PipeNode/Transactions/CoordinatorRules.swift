@@ -3,8 +3,8 @@ import PipeMachines
 import PipeWire
 
 /// The pipes that lead from composites: takes what the nodes tell of their steps, and sends what follows
-/// from it. How far the nodes have got is recorded with what was taken of their pipes, and with the events
-/// that were sent.
+/// from it. What they tell is recorded when it is received, which they wait for; how far they have got, with the
+/// events that were sent.
 final class CoordinatorRules {
   /// Who tells what has become of a transaction.
   typealias Participants = (TransactionID) -> [String]?
@@ -13,6 +13,8 @@ final class CoordinatorRules {
   private let outs: [String: OutPipe]
   private let ins: [(pipe: InPipe, node: String)]
   private var steps: CompositeSteps
+  /// What was received and is not taken, each under its place among all.
+  private var received = PostponedRecords()
   private var rules: CompositeRules
   /// The nodes that have moved since the last record.
   private(set) var moved: Set<String> = []
@@ -24,10 +26,13 @@ final class CoordinatorRules {
   private static let stepsPerTurn = 512
 
   /// Makes the part of a coordinator that is for pipes from its composites; `nil` where there are none.
-  /// - Parameter recorded: What the journal has of how far nodes have got, by their names.
+  /// - Parameters:
+  ///   - recorded: What the journal has of how far nodes have got, by their names.
+  ///   - consumed: What it has of their pipes.
   init?(
     outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], _ plan: CoordinatorPlan,
-    projections: [String: CompositeStates.Projection], recorded: [String: [UInt8]], log: NodeLog
+    projections: [String: CompositeStates.Projection], recorded: [String: [UInt8]],
+    consumed: [String: JournalContents.Consumed], log: NodeLog
   ) throws {
     guard !outs.isEmpty else { return nil }
     self.log = log
@@ -40,6 +45,25 @@ final class CoordinatorRules {
       plan.conflictClass.composites,
       rules: outs.compactMap { out, pipe in out.rule.map { (pipe.name, $0) } },
       projections: projections, nodes: steps.nodes)
+    for (pipe, _) in self.ins { pipe.acknowledgesAtOnce = true }
+    restore(consumed)
+  }
+
+  private func restore(_ consumed: [String: JournalContents.Consumed]) {
+    let events = consumed.flatMap { name, consumed in
+      consumed.postponed.map { (pipe: name, id: $0.id, event: $0.event) }
+    }
+    for (name, id, event) in events.sorted(by: { $0.id < $1.id }) {
+      received.restore(id)
+      guard let node = ins.first(where: { $0.pipe.name == name })?.node else {
+        // Of a node that is in none of the composites any more.
+        received.finish(id)
+        continue
+      }
+      let step = ToldStep(event) ?? ToldStep(.none, state: steps.nodes[node]?.state)
+      steps.append(CompositeSteps.Told(step, place: id), of: node)
+      hasArrived = true
+    }
   }
 
   /// Takes what a pipe has brought, if it is one of these.
@@ -47,21 +71,21 @@ final class CoordinatorRules {
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) -> Bool {
     guard let node = ins.first(where: { $0.pipe === pipe })?.node else { return false }
     try events.forEach { bytes, sequence in
-      guard let step = ToldStep(Array(bytes)) else {
+      let event = Array(bytes)
+      let place = received.nextNumber()
+      received.add(place, pipe.name, sequence, event: event)
+      pipe.keep(sequence, of: pipe.state.stream)
+      let step = ToldStep(event)
+      if step == nil {
         log.warning("pipe '\(pipe.name)': event \(sequence) tells no step, and is passed over")
-        // Its place is taken by one that changes nothing.
-        return append(
-          ToldStep(.none, state: steps.nodes[node]?.state), sequence, pipe, node)
       }
-      append(step, sequence, pipe, node)
+      // In the place of one that tells nothing is one that changes nothing.
+      steps.append(
+        CompositeSteps.Told(step ?? ToldStep(.none, state: steps.nodes[node]?.state), place: place),
+        of: node)
+      hasArrived = true
     }
     return true
-  }
-
-  private func append(_ step: ToldStep, _ sequence: UInt64, _ pipe: InPipe, _ node: String) {
-    steps.append(
-      CompositeSteps.Told(step, sequence: sequence, stream: pipe.state.stream), of: node)
-    hasArrived = true
   }
 
   /// A new process of a node, which has heard of no transaction, has joined.
@@ -99,7 +123,8 @@ final class CoordinatorRules {
     for event in events { outs[event.pipe]?.enqueue { $0 += event.event } }
     for (node, told) in step.told {
       moved.insert(node)
-      ins.first { $0.node == node }?.pipe.finish(told.sequence, of: told.stream)
+      received.finish(told.place)
+      ins.first { $0.node == node }?.pipe.finishKept()
     }
   }
 
@@ -130,13 +155,17 @@ final class CoordinatorRules {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { !moved.isEmpty }
+  var hasUnrecorded: Bool { !moved.isEmpty || !received.isEmpty }
 
   func record(into journal: Journal) throws {
+    try received.record(into: journal)
     for name in moved { try steps.nodes[name].map { try journal.component(name, $0.bytes) } }
   }
 
-  func becameRecorded() { moved = [] }
+  func becameRecorded() {
+    received.recorded()
+    moved = []
+  }
 }
 
 extension CompositeSteps.Node {

@@ -10,6 +10,8 @@ struct FormerCoordinator {
   private let journal: Journal
   /// Its pipes with events that were not acknowledged.
   private let sent: [String: JournalContents.Sent]
+  /// The numbers of steps that it had received and not taken.
+  private let received: [Int64]
 
   /// The journals of former coordinators that hold something.
   static func all(
@@ -36,6 +38,7 @@ struct FormerCoordinator {
     journal = try Journal(path, identity: identity, durability: own.durability)
     self.name = name
     sent = journal.contents?.sent.filter { !$0.value.events.isEmpty } ?? [:]
+    received = journal.contents?.consumed.values.flatMap { $0.postponed.map(\.id) } ?? []
     journal.forgetContents()
   }
 
@@ -61,12 +64,13 @@ struct FormerCoordinator {
           + "of them in the file to keep the process")
     }
     let components = try journal.components()
-    guard !sent.isEmpty || !components.isEmpty else { return lost }
+    guard !sent.isEmpty || !components.isEmpty || !received.isEmpty else { return lost }
     try journal.record {
       for (pipe, sent) in sent {
         try journal.sent(pipe, queued: sent.queued, acknowledged: sent.queued, trims: true)
       }
       for name in components.keys { try journal.componentRemoved(name) }
+      for id in received { try journal.unpostponed(id) }
     }
     return lost
   }

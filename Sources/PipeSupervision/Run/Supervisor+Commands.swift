@@ -259,7 +259,11 @@ extension Supervisor {
   private func coordinatorObstacle(to next: LaunchPlan) -> String? {
     plan.coordinatorObstacle(to: next) { node, pipe in
       let out = facts[node.name]?.status?.outs.first { $0.name == pipe }
-      return out.map { $0.events - min($0.applied, $0.events) } ?? 0
+      let unsent = out.map { $0.events - min($0.applied, $0.events) } ?? 0
+      // A coordinator applies the report of a step when it receives it, and takes it later.
+      let report = node.configuration.outs.first { $0.name == pipe && $0.steps != nil }
+      let received = report.flatMap { facts[$0.receiver]?.status }?.ins.first { $0.name == pipe }
+      return unsent + UInt64(received?.waiting ?? 0)
     }
   }
 

@@ -172,7 +172,6 @@ extension ExplorationRemark {
     case unshown
     case impure
     case silentComposite = "silent-composite"
-    case reportedApart = "reported-apart"
     case fingerprints, undecided, allowed, limit
     case haltsBeyond = "halts-beyond"
   }
@@ -188,7 +187,6 @@ extension ExplorationRemark {
     case .unshown: .unshown
     case .impure: .impure
     case .silentComposite: .silentComposite
-    case .reportedApart: .reportedApart
     case .fingerprints: .fingerprints
     case .undecided: .undecided
     case .allowed: .allowed
@@ -234,11 +232,6 @@ extension ExplorationRemark {
     case .unshown(let code, let count):
       return
         "\(count) more finding\(count == 1 ? "" : "s") '\(code.rawValue)' \(count == 1 ? "is" : "are") not shown"
-    case .reportedApart(let composite, let cause, let effect):
-      return
-        "pipes from composite '\(composite)' may fire for states that it never had: its coordinator can "
-        + "learn of a step of '\(effect)' before the step of '\(cause)' that caused it, and this was not "
-        + "searched; make those steps one synchronized event, or let one node decide what is sent"
     case .fingerprints(let probability):
       return "states were told apart by fingerprints: with a probability of "
         + "\(Self.rounded(probability)) "

@@ -85,9 +85,6 @@ package enum ExplorationRemark: Hashable, Sendable {
   case unshown(ExplorationFinding.Code, count: Int)
   /// A composite sends by rules about the states of a node that may do anything; it was taken to send nothing.
   case silentComposite(composite: String, node: String)
-  /// Pipes lead from a composite whose coordinator may learn of a node's step after one of another node that it
-  /// has caused.
-  case reportedApart(composite: String, cause: String, effect: String)
   /// States were told apart by fingerprints.
   /// - Parameter probability: That at least one was left out.
   case fingerprints(probability: Double)
@@ -106,7 +103,7 @@ package enum ExplorationRemark: Hashable, Sendable {
       .sampled
     case .folded(_, _, _, .some), .folded(_, _, _, .notByComposite): .sampled
     case .folded(_, _, _, .all), .anyBehaviour, .allowed, .unshown: .exact
-    case .undecided, .limit, .reportedApart: .incomplete
+    case .undecided, .limit: .incomplete
     }
   }
 }

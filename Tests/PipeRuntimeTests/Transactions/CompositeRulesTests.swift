@@ -30,7 +30,7 @@ struct CompositeRulesTests {
     for (name, state) in states {
       nodes[name] = CompositeSteps.Node(state: state?.bytes, passed: .zero)
       step.told[name] = CompositeSteps.Told(
-        ToldStep(entry, state: state?.bytes), sequence: 1, stream: 1)
+        ToldStep(entry, state: state?.bytes), place: 1)
     }
     var found: [String] = []
     let events = rules.take(step, nodes) { found.append("\($0): \($1)") }

@@ -5,11 +5,11 @@ import Testing
 struct CompositeStepsTests {
   private static func told(
     _ state: String, _ transaction: TransactionID? = nil, entry: ToldStep.Entry = .step,
-    sequence: UInt64 = 1
+    place: Int64 = 1
   ) -> CompositeSteps.Told {
     CompositeSteps.Told(
       ToldStep(entry, transaction: transaction, state: JSONValue.string(state).bytes),
-      sequence: sequence, stream: 1)
+      place: place)
   }
 
   private let meeting = TransactionID(epoch: 1, sequence: 7)
@@ -67,19 +67,35 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
   }
 
-  @Test("each node has its turn, however fast another is")
-  func turns() {
+  @Test("steps are taken in the order in which they were received")
+  func received() {
     var steps = CompositeSteps(of: ["a", "b"])
-    for _ in 0..<3 { for name in ["a", "b"] { steps.append(Self.told("on"), of: name) } }
-    let order = (0..<4).compactMap { _ in next(&steps)?.told.keys.first }
-    #expect(order == ["a", "b", "a", "b"])
+    for (place, name) in ["b", "a", "a", "b"].enumerated() {
+      steps.append(Self.told("on", place: Int64(place)), of: name)
+    }
+    #expect((0..<4).compactMap { _ in next(&steps)?.told.keys.first } == ["b", "a", "a", "b"])
+  }
+
+  @Test(
+    "what follows from a synchronized event waits until all have reported it, and they go first")
+  func behindMeeting() {
+    var steps = CompositeSteps(of: ["a", "b", "c"])
+    steps.append(Self.told("met", meeting, place: 1), of: "a")
+    steps.append(Self.told("caused", place: 2), of: "c")
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("before", place: 3), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("met", meeting, place: 4), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
+    #expect(next(&steps)?.told.keys.sorted() == ["c"])
   }
 
   @Test("nor what it had taken before it told of its steps, nor what it has left behind")
   func passed() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.told("met", meeting), of: "a")
-    steps.append(Self.told("standing", meeting, entry: .none), of: "b")
+    steps.append(Self.told("standing", meeting, entry: .none, place: 2), of: "b")
     let step = next(&steps)
     #expect(step?.told.keys.sorted() == ["a"])
     #expect(step?.isEntry == true)
@@ -104,7 +120,7 @@ struct CompositeStepsTests {
     steps.append(Self.told("met", meeting), of: "a")
     steps.append(
       CompositeSteps.Told(
-        ToldStep(.step, transaction: meeting, state: nil), sequence: 1, stream: 1), of: "b")
+        ToldStep(.step, transaction: meeting, state: nil), place: 1), of: "b")
     #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
     #expect(steps.nodes["b"] == CompositeSteps.Node(state: nil, passed: meeting))
   }
@@ -146,54 +162,97 @@ struct CompositeStepsTests {
         + "'a' did after it counts for no pipe of a composite. Does it run?")
   }
 
+  /// Nodes that step, send to each other and meet at random: who has a step that no coordinator has received sends
+  /// nothing and meets nobody.
+  private struct Nodes {
+    static let names = ["a", "b", "c"]
+    var random: SplitMix64
+    /// What has happened, in any order that it may have had: each with the steps that it follows from.
+    private(set) var causes: [String: Set<String>] = [:]
+    /// By the nodes, what they know to have happened.
+    private var known: [String: Set<String>] = [:]
+    private(set) var meetings: [TransactionID: [String]] = [:]
+    /// Those that were not received yet.
+    private var reports: [String: [(state: String, transaction: TransactionID?)]] = [:]
+    private var count = 0
+
+    init(seed: UInt64) { random = SplitMix64(seed: seed) }
+
+    private func mayAct(_ name: String) -> Bool { reports[name, default: []].isEmpty }
+
+    private mutating func step(_ names: [String], _ transaction: TransactionID?) {
+      let past = names.reduce(into: Set<String>()) { $0.formUnion(known[$1, default: []]) }
+      for name in names {
+        let state = "\(name) \(count)"
+        causes[state] = past
+        known[name, default: []].formUnion(past.union(names.map { "\($0) \(count)" }))
+        reports[name, default: []].append((state, transaction))
+      }
+    }
+
+    /// One of them does something.
+    mutating func act() {
+      count += 1
+      let name = Self.names.randomElement(using: &random) ?? "a"
+      switch Int.random(in: 0..<4, using: &random) {
+      case 0:
+        let met = Self.names.filter { mayAct($0) && Bool.random(using: &random) }
+        guard met.count > 1 else { return }
+        let transaction = TransactionID(epoch: 1, sequence: UInt64(count))
+        meetings[transaction] = met
+        step(met, transaction)
+      case 1 where mayAct(name):
+        let other = Self.names.randomElement(using: &random) ?? "a"
+        known[other, default: []].formUnion(known[name, default: []])
+      default: step([name], nil)
+      }
+    }
+
+    /// One that the coordinator receives now.
+    mutating func received() -> (name: String, state: String, transaction: TransactionID?)? {
+      let ready = Self.names.filter { !mayAct($0) }
+      guard let name = ready.randomElement(using: &random) else { return nil }
+      let report = reports[name, default: []].removeFirst()
+      return (name, report.state, report.transaction)
+    }
+  }
+
   @Test(
-    "whatever comes first, and whoever dies, the order is one that the nodes had", arguments: 1...60
+    "whatever comes first, and whoever dies, the order is one that the nodes had",
+    arguments: 1...200
   )
   func anyOrder(seed: UInt64) {
-    var random = SplitMix64(seed: seed)
-    let names = ["a", "b", "c"]
-    // What has happened: steps of one node, and meetings of some, each under a number of its own.
-    var histories: [String: [CompositeSteps.Told]] = [:]
-    var meetings: [TransactionID: [String]] = [:]
-    for number in 1...40 {
-      let movers = names.filter { _ in Bool.random(using: &random) }
-      let transaction =
-        movers.count > 1 ? TransactionID(epoch: 1, sequence: UInt64(number)) : nil
-      if let transaction { meetings[transaction] = movers }
-      for name in movers {
-        let sequence = UInt64(histories[name, default: []].count + 1)
-        histories[name, default: []].append(
-          Self.told("\(number)", transaction, sequence: sequence))
+    var nodes = Nodes(seed: seed)
+    var steps = CompositeSteps(of: Nodes.names)
+    // What a journal has: all that was received and is not taken.
+    var recorded: [(name: String, told: CompositeSteps.Told)] = []
+    var taken: Set<String> = []
+    var place: Int64 = 0
+    for number in 0..<400 {
+      if number < 300 { nodes.act() }
+      if Int.random(in: 0..<20, using: &nodes.random) == 0 {
+        steps = CompositeSteps(of: Nodes.names, recorded: steps.nodes)
+        for (name, told) in recorded { steps.append(told, of: name) }
       }
-    }
-    var steps = CompositeSteps(of: names)
-    var taken: [String: Int] = [:]
-    var arrived: [String: Int] = [:]
-    var orders: [String: [CompositeSteps.Told]] = [:]
-    while taken.values.reduce(0, +) < histories.values.map(\.count).reduce(0, +) {
-      if Int.random(in: 0..<20, using: &random) == 0 {
-        // The next process: what was not taken comes again.
-        steps = CompositeSteps(of: names, recorded: steps.nodes)
-        arrived = taken
+      if let (name, state, transaction) = nodes.received() {
+        place += 1
+        let told = Self.told(state, transaction, place: place)
+        steps.append(told, of: name)
+        recorded.append((name, told))
       }
-      let name = names.randomElement(using: &random) ?? "a"
-      let place = arrived[name, default: 0]
-      if let history = histories[name], place < history.count {
-        steps.append(history[place], of: name)
-        arrived[name] = place + 1
-      }
-      while let step = steps.next(participants: { meetings[$0] }, last: .zero) {
+      while let step = steps.next(participants: { nodes.meetings[$0] }, last: .zero) {
+        let states = step.told.values.compactMap { told in
+          told.step.state.map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
+        }
         if let transaction = step.transaction {
-          #expect(step.told.keys.sorted() == meetings[transaction])
-        } else {
-          #expect(step.told.count == 1)
+          #expect(step.told.keys.sorted() == nodes.meetings[transaction])
         }
-        for (name, told) in step.told {
-          taken[name, default: 0] += 1
-          orders[name, default: []].append(told)
-        }
+        let early = states.filter { nodes.causes[$0]?.isSubset(of: taken) != true }
+        #expect(early == [], "seed \(seed): before what they follow from")
+        taken.formUnion(states)
+        recorded.removeAll { step.told[$0.name]?.place == $0.told.place }
       }
     }
-    #expect(orders == histories)
+    #expect(taken == Set(nodes.causes.keys), "seed \(seed)")
   }
 }
