@@ -157,6 +157,13 @@ package final class Journal {
   /// Whether the system ended while a process had records outside of the database.
   let mayLackRecords: Bool
 
+  /// What it has by now, for who needs more of it than was kept.
+  package func readAgain() throws(JournalError) -> JournalContents? {
+    do { return try JournalContents.read(upToDate()) } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
   /// Forgets what was read, which can be large.
   package func forgetContents() { contents = nil }
 

@@ -11,6 +11,8 @@ import PipeWire
 ///
 /// Where another program has removed the file, the orchestrator writes it again. That one is not locked; its third
 /// line names the run of the system in which the second one means its process.
+///
+/// What a process is told later, to open more pipes, is in a file of its own beside it.
 extension ProcessRecord {
   /// What the file's name ends with, behind the node's name.
   package static let suffix = ".process"
@@ -28,6 +30,7 @@ extension ProcessRecord {
         throw SystemError("flock", on: new, code: errno)
       }
       try FileSystem.write(try JSONValue(encoding: self).bytes + [0x0A], to: descriptor, path: new)
+      unlink(directories.runtime + "/" + node + Self.extensionSuffix)
       guard rename(new, path) == 0 else { throw SystemError("rename", on: path, code: errno) }
       return descriptor
     } catch {
@@ -44,6 +47,23 @@ extension ProcessRecord {
   static func unlocked(_ bytes: [UInt8]) -> [UInt8] {
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).prefix(2)
     return Array(lines.joined(separator: [0x0A])) + Array("\n\(BootClock.boot)\n".utf8)
+  }
+
+  /// Notes that a process was told to open more pipes.
+  package static func extend(
+    _ node: String, by configuration: NodeConfiguration, in directories: RuntimeDirectories
+  ) throws {
+    try FileSystem.replace(
+      directories.runtime + "/" + node + extensionSuffix,
+      with: try JSONValue(encoding: configuration).bytes)
+  }
+
+  /// Takes what was noted of more pipes.
+  fileprivate mutating func readExtension(in directories: RuntimeDirectories) {
+    guard let text = FileSystem.text(of: directories.runtime + "/" + node + Self.extensionSuffix),
+      let configuration = try? JSONValue(parsing: text.utf8)
+    else { return }
+    launch.configuration = configuration
   }
 
   package static func path(of node: String, in directories: RuntimeDirectories) -> String {
@@ -66,8 +86,10 @@ extension ProcessRecord {
 
   /// What a node's files in the runtime directory end with.
   package static let fileSuffixes = [
-    suffix, keySuffix, placeSuffix, ".in", ".feed", ".out", ".err",
+    suffix, extensionSuffix, keySuffix, placeSuffix, ".in", ".feed", ".out", ".err",
   ]
+  /// What the file ends with that tells of pipes that were opened later.
+  private static let extensionSuffix = suffix + ".outs"
   /// What the file of its key pair ends with.
   static let keySuffix = ".node.key"
   /// What the file ends with that tells where its sockets are.
@@ -108,9 +130,10 @@ package struct Survivor: Sendable {
       let process: AdoptedProcess?
       do { process = try AdoptedProcess(statLine: lines[1]) } catch { throw .system(error) }
       guard let process else { continue }
-      let record = (try? JSONValue(parsing: lines[0])).flatMap {
+      var record = (try? JSONValue(parsing: lines[0])).flatMap {
         try? $0.decode(ProcessRecord.self)
       }
+      record?.readExtension(in: directories)
       survivors.append(Survivor(node: node, record: record, process: process))
     }
     return survivors + lodgersElsewhere(survivors, in: directories)

@@ -126,6 +126,14 @@ extension HostedContent {
     try piped.attach(to: services, configuration)
   }
 
+  /// Joins the content to pipes that lead from it while it runs.
+  func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
+    guard let piped = content.asTakesInputs else {
+      throw NodeProblem("'\(description.machine)' neither sends nor takes events")
+    }
+    try piped.extend(by: outs)
+  }
+
   func request(
     _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
   ) {

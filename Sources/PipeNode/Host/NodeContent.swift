@@ -59,6 +59,8 @@ extension TakesSteps {
 protocol TakesInputs: NodeContent {
   /// Joins the content to its pipes. Throws where a port is not the content's.
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
+  /// Joins pipes that lead from the content while it runs.
+  func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws
   /// Gives the content what it needs beside its pipes; after ``connect(outs:ins:)``.
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws
   /// Queues events that a pipe has delivered.
@@ -67,6 +69,12 @@ protocol TakesInputs: NodeContent {
   func takeTurn()
   /// Whether a turn would take something.
   var hasWork: Bool { get }
+}
+
+extension TakesInputs {
+  func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
+    throw NodeProblem("it takes its pipes when it starts")
+  }
 }
 
 /// A content that clients may send events to.

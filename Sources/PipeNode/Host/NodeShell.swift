@@ -217,8 +217,12 @@ final class NodeShell {
   private func handle(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws {
     switch header.kind {
     case .configure:
-      guard handshake.handle(.configure) == .connect else { return }
-      try connect(JSONRecord.decode(NodeConfiguration.self, from: body))
+      let configuration = try JSONRecord.decode(NodeConfiguration.self, from: body)
+      switch handshake.handle(.configure) {
+      case .connect: connect(configuration)
+      case .extend: extend(by: configuration)
+      case .start, .drain, .leave, .ignore: break
+      }
     case .start: perform(.start)
     case .stop where body.isEmpty:
       areAllStopping = header.flags & NodeHandshake.allStopFlag != 0
@@ -267,7 +271,7 @@ final class NodeShell {
       let context = contextOfPeers(configuration)
       let pairs = try outs.open(
         configuration.outs, in: context, stream: arguments.incarnation, journal: journal,
-        among: offHost?.neighbours
+        journal?.contents, among: offHost?.neighbours
       ) { [weak self] in self?.fail($0) }
       try content.connect(
         outs: pairs, ins: ins, services: services(in: context), configuration)
@@ -279,6 +283,24 @@ final class NodeShell {
       control.say(.ready)
     } catch {
       fail("its pipes cannot be connected: \(error)")
+    }
+  }
+
+  /// Opens the pipes that a topology which was changed has more.
+  private func extend(by configuration: NodeConfiguration) {
+    do {
+      // What was taken before does not go through them.
+      guard commitTurn() else { return }
+      let pairs = try outs.open(
+        configuration.outs.filter { !outs.contains($0.name) }, in: contextOfPeers(configuration),
+        stream: arguments.incarnation, journal: journal, try journal?.readAgain(),
+        among: offHost?.neighbours
+      ) { [weak self] in self?.fail($0) }
+      try content.extend(by: pairs)
+      content.trace(to: feed)
+      outs.tap(to: feed)
+    } catch {
+      fail("pipes cannot be added to it: \(error)")
     }
   }
 
@@ -335,7 +357,7 @@ final class NodeShell {
       content.stop()
       loop.schedule(after: Self.drainTimeout, for: self) { $0.perform(.drainTimeout) }
     case .leave: leave()
-    case .connect, .ignore: break
+    case .connect, .extend, .ignore: break
     }
   }
 
@@ -351,7 +373,7 @@ final class NodeShell {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
       description: content.description, phase: handshake.phase, problem: content.problem,
-      setback: setback, endpoints: offHost?.endpoints)
+      setback: setback, endpoints: offHost?.endpoints, opensPipes: true)
     do {
       control.say(.hello, try JSONRecord.encode(hello))
     } catch {

@@ -108,13 +108,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     pipes.connect(ins)
     try outlets.connect(outs, ports, of: description)
-    if outlets.hasRules || outlets.tellsSteps {
-      core.engine.mustWait = { [outlets] in outlets.isRuleFull }
-      core.engine.onPassed = { [unowned self] in
-        fireRules(of: $0)
-        if outlets.tellsSteps { tell(.step, $0, nil) }
-      }
-    }
+    followStates()
     guard let contents = core.journal?.contents else { return }
     pipes.restore(contents.consumed)
     for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurable(name) {
@@ -123,6 +117,22 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
           + "delivered stay in the journal")
     }
     core.journal?.forgetContents()
+  }
+
+  func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
+    try outlets.connect(outs, ports, of: description)
+    followStates()
+  }
+
+  /// Has rules look at each state, and wait for room, where there are any.
+  private func followStates() {
+    guard core.engine.onPassed == nil, outlets.hasRules || outlets.tellsSteps else { return }
+    let waits = core.engine.mustWait
+    core.engine.mustWait = { [outlets] in outlets.isRuleFull || waits?() == true }
+    core.engine.onPassed = { [unowned self] in
+      fireRules(of: $0)
+      if outlets.tellsSteps { tell(.step, $0, nil) }
+    }
   }
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) {

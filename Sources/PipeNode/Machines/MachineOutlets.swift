@@ -19,17 +19,17 @@ final class MachineOutlets: PortBinder {
   private var untold: UInt64 = 0
   /// Those of the ports, by the ports' names.
   private var byPort: [String: [OutPipe]] = [:]
-  /// Of each port, how many events were sent there in vain.
-  private var discards: [() -> UInt64] = []
+  /// What leads the ports into them, by the ports' names.
+  private var outlets: [String: any AnyPortOutlet] = [:]
 
   init(log: NodeLog) { self.log = log }
 
-  /// Joins the ports to their pipes, and the rules to theirs.
+  /// Joins the ports to their pipes, and the rules to theirs; called again for pipes that are added.
   /// - Throws: `NodeProblem` where the machine has no such port, or no such state.
   func connect(
     _ pairs: [(NodeConfiguration.Out, OutPipe)], _ ports: Ports, of machine: MachineDescription
   ) throws {
-    outs = pairs.map(\.1)
+    outs += pairs.map(\.1)
     for (configuration, pipe) in pairs {
       if let port = configuration.port { byPort[port, default: []].append(pipe) }
       if let rule = configuration.rule {
@@ -48,9 +48,15 @@ final class MachineOutlets: PortBinder {
   }
 
   func bind<Carried: MachineEvent>(_ pipe: EventPipe<Carried>) {
-    let outlet = PortOutlet(pipe, pipes: byPort[pipe.name ?? ""] ?? [], log: log)
-    discards.append { outlet.discarded }
-    pipe.bind(to: outlet)
+    let name = pipe.name ?? ""
+    let pipes = byPort[name] ?? []
+    if let known = outlets[name] {
+      known.pipes = pipes
+    } else {
+      let outlet = PortOutlet(pipe, pipes: pipes, log: log)
+      outlets[name] = outlet
+      pipe.bind(to: outlet)
+    }
   }
 
   /// Tells of each event that is sent from now on, with its pipe's name and stream, and its number; or does so
@@ -146,5 +152,5 @@ final class MachineOutlets: PortBinder {
   }
 
   /// Events sent through ports that no pipe leads from.
-  var discarded: UInt64 { discards.reduce(0) { $0 + $1() } }
+  var discarded: UInt64 { outlets.values.reduce(0) { $0 + $1.discarded } }
 }

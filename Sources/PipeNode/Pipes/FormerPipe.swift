@@ -11,15 +11,17 @@ struct FormerPipe {
   var sent: JournalContents.Sent?
 
   /// The pipes of a node, by their names. What has changed is recorded before anything is sent.
+  /// - Parameter contents: What the journal has.
   static func all(
-    of configurations: [NodeConfiguration.Out], in journal: Journal, log: NodeLog
+    of configurations: [NodeConfiguration.Out], in journal: Journal,
+    _ contents: JournalContents?, log: NodeLog
   ) throws -> [String: FormerPipe] {
     let receivers = try journal.receivers()
     var pipes: [String: FormerPipe] = [:]
     for configuration in configurations where configuration.isDurable {
       let name = configuration.name
       var pipe = FormerPipe(
-        receiver: receivers[name], sent: journal.contents?.sent[name])
+        receiver: receivers[name], sent: contents?.sent[name])
       if let former = pipe.receiver, former.name != configuration.receiver {
         try pipe.turn(name, from: former.name, to: configuration.receiver, in: journal, log: log)
       }

@@ -27,14 +27,16 @@ final class OutPipes {
 
   /// - Parameters:
   ///   - stream: Names the numbering of this process's events where they are not recorded.
+  ///   - contents: What the journal has.
   ///   - neighbours: They know where the receivers are, where these may be on other hosts.
   ///   - onFailure: Called where an end cannot go on.
   func open(
     _ configurations: [NodeConfiguration.Out], in context: Context, stream: UInt64,
-    journal: Journal?, among neighbours: Neighbours?,
+    journal: Journal?, _ contents: JournalContents?, among neighbours: Neighbours?,
     onFailure: @escaping (String) -> Void
   ) throws -> [(NodeConfiguration.Out, OutPipe)] {
-    let former = try journal.map { try FormerPipe.all(of: configurations, in: $0, log: log) } ?? [:]
+    let former =
+      try journal.map { try FormerPipe.all(of: configurations, in: $0, contents, log: log) } ?? [:]
     let pairs = try configurations.map { configuration in
       let pipe = try OutPipe(
         configuration,
@@ -48,11 +50,17 @@ final class OutPipes {
       loop.add(pipe.connections.socket, for: pipe) { $0.readConnections() }
       return (configuration, pipe)
     }
-    pipes = pairs.map(\.1)
-    pipes.forEach(touched.touch)
+    pipes += pairs.map(\.1)
+    for (configuration, pipe) in pairs {
+      touched.touch(pipe)
+      if configuration.steps == nil { pipe.socket.held = held }
+    }
     neighbours?.tell(self)
     return pairs
   }
+
+  /// Whether a pipe of this name is open.
+  func contains(_ name: String) -> Bool { pipes.contains { $0.name == name } }
 
   /// Has the sockets, and those of all pipes that take no reports to coordinators, keep what they are to send until
   /// the coordinators have recorded the reports of what led to it.

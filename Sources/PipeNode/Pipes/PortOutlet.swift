@@ -1,13 +1,21 @@
 import PipeMachines
 
+/// What leads a port somewhere, whatever its events are.
+protocol AnyPortOutlet: AnyObject {
+  /// Where the port leads.
+  var pipes: [OutPipe] { get set }
+  /// Events sent while no pipe leads from the port.
+  var discarded: UInt64 { get }
+}
+
 /// Leads a port of a machine into the pipes that the topology connects to it.
 // Sends and fullness are asked for in steps, which are on the loop's thread alone.
-final class PortOutlet<Event: MachineEvent>: PipeOutlet, @unchecked Sendable {
+final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @unchecked Sendable {
   private let port: String
-  private let pipes: [OutPipe]
+  @exclusivity(unchecked)
+  var pipes: [OutPipe]
   private let log: NodeLog
   private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
-  /// Events sent while no pipe leads from the port.
   // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
   @exclusivity(unchecked)
   private(set) var discarded: UInt64 = 0

@@ -87,15 +87,18 @@ extension TopologyChange {
     package var watched: Set<String>
     /// How much is kept of its log.
     package var logs: LogRetention
+    /// Whether its process opens more pipes while it runs.
+    package var opensPipes: Bool
 
     package init(
       _ member: TopologyLifecycle.Member, launch: ProcessRecord.Launch, watched: Set<String> = [],
-      logs: LogRetention = LogRetention()
+      logs: LogRetention = LogRetention(), opensPipes: Bool = false
     ) {
       self.member = member
       self.launch = launch
       self.watched = watched
       self.logs = logs
+      self.opensPipes = opensPipes
     }
   }
 
@@ -125,8 +128,10 @@ extension TopologyChange {
   private static func fate(
     of former: Subject, to subject: Subject, in state: NodeLifecycle.State
   ) -> Fate {
-    let aspects = aspects(from: former, to: subject)
-    guard let reason = reason(from: former, to: subject) else {
+    let isExtended =
+      state == .running && former.opensPipes && former.launch.isExtended(by: subject.launch)
+    let aspects = aspects(from: former, to: subject) + (isExtended ? [.outs] : [])
+    guard let reason = isExtended ? nil : reason(from: former, to: subject) else {
       if aspects.isEmpty { return .unchanged }
       if case .failed = state, aspects != [.logs] { return .startsAgain(.supervision(aspects)) }
       return .takenOver(aspects)
@@ -152,6 +157,7 @@ extension TopologyChange {
       case .required: former.isRequired != member.isRequired
       case .dependencies: Set(former.dependencies) != Set(member.dependencies)
       case .logs: logs != subject.logs
+      case .outs: false
       }
     }
   }

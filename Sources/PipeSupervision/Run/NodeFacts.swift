@@ -16,6 +16,10 @@ struct NodeFacts {
   private(set) var description: MachineDescription?
   /// What its last process was started as.
   private(set) var launch: ProcessRecord.Launch?
+  /// Whether its process takes more pipes that lead from it while it runs, as it says.
+  var opensPipes = false
+  /// Whether it was told of such.
+  private(set) var isExtended = false
   /// The last lines that it wrote before it failed.
   private(set) var lastLines: [String] = []
   /// The id of its process on another host; `nil` before that has said hello.
@@ -34,10 +38,18 @@ struct NodeFacts {
   mutating func take(started record: ProcessRecord) {
     take(adopted: record)
     pidElsewhere = nil
+    isExtended = false
+    opensPipes = false
     status = nil
     statusProblem = nil
     isMisreporting = false
     isUnreachable = false
+  }
+
+  /// Its process is told of more pipes that lead from it.
+  mutating func take(extended launch: ProcessRecord.Launch) {
+    self.launch = launch
+    isExtended = true
   }
 
   /// A process of it is taken over.

@@ -272,7 +272,8 @@ extension Supervisor {
       from: plan.nodes.map { node in
         let launch = facts[node.name]?.launch ?? plan.launch(of: node)
         return .init(
-          node.supervision, launch: launch, watched: node.watched, logs: node.logs)
+          node.supervision, launch: launch, watched: node.watched, logs: node.logs,
+          opensPipes: facts[node.name]?.opensPipes == true)
       },
       to: next.nodes.map { node in
         .init(

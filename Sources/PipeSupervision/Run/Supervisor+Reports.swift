@@ -69,6 +69,11 @@ extension Supervisor {
     }
     sendLodgingsAgain(to: name)
     facts[name]?.pidElsewhere = hello.pid
+    facts[name]?.opensPipes = hello.opensPipes == true
+    if hello.phase == .running, facts[name]?.isExtended == true {
+      // What it was told last may have gone down with the connection before.
+      tellPipes(to: name)
+    }
     if let host = processes[name]?.elsewhere?.step.host { plan.find(host) }
     // Who has told where it is learns of its peers before it is configured.
     if let endpoints = hello.endpoints {

@@ -221,10 +221,7 @@ package final class Supervisor {
       guard hasTurn(name, incarnation: incarnation) else { return nil }
       return spawn(name, incarnation: UInt64(incarnation))
     case .greet: adopt(name)
-    case .sendConfigure:
-      if let node = plan[name] {
-        control.send(FrameHeader(.configure), node.configuration, to: name)
-      }
+    case .sendConfigure: tellPipes(to: name)
     case .sendStart: control.send(FrameHeader(.start), to: name)
     case .sendStop:
       control.send(
@@ -339,6 +336,28 @@ package final class Supervisor {
     }
     lock.goOn(with: plan.file, by: plan.deploymentFile)
     tell(deployed?.goOver(to: plan.nodes) ?? [])
+    for entry in step.change.entries {
+      if case .takenOver(let aspects) = entry.fate, aspects.contains(.outs) { extend(entry.node) }
+    }
+  }
+
+  /// Has a node that runs open more pipes.
+  private func extend(_ name: String) {
+    guard let node = plan[name] else { return }
+    do {
+      try ProcessRecord.extend(name, by: node.configuration, in: directories)
+    } catch {
+      // The next orchestrator would not know of them.
+      reporter.warning("the pipes that lead from '\(name)' cannot be noted: \(error)")
+    }
+    facts[name]?.take(extended: plan.launch(of: node))
+    tellPipes(to: name)
+  }
+
+  /// Tells a node its pipes; one that runs opens those that are not open.
+  func tellPipes(to name: String) {
+    guard let node = plan[name] else { return }
+    control.send(FrameHeader(.configure), node.configuration, to: name)
   }
 
   // MARK: Signals

@@ -12,6 +12,8 @@ package struct NodeHandshake {
   package enum Action: Hashable {
     /// Connect the pipes and say READY.
     case connect
+    /// Open the pipes that lead from here and are not open yet.
+    case extend
     /// Enter the initial state.
     case start
     /// Take no more input, and wait until what is queued is delivered.
@@ -47,6 +49,8 @@ package struct NodeHandshake {
     case (.configured, .start):
       phase = .running
       return .start
+    case (.running, .configure):
+      return .extend
     case (.running, .stop):
       phase = .draining
       return .drain
@@ -56,7 +60,7 @@ package struct NodeHandshake {
       return .leave
     case (.greeting, .start), (.greeting, .drained), (.greeting, .drainTimeout),
       (.configured, .configure), (.configured, .drained), (.configured, .drainTimeout),
-      (.running, .configure), (.running, .start), (.running, .drained), (.running, .drainTimeout),
+      (.running, .start), (.running, .drained), (.running, .drainTimeout),
       (.draining, .configure), (.draining, .start), (.draining, .stop),
       (.ended, .configure), (.ended, .start), (.ended, .stop), (.ended, .drained),
       (.ended, .drainTimeout):

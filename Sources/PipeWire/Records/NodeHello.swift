@@ -16,11 +16,13 @@ package struct NodeHello: Codable, Hashable, Sendable {
   package var setback: String?
   /// Where its inbox and its feed are bound; `nil` where they are where they were to be.
   package var endpoints: NodeEndpoints?
+  /// Whether it takes a `configure` with more pipes that lead from it while it runs; `nil` is no.
+  package var opensPipes: Bool?
 
   package init(
     node: String, pid: Int32, incarnation: UInt64, description: MachineDescription,
     phase: NodeHandshake.Phase? = nil, problem: String? = nil, setback: String? = nil,
-    endpoints: NodeEndpoints? = nil
+    endpoints: NodeEndpoints? = nil, opensPipes: Bool? = nil
   ) {
     self.node = node
     self.pid = pid
@@ -30,5 +32,6 @@ package struct NodeHello: Codable, Hashable, Sendable {
     self.problem = problem
     self.setback = setback
     self.endpoints = endpoints
+    self.opensPipes = opensPipes
   }
 }

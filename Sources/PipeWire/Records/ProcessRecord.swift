@@ -48,6 +48,25 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     /// Whether it must not go on for long without its orchestrator; of a lodger, the process in which it lives.
     package var hasLease: Bool { arguments.contains("--lease") && host == nil }
 
+    /// Whether the wanted one differs only in more pipes that lead from it, which a process opens while it runs.
+    package func isExtended(by wanted: Launch) -> Bool {
+      guard case .object(var members) = configuration,
+        case .object(let others) = wanted.configuration,
+        // A coordinator takes what it coordinates when it starts, and so does one that is bound for other hosts.
+        members["plan"] == nil, host == nil, address == nil,
+        case .array(let outs) = members["outs"] ?? .array([]),
+        case .array(let wantedOuts) = others["outs"] ?? .array([]),
+        outs.allSatisfy(wantedOuts.contains)
+      else { return false }
+      let added = wantedOuts.filter { !outs.contains($0) }
+      let names = Set(outs.map { $0["name"] })
+      members["outs"] = others["outs"]
+      var extended = self
+      extended.configuration = .object(members)
+      return !added.isEmpty && extended.difference(from: wanted) == nil
+        && added.allSatisfy { $0["steps"] == nil && !names.contains($0["name"]) }
+    }
+
     /// How the wanted one differs, or `nil` where it does not.
     package func difference(from wanted: Launch) -> Difference? {
       if host != wanted.host { return .host(wanted: wanted.host) }

@@ -80,7 +80,7 @@ extension [TopologyChange.Aspect] {
     let names = map(\.rawValue)
     guard let last = names.last, names.count > 1 else {
       return (names.first ?? "nothing")
-        + (self == [.timeouts] || self == [.logs] ? " differ" : " differs")
+        + ([[.timeouts], [.logs], [.outs]].contains(self) ? " differ" : " differs")
     }
     return names.dropLast().joined(separator: ", ") + " and \(last) differ"
   }

@@ -1,12 +1,14 @@
 /// What a new file changes in a topology that runs, node by node; a pure value.
 package struct TopologyChange: Codable, Hashable, Sendable {
-  /// What differs that the process itself does not see.
+  /// What differs that needs no other process.
   package enum Aspect: String, Codable, Hashable, Sendable, CaseIterable {
     case restart = "restart policy"
     case timeouts
     case required
     case dependencies = "depends_on"
     case logs
+    /// More pipes lead from it.
+    case outs = "pipes that lead from it"
   }
 
   /// Why a node gets another process.
@@ -29,7 +31,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
     case startsAgain(Reason)
     /// It was stopped by hand, and so its next process is another one only when it is started by hand.
     case staysStopped(Reason)
-    /// Only its supervision differs.
+    /// Only what needs no other process differs.
     case takenOver([Aspect])
     case unchanged
   }

@@ -1,3 +1,5 @@
+import Glibc
+import NumberMachines
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
@@ -20,9 +22,7 @@ struct AddedComponentTests {
     ward.replacing("pipes:", with: "  feature: { machine: Button }\npipes:")
     + "\n  - { from: gate, when: open, to: feature, send: press }\n"
 
-  @Test(
-    "A feature is added by one more file: nodes that were there go on, and a sender to the new one keeps its state"
-  )
+  @Test("A feature is added by one more file: no node that was there gets another process")
   func oneFile() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       let client = try ward.client()
@@ -34,23 +34,117 @@ struct AddedComponentTests {
       let plan = try await ward.run("apply", "-p", "ward", "added.yaml").output
       #expect(
         plan == """
-          ward: 1 node added, 1 restarted, 2 unchanged
-          ~ gate     restarts: its pipes were changed
+          ward: 1 node added, 1 taken over, 2 unchanged
+          = gate     pipes that lead from it differ, taken over without a restart
           + feature  starts
 
           """)
       let file = try #require(FileSystem.text(of: ward.tool.directory.path + "/ward.yaml"))
       #expect(file == Self.ward)
-      let after = try await ward.await("the sender continues in its state") {
-        $0[node: "gate"]?.status?.state == ["open": ["passed": 1]]
-      }
-      for node in ["button", "other"] { #expect(after[node: node]?.pid == before[node], "\(node)") }
-      // Each entry into the state is sent to both, the first one only to the receiver that was there.
+      let after = try await ward.pids()
+      #expect(before.allSatisfy { after[$0.key] == $0.value }, "\(before), \(after)")
+      // Each entry into the state is sent to both, the first two only to the receiver that was there.
       try await client.send("gate", Gate.Event.pass)
-      try await ward.await("both receivers have taken what was sent to them") {
-        $0[node: "button"]?.status?.state == ["pressed": ["times": 3]]
-          && $0[node: "feature"]?.status?.state == ["pressed": ["times": 1]]
+      try await Self.expectPressed(button: 3, feature: 1, in: ward)
+    }
+  }
+
+  @Test("A pipe that was added to a running node stays its own, whoever dies, and is removed again")
+  func addedPipe() async throws {
+    try await DetachedTopology.with(Self.ward) { ward in
+      try ward.write(Self.added)
+      try await ward.run("apply", "-p", "ward", "ward.yaml")
+      try await Self.send(.open, in: ward)
+      try await Self.expectPressed(button: 1, feature: 1, in: ward)
+      // The next orchestrator knows that the process has the pipe.
+      let before = try await ward.pids()
+      try await ward.killOrchestrator()
+      try await ward.up()
+      #expect(try await ward.pids() == before)
+      try await Self.send(.pass, in: ward)
+      try await Self.expectPressed(button: 2, feature: 2, in: ward)
+      // So does the next process.
+      #expect(kill(try #require(before["gate"]), SIGKILL) == 0)
+      try await ward.await("another process of the sender") {
+        $0[node: "gate"].map { $0.pid != before["gate"] && $0.status?.state != nil } == true
       }
+      try await Self.send(.pass, in: ward)
+      try await Self.expectPressed(button: 3, feature: 3, in: ward)
+      // Without the pipe the sender starts anew, and with it the pipe goes on with the next number.
+      try ward.write(Self.ward.replacing("pipes:", with: "  feature: { machine: Button }\npipes:"))
+      try await ward.run("apply", "-p", "ward", "ward.yaml")
+      try await Self.send(.pass, in: ward)
+      try ward.write(Self.added)
+      let plan = try await ward.run("apply", "-p", "ward", "ward.yaml").output
+      #expect(plan.contains("= gate"), "\(plan)")
+      try await Self.send(.pass, in: ward)
+      try await Self.expectPressed(button: 5, feature: 4, in: ward)
+      for node in try await ward.directory().nodes { #expect(node.status?.gaps == 0, "\(node)") }
+    }
+  }
+
+  @Test("A port leads into a pipe that is added from the next event on")
+  func addedToPort() async throws {
+    let flow = """
+      topology: flow
+      program: TestNodes
+      nodes:
+        source: { machine: NumberSource, parameters: { id: source, pause: 0, burst: 1000 } }
+        sink: { machine: NumberSink }
+        second: { machine: NumberSink }
+      pipes:
+        - { from: source.out, to: sink.in, capacity: 16 }
+
+      """
+    try await DetachedTopology.with(flow, name: "flow") { topology in
+      let client = try topology.client()
+      defer { client.close() }
+      func expect(_ node: String, count: Int, last: Int) async throws {
+        _ = try await client.wait(for: node, within: .seconds(60)) { state in
+          let tallies = try? state["counting"]?["tallies"]?.decode(Tallies.self)
+          guard let route = tallies?.routes["source"] else { return false }
+          return route.count == count && route.last == last && route.late == 0
+        }
+      }
+      try await client.send("source", NumberEvent.go(until: 100))
+      try await expect("sink", count: 100, last: 100)
+      let before = try await topology.pids()
+      try topology.write(flow + "  - { from: source.out, to: second.in, capacity: 16 }\n")
+      try await topology.run("apply", "flow.yaml")
+      let after = try await topology.pids()
+      #expect(after["source"] == before["source"] && after["sink"] == before["sink"])
+      try await client.send("source", NumberEvent.go(until: 1_000))
+      try await expect("sink", count: 1_000, last: 1_000)
+      try await expect("second", count: 900, last: 1_000)
+    }
+  }
+
+  @Test("An orchestrator that is started with a file without the added pipe replaces the sender")
+  func withoutAddedPipe() async throws {
+    try await DetachedTopology.with(Self.ward) { ward in
+      try ward.write(Self.added)
+      try await ward.run("apply", "-p", "ward", "ward.yaml")
+      let before = try await ward.pids()
+      try await ward.killOrchestrator()
+      try ward.write(Self.ward)
+      try await ward.up()
+      let after = try await ward.pids()
+      #expect(after["gate"] != before["gate"] && after["other"] == before["other"])
+    }
+  }
+
+  private static func send(_ event: Gate.Event, in ward: DetachedTopology) async throws {
+    let client = try ward.client()
+    defer { client.close() }
+    try await client.send("gate", event)
+  }
+
+  private static func expectPressed(
+    button: Int, feature: Int, in ward: DetachedTopology
+  ) async throws {
+    try await ward.await("both receivers have taken what was sent to them") {
+      $0[node: "button"]?.status?.state == ["pressed": ["times": .integer(Int64(button))]]
+        && $0[node: "feature"]?.status?.state == ["pressed": ["times": .integer(Int64(feature))]]
     }
   }
 }

@@ -19,7 +19,7 @@ struct NodeHandshakeTests {
   private static let cells: [Phase: [Input: (NodeHandshake.Action, Phase)]] = [
     .greeting: [.configure: (.connect, .configured), .stop: (.leave, .ended)],
     .configured: [.start: (.start, .running), .stop: (.leave, .ended)],
-    .running: [.stop: (.drain, .draining)],
+    .running: [.configure: (.extend, .running), .stop: (.drain, .draining)],
     .draining: [.drained: (.leave, .ended), .drainTimeout: (.leave, .ended)],
     .ended: [:],
   ]
