@@ -33,6 +33,8 @@ final class ClientSockets {
   private static let placesPause: Duration = .milliseconds(200)
   /// How long a node that does not take a request is left alone.
   private static let lookPause: Duration = .milliseconds(10)
+  /// How often it is asked whether a node that is gone comes back.
+  private static let lostPause: Duration = .milliseconds(200)
 
   /// - Parameter patience: How long an orchestrator on another host has until it answers.
   init(
@@ -191,14 +193,15 @@ final class ClientSockets {
   private func postpone(_ request: ClientRequest, at peer: ClientPeer, because reason: String) {
     request.wasPostponed(because: reason)
     request.isPostponed = true
-    look(for: peer)
+    look(for: peer, after: Self.lookPause)
   }
 
-  /// Asks after a while whether the node of requests that are postponed runs, or is about to.
-  private func look(for peer: ClientPeer) {
+  /// Asks after a while whether the node of requests that are postponed, or that may have to be sent again, runs or is
+  /// about to.
+  private func look(for peer: ClientPeer, after pause: Duration) {
     guard !peer.isLookedFor else { return }
     peer.isLookedFor = true
-    loop.schedule(after: Self.lookPause, for: self) { sockets in
+    loop.schedule(after: pause, for: self) { sockets in
       sockets.control.command(
         .directory(fresh: false), timeout: .seconds(5), late: .closed
       ) { [handle = sockets.loop.handle, owner = LoopOwned((Weak(sockets), peer))] result in
@@ -213,10 +216,19 @@ final class ClientSockets {
     peer.isLookedFor = false
     let directory: TopologyDirectory? =
       if case .success(.directory(let directory)) = result { directory } else { nil }
-    for request in peer.requests.values where request.isPostponed {
+    for request in peer.requests.values
+    where request.isPostponed || request.isRepeated && !peer.isConnected {
+      let isPostponed = request.isPostponed
       request.isPostponed = false
       // Without an orchestrator only the node itself can tell.
-      guard let directory else { submit(request, to: peer); continue }
+      guard let directory else {
+        if !peer.isConnected, RunningTopology.hasEnded(at: endpoint) {
+          finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
+        } else if isPostponed {
+          submit(request, to: peer)
+        }
+        continue
+      }
       let name = request.node.name
       guard let node = directory[node: name], node.isRunning || node.isComing(in: directory) else {
         let reason = directory[node: name].map { $0.reason ?? $0.phase } ?? request.reason
@@ -225,8 +237,15 @@ final class ClientSockets {
         finish(request, of: peer, .failure(error))
         continue
       }
-      submit(request, to: peer)
+      if isPostponed { submit(request, to: peer) }
     }
+    lookForLost(at: peer)
+  }
+
+  /// Goes on asking while the node of requests is gone that may have to be sent again.
+  private func lookForLost(at peer: ClientPeer) {
+    guard !peer.isConnected, peer.requests.values.contains(where: \.isRepeated) else { return }
+    look(for: peer, after: Self.lostPause)
   }
 
   private func peer(of node: NodeInformation) throws -> ClientPeer {
@@ -354,6 +373,7 @@ final class ClientSockets {
         finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
       }
     }
+    lookForLost(at: peer)
     lookForPlacesIfNeeded()
   }
 

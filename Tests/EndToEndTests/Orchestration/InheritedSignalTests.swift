@@ -70,7 +70,8 @@ struct InheritedSignalTests {
       let script = """
         set -m; stty tostop
         "$@" & while ! "$0" wait nurse=pressed --timeout 60s > /dev/null 2>&1; do sleep 0.1; done
-        sleep 1; echo "shell: ready"; read line; fg %1
+        for round in 1 2 3 4 5; do "$0" send nurse press > /dev/null; done
+        echo "shell: ready"; read line; fg %1
         """
       let terminal = try PseudoTerminal(
         "/bin/bash",

@@ -42,6 +42,20 @@ struct StopOutcomeTests {
     }
   }
 
+  @Test("'send' ends when the node of its event has failed for good, and not by its timeout")
+  func nodeOfEventFailed() async throws {
+    let ward = """
+      topology: ward
+      program: TestNodes
+      nodes: { bad: { machine: Fragile, restart: { policy: never } } }
+      """
+    try await DetachedTopology.with(ward) { ward in
+      let send = try ward.tool.start(["send", "bad", #"{"exit":{"code":3}}"#, "--timeout", "1h"])
+      let result = try await ward.end(of: send, code: 1)
+      #expect(result.error.contains("node 'bad' went away before it answered"), "\(result)")
+    }
+  }
+
   /// One node that fails for good, and one that ends by itself, or goes on.
   private static func mixed(_ other: String) -> String {
     """
