@@ -17,7 +17,7 @@ let direct: [SwiftSetting] = [
 ]
 
 /// Lets a program compile the runtime's generic code for its own machines: a step is then four times
-/// cheaper. SwiftPM takes such a flag from every dependency but one by version.
+/// cheaper. SwiftPM takes such a flag from a dependency by version, too, of a package with tools version 6.2 or later.
 let specialized: [SwiftSetting] =
   direct + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
 

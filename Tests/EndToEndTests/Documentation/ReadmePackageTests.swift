@@ -33,6 +33,56 @@ struct ReadmePackageTests {
     #expect(check.error == "")
   }
 
+  @Test("(of a git work tree) is a dependency by its version", .enabled(if: PackagePath.isWorkTree))
+  func byVersion() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let place = PackagePath.root + "/.build/readme/by-version"
+    try FileSystem.makeDirectories(place + "/Sources/light")
+    FileSystem.removeTree(place + "/PipeRuntime")
+    let (manifest, program) = Self.versioned(place)
+    try FileSystem.replace(place + "/Package.swift", with: manifest.utf8)
+    try FileSystem.replace(place + "/Sources/light/main.swift", with: program.utf8)
+    let commands = [
+      // SwiftPM remembers which revision a version was.
+      "git clone --quiet \(PackagePath.root) PipeRuntime", "git -C PipeRuntime tag 1.2.$(date +%s)",
+      "rm -f Package.resolved", "swift build", ".build/debug/light",
+    ]
+    for command in commands {
+      let program = try tool.start(program: "/bin/sh", ["-c", command], in: place)
+      let result = try await tool.result(of: program, within: .seconds(900))
+      try #require(result.code == 0, "\(command): \(result)")
+      if command == commands.last { #expect(result.output == "green\n") }
+    }
+  }
+
+  /// The smallest package that has a machine.
+  private static func versioned(_ place: String) -> (manifest: String, program: String) {
+    (
+      """
+      // swift-tools-version: 6.2
+      import PackageDescription
+
+      let package = Package(
+        name: "light",
+        dependencies: [.package(url: "file://\(place)/PipeRuntime", from: "1.2.0")],
+        targets: [
+          .executableTarget(
+            name: "light", dependencies: [.product(name: "PipeMachines", package: "PipeRuntime")])
+        ]
+      )
+
+      """,
+      """
+      import PipeMachines
+
+      enum Light: MachineState { case green }
+      print(Light.green)
+
+      """
+    )
+  }
+
   /// Watches a light turn green, and ends it as ^C does.
   private func run(_ command: String, in folder: String, _ tool: CommandLineTool) async throws {
     let program = try tool.start(program: "/bin/sh", ["-c", "exec " + command], in: folder)

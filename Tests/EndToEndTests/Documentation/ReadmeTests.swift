@@ -43,4 +43,5 @@ enum PackagePath {
     for _ in 0..<4 { path = FileSystem.directory(of: path) }
     return path
   }()
+  static let isWorkTree = FileSystem.exists(root + "/.git")
 }
