@@ -19,8 +19,10 @@ struct ActingCompositeTests {
   }
 
   /// A pair that makes a third party take a step for each entry.
-  private static func counted(_ source: PipeSpecification.Source) -> Topology {
-    var topology = Parties.pair()
+  private static func counted(
+    _ source: PipeSpecification.Source, of pair: Topology = Parties.pair()
+  ) -> Topology {
+    var topology = pair
     topology.nodes.append(.machine("Party", name: "counter", restart: Parties.quick))
     topology.pipes = [
       PipeSpecification(sender: "pair", source: source, receiver: "counter", name: "told")
@@ -87,8 +89,11 @@ struct ActingCompositeTests {
 
   /// A pair of which the right one disagrees when the left one has: what would tell of one that is willing while
   /// the left one is and the right one is not never happens.
-  private static func followed(environment: [String: String] = [:]) -> Topology {
-    var file = counted(.states(["left": "willing", "right": "unwilling"], send: "step"))
+  private static func followed(
+    _ pair: Topology = Parties.pair(), environment: [String: String] = [:]
+  ) -> Topology {
+    var file = counted(
+      .states(["left": "willing", "right": "unwilling"], send: "step"), of: pair)
     file.pipes.append(.rule(from: "left", when: "unwilling", to: "right", send: "disagree"))
     file.environment = environment
     return file
@@ -116,13 +121,15 @@ struct ActingCompositeTests {
 
   @Test(
     "a pipe fires for no combination that never was: neither where a step follows from that of another, nor from an answer",
-    arguments: ["", "1 2 1 2 1 2 1 2 1 2 1 2"])
-  func existing(crashes: String) async throws {
-    let places = crashes.split(separator: " ").enumerated().map {
-      "left:send.after=crash@\($1)/\($0 + 1)"
-    }
+    arguments: [
+      (Parties.pair(), []), (Parties.pair(), [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2]),
+      (Parties.pair(within: "left"), [2, 4, 2, 3, 2, 4, 3]),
+      (Parties.pair(durability: .volatile), []),
+    ] as [(Topology, [Int])])
+  func existing(pair: Topology, crashes: [Int]) async throws {
+    let places = crashes.enumerated().map { "left:send.after=crash@\($1)/\($0 + 1)" }
     let environment = [FailpointCounter.rulesVariable: places.joined(separator: ",")]
-    try await withTopology(Self.followed(environment: environment)) { topology in
+    try await withTopology(Self.followed(pair, environment: environment)) { topology in
       try await Self.takeTurns(30, in: topology)
       try await Self.expectNothingSent(after: 60, in: topology)
     }
