@@ -38,3 +38,110 @@ enum BenchmarkNodes: NodeProgram {
     Lamp.self, Pinger.self, Ponger.self, Source.self, Sink.self, Juggler.self, Hub.self,
   ]
 }
+
+/// The command line of a measurement.
+struct Options {
+  let sections: Set<Section>
+  let isQuick: Bool
+  /// The file to which the figures are written.
+  let output: String?
+  /// The file of an earlier run.
+  let comparison: String?
+
+  static let description = CommandDescription(
+    of: "benchmarks", "Measures, and prints each figure beside its baseline of the same run",
+    options: [
+      Option("quick", "Measures for a shorter time"),
+      Option("output", value: .file, "Writes the figures to FILE, as JSON"),
+      Option(
+        "compare", value: .file,
+        "Prints beside each figure that of FILE, which an earlier run has written, and how many times "
+          + "that it is"),
+    ],
+    positionals: [
+      Positional(
+        "SECTION", .choice("SECTION", Section.allCases.map(\.rawValue)), .any,
+        "What is measured. Default: all")
+    ], examples: Section.allCases.map { ("benchmarks \($0.rawValue)", $0.summary) })
+
+  init(_ arguments: ParsedArguments) {
+    let named = arguments.positionals.compactMap(Section.init)
+    sections = Set(named.isEmpty ? Section.allCases : named)
+    isQuick = arguments.flag("quick")
+    output = arguments.value("output")
+    comparison = arguments.value("compare")
+  }
+}
+
+/// A part of the report, by the name that a person types.
+enum Section: String, CaseIterable, Sendable {
+  case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
+  case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
+  case explore, network, slurm, agents
+
+  /// What it measures.
+  var summary: String {
+    switch self {
+    case .roundtrip: "one event from a node to another and back"
+    case .oneway: "events a second from a node to another"
+    case .durability: "what a journal costs a pipe and a round trip"
+    case .synchronized: "events that several nodes take together"
+    case .restart: "how soon a node that was killed is ready again"
+    case .recovery: "how soon a topology is whole of which half was killed"
+    case .endurance: "whether memory and journals stay as they are"
+    case .start: "how soon a node, and a hundred, are ready"
+    case .memory: "what a node holds resident"
+    case .watched: "what a monitor costs a node at full rate"
+    case .inspected: "what a page in a browser costs nodes at full rate"
+    case .coding: "what it costs to write and read an event"
+    case .growth: "what more nodes do to the rate and to the cost of an event"
+    case .commands: "how long starting, listing and stopping take with more nodes"
+    case .peers: "Erlang and supervisord beside ours"
+    case .reduce: "steps and events a second within one process"
+    case .steady: "what a step within one process costs in the long run"
+    case .styles: "what each style of writing a machine costs"
+    case .network: "what tcp and keys cost a pipe and a round trip"
+    case .slurm:
+      "how soon nodes are ready on the hosts of a Slurm job, and again when they or a host are lost"
+    case .agents: "how soon nodes are ready that agents start, as in pods of Kubernetes'"
+    case .explore: "how fast all states of a topology are searched"
+    }
+  }
+
+  func run(_ setting: Setting, into report: inout Report) throws {
+    report.begin(self)
+    defer { report.end() }
+    switch self {
+    case .roundtrip: try RoundTripSection(setting).run(&report)
+    case .oneway: try OneWaySection(setting).run(&report)
+    case .durability: try DurabilitySection(setting).run(&report)
+    case .synchronized: try SynchronizedSection(setting).run(&report)
+    case .restart: try RestartSection(setting).run(&report)
+    case .recovery: try RecoverySection(setting).run(&report)
+    case .endurance: try EnduranceSection(setting).run(&report)
+    case .start: try StartSection(setting).run(&report)
+    case .memory: try MemorySection(setting).run(&report)
+    case .watched: try WatchedSection(setting).run(&report)
+    case .inspected: try InspectedSection(setting).run(&report)
+    case .coding: try CodingSection(setting).run(&report)
+    case .growth: try GrowthSection(setting).run(&report)
+    case .commands: try CommandsSection(setting).run(&report)
+    case .peers: try PeersSection(setting).run(&report)
+    case .reduce: ReduceSection(setting).run(&report)
+    case .steady: SteadySection(setting).run(&report)
+    case .styles: StylesSection(setting).run(&report)
+    case .explore: try SearchSection(setting).run(&report)
+    case .slurm: try SlurmSection(setting).run(&report)
+    case .agents: try AgentsSection(setting).run(&report)
+    case .network: try NetworkSection(setting).run(&report)
+    }
+  }
+}
+
+/// How much is measured.
+struct Setting: Sendable {
+  let isQuick: Bool
+
+  /// Picks an amount for a whole run or for a quick one.
+  func pick<Amount>(_ whole: Amount, quick: Amount) -> Amount { isQuick ? quick : whole }
+}

@@ -1,5 +1,7 @@
 import Glibc
+import PipeLogs
 import PipeRuntime
+import PipeSupervision
 import Synchronization
 
 /// A directory of one test's, which is removed with it, also when the test process crashes.
@@ -143,4 +145,86 @@ package struct LeftProcess: Hashable, Sendable, CustomStringConvertible {
   package var description: String { "process \(pid): \(command)" }
 
   package func kill() { _ = Glibc.kill(pid, SIGKILL) }
+}
+
+extension TestDirectory {
+  /// The signals by which a program ends itself: a trap, an abort, a bad address. No test sends them.
+  private static let crashSignals = [
+    SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPIPE,
+  ].map { Signal(number: $0) }
+
+  /// The processes of nodes in this directory that crashed, as the nodes' logs tell.
+  /// - Parameter expected: Nodes that the test has crash.
+  package func crashes(except expected: Set<String> = []) -> [String] {
+    let ends = Dictionary(
+      uniqueKeysWithValues: Self.crashSignals.map { signal in
+        ("\(NodeReport.exited(.signalled(number: signal.number)))", signal)
+      })
+    return FileSystem.entries(of: roots.state).flatMap { topology -> [String] in
+      guard let directories = try? RuntimeDirectories(topology: topology, roots: roots) else {
+        return []
+      }
+      var logs = LogReader(directory: directories.logs)
+      return logs.next().compactMap { entry in
+        guard entry.stream == .note, !expected.contains(entry.node) else { return nil }
+        return ends[entry.text].map { "node '\(entry.node)' of '\(topology)' crashed: \($0)" }
+      }
+    }
+  }
+}
+
+/// Finds the `orchestrator` that a test launches topologies with.
+package enum BinaryLocator {
+  /// The path of an executable: the variable's, or the one beside the test's own build products, or
+  /// the one in `PATH`.
+  /// - Parameter variable: An environment variable that names it.
+  package static func find(
+    _ name: String, variable: String? = nil,
+    environment: [String: String] = ProcessEnvironment.current
+  ) throws -> String {
+    if let variable, let path = environment[variable], !path.isEmpty {
+      guard isExecutable(path) else { throw BinaryError.notExecutable(path, variable: variable) }
+      return FileSystem.absolute(path)
+    }
+    let search = environment["PATH"]?.split(separator: ":").map(String.init) ?? []
+    for directory in productDirectories + search where isExecutable(directory + "/" + name) {
+      return directory + "/" + name
+    }
+    throw BinaryError.missing(name, variable: variable)
+  }
+
+  /// Where `swift build` has put things, from the test program upwards.
+  static var productDirectories: [String] {
+    var directories: [String] = []
+    let own = [OwnProcess.executablePath, CommandLine.arguments.first.map(FileSystem.absolute)]
+    for case let start? in own + [FileSystem.absolute("x")] {
+      var directory = FileSystem.directory(of: start)
+      while true {
+        directories += [directory, directory + "/.build/debug", directory + "/.build/release"]
+        guard directory != "/" else { break }
+        directory = FileSystem.directory(of: directory)
+      }
+    }
+    return directories
+  }
+
+  private static func isExecutable(_ path: String) -> Bool {
+    access(path, X_OK) == 0 && !FileSystem.isDirectory(path)
+  }
+}
+
+/// Why a test does not find a program that it needs.
+package enum BinaryError: Error, Hashable, CustomStringConvertible {
+  case missing(String, variable: String?)
+  case notExecutable(String, variable: String)
+
+  package var description: String {
+    switch self {
+    case .missing(let name, let variable):
+      "there is no program '\(name)' beside the test's build products or in PATH; build it"
+        + (variable.map { ", or name it in the environment variable \($0)" } ?? "")
+    case .notExecutable(let path, let variable):
+      "'\(path)', which the environment variable \(variable) names, is no executable file"
+    }
+  }
 }

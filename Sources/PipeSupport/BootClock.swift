@@ -51,3 +51,13 @@ package enum BootClock {
     return Int64(clock.tv_sec) * 1_000_000_000 + Int64(clock.tv_nsec)
   }
 }
+
+/// The time of day.
+package enum WallClock {
+  /// Unit: nanoseconds since 1970.
+  package static var nanoseconds: Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
+  }
+}

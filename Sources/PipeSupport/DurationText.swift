@@ -88,3 +88,60 @@ package enum DurationText {
     (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
   }
 }
+
+extension Duration {
+  /// The duration in nanoseconds; a very long one, of either sign, as a hundred years.
+  package var clampedNanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let century: Int64 = 100 * 365 * 86_400
+    guard seconds.magnitude < century else { return seconds.signum() * century * 1_000_000_000 }
+    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+  }
+}
+
+extension Duration {
+  /// The duration for a person to read: `250 ms`, `1.5 s`, `3 min 20 s`, `2 h 5 min`.
+  package var shortText: String {
+    let milliseconds = wholeMilliseconds
+    if milliseconds < 0 { return "-" + (.zero - self).shortText }
+    if milliseconds < 1000 { return "\(milliseconds) ms" }
+    let seconds = milliseconds / 1000
+    if seconds < 60 {
+      let tenths = milliseconds % 1000 / 100
+      return tenths == 0 ? "\(seconds) s" : "\(seconds).\(tenths) s"
+    }
+    let minutes = seconds / 60
+    if minutes < 60 { return joined(minutes, "min", seconds % 60, "s") }
+    let hours = minutes / 60
+    if hours < 24 { return joined(hours, "h", minutes % 60, "min") }
+    return joined(hours / 24, "d", hours % 24, "h")
+  }
+
+  /// Whole milliseconds, rounded towards zero, and kept within the range of `Int64`.
+  package var wholeMilliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    if overflow { return seconds < 0 ? .min : .max }
+    return product + attoseconds / 1_000_000_000_000_000
+  }
+
+  private func joined(_ large: Int64, _ unit: String, _ small: Int64, _ part: String) -> String {
+    small == 0 ? "\(large) \(unit)" : "\(large) \(unit) \(small) \(part)"
+  }
+}
+
+/// Runs an operation, which must end on cancellation, for at most a duration.
+/// - Returns: Its result, or `nil` where the time was up first.
+package func withTimeout<Value: Sendable>(
+  _ timeout: Duration, _ operation: @escaping @Sendable () async throws -> Value
+) async throws -> Value? {
+  try await withThrowingTaskGroup(of: Value?.self) { group in
+    group.addTask { try await operation() }
+    group.addTask {
+      try await Task.sleep(for: timeout)
+      return nil
+    }
+    defer { group.cancelAll() }
+    return try await group.next() ?? nil
+  }
+}

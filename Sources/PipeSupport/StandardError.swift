@@ -25,3 +25,8 @@ package enum StandardError {
 private func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
   write(descriptor, bytes, count)
 }
+
+extension FixedWidthInteger {
+  /// Whether a log tells of what has happened so often: the first three times, then ever less often.
+  package var isWorthLogging: Bool { self <= 3 || nonzeroBitCount == 1 }
+}

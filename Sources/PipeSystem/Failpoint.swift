@@ -183,3 +183,159 @@ package enum Failpoint: String, CaseIterable, Sendable {
     return action
   }
 }
+
+/// What a failpoint does.
+package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
+  /// SIGKILL to this process.
+  case crash
+  /// Ends the process with code 70, without any cleanup.
+  case exit
+  /// SIGSTOP to this process, which somebody else continues or kills.
+  case stop
+  case delay(Duration)
+  /// The caller cuts its connection.
+  case cut
+  /// The caller fails.
+  case error
+
+  package static let names = ["crash", "exit", "stop", "delay:20ms", "cut", "error"]
+
+  /// Reads `crash`, `delay:20ms` and so on; `nil` where the text is none.
+  package init?(_ text: some StringProtocol) {
+    switch text {
+    case "crash": self = .crash
+    case "exit": self = .exit
+    case "stop": self = .stop
+    case "cut": self = .cut
+    case "error": self = .error
+    default:
+      guard text.hasPrefix("delay:"),
+        let duration = DurationText.parse(String(text.dropFirst("delay:".count)))
+      else { return nil }
+      self = .delay(duration)
+    }
+  }
+
+  /// Whether the code at this place can do it.
+  package func isPossible(at point: Failpoint) -> Bool {
+    switch self {
+    case .crash, .exit, .stop, .delay: point != .recordError
+    case .cut:
+      point.isOfSynchronizedEvents || [.sendBefore, .sendAfter, .openAfter].contains(point)
+    case .error: point == .recordError
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .crash: "crash"
+    case .exit: "exit"
+    case .stop: "stop"
+    case .delay(let duration): "delay:" + DurationText.write(duration)
+    case .cut: "cut"
+    case .error: "error"
+    }
+  }
+
+  /// Does what needs no help of the caller.
+  func perform() {
+    switch self {
+    // Raised in this thread, which therefore does not take another step.
+    case .crash: raise(SIGKILL)
+    case .exit: _exit(70)
+    case .stop: raise(SIGSTOP)
+    case .delay(let duration):
+      let (seconds, attoseconds) = duration.components
+      var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+      var rest = time
+      while nanosleep(&time, &rest) < 0, errno == EINTR { time = rest }
+    case .cut, .error: break
+    }
+  }
+}
+
+/// The failpoints of one process: how often each was hit, and what it does at a hit; a value.
+package struct FailpointCounter: Sendable {
+  package static let rulesVariable = "PIPERUNTIME_FAILPOINTS"
+  /// The seed of the probabilities; 0 where it is not set.
+  package static let seedVariable = "PIPERUNTIME_FAILPOINT_SEED"
+  /// Names a file without which no failpoint acts; hits are counted all the same.
+  package static let switchVariable = "PIPERUNTIME_FAILPOINT_SWITCH"
+
+  private let rules: [FailpointRule]
+  private var hits: [Failpoint: UInt64] = [:]
+  private var generator: SplitMix64
+
+  /// One that never acts.
+  package init() { self.init(rules: [], seed: 0, node: "", incarnation: 0) }
+
+  /// - Parameter seed: Mixed with the node and the incarnation, so that a restarted process does
+  ///   not do what the one before it did.
+  package init(rules: [FailpointRule], seed: UInt64, node: String, incarnation: UInt64) {
+    self.rules = rules.filter { rule in
+      (rule.node ?? node) == node && (rule.incarnation ?? incarnation) == incarnation
+    }
+    var mixed = seed
+    for byte in node.utf8 { mixed = (mixed ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    generator = SplitMix64(seed: mixed &+ incarnation &* 0xD6E8_FEB8_6659_FD93)
+  }
+
+  /// What the environment says for this process; `nil` where it has no failpoint.
+  package init?(
+    node: String, incarnation: UInt64, environment: [String: String]
+  ) throws(FailpointError) {
+    guard let text = environment[Self.rulesVariable], !text.isEmpty else { return nil }
+    let seedText = environment[Self.seedVariable] ?? "0"
+    guard let seed = UInt64(seedText) else {
+      throw FailpointError(seedText, "is no whole number", variable: Self.seedVariable)
+    }
+    self.init(
+      rules: try FailpointRule.parse(list: text), seed: seed, node: node,
+      incarnation: incarnation)
+    if rules.isEmpty { return nil }
+  }
+
+  /// Counts a hit. Returns what it does, and the count; the first rule whose moment it is wins.
+  package mutating func hit(_ point: Failpoint) -> (action: FailpointAction, count: UInt64)? {
+    let count = hits[point, default: 0] + 1
+    hits[point] = count
+    var action: FailpointAction?
+    for rule in rules where rule.point == point {
+      // Every probability is drawn at every hit, so that one rule does not shift another's.
+      if isDue(rule.moment, at: count), action == nil { action = rule.action }
+    }
+    return action.map { ($0, count) }
+  }
+
+  private mutating func isDue(_ moment: FailpointRule.Moment, at count: UInt64) -> Bool {
+    switch moment {
+    case .always: true
+    case .hit(let number): number == count
+    case .probability(let probability):
+      Double.random(in: 0..<1, using: &generator) < probability
+    }
+  }
+}
+
+/// The failpoints of a node's process and of the lodgers in it, each with a count of its own; a value.
+struct FailpointResidents {
+  private var counters: [Int: (counter: FailpointCounter, prefix: String)] = [:]
+  /// Whose work the process's main thread does.
+  var current = 0
+
+  mutating func add(_ counter: FailpointCounter, as resident: Int, prefix: String) {
+    counters[resident] = (counter, prefix)
+  }
+
+  /// Counts a hit. Returns what it does, the count, and what the line begins with that tells of it.
+  /// - Parameter isAtHome: Whether it is the node's own, whoever is at work on the main thread.
+  mutating func hit(
+    _ point: Failpoint, isAtHome: Bool
+  ) -> (action: FailpointAction, count: UInt64, prefix: String)? {
+    let resident = isAtHome ? 0 : current
+    guard let prefix = counters[resident]?.prefix,
+      let (action, count) = counters[resident]?.counter.hit(point)
+    else { return nil }
+    return (action, count, prefix)
+  }
+}

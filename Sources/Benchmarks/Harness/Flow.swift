@@ -63,3 +63,96 @@ struct Flow {
       """
   }
 }
+
+/// What one measurement of a flow of events has given, for each event.
+struct FlowResult {
+  /// By the source's clock, until the last event was taken. Unit: seconds.
+  var elapsed: Double
+  /// Of the sink's process.
+  var use: ProcessorUse
+}
+
+/// A flow of events in several cases, which take turns: what the machine does beside this meets all of them.
+///
+/// The first round is thrown away, and every other one goes backwards. Judged is the median of the ratios to the
+/// first case in the same round.
+struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.RawValue == String {
+  /// What several measurements have given, and how many times that is of those in the same round of the first case.
+  private struct Measured {
+    var elapsed = Samples()
+    var uses = ProcessorUses()
+    var ratios = (elapsed: Samples(), time: Samples())
+  }
+
+  private var measured: [Case: Measured] = [:]
+
+  /// - Parameters:
+  ///   - baseline: The first case.
+  ///   - rounds: By case, in how many rounds it takes part; `nil` in all.
+  init(
+    rounds repeats: Int, baseline: Case, only rounds: (Case) -> Int? = { _ in nil },
+    _ measure: (Case) throws -> FlowResult
+  ) rethrows {
+    for round in 0...repeats {
+      var results: [Case: FlowResult] = [:]
+      let all = Array(Case.allCases)
+      for one in round.isMultiple(of: 2) ? all : all.reversed()
+      where round <= rounds(one) ?? repeats {
+        results[one] = try measure(one)
+      }
+      guard round > 0, let first = results[baseline] else { continue }
+      for (one, result) in results {
+        measured[one, default: Measured()].elapsed.add(result.elapsed)
+        measured[one, default: Measured()].uses.add(result.use)
+        measured[one, default: Measured()].ratios.elapsed.add(result.elapsed / first.elapsed)
+        measured[one, default: Measured()].ratios.time.add(
+          result.use.total.time / first.use.total.time)
+      }
+    }
+    self.baseline = baseline
+  }
+
+  private let baseline: Case
+
+  /// Adds what the cases have taken beside the first one, in their order.
+  /// - Parameters:
+  ///   - hasSwitches: Whether voluntary switches are told, too.
+  ///   - judged: Of a case, the figures that are to be at most 2 % above the first case.
+  func add(
+    to report: inout Report, hasSwitches: Bool = false, judged: (Case) -> [JudgedRatio]
+  ) {
+    guard let first = measured[baseline] else { return }
+    for one in Case.allCases {
+      guard let own = measured[one] else { continue }
+      let before = one == baseline ? nil : first
+      report.add(
+        Figure(
+          name: "time of an event, \(one.rawValue)", value: .seconds(own.elapsed.median),
+          baseline: (before?.elapsed.median).map { .seconds($0) }))
+      report.add(
+        Figure(
+          name: "processor time of an event, \(one.rawValue)", value: own.uses.time,
+          baseline: before?.uses.time))
+      if hasSwitches {
+        report.add(
+          Figure(
+            name: "voluntary switches of an event, \(one.rawValue)", value: own.uses.switchCount,
+            baseline: before?.uses.switchCount))
+      }
+      guard before != nil else { continue }
+      for ratio in judged(one) {
+        let samples = ratio == .time ? own.ratios.elapsed : own.ratios.time
+        report.add(
+          Figure(
+            name: "\(ratio.rawValue), \(one.rawValue), of that without",
+            value: .count(samples.median), target: .atMost(.count(1.02))))
+      }
+    }
+  }
+}
+
+/// What of a case is compared with the first one in the same round.
+enum JudgedRatio: String {
+  case time
+  case processorTime = "processor time"
+}

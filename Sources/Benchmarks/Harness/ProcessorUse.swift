@@ -1,4 +1,5 @@
 import Glibc
+import PipeRuntime
 import PipeSystem
 
 /// What the threads of a process have used of the processors.
@@ -100,5 +101,30 @@ extension Report {
         name: "voluntary switches of \(operation)", value: uses.switchCount,
         baseline: baseline?.switchCount))
     note("by thread: \(uses.last)")
+  }
+}
+
+/// Joins measurements, which block their thread, and asynchronous calls.
+enum Blocking {
+  /// Runs an operation and blocks this thread, which no task may be using, until it is done.
+  static func run<Value: Sendable, Failure>(
+    _ operation: @escaping @Sendable () async throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    let outcome = Locked<Result<Value, Failure>?>(nil)
+    let done = Semaphore()
+    Task {
+      let result: Result<Value, Failure>
+      do throws(Failure) {
+        result = .success(try await operation())
+      } catch {
+        result = .failure(error)
+      }
+      outcome.withLock { $0 = result }
+      done.signal()
+    }
+    while true {
+      done.wait()
+      if let result = outcome.withLock({ $0 }) { return try result.get() }
+    }
   }
 }

@@ -1,6 +1,8 @@
+import FoundationEssentials
 import Glibc
 import PipeRuntime
 import PipeSupervision
+import Synchronization
 
 /// Takes the orchestrator's part towards one node, so that its start is timed by itself.
 final class StandIn {
@@ -74,4 +76,103 @@ final class StandIn {
     loop.remove(registration)
     guard seen == kind else { throw HarnessError("a node did not say '\(kind)' within 10 s") }
   }
+}
+
+/// A directory for one section's sockets, logs and topology files; gone with this value.
+final class TemporaryDirectory: Sendable {
+  let path: String
+  private let cleanup: Int
+  private let count = Mutex(0)
+
+  init() throws {
+    let path = try FileSystem.makeTemporaryDirectory("/tmp/pr-bench-")
+    self.path = path
+    cleanup = Cleanup.add { FileSystem.removeTree(path) }
+  }
+
+  deinit {
+    Cleanup.remove(cleanup)
+    FileSystem.removeTree(path)
+  }
+
+  /// A path in the directory that nothing else has.
+  func uniquePath(_ name: String) -> String {
+    let number = count.withLock { count in
+      count += 1
+      return count
+    }
+    return "\(path)/\(name)\(number)"
+  }
+
+  func write(_ text: String, to name: String) throws -> String {
+    let file = path + "/" + name
+    try Data(text.utf8).write(to: URL(filePath: file))
+    return file
+  }
+}
+
+/// Undoes what a measurement has set up, also when it is interrupted.
+enum Cleanup {
+  private struct State {
+    var lastID = 0
+    var entries: [(id: Int, undo: @Sendable () -> Void)] = []
+  }
+
+  private static let state = Mutex(State())
+
+  /// Has SIGINT and SIGTERM undo everything, last first, and end the process.
+  ///
+  /// Children of the main thread get SIGKILL when it ends.
+  static func watchSignals() throws {
+    let signals = try SignalDescriptor([.interrupt, .terminate])
+    _ = LoopThread { loop in
+      loop.add(descriptor: signals.descriptor) {
+        guard let signal = signals.next() else { return }
+        let entries = state.withLock { state in state.entries }
+        for entry in entries.reversed() { entry.undo() }
+        exit(128 + signal.number)
+      }
+    }
+  }
+
+  /// Registers what is to be undone; returns the number to take it back with.
+  static func add(_ undo: @escaping @Sendable () -> Void) -> Int {
+    state.withLock { state in
+      state.lastID += 1
+      state.entries.append((state.lastID, undo))
+      return state.lastID
+    }
+  }
+
+  static func remove(_ id: Int) {
+    state.withLock { state in state.entries.removeAll { $0.id == id } }
+  }
+}
+
+/// The executables that are measured: those beside this one.
+enum Programs {
+  /// This program.
+  static let own = OwnProcess.executablePath ?? CommandLine.arguments[0]
+  static let nodes = FileSystem.directory(of: own) + "/nodes"
+  static let orchestrator = FileSystem.directory(of: own) + "/orchestrator"
+  static let inspector = FileSystem.directory(of: own) + "/inspector"
+
+  /// The path of an installed program.
+  static func find(_ name: String) -> String? {
+    let folders = (ProcessEnvironment.current["PATH"] ?? "").split(separator: ":")
+    return folders.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+  }
+
+  /// Throws where one is missing.
+  static func check() throws {
+    for path in [nodes, orchestrator, inspector] where access(path, X_OK) != 0 {
+      throw HarnessError("'\(path)' is missing; build it with 'make bench'")
+    }
+  }
+}
+
+/// Why something cannot be measured.
+struct HarnessError: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
 }

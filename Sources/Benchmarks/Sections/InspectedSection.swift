@@ -1,3 +1,6 @@
+import Dispatch
+import Glibc
+import PipeMachines
 import PipeRuntime
 import PipeSupervision
 
@@ -69,5 +72,107 @@ struct InspectedSection {
       inspector.memory.add(Double(ProcessMemory(of: pid).resident))
     }
     return FlowResult(elapsed: elapsed / Double(count), use: use)
+  }
+}
+
+/// The inspector with a client that asks it as its page does: what it has not seen, ten times a second.
+final class PageStandIn {
+  private(set) var inspector: ChildProcess
+  private let asking = Asking()
+
+  /// What the thread that asks shares with the others.
+  private final class Asking: Sendable {
+    let isOver = Locked(false)
+    /// What the page was told. Unit: bytes.
+    let bytes = Locked(0)
+    let end = DispatchSemaphore(value: 0)
+  }
+
+  /// The pause of a page between two questions. Unit: microseconds.
+  private static let pause: UInt32 = 100_000
+
+  init(_ topology: String, in directory: TemporaryDirectory) throws {
+    let output = directory.uniquePath("inspector")
+    let command = OrchestratorCommand(directory: directory)
+    inspector = try command.spawn(
+      Programs.inspector, ["web", "-p", topology, "--port", "0"], writingTo: output)
+    let start = ContinuousClock.now
+    var place: (port: UInt16, token: String)?
+    while place == nil {
+      let exit = inspector.reap()
+      guard exit == nil, start.duration(to: .now) < TopologyRun.deadline else {
+        throw command.failure(["web"], exit)
+      }
+      place = Self.place(in: HostMachine.text(of: output))
+      Blocking.run { try? await Task.sleep(for: .milliseconds(5)) }
+    }
+    guard let (port, token) = place else { return }
+    DispatchQueue.global().async { [asking] in
+      var cursor = "0"
+      while !asking.isOver.withLock(\.self) {
+        let answer = Self.ask(port, "/api/changes?after=\(cursor)", token)
+        asking.bytes.withLock { $0 += answer.count }
+        if let next = Self.cursor(in: answer) { cursor = next }
+        usleep(Self.pause)
+      }
+      asking.end.signal()
+    }
+    while asking.bytes.withLock(\.self) == 0, start.duration(to: .now) < TopologyRun.deadline {
+      Blocking.run { try? await Task.sleep(for: .milliseconds(5)) }
+    }
+  }
+
+  /// Ends the inspector.
+  func kill() {
+    asking.isOver.withLock { $0 = true }
+    inspector.signal(.kill)
+    inspector.wait()
+    asking.end.wait()
+  }
+
+  /// The port and the token in `http://127.0.0.1:PORT/#token=TOKEN`.
+  private static func place(in text: String) -> (UInt16, String)? {
+    guard text.hasSuffix("\n"), let line = text.split(separator: "\n").first else { return nil }
+    let parts = line.split(separator: "#token=")
+    guard parts.count == 2,
+      let port = parts[0].split(separator: ":").last?.split(separator: "/").first
+    else { return nil }
+    return UInt16(port).map { ($0, String(parts[1])) }
+  }
+
+  /// The cursor at the beginning of an answer's body.
+  private static func cursor(in answer: [UInt8]) -> String? {
+    let text = String(decoding: answer.prefix(2_000), as: UTF8.self)
+    let parts = text.split(separator: "{\"cursor\":\"", maxSplits: 1)
+    guard parts.count == 2 else { return nil }
+    return parts[1].split(separator: "\"").first.map(String.init)
+  }
+
+  private static func ask(_ port: UInt16, _ path: String, _ token: String) -> [UInt8] {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+    let result = withUnsafePointer(to: address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard result == 0 else { return [] }
+    let question = Array(
+      ("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n"
+        + "Authorization: Bearer \(token)\r\n\r\n").utf8)
+    guard send(descriptor, question, question.count, Int32(MSG_NOSIGNAL)) == question.count else {
+      return []
+    }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = recv(descriptor, &buffer, buffer.count, 0)
+      guard count > 0 else { return bytes }
+      bytes += buffer[..<count]
+    }
   }
 }

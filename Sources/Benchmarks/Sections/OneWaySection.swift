@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// Events a second from a source to a sink, both processes of a topology that records nothing.
 struct OneWaySection {
   private let setting: Setting
@@ -37,5 +39,95 @@ struct OneWaySection {
     report.note(
       "each event is a step of the sink; a step of the source sends 8 events, and a token")
     report.note("to itself; raw: single messages of \(RawSocket.byteCount) bytes over ipc")
+  }
+}
+
+/// One event from node A to node B and back, both processes of a topology that records nothing.
+struct RoundTripSection {
+  private let setting: Setting
+
+  init(_ setting: Setting) { self.setting = setting }
+
+  func run(_ report: inout Report) throws {
+    let count = setting.pick(10_000, quick: 2_000)
+    let repeats = setting.pick(9, quick: 3)
+    let directory = try TemporaryDirectory()
+    var ours = try RoundTrips(.volatile, count: count, in: directory)
+    let raw = try RawPair(.echo, count: 0, in: directory)
+    var baseline = RawFigures()
+    // The first of each is thrown away.
+    _ = try raw.roundTrip(count: count)
+    try ours.measure(isKept: false)
+    for _ in 0..<repeats {
+      baseline.add(try raw.roundTrip(count: count), of: count)
+      try ours.measure()
+    }
+    report.add(
+      Figure(
+        name: "node → node → node; raw DEALER–DEALER", value: .seconds(ours.times.median),
+        baseline: .seconds(baseline.times.median), target: .ratioAtMost(1.5)))
+    report.add(ours.pinger, of: "a trip, pinger; raw", baseline: baseline.own)
+    report.add(ours.ponger, of: "a trip, ponger; raw", baseline: baseline.peer)
+    report.note(
+      "medians of \(repeats) × \(count.grouped); ours \(Quantity.seconds(ours.times.least)) to "
+        + "\(Quantity.seconds(ours.times.greatest)), raw \(Quantity.seconds(baseline.times.least)) to "
+        + "\(Quantity.seconds(baseline.times.greatest))")
+    report.note(
+      "a trip: two steps, two events with \(Payload.byteCount) bytes of JSON written and read;")
+    report.note("raw: a message of \(RawSocket.byteCount) bytes over ipc and back")
+  }
+}
+
+/// A pinger and a ponger as processes of a topology, and what was measured of them.
+struct RoundTrips {
+  private(set) var times = Samples()
+  /// What a trip takes of the processors in each process.
+  private(set) var pinger = ProcessorUses()
+  private(set) var ponger = ProcessorUses()
+  private let topology: TopologyRun
+  private let count: Int
+
+  /// - Parameters:
+  ///   - count: Round trips of each measurement.
+  ///   - deployment: The text of the deployment file by which it runs; `nil` where all is on one host.
+  init(
+    _ durability: Durability, count: Int, deployment: String? = nil,
+    in directory: TemporaryDirectory
+  ) throws {
+    self.count = count
+    let name = "roundtrip-" + durability.rawValue + (deployment == nil ? "" : "-apart")
+    topology = try TopologyRun(
+      Self.text(named: name, count: count, durability), named: name, deployment: deployment,
+      in: directory)
+  }
+
+  /// - Parameter isKept: Not where it is the first: connections and caches are cold.
+  mutating func measure(isKept: Bool = true) throws {
+    let before = (pinger: topology.use(of: "pinger"), ponger: topology.use(of: "ponger"))
+    let elapsed = try topology.measure("pinger")
+    guard isKept else { return }
+    times.add(elapsed / Double(count))
+    pinger.add(topology.use(of: "pinger").each(of: count, since: before.pinger))
+    ponger.add(topology.use(of: "ponger").each(of: count, since: before.ponger))
+  }
+
+  private static func text(named name: String, count: Int, _ durability: Durability) -> String {
+    """
+    topology: \(name)
+    program: \(Programs.own)
+    nodes:
+      pinger:
+        machine: Pinger
+        parameters: { count: \(count) }
+        durability: \(durability.rawValue)
+        restart: { policy: never }
+      ponger:
+        machine: Ponger
+        durability: \(durability.rawValue)
+        restart: { policy: never }
+    pipes:
+      - { from: pinger.out, to: ponger.in }
+      - { from: ponger.out, to: pinger.in }
+    """
   }
 }

@@ -74,3 +74,55 @@ package actor ConstantExampleModel: ExampleModelProtocol {
   package nonisolated func eventA() {}
   package nonisolated func eventB(param: Int) {}
 }
+
+/// The states of the example model.
+package enum ExampleState: MachineState, StateProtocol, Hashable {
+  case state1(message: String)
+  /// On the way to state 3.
+  case state2(message: String)
+  case state3(message: String)
+
+  package var isStable: Bool {
+    switch self {
+    case .state1, .state3: true
+    case .state2: false
+    }
+  }
+
+  package var message: String {
+    switch self {
+    case .state1(let message), .state2(let message), .state3(let message): message
+    }
+  }
+}
+
+/// The example model on a terminal: a and b are its events.
+package enum ExampleView: TerminalView {
+  package static func body(_ state: ExampleState, size: TerminalSize) -> [StyledLine] {
+    let name =
+      switch state {
+      case .state1: "state 1"
+      case .state2: "state 2"
+      case .state3: "state 3"
+      }
+    return [
+      StyledLine(name, .bold), StyledLine(state.message),
+      StyledLine(state.isStable ? "a and b act" : "", .dim),
+    ]
+  }
+
+  package static func event(for key: Key, in state: ExampleState) -> ExampleModel.Event? {
+    switch key {
+    case .character("a"): .eventA
+    case .character("b"): .eventB(param: 7)
+    default: nil
+    }
+  }
+}
+
+/// The example model that is a node in another process.
+extension RemoteModel: ExampleModelProtocol
+where State == ExampleState, Event == ExampleModel.Event {
+  package nonisolated func eventA() { post(.eventA) }
+  package nonisolated func eventB(param: Int) { post(.eventB(param: param)) }
+}

@@ -83,3 +83,76 @@ package enum WashingMachine: Machine {
     return runtime
   }
 }
+
+/// The panel of a washing machine: the step it is at, and the programs it has finished.
+package enum WasherPanel: Machine {
+  package enum State: MachineState {
+    case showing(step: Int, finished: Int)
+  }
+
+  package enum Event: MachineEvent {
+    case step(number: Int)
+    case finished
+  }
+
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
+    StateMachine(initial: State.showing(step: 0, finished: 0)) {
+      When(state: State.showing(step:finished:)) { _, _ in
+        Execute.noOutput
+      } transitions: { step, finished in
+        On(event: Event.step(number:)) { number in
+          Transition(to: State.showing(step: number, finished: finished))
+        }
+
+        On(event: Event.finished) {
+          Guard(predicate: step > 0)
+        } transition: {
+          Transition(to: State.showing(step: 0, finished: finished + 1))
+        }
+      }
+    }
+  }
+
+  package static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<
+    State, Event, Never
+  > {
+    Runtime().connectAsReceiver(to: ports.pipe("progress"))
+  }
+}
+
+/// The washing machine on a terminal: its steps, and the one that it is at.
+package enum WasherView: TerminalView {
+  package static let minimumSize = TerminalSize(columns: 24, rows: 9)
+
+  package static func body(_ state: WashingMachine.State, size: TerminalSize) -> [StyledLine] {
+    let steps: [(WashingMachine.State, String)] = [
+      (.coldAndEmpty, "cold and empty"), (.fullWithHotWater, "full with hot water"),
+      (.waterHeated, "water heated"), (.drumAgitating, "drum agitating"), (.pumping, "pumping"),
+      (.fullWithColdWater, "full with cold water"), (.spinning, "spinning"),
+    ]
+    return steps.map { step, text in
+      step == state
+        ? StyledLine("▶ ", .color(.green)) + StyledLine(text, .bold) : "  " + StyledLine(text, .dim)
+    } + ["", StyledLine(state == .coldAndEmpty ? "s starts" : "", .dim)]
+  }
+
+  package static func event(
+    for key: Key, in state: WashingMachine.State
+  ) -> WashingMachine.Event? {
+    key == .character("s") || key == .enter ? .start : nil
+  }
+}
+
+/// The panel of the washing machine on a terminal.
+package enum WasherPanelView: TerminalView {
+  package static func body(_ state: WasherPanel.State, size: TerminalSize) -> [StyledLine] {
+    switch state {
+    case .showing(let step, let finished):
+      [
+        StyledLine(step == 0 ? "ready" : "step \(step)", .bold),
+        StyledLine(finished == 1 ? "1 program done" : "\(finished) programs done", .dim),
+      ]
+    }
+  }
+}

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// The types whose values are written and read in place, each also as an optional.
 enum PlainType: CaseIterable {
   case int, int8, int16, int32, int64
@@ -70,4 +72,136 @@ private struct Comparing: PlainAction {
   let type: Any.Type
 
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool { self.type == type }
+}
+
+/// One value of a case: its key, where it lies, and of which type it is.
+// Without references, which would be counted for each event.
+struct PlainField {
+  /// Its key as JSON, and the colon. Whoever has the field frees it.
+  let key: UnsafeRawBufferPointer
+  /// Where it lies in the case's payload. Unit: bytes.
+  private let offset: Int
+  private let type: PlainType
+  private let isOptional: Bool
+
+  /// - Returns: `nil` for a value that is not written and read in place.
+  init?(_ name: String, _ type: Any.Type, offset: Int) {
+    guard let (known, isOptional) = PlainType.find(type) else { return nil }
+    var text: [UInt8] = []
+    JSONText.append(name, to: &text)
+    text.append(UInt8(ascii: ":"))
+    key = text.copied()
+    self.type = known
+    self.isOptional = isOptional
+    self.offset = offset
+  }
+
+  @inline(__always)
+  private func perform(_ action: some PlainAction) -> Bool { type.perform(action, isOptional) }
+
+  /// Whether the value is one that is left out, with its key.
+  func isLeftOut(in payload: UnsafeRawPointer) -> Bool {
+    isOptional && perform(LeavingOut(place: payload + offset))
+  }
+
+  /// Appends the value's JSON; returns `false` where it has none.
+  func append(_ payload: UnsafeRawPointer, to bytes: inout [UInt8]) -> Bool {
+    withUnsafeMutablePointer(to: &bytes) {
+      perform(Appending(place: payload + offset, bytes: $0))
+    }
+  }
+
+  /// Makes the value; returns `false` where there is none then.
+  func read(_ text: inout PlainText, into payload: UnsafeMutableRawPointer) -> Bool {
+    withUnsafeMutablePointer(to: &text) {
+      perform(Reading(place: payload + offset, text: $0))
+    }
+  }
+
+  /// The same where the key is missing.
+  func readMissing(into payload: UnsafeMutableRawPointer) -> Bool {
+    isOptional && perform(ReadingMissing(place: payload + offset))
+  }
+
+  func makeSample(_ numbers: inout SplitMix64, in payload: UnsafeMutableRawPointer) {
+    withUnsafeMutablePointer(to: &numbers) {
+      _ = perform(Sampling(place: payload + offset, numbers: $0))
+    }
+  }
+
+  func destroy(in payload: UnsafeMutableRawPointer) {
+    _ = perform(Destroying(place: payload + offset))
+  }
+}
+
+extension [UInt8] {
+  /// The bytes in memory of their own.
+  func copied() -> UnsafeRawBufferPointer {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+    memory.copyBytes(from: self)
+    return UnsafeRawBufferPointer(memory)
+  }
+}
+
+private struct LeavingOut: PlainAction {
+  let place: UnsafeRawPointer
+
+  @inline(__always)
+  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+    place.assumingMemoryBound(to: type).pointee.isLeftOut
+  }
+}
+
+private struct Appending: PlainAction {
+  let place: UnsafeRawPointer
+  let bytes: UnsafeMutablePointer<[UInt8]>
+
+  @inline(__always)
+  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+    place.assumingMemoryBound(to: type).pointee.append(to: &bytes.pointee)
+  }
+}
+
+private struct Reading: PlainAction {
+  let place: UnsafeMutableRawPointer
+  let text: UnsafeMutablePointer<PlainText>
+
+  @inline(__always)
+  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+    guard let value = Value(&text.pointee) else { return false }
+    place.initializeMemory(as: type, to: value)
+    return true
+  }
+}
+
+private struct ReadingMissing: PlainAction {
+  let place: UnsafeMutableRawPointer
+
+  @inline(__always)
+  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+    guard let value = Value.ofMissing else { return false }
+    place.initializeMemory(as: type, to: value)
+    return true
+  }
+}
+
+private struct Sampling: PlainAction {
+  let place: UnsafeMutableRawPointer
+  let numbers: UnsafeMutablePointer<SplitMix64>
+
+  @inline(__always)
+  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+    place.initializeMemory(as: type, to: Value.sample(&numbers.pointee))
+    return true
+  }
+}
+
+private struct Destroying: PlainAction {
+  let place: UnsafeMutableRawPointer
+
+  @inline(__always)
+  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+    place.assumingMemoryBound(to: type).deinitialize(count: 1)
+    return true
+  }
 }

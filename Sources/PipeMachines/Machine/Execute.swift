@@ -39,3 +39,21 @@ public enum ExecuteBuilder<Output: DSLCompatible> {
   @inlinable
   public static func buildEither(second execute: Execute<Output>) -> Execute<Output> { execute }
 }
+
+/// The condition of an `On`; where it fails, the next `On` for the same event is tried.
+public struct Guard {
+  @usableFromInline let passes: Bool
+
+  /// Passes where the predicate holds. Evaluated once in a step.
+  @inlinable
+  public init(predicate: @autoclosure () -> Bool) { passes = predicate() }
+}
+
+/// The state that a step leads to.
+public struct Transition<State: DSLCompatible> {
+  @usableFromInline let state: State
+
+  /// Leads to `state`; the same state again is an entry too.
+  @inlinable
+  public init(to state: State) { self.state = state }
+}

@@ -149,3 +149,168 @@ extension CompositeRun {
   /// Some component has taken a step.
   func noteStep() { hasStepped = true }
 }
+
+// Showing.
+extension CompositeRun {
+  /// Keeps the state of a component that moves with others; ``publish()`` follows.
+  func keep(_ state: some MachineState, at place: Int) {
+    states.components[place] = ComponentState(state, isCompared: false)
+  }
+
+  /// Shows that one component has entered a state.
+  func show(_ state: some MachineState, at place: Int) {
+    keep(state, at: place)
+    // The initial states are entered one after the other, and are there from the beginning.
+    if hosts[place].version > 0 { publish() }
+  }
+
+  func publish() {
+    let states = states
+    let (_, isAwaited, isFull) = shown.withLock { $0.enter(states) }
+    if isFull { mayHaveToWait = true }
+    if isAwaited {
+      let waiting = shown.withLock { shown in
+        shown.readers.filter { $0.isWaiting.load(ordering: .relaxed) }
+      }
+      for reader in waiting { reader.wake() }
+    }
+  }
+
+  /// Whether some reader lags as far behind as it may. If so, it will say when it has room.
+  var mustWait: Bool {
+    guard mayHaveToWait else { return false }
+    mayHaveToWait = shown.withLock { shown in shown.readers.count { $0.isFull } > 0 }
+    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in shown.withLock(\.lag) } }
+    return mayHaveToWait
+  }
+
+  private func wakeAll() {
+    post(inTask: true) { [self] in
+      touched = Set(hosts.indices)
+      hasStepped = true
+    }
+  }
+
+  func addReader() -> StateReaderHandle<ProductState> {
+    let reader = shown.withLock { shown in
+      shown.makeReader(
+        isLate: false, madeRoom: { [self] in wakeAll() },
+        ended: { [self] reader in
+          self.shown.withLock { $0.remove(reader) }
+          wakeAll()
+        })
+    }
+    return StateReaderHandle(reader)
+  }
+
+  /// The next state for a reader; `nil` at the end or on cancellation.
+  nonisolated(nonsending)
+    func nextState(_ reader: StateReader<ProductState>) async -> ProductState?
+  {
+    if let state = reader.readNow() { return state }
+    return await withTaskCancellationHandler {
+      await reader.readLater()
+    } onCancel: {
+      reader.end()
+    }
+  }
+
+  func finish() {
+    post { [self] in
+      guard !isFinished else { return }
+      isFinished = true
+      for host in hosts { host.stop() }
+      for request in requests {
+        for task in request.evaluation?.tasks ?? [] { task.cancel() }
+        request.answer(.unavailable(name))
+      }
+      requests = []
+      hosts = []
+      for reader in shown.withLock({ $0.stop() }) { reader.finish() }
+    }
+  }
+}
+
+/// One machine of a running composite, whatever its types. Its ``CompositeRun``'s drainer calls it.
+protocol ComponentHost: AnyObject {
+  var name: String { get }
+  var state: any MachineState { get }
+  var version: UInt64 { get }
+  /// Whether it may take an input now.
+  var isReady: Bool { get }
+  /// Whether nothing is under way in it, and nothing waits for it.
+  var isAtRest: Bool { get }
+  /// Takes part in a synchronized event whose transitions run: keeps all other inputs.
+  var isFrozen: Bool { get set }
+
+  /// Enters the initial state.
+  func start()
+  /// Ends effects and lets all go that wait for it.
+  func stop()
+  /// Queues an event that was sent to it alone.
+  /// - Parameter sender: The step that waits for the answer.
+  func offer(
+    _ event: any MachineEvent, by sender: AwaitedStep?,
+    answer: @escaping (SendOutcome<any MachineState>) -> Void)
+  /// Whether it is in a step that waits for this one, or is this one.
+  func isInStep(awaiting step: AwaitedStep) -> Bool
+  /// Takes what waits for it, a bounded number of inputs; returns whether it has stepped.
+  func pump() -> Bool
+
+  /// Asks whether it would take an event, and keeps the answer for ``adopt()``.
+  /// - Returns: `nil` where it is busy: a transition of its own is running, or something that it sends
+  ///   into is full. An asynchronous transition has a time limit.
+  func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>?
+  /// A suspended preparation is run; ``returned()`` follows, once, however late that is.
+  func begin()
+  func returned()
+  /// Gives the state that a suspended preparation has led to.
+  func complete(with state: any Sendable)
+  /// Forgets the answer: the machine stands where it stood.
+  func abandon()
+  /// Changes to the prepared state.
+  func adopt()
+  /// Enters the state that it has changed to.
+  func enter()
+}
+
+/// A machine that a composite runs: its name, its behaviour, its effects and pipes.
+public struct CompositeComponent<State: MachineState, Event: MachineEvent>: Sendable {
+  /// The name, by which composites refer to it.
+  public let name: String
+  let erased: AnyCompositeComponent
+
+  /// Names a machine.
+  public init<Output>(
+    _ name: String, stateMachine: StateMachine<State, Event, Output>,
+    runtime: Runtime<State, Event, Output> = Runtime()
+  ) {
+    self.name = name
+    erased = AnyCompositeComponent(
+      component: AnyComponent(Component(name, machine: stateMachine)),
+      makeHost: { run, place, synchronized in
+        MachineHost(
+          name: name, place: place, machine: stateMachine, runtime: runtime,
+          synchronized: synchronized, run: run)
+      })
+  }
+}
+
+/// A machine that a composite runs, whose types are not known where it is used.
+public struct AnyCompositeComponent: Sendable {
+  let component: AnyComponent
+  let makeHost: @Sendable (CompositeRun, Int, _ synchronized: Set<String>) -> any ComponentHost
+
+  init(
+    component: AnyComponent,
+    makeHost: @escaping @Sendable (CompositeRun, Int, Set<String>) -> any ComponentHost
+  ) {
+    self.component = component
+    self.makeHost = makeHost
+  }
+
+  /// Forgets the types of a component.
+  public init<State, Event>(_ component: CompositeComponent<State, Event>) {
+    self = component.erased
+  }
+}

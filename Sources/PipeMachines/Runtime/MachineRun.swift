@@ -303,3 +303,11 @@ extension MachineRun {
     for reader in waiting { reader.wake() }
   }
 }
+
+/// Who is told of what is wrong with what runs in this process, where nobody else can be.
+package enum Warnings {
+  /// Standard error, where a test does not say otherwise for what it makes.
+  @TaskLocal package static var tell: @Sendable (String) -> Void = {
+    StandardError.write("warning: \($0)\n")
+  }
+}

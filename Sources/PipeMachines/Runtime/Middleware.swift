@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// A function that watches the states or the events of a machine.
 enum Middleware<Value: Sendable>: Sendable {
   case inline(@Sendable (Value) -> Void)
@@ -51,5 +53,83 @@ extension Runtime {
     var runtime = self
     runtime.eventMiddleware.append(.async(middleware, priority: priority))
     return runtime
+  }
+}
+
+/// The queues of a machine's asynchronous middleware: one for each priority.
+struct MiddlewareQueues: Sendable {
+  /// Which queue.
+  struct Key: Hashable, Sendable {
+    private let priority: UInt8?
+
+    init(_ priority: TaskPriority?) { self.priority = priority?.rawValue }
+
+    var taskPriority: TaskPriority? { priority.map(TaskPriority.init(rawValue:)) }
+  }
+
+  // Few, and mostly one.
+  private let queues: [(key: Key, queue: MiddlewareQueue)]
+
+  init(_ keys: Set<Key>, madeRoom: @escaping @Sendable () -> Void) {
+    queues = keys.map { ($0, MiddlewareQueue(priority: $0.taskPriority, madeRoom: madeRoom)) }
+  }
+
+  var isEmpty: Bool { queues.isEmpty }
+  var isFull: Bool { queues.contains { $0.queue.isFull } }
+
+  func append(_ call: @escaping MiddlewareQueue.Call, _ priority: TaskPriority?) {
+    let key = Key(priority)
+    queues.first { $0.key == key }?.queue.append(call)
+  }
+}
+
+/// Runs asynchronous middleware one call after the other, in step order.
+///
+/// Bounded: a machine whose middleware lags 1024 calls behind waits for it.
+final class MiddlewareQueue: Sendable {
+  typealias Call = @Sendable () async -> Void
+
+  private struct State {
+    var calls = Queue<Call>()
+    var isRunning = false
+  }
+
+  private static let capacity = 1024
+  private let state = Locked(State())
+  private let priority: TaskPriority?
+  private let madeRoom: @Sendable () -> Void
+
+  init(priority: TaskPriority?, madeRoom: @escaping @Sendable () -> Void) {
+    self.priority = priority
+    self.madeRoom = madeRoom
+  }
+
+  var isFull: Bool { state.withLock { $0.calls.count >= Self.capacity } }
+
+  func append(_ call: @escaping Call) {
+    let starts = state.withLock { state in
+      state.calls.append(call)
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+    if starts { Task(priority: priority) { await run() } }
+  }
+
+  private func run() async {
+    while let (call, wasFull) = next() {
+      if wasFull { madeRoom() }
+      await call()
+    }
+  }
+
+  private func next() -> (Call, wasFull: Bool)? {
+    state.withLock { state in
+      let wasFull = state.calls.count >= Self.capacity
+      guard let call = state.calls.popFirst() else {
+        state.isRunning = false
+        return nil
+      }
+      return (call, wasFull)
+    }
   }
 }

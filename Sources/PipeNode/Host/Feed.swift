@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeTransport
 import PipeWire
 
@@ -170,5 +171,114 @@ final class Feed {
     if asked.contains(where: { FeedTopic.states(areCommitted: nil).isAsked(by: $0) }) {
       for entry in last?() ?? [] { publish(entry) }
     }
+  }
+}
+
+/// The body of a feed's frame, a JSON object, as it is written.
+struct FeedBody {
+  private var written: [UInt8] = []
+
+  init(reserving byteCount: Int = 256) {
+    written.reserveCapacity(byteCount)
+    written.append(UInt8(ascii: "{"))
+  }
+
+  /// The whole of it, to which nothing is added any more.
+  mutating func finish() -> [UInt8] {
+    written.append(UInt8(ascii: "}"))
+    return written
+  }
+
+  /// The whole of it.
+  var bytes: [UInt8] { written + [UInt8(ascii: "}")] }
+
+  mutating func add(_ key: StaticString, json: some Sequence<UInt8>) {
+    begin(key)
+    written.append(contentsOf: json)
+  }
+
+  mutating func add(_ key: StaticString, text: String) {
+    add(key, json: JSONValue.string(text).bytes)
+  }
+
+  mutating func add(_ key: StaticString, _ number: some FixedWidthInteger) {
+    add(key, json: String(number).utf8)
+  }
+
+  /// Adds the JSON of a value, where there is one.
+  mutating func add(_ key: StaticString, encoding value: (some Encodable)?) {
+    guard let value, let json = try? JSONValue(encoding: value) else { return }
+    add(key, json: json.bytes)
+  }
+
+  /// Adds an object.
+  mutating func add(_ key: StaticString, _ object: FeedBody) { add(key, json: object.bytes) }
+
+  /// Adds an array of objects.
+  mutating func add(_ key: StaticString, _ objects: [FeedBody]) {
+    begin(key)
+    written.append(UInt8(ascii: "["))
+    for (index, object) in objects.enumerated() {
+      if index > 0 { written.append(UInt8(ascii: ",")) }
+      written.append(contentsOf: object.bytes)
+    }
+    written.append(UInt8(ascii: "]"))
+  }
+
+  /// Keys need no escapes.
+  private mutating func begin(_ key: StaticString) {
+    if written.count > 1 { written.append(UInt8(ascii: ",")) }
+    written.append(UInt8(ascii: "\""))
+    key.withUTF8Buffer { written.append(contentsOf: $0) }
+    written.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":")])
+  }
+}
+
+/// Tells what follows one another, a node's steps or a pipe's events, to who asks for it: within a budget, and
+/// with the exact number of those that are left out.
+final class ToldSequence {
+  private let feed: Feed
+  private let kind: FrameKind
+  private let topic: UInt32
+  private var budget = FeedBudget()
+  private var ending: UInt64 = 0
+  /// Makes what tells that so many were left out up to now, with its sequence number.
+  private let gap: (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
+
+  /// - Parameter name: What it is about: the node, or the pipe.
+  init(
+    _ kind: FrameKind, about name: String, to feed: Feed,
+    gap: @escaping (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
+  ) {
+    self.feed = feed
+    self.kind = kind
+    topic = FeedTopic.number(of: name)
+    self.gap = gap
+    ending = feed.atEnd { [weak self] in self?.reopen() }
+  }
+
+  deinit { feed.forget(ending) }
+
+  /// Something has happened; returns whether to ``tell(_:_:)`` of it.
+  func begin() -> Bool {
+    switch budget.take(at: { BootClock.nanoseconds }) {
+    case .tell: return true
+    case .tellAndClose(let time):
+      feed.loop.schedule(after: time, for: self) { $0.reopen() }
+      return true
+    case .skip: return false
+    }
+  }
+
+  /// Tells it with the record of what has led to it.
+  func tell(_ sequence: UInt64, _ body: FeedBody) {
+    feed.keep(kind, about: topic, sequence, body)
+  }
+
+  private func reopen() {
+    let skipped = budget.reopen()
+    guard skipped > 0 else { return }
+    let (sequence, body) = gap(skipped)
+    tell(sequence, body)
   }
 }

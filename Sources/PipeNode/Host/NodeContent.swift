@@ -1,5 +1,7 @@
 import PipeJournal
 import PipeMachines
+import PipeSupport
+import PipeTransport
 import PipeWire
 
 /// Answers a request.
@@ -124,4 +126,114 @@ protocol RecordsSteps: NodeContent {
   func record(into journal: Journal) throws
   /// What was taken is recorded, or needs no record: answers clients and starts effects.
   func becameRecorded()
+}
+
+/// A content in each of its roles, or `nil` for those that it does not have.
+///
+/// A conformance answers for itself, below. To ask with `as?` would be to have the runtime go through all
+/// conformances of the process, once for each role: a good part of a node's start.
+protocol ContentRoles: AnyObject {
+  var asEndsByItself: (any EndsByItself)? { get }
+  var asShowsStates: (any ShowsStates)? { get }
+  var asTakesSteps: (any TakesSteps)? { get }
+  var asTracesSteps: (any TracesSteps)? { get }
+  var asTakesInputs: (any TakesInputs)? { get }
+  var asTakesRequests: (any TakesRequests)? { get }
+  var asHasDeadLetters: (any HasDeadLetters)? { get }
+  var asAnswersQuestions: (any AnswersQuestions)? { get }
+  var asCoordinates: (any Coordinates)? { get }
+  var asTakesPart: (any TakesPart)? { get }
+  var asRecordsSteps: (any RecordsSteps)? { get }
+}
+
+extension ContentRoles {
+  var asEndsByItself: (any EndsByItself)? { nil }
+  var asShowsStates: (any ShowsStates)? { nil }
+  var asTakesSteps: (any TakesSteps)? { nil }
+  var asTracesSteps: (any TracesSteps)? { nil }
+  var asTakesInputs: (any TakesInputs)? { nil }
+  var asTakesRequests: (any TakesRequests)? { nil }
+  var asHasDeadLetters: (any HasDeadLetters)? { nil }
+  var asAnswersQuestions: (any AnswersQuestions)? { nil }
+  var asCoordinates: (any Coordinates)? { nil }
+  var asTakesPart: (any TakesPart)? { nil }
+  var asRecordsSteps: (any RecordsSteps)? { nil }
+}
+
+extension EndsByItself { var asEndsByItself: (any EndsByItself)? { self } }
+extension ShowsStates { var asShowsStates: (any ShowsStates)? { self } }
+extension TakesSteps { var asTakesSteps: (any TakesSteps)? { self } }
+extension TracesSteps { var asTracesSteps: (any TracesSteps)? { self } }
+extension TakesInputs { var asTakesInputs: (any TakesInputs)? { self } }
+extension TakesRequests { var asTakesRequests: (any TakesRequests)? { self } }
+extension HasDeadLetters { var asHasDeadLetters: (any HasDeadLetters)? { self } }
+extension AnswersQuestions { var asAnswersQuestions: (any AnswersQuestions)? { self } }
+extension Coordinates { var asCoordinates: (any Coordinates)? { self } }
+extension TakesPart { var asTakesPart: (any TakesPart)? { self } }
+extension RecordsSteps { var asRecordsSteps: (any RecordsSteps)? { self } }
+
+/// Hosts a state that never changes: a stand-in for a machine in tests and previews.
+final class ConstantContent: TakesSteps, TakesRequests {
+  let description: MachineDescription
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
+  private let state: JSONValue
+  private var isStarted = false
+  private var startedAt: Int64 = 0
+
+  init(state: JSONValue, machine: String?) {
+    self.state = state
+    description = MachineDescription(machine: machine ?? "constant", initial: state)
+  }
+
+  func start() {
+    isStarted = true
+    startedAt = WallClock.nanoseconds
+    onEntry?(false)
+  }
+
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
+  ) {
+    reply(.refused(.noTransition, version: 0, state: state.bytes))
+  }
+
+  func lastStep() -> FeedEntry? {
+    guard isStarted else { return nil }
+    return FeedEntry(version: 0, time: startedAt, cause: "initial", state: state.bytes)
+  }
+
+  func fill(_ status: inout NodeStatus) { status.state = isStarted ? state : nil }
+  func stop() {}
+}
+
+/// Stands in for a content that could not be made, so that the node can say why.
+final class UnableContent: NodeContent {
+  /// Why it cannot run, where no other start can help.
+  let problem: String?
+  let description = MachineDescription(machine: "")
+
+  init(problem: String?) { self.problem = problem }
+
+  func start() {}
+  func stop() {}
+  func fill(_ status: inout NodeStatus) {}
+}
+
+/// What a node's shell does for its content, on the loop's thread.
+struct NodeServices {
+  let loop: PollLoop
+  let context: Context
+  /// The node in whose process it lives; `nil` where it has one of its own.
+  let host: NeighbouringNode?
+  /// Where its peers are; `nil` where it is on one host with them.
+  let neighbours: Neighbours?
+  /// Does at once what the end of a turn does: records what was taken, and takes what waits. Returns
+  /// `false` where that has ended the node.
+  let finishTurn: () -> Bool
+  /// Sends a frame to who is connected to the inbox, by its routing id.
+  let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Socket.Sent
+  /// Cuts the connections at the inbox, as a failing network would.
+  let cut: () -> Void
+  /// Shows an entry to the feed's subscribers, if there are any, with the next record.
+  let publish: (_ entry: () -> FeedEntry?) -> Void
 }

@@ -1,4 +1,5 @@
 import PipeJournal
+import PipeSupport
 import PipeTransport
 import PipeWire
 
@@ -217,5 +218,13 @@ final class NodeInbox {
 
   private static func describe(_ peer: [UInt8]) -> String {
     peer.first == 0 ? "a client" : "'\(String(decoding: peer, as: UTF8.self))'"
+  }
+}
+
+extension Socket {
+  /// Closes the socket; what it holds goes out within this time, while its context ends.
+  func close(lingering time: Duration) {
+    setLinger(milliseconds: Int32(clamping: time.clampedNanoseconds / 1_000_000))
+    close()
   }
 }

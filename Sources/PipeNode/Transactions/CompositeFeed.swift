@@ -1,5 +1,6 @@
 import PipeMachines
 import PipeSupport
+import PipeTransport
 import PipeWire
 
 /// What a coordinator's feed shows: the states of its composites, each with its time and cause.
@@ -115,5 +116,129 @@ struct CompositeFeed {
         name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
         version: states.version(of: name), requests: requests[name])
     }
+  }
+}
+
+/// What a coordinator reads of the nodes of its composites: their states, from wherever they are.
+final class PeerFeeds {
+  private let watch: FeedWatch
+  private let log: NodeLog
+  /// Those whose feeds may be on other hosts.
+  private var peers: Set<String> = []
+
+  init(
+    of components: [CoordinatorPlan.Component], services: NodeServices, log: NodeLog,
+    _ receive: @escaping (StateChange) -> Void
+  ) throws(TransportError) {
+    self.log = log
+    watch = try FeedWatch(
+      feeds: [], topic: .states(areCommitted: false), in: services.context, loop: services.loop,
+      receive)
+    for component in components {
+      if services.isOffHost(component) { peers.insert(component.name) }
+      if let place = services.feed(of: component) { try watch.connect(to: place) }
+    }
+    services.neighbours?.tell(self)
+  }
+
+  /// Asks for a node's last state once more, and takes it whatever was told before.
+  func askAgain(_ node: String) { watch.askAgain(node) }
+
+  func close() {
+    peers = []
+    watch.close()
+  }
+}
+
+extension PeerFeeds: TalksWithPeers {
+  func part(from peer: String, at places: PeerPlaces) {
+    if peers.contains(peer) { watch.disconnect(places.feed.endpoint) }
+  }
+
+  func meet(_ peer: String, at places: PeerPlaces) {
+    guard peers.contains(peer) else { return }
+    do {
+      try watch.connect(to: places.feed)
+    } catch {
+      log.warning("the states of '\(peer)' are not heard: \(error)")
+    }
+  }
+}
+
+extension NodeServices {
+  /// Where a participant takes messages: within this process, if it lives there; `nil` while that is not known.
+  func inbox(of component: CoordinatorPlan.Component) -> PeerPlace? {
+    if let host, host.name == component.name { return PeerPlace(host.inbox) }
+    guard let neighbours else { return PeerPlace(component.inbox) }
+    return neighbours.places(of: component.name)?.inbox
+  }
+
+  /// Where a node tells its states: within this process, if it lives there and the contexts are one; `nil` while
+  /// that is not known.
+  func feed(of component: CoordinatorPlan.Component) -> PeerPlace? {
+    if let host, isWithin(component) { return PeerPlace(host.feed) }
+    guard let neighbours else { return PeerPlace(component.feed) }
+    return neighbours.places(of: component.name)?.feed
+  }
+
+  /// Whether a node's feed is where its neighbours say.
+  func isOffHost(_ component: CoordinatorPlan.Component) -> Bool {
+    neighbours != nil && !isWithin(component)
+  }
+
+  private func isWithin(_ component: CoordinatorPlan.Component) -> Bool {
+    host?.name == component.name && host?.context === context
+  }
+}
+
+/// Tells the steps of composites to who asks for them.
+final class ToldCompositeSteps {
+  /// What was shown of one last.
+  private final class Last {
+    var version: UInt64
+    /// As JSON.
+    var state: [UInt8]
+
+    init(_ entry: FeedEntry) { (version, state) = (entry.version, entry.state) }
+  }
+
+  private let feed: Feed
+  private var composites: [String: (last: Last, told: ToldSequence)] = [:]
+
+  init(to feed: Feed) { self.feed = feed }
+
+  /// A composite shows another state.
+  func take(_ entry: FeedEntry) {
+    let name = entry.node ?? feed.node
+    let known = composites[name]
+    let told = known?.told ?? begin(name, entry)
+    // The first one is shown, and is no step.
+    guard entry.version > 0 else { return }
+    defer {
+      composites[name]?.last.version = entry.version
+      composites[name]?.last.state = entry.state
+    }
+    guard told.begin() else { return }
+    var body = feed.head(of: name, version: entry.version, place: entry.version)
+    body.add("time", entry.time)
+    body.add("cause", text: entry.cause)
+    // What was shown while nobody asked is not known any more.
+    if let last = known?.last, last.version + 1 == entry.version {
+      body.add("from", json: last.state)
+    }
+    body.add("state", json: entry.state)
+    if let transaction = entry.transaction { body.add("transaction", text: "\(transaction)") }
+    told.tell(entry.version, body)
+  }
+
+  private func begin(_ name: String, _ entry: FeedEntry) -> ToldSequence {
+    let last = Last(entry)
+    let told = ToldSequence(.step, about: name, to: feed) { [unowned feed] skipped in
+      var body = feed.head(of: name, version: last.version, place: last.version)
+      body.add("skipped", skipped)
+      return (last.version, body)
+    }
+    composites[name] = (last, told)
+    return told
   }
 }

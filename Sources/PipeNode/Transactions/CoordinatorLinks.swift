@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeTransport
 import PipeWire
 
@@ -137,5 +138,251 @@ extension CoordinatorLinks: TalksWithPeers {
 
   func meet(_ peer: String, at places: PeerPlaces) {
     if let number = numbers[peer] { links[number].meet(at: places.inbox) }
+  }
+}
+
+/// A coordinator's connection to the inbox of one participant.
+final class CoordinatorLink {
+  let participant: String
+  private let number: Int
+  /// Where the participant is; `nil` while that is not known.
+  private var place: PeerPlace?
+  /// Whether it is in this process, where no connection ends by itself.
+  private let isLocal: Bool
+  private let router: ConnectingRouter
+  private let log: NodeLog
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
+  private var isConnected = false
+  /// Whether the participant has said that it takes part, on the connection that there is.
+  @exclusivity(unchecked)
+  private(set) var isJoined = false
+  /// Whether it ever has.
+  private var hasJoined = false
+  private(set) var garbage: UInt64 = 0
+  @exclusivity(unchecked)
+  private(set) var messages = NodeStatus.Messages()
+  @exclusivity(unchecked)
+  private var replies: [(RequestReply, request: UInt64)] = []
+  private let name: String
+  /// The id of the coordinator's journal; `nil` where it keeps none.
+  private let journal: UInt64?
+  private let loop: PollLoop
+  @exclusivity(unchecked)
+  private var silence = PeerSilence()
+  /// Whether the participant owes an answer, and messages that it has sent.
+  @exclusivity(unchecked)
+  private var isWaiting = false
+  @exclusivity(unchecked)
+  private var answers: UInt64 = 0
+  private var answersAtProbe: UInt64 = 0
+  @exclusivity(unchecked)
+  private var isWatching = false
+  private var reconnections: UInt64 = 0
+  private weak var links: CoordinatorLinks?
+
+  init(
+    to participant: String, number: Int, at place: PeerPlace?, isLocal: Bool,
+    through router: ConnectingRouter,
+    as name: String, journal: UInt64?, among links: CoordinatorLinks, loop: PollLoop, log: NodeLog
+  ) {
+    self.participant = participant
+    self.number = number
+    self.place = place
+    self.isLocal = isLocal
+    self.router = router
+    self.name = name
+    self.journal = journal
+    self.links = links
+    self.loop = loop
+    self.log = log
+  }
+
+  /// Connects, if it is known where the participant is.
+  func connect() throws(TransportError) {
+    guard let place else { return }
+    try router.connect(number, to: place)
+    if isLocal { connected() }
+  }
+
+  /// Parts from the participant, which is gone or is another process now.
+  func part() {
+    guard !isLocal else { return }
+    place = nil
+    router.disconnect(number)
+    disconnected()
+  }
+
+  /// Connects to the participant, where it is now.
+  func meet(at place: PeerPlace) {
+    guard !isLocal else { return }
+    part()
+    self.place = place
+    do {
+      try connect()
+    } catch {
+      log.warning("participant '\(participant)' is not reached: \(error)")
+    }
+  }
+
+  /// What has become of the connection.
+  func told(_ event: ConnectionMonitor.Event) {
+    switch event {
+    case .connected: connected()
+    case .disconnected: disconnected()
+    }
+  }
+
+  /// Sends, if the participant takes part; what is lost is said again, or asked for.
+  func send(_ message: CoordinatorMessage) {
+    guard isJoined else { return }
+    flush()
+    let frame = message.frame(journal: journal)
+    router.send(frame.header, body: frame.body, to: number)
+    messages.sent += 1
+    switch message {
+    case .prepare, .commit: awaitAnswer()
+    case .abort, .deliver: break
+    }
+  }
+
+  // MARK: Silence
+
+  /// Asks a participant that has said nothing since this was last called: nobody would miss
+  /// what it says otherwise.
+  func probe() {
+    defer { answersAtProbe = answers }
+    guard isConnected, !isWaiting, answers == answersAtProbe else { return }
+    ask()
+  }
+
+  private func awaitAnswer() {
+    isWaiting = true
+    guard !isWatching else { return }
+    isWatching = true
+    scheduleLook()
+  }
+
+  private func scheduleLook() {
+    loop.schedule(after: PeerSilence.interval, for: self) { $0.lookAtSilence() }
+  }
+
+  private func lookAtSilence() {
+    guard isConnected else {
+      isWatching = false
+      return
+    }
+    switch silence.tick(isWaiting: isWaiting, progress: answers) {
+    case .wait: break
+    case .ask: ask()
+    case .reconnect:
+      // One that has not started yet has nothing to say.
+      if hasJoined {
+        reconnections += 1
+        log.silence(
+          of: "participant '\(participant)'", at: place?.endpoint ?? "", as: name,
+          count: reconnections)
+      }
+      reconnect()
+    }
+    isWatching = isWaiting && isConnected
+    if isWatching { scheduleLook() }
+  }
+
+  private func connected() {
+    isConnected = true
+    ask()
+  }
+
+  private func reconnect() {
+    disconnected()
+    try? connect()
+  }
+
+  /// Asks whether it takes part, until it has answered: what is asked may go to one that has connected
+  /// under this end's name, and so may the answer.
+  private func ask() {
+    router.sendEmpty(to: number)
+    awaitAnswer()
+  }
+
+  private func disconnected() {
+    isConnected = false
+    isWaiting = false
+    guard isJoined else { return }
+    isJoined = false
+    links?.owner?.changed(nil, of: participant)
+  }
+
+  /// Answers what an effect has asked for: with the next message, so that it wakes the participant
+  /// together with that, or when told to ``flush()``.
+  func append(_ reply: RequestReply, to request: UInt64) { replies.append((reply, request)) }
+
+  /// Sends the replies that wait.
+  func flush() {
+    guard !replies.isEmpty else { return }
+    defer { replies.removeAll(keepingCapacity: true) }
+    guard isJoined else { return }
+    for (reply, request) in replies {
+      let (header, body) = Self.frame(of: reply, to: request)
+      router.send(header, body: body, to: number)
+      messages.sent += 1
+    }
+  }
+
+  /// An effect needs to know of a commit which one it is, and no more.
+  private static func frame(
+    of reply: RequestReply, to request: UInt64
+  ) -> (FrameHeader, [UInt8]) {
+    guard case .synchronized(.atomic(.committed(let transaction, _))) = reply else {
+      return reply.frame(to: request)
+    }
+    let header = FrameHeader(
+      .reply, count: RequestReply.Code.committed.rawValue, sequence: request,
+      number: transaction.epoch)
+    return (header, withUnsafeBytes(of: transaction.sequence.littleEndian, Array.init))
+  }
+
+  /// Cuts the connection, as a failing network would.
+  func cut() {
+    if isLocal { return reconnect() }
+    if let place { LocalConnections.cut(place.endpoint) }
+  }
+
+  // MARK: What it says
+
+  func received(_ bytes: UnsafeRawBufferPointer) {
+    answers += 1
+    isWaiting = false
+    do {
+      let header = try FrameHeader(bytes)
+      try take(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
+    } catch {
+      garbage += 1
+      log.garbage(error, from: "participant '\(participant)'", count: garbage)
+    }
+  }
+
+  private func take(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) {
+    if case .join = header.kind {
+      try header.checkEpoch(at: WallClock.nanoseconds)
+      let join = try ParticipantJoin(header, body)
+      isJoined = true
+      hasJoined = true
+      links?.owner?.changed(join, of: participant)
+      return
+    }
+    if !SynchronizeFlag.isAcknowledgement(header) { messages.received += 1 }
+    guard case .synchronize = header.kind else {
+      let message = try ParticipantMessage(header, body)
+      links?.owner?.received(message, from: participant)
+      return
+    }
+    links?.owner?.take(header, body, of: participant) { [weak self] reply in
+      guard let self else { return }
+      links?.answer(reply, to: header.sequence, over: self)
+    }
   }
 }

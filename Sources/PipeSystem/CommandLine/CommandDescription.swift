@@ -1,3 +1,6 @@
+import Glibc
+import PipeSupport
+
 /// All that is declared about a program, or about a verb of one: its help, its completion and the reading
 /// of its arguments come from here.
 package struct CommandDescription: Sendable {
@@ -47,5 +50,118 @@ package struct CommandDescription: Sendable {
   /// `orchestrator kill [OPTIONS] NODE...`
   package var usage: String {
     ([command, "[OPTIONS]"] + positionals.map(\.usage)).joined(separator: " ")
+  }
+}
+
+/// The help pages, made from descriptions.
+package struct HelpText {
+  /// How headings are written.
+  package let heading: @Sendable (String) -> String
+  /// The columns that text is wrapped to.
+  private let columns: Int
+
+  package init(
+    columns: Int = 80, heading: @escaping @Sendable (String) -> String = { $0 }
+  ) {
+    self.heading = heading
+    self.columns = min(max(columns, 40), 100)
+  }
+
+  /// The page of one command.
+  package func page(_ command: CommandDescription) -> String {
+    var parts = ["\(heading("Usage:")) \(command.usage)", wrap(command.summary + ".", indent: 0)]
+    if !command.discussion.isEmpty { parts.append(wrap(command.discussion, indent: 0)) }
+    if !command.positionals.isEmpty {
+      parts.append(section("Arguments:", cards(command.positionals.map { ($0.name, $0.summary) })))
+    }
+    parts.append(section("Options:", cards(options(command.allOptions))))
+    if !command.examples.isEmpty {
+      let examples = command.examples.map { "  \($0.command)\n      \($0.meaning)" }
+      parts.append(section("Examples:", examples.joined(separator: "\n")))
+    }
+    return parts.joined(separator: "\n\n") + "\n"
+  }
+
+  package func section(_ title: String, _ body: String) -> String {
+    heading(title) + "\n" + body
+  }
+
+  package func options(_ options: [Option]) -> [(String, String)] {
+    options.map { option in
+      let short = option.short.map { "-\($0), " } ?? "    "
+      let value = option.value.map { " " + $0.placeholder } ?? ""
+      return (short + "--" + option.long + value, option.summary)
+    }
+  }
+
+  /// Terms in a column, their meanings wrapped beside them.
+  package func cards(_ cards: [(term: String, meaning: String)]) -> String {
+    let width = min(cards.map(\.term.count).max() ?? 0, 30)
+    return cards.map { term, meaning in
+      let text = wrap(meaning, indent: width + 4).drop { $0 == " " }
+      let gap = String(repeating: " ", count: width + 4)
+      return term.count > width
+        ? "  \(term)\n\(gap)\(text)" : "  \(term.padded(to: width))  \(text)"
+    }.joined(separator: "\n")
+  }
+
+  private func wrap(_ text: String, indent: Int) -> String {
+    let margin = String(repeating: " ", count: indent)
+    var lines: [String] = []
+    var line = ""
+    for word in text.split(separator: " ") {
+      if !line.isEmpty, indent + line.count + 1 + word.count > columns {
+        lines.append(margin + line)
+        line = ""
+      }
+      line += line.isEmpty ? String(word) : " " + word
+    }
+    lines.append(margin + line)
+    return lines.joined(separator: "\n")
+  }
+}
+
+/// A command line that does not fit its description. `of` is the command whose help tells more.
+package enum UsageError: Error, Hashable {
+  case missingVerb(of: String)
+  case unknownVerb(String, suggestion: String?, of: String)
+  case unknownOption(String, suggestion: String?, of: String)
+  case missingValue(option: String, placeholder: String)
+  case unexpectedValue(option: String, value: String)
+  case invalidValue(of: String, value: String, wanted: String)
+  case missingOption(String, of: String)
+  case missingPositional(String, of: String)
+  case extraPositional(String, of: String)
+}
+
+extension UsageError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .missingVerb(let command): "what to do is missing\n\(Self.advice(command))"
+    case .unknownVerb(let verb, let suggestion, let command):
+      "unknown verb '\(verb)'\(Suggestion.hint(suggestion))\n\(Self.advice(command))"
+    case .unknownOption(let option, let suggestion, let command):
+      "unknown option '\(option)'\(Suggestion.hint(suggestion))\n\(Self.advice(command))"
+    case .missingValue(let option, let placeholder):
+      "option '\(option)' needs a value: \(option) \(placeholder)"
+    case .unexpectedValue(let option, let value):
+      "option '\(option)' takes no value, but was given '\(value)'"
+    case .invalidValue(let name, let value, let wanted):
+      "'\(value)' is no value for \(name): \(wanted)"
+    case .missingOption(let name, let command):
+      "option '\(name)' is missing\n\(Self.advice(command))"
+    case .missingPositional(let name, let command):
+      "\(name) is missing\n\(Self.advice(command))"
+    case .extraPositional(let value, let command):
+      "unexpected argument '\(value)'\n\(Self.advice(command))"
+    }
+  }
+
+  private static func advice(_ command: String) -> String { "Try '\(command) --help'." }
+
+  /// Tells it, and ends the process.
+  package func exit(of program: String) -> Never {
+    StandardError.write("\(program): error: \(self)\n")
+    Glibc.exit(2)
   }
 }

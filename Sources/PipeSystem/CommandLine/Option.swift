@@ -136,3 +136,58 @@ package struct Positional: Hashable, Sendable {
     }
   }
 }
+
+extension Option {
+  /// By what a web server proves to be the one that is meant.
+  package static let tls = [
+    Option("tls-certificate", value: .file, "Serves by TLS, with this certificate, in PEM"),
+    Option(
+      "tls-key", value: .file, "The key of the certificate, in PEM; its owner alone may read it"),
+  ]
+
+  /// A place in the file system at which a web server listens.
+  package static let socket = Option(
+    "socket", value: .text("PATH"),
+    "Listens at a Unix socket instead, with mode 0600: for ssh -L and proxies")
+
+  /// How a page in a browser is served: by the inspector, and by the orchestrator, which starts it.
+  package static let page =
+    [
+      Option(
+        "port", value: .count("PORT"),
+        "The port at which it listens; 0 is any that is free. Default: 0"),
+      Option(
+        "address", value: .text("ADDRESS"),
+        "The address at which it listens, in numbers. Default: 127.0.0.1; one that others reach needs TLS"
+      ),
+    ] + tls + [
+      Option(
+        "host", value: .text("NAME"), repeats: true,
+        "Another name by which a browser calls it: in the certificate, or of a proxy; may be given again"
+      ),
+      socket, Option("read-only", "Takes no events, and changes no dead letters"),
+    ]
+}
+
+/// A `tcp://HOST:PORT` to connect to.
+package struct NetworkAddress: Hashable, Sendable {
+  /// A name, or an address in numbers.
+  package let host: String
+  package let port: UInt16
+
+  /// - Returns: `nil` where the text is none.
+  package init?(_ text: some StringProtocol) {
+    let prefix = "tcp://"
+    guard text.hasPrefix(prefix), let colon = text.lastIndex(of: ":"),
+      let port = UInt16(text[text.index(after: colon)...]), port > 0
+    else { return nil }
+    let start = text.index(text.startIndex, offsetBy: prefix.count)
+    guard start < colon else { return nil }
+    let host = text[start..<colon]
+    // Of an interface, or with a source address: those are for who binds.
+    guard host.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
+    else { return nil }
+    self.host = String(host)
+    self.port = port
+  }
+}

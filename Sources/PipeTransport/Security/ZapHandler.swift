@@ -58,3 +58,74 @@ package final class ZapHandler {
     }
   }
 }
+
+/// What libzmq asks in a handshake. Source: ZeroMQ RFC 27.
+package struct ZapRequest: Hashable, Sendable {
+  package var id: [UInt8]
+  /// Of the sockets that are connected to.
+  package var domain: String
+  /// Of the peer, without its port.
+  package var address: String
+  /// The peer's key; `nil` where it has none.
+  package var key: PublicKey?
+
+  private static let version = Array("1.0".utf8)
+  private static let curve = Array("CURVE".utf8)
+
+  /// Reads the parts behind the empty one.
+  /// - Returns: `nil` where they are no request.
+  package init?(_ parts: [[UInt8]]) {
+    guard parts.count >= 6, parts[0] == Self.version else { return nil }
+    id = parts[1]
+    domain = String(decoding: parts[2], as: UTF8.self)
+    address = String(decoding: parts[3], as: UTF8.self)
+    if parts[5] == Self.curve, parts.count == 7 { key = PublicKey(bytes: parts[6]) }
+  }
+
+  /// The parts of the answer, behind the empty one.
+  ///
+  /// After status 300 the connection ends, and the peer tries again; after 400 it does not.
+  /// - Parameter connection: Tells this connection of the member from all others.
+  package func reply(_ verdict: ZapPolicy.Verdict, connection: UInt64) -> [[UInt8]] {
+    let (status, text, user) =
+      switch verdict {
+      case .member(let number):
+        ("200", "OK", ConnectionTag(member: number, connection: connection).text)
+      case .unknown: ("300", "not known yet", "")
+      case .revoked: ("400", "revoked", "")
+      }
+    return [Self.version, id, Array(status.utf8), Array(text.utf8), Array(user.utf8), []]
+  }
+}
+
+/// What the messages of a secured connection carry as their `User-Id`: `MEMBER.CONNECTION`.
+package struct ConnectionTag: Hashable, Sendable {
+  package var member: UInt64
+  package var connection: UInt64
+
+  package init(member: UInt64, connection: UInt64) {
+    self.member = member
+    self.connection = connection
+  }
+
+  /// - Returns: `nil` where the text is none.
+  package init?(_ text: UnsafePointer<CChar>) {
+    var numbers: [2 of UInt64] = [0, 0]
+    var place = 0
+    var at = text
+    while at.pointee != 0 {
+      if at.pointee == 0x2E, place == 0 {
+        place = 1
+      } else if (0x30...0x39).contains(at.pointee) {
+        numbers[place] = numbers[place] &* 10 &+ UInt64(at.pointee - 0x30)
+      } else {
+        return nil
+      }
+      at += 1
+    }
+    guard place == 1 else { return nil }
+    self.init(member: numbers[0], connection: numbers[1])
+  }
+
+  package var text: String { "\(member).\(connection)" }
+}

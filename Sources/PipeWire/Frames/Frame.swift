@@ -1,3 +1,5 @@
+import PipeMachines
+
 /// The kinds of frame, by the conversation that they belong to. `docs/PROTOCOL.md` has the table.
 package enum FrameKind: UInt8, CaseIterable, Sendable {
   // Pipes: the sender's DEALER and the receiver's inbox.
@@ -229,5 +231,79 @@ package struct EventBatch: Hashable, Sendable {
 
   private static func length(in body: UnsafeRawBufferPointer, at offset: Int) -> Int {
     Int(UInt32(littleEndian: body.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+  }
+}
+
+/// The events of a batch that are new to its receiver.
+package struct ArrivedEvents {
+  private let body: UnsafeRawBufferPointer
+  private let count: UInt32
+  private let known: Int
+  private let first: UInt64
+
+  /// - Parameters:
+  ///   - body: The body of an `events` frame, which has so many of them.
+  ///   - known: How many of the first are not new.
+  ///   - first: The sequence number of the first that is.
+  package init(in body: UnsafeRawBufferPointer, count: UInt32, known: Int, first: UInt64) {
+    self.body = body
+    self.count = count
+    self.known = known
+    self.first = first
+  }
+
+  /// Calls back with each. Throws, before the first, where the batch's lengths and count do not agree.
+  package func forEach(
+    _ take: (UnsafeRawBufferPointer, _ sequence: UInt64) -> Void
+  ) throws(FrameError) {
+    var place = 0
+    try EventBatch.forEach(in: body, count: count) { bytes in
+      if place >= known { take(bytes, first + UInt64(place - known)) }
+      place += 1
+    }
+  }
+}
+
+/// Sizes that peers may rely on.
+package enum WireLimits {
+  /// The largest event, state or request body. Unit: bytes.
+  package static let eventByteCount = 1 << 20
+  /// The largest message read from a socket; a peer that sends a larger one is disconnected.
+  package static let messageByteCount: Int64 = 4 << 20
+}
+
+/// Routing ids: how a peer is known at a ROUTER.
+package enum WireName {
+  /// The sending end of a pipe, at the receiver's inbox.
+  package static func pipe(_ name: String) -> String { "pipe/" + name }
+  /// A coordinator of synchronized events, at the inbox of a participant.
+  package static func coordinator(_ name: String) -> String { "sync/" + name }
+  /// A node, at the orchestrator's control socket.
+  package static func node(_ name: String) -> String { "node/" + name }
+  /// The agent that starts a node's processes, at the orchestrator's control socket.
+  package static func agent(ofNode name: String) -> String { "agent/" + name }
+
+  /// Whether a routing id may be a client's: none of these is.
+  package static func isOfClient(_ name: [UInt8]) -> Bool {
+    for prefix in prefixes where name.starts(with: prefix) { return false }
+    return true
+  }
+
+  private static let prefixes = [pipe(""), coordinator(""), node(""), agent(ofNode: "")].map {
+    Array($0.utf8)
+  }
+}
+
+extension JSONValue {
+  /// The first whole number in a JSON text that is not held as one, since it is too large, as it is
+  /// written there; `nil` where there is none.
+  package static func wholeBeyondLimits(in text: some Sequence<UInt8>) -> String? {
+    Array(text).withUnsafeBytes { bytes in
+      var tokens = JSONTokens()
+      guard tokens.read(bytes) else { return nil }
+      return tokens.list.lazy.filter { $0.kind == .number }
+        .map { String(decoding: bytes[Int($0.start)..<Int($0.end)], as: UTF8.self) }
+        .first { !$0.contains { ".eE".contains($0) } && Int64($0) == nil }
+    }
   }
 }

@@ -1,3 +1,5 @@
+import PipeMachines
+
 /// What a client asks of an orchestrator: the body of `command`.
 package enum ControlCommand: Codable, Hashable, Sendable {
   /// The directory; with what the nodes tell now where `fresh`.
@@ -64,4 +66,55 @@ package struct ChangeRequest: Codable, Hashable, Sendable {
     self.keepsName = keepsName
     self.isDryRun = isDryRun
   }
+}
+
+/// What an orchestrator answers: the body of `answer`.
+package enum ControlAnswer: Codable, Hashable, Sendable {
+  case done
+  case directory(TopologyDirectory)
+  case description(MachineDescription)
+  case composites([ConflictClassPlan])
+  /// Done, with these nodes.
+  case steered(nodes: [String])
+  case planned(PlannedChange)
+  /// What is wrong with a file.
+  case invalid([Diagnostic])
+  case ended(TopologyOutcome)
+  case logs(LogPage)
+  case letters(LetterPage)
+  case failed(String)
+}
+
+/// What a file would change, and what it is applied by.
+package struct PlannedChange: Codable, Hashable, Sendable {
+  package var number: UInt64
+  package var change: TopologyChange
+  package var warnings: [Diagnostic]
+  /// Why it cannot be applied now; `nil` where it can.
+  package var obstacle: String?
+
+  package init(
+    number: UInt64, change: TopologyChange, warnings: [Diagnostic], obstacle: String? = nil
+  ) {
+    self.number = number
+    self.change = change
+    self.warnings = warnings
+    self.obstacle = obstacle
+  }
+}
+
+/// How a run ends: the exit code of DESIGN.md §6, and the reason where there is one to tell.
+package struct TopologyOutcome: Hashable, Sendable, Codable {
+  package var exitCode: Int32
+  package var reason: String?
+
+  package init(exitCode: Int32, reason: String? = nil) {
+    self.exitCode = exitCode
+    self.reason = reason
+  }
+
+  /// Stopped as asked.
+  package static let stopped = TopologyOutcome(exitCode: 0)
+  /// Killed at the second ^C.
+  package static let forced = TopologyOutcome(exitCode: 130, reason: "forced to stop")
 }

@@ -72,3 +72,30 @@ package struct LetterPage: Codable, Hashable, Sendable {
     self.hasMore = hasMore
   }
 }
+
+/// How much of a log is kept: the file that is written, and those that were put aside before it.
+public struct LogRetention: Hashable, Sendable {
+  /// The size at which a file is put aside. Unit: bytes. Default: 1 MiB. Range: 4 KiB…100 MiB.
+  public var maxSize: Int
+  /// The files that are kept, with the one that is written. Default: 3. Range: 1…100.
+  public var maxFiles: Int
+
+  /// Makes a retention.
+  public init(maxSize: Int = 1 << 20, maxFiles: Int = 3) {
+    self.maxSize = maxSize
+    self.maxFiles = maxFiles
+  }
+
+  package static let sizeRange = 4 << 10...100 << 20
+  package static let fileRange = 1...100
+}
+
+/// What the lines start with that a node writes about itself, by which others know them.
+package enum NodeLogPrefix {
+  package static let note = "piperuntime: "
+  package static let warning = "piperuntime: warning: "
+  package static let error = "piperuntime: error: "
+
+  /// What comes before those where they tell of a lodger, another node in the same process.
+  package static func ofLodger(_ node: String) -> String { "[\(node)] " }
+}

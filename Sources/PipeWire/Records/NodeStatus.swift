@@ -130,3 +130,124 @@ public struct NodeStatus: Codable, Hashable, Sendable {
 
   package init() {}
 }
+
+/// How long something took, each time it was measured: how often at most 1 µs, 4 µs, 16 µs, and so on.
+public struct DurationCounts: Codable, Hashable, Sendable {
+  /// How many took at most the bound in the same place, and more than the one before; the last, more than all.
+  public private(set) var counts: [UInt64]
+  /// All together. Unit: nanoseconds.
+  public private(set) var total: UInt64 = 0
+
+  /// Nothing was measured yet.
+  public init() { counts = Array(repeating: 0, count: Self.boundCount + 1) }
+
+  /// How many bounds there are, each four times the one before.
+  package static let boundCount = 12
+  /// The least bound. Unit: nanoseconds.
+  private static let least: UInt64 = 1_000
+
+  /// The bounds, in growing order. Unit: nanoseconds.
+  package static var bounds: [UInt64] { (0..<boundCount).map { least << (2 * UInt64($0)) } }
+
+  /// Counts one.
+  package mutating func add(nanoseconds: Int64) {
+    let time = UInt64(max(0, nanoseconds))
+    var place = 0
+    while place < Self.boundCount, time > Self.least << (2 * UInt64(place)) { place += 1 }
+    counts[place] &+= 1
+    total &+= time
+  }
+
+  /// How many were measured.
+  public var count: UInt64 { counts.reduce(0, &+) }
+
+  /// Whether it has a count for each bound, and one more: another program may have written it.
+  package var isComplete: Bool { counts.count == Self.boundCount + 1 }
+}
+
+/// What a node tells of itself beside its state, at most ten times a second: its counters, and how often it
+/// has taken each transition.
+public struct NodeSummary: Codable, Hashable, Sendable {
+  /// Its counters, without a state; `nil` where another composite of the same process tells them.
+  public var status: NodeStatus?
+  /// The count of its transitions; `nil` where it has none.
+  public var transitions: TransitionCounts?
+
+  package init(status: NodeStatus? = nil, transitions: TransitionCounts? = nil) {
+    self.status = status
+    self.transitions = transitions
+  }
+}
+
+/// How often a machine has taken each of its transitions. They are counted while somebody asks for it.
+public struct TransitionCounts: Codable, Hashable, Sendable {
+  /// The version after which they are counted.
+  public var since: UInt64
+  /// By the name of the state's case, then of the event's; `*` stands for all of a type without cases.
+  public var counts: [String: [String: UInt64]]
+
+  package init(since: UInt64, counts: [String: [String: UInt64]] = [:]) {
+    self.since = since
+    self.counts = counts
+  }
+
+  /// What stands for all states, or all events, of a type without cases.
+  package static let anyCase = "*"
+
+  /// All transitions together.
+  public var total: UInt64 { counts.values.reduce(0) { $1.values.reduce($0, +) } }
+}
+
+/// Why what a node tells of itself cannot be used: its `status` is not what ``NodeStatus`` is.
+package enum StatusProblem: Error, Hashable, Sendable {
+  /// A path of keys: `outs[0].waiting`.
+  case lacksKey(String)
+  /// The value of this path of keys is of another kind.
+  case wrongValue(of: String)
+  /// It is no JSON object.
+  case unreadable
+}
+
+extension StatusProblem: CustomStringConvertible {
+  package var description: String {
+    let fault =
+      switch self {
+      case .lacksKey(let key): "lacks the key '\(key)'"
+      case .wrongValue(let key): "has a value under '\(key)' that does not belong there"
+      case .unreadable: "is no JSON object"
+      }
+    return "its status \(fault), and is not shown; rebuild its program with the same version of "
+      + "PipeRuntime as the orchestrator"
+  }
+}
+
+extension NodeStatus {
+  /// Reads the body of a `status` frame, which a node in any language may have written.
+  package init(reading body: [UInt8]) throws(StatusProblem) {
+    do {
+      self = try JSONRecord.decode(NodeStatus.self, from: body)
+    } catch {
+      throw StatusProblem(error)
+    }
+  }
+}
+
+extension StatusProblem {
+  fileprivate init(_ error: any Error) {
+    switch error as? DecodingError {
+    case .keyNotFound(let key, let context):
+      self = .lacksKey(Self.path(context.codingPath + [key]))
+    case .typeMismatch(_, let context), .valueNotFound(_, let context),
+      .dataCorrupted(let context):
+      self =
+        context.codingPath.isEmpty ? .unreadable : .wrongValue(of: Self.path(context.codingPath))
+    case nil: self = .unreadable
+    @unknown default: self = .unreadable
+    }
+  }
+
+  private static func path(_ keys: [any CodingKey]) -> String {
+    let path = keys.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }.joined()
+    return String(path.drop { $0 == "." })
+  }
+}

@@ -67,3 +67,43 @@ package enum RequestReply: Sendable {
     JSONValue.object(["error": .string(text)]).bytes
   }
 }
+
+// A refusal in JSON records: its word under `reason`, and the text of a thrown error under `error`.
+
+extension Refusal {
+  /// The members of a record that tell it.
+  package var members: [String: JSONValue] {
+    var members: [String: JSONValue] = ["reason": .string(code)]
+    if let error { members["error"] = .string(error) }
+    return members
+  }
+
+  /// Reads what ``members`` tells; `nil` where the record tells no refusal.
+  package init?(of record: JSONValue?) {
+    guard let code = record?["reason"]?.string else { return nil }
+    self.init(code: code, error: record?["error"]?.string)
+  }
+}
+
+/// Tells a request of a client apart from all others, also when it is sent again.
+package struct RequestKey: Hashable, Sendable {
+  /// The client's own random number; 0 where it wants no request to be told apart.
+  package var client: UInt64
+  package var id: UInt64
+
+  package init(client: UInt64, id: UInt64) {
+    self.client = client
+    self.id = id
+  }
+
+  /// No request has this number or a higher one.
+  package static let idLimit: UInt64 = 1 << 62
+
+  /// The first number of a client's requests to a node: higher than those of clients that began before, which the
+  /// node may have forgotten.
+  /// - Parameter time: Unit: nanoseconds since 1970.
+  package static func firstID(at time: Int64) -> UInt64 {
+    // At most 2^20 requests in a millisecond.
+    min(UInt64(max(0, time) / 1_000_000), idLimit >> 21) << 20 | 1
+  }
+}

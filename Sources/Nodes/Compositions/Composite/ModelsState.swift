@@ -21,3 +21,48 @@ package enum ModelsState: CompositeState, Hashable {
     }
   }
 }
+
+/// The two models on a terminal, as their composite shows them: a and b are for one of them, x is for both.
+package enum ModelsView: TerminalView {
+  /// What the composite passes on to a model, or gives to both.
+  package enum Event: MachineEvent, Hashable {
+    case eventA(message: String)
+    case eventB(value: Int)
+    case eventX
+  }
+
+  package static let minimumSize = TerminalSize(columns: 30, rows: 4)
+
+  package static func body(_ state: ModelsState, size: TerminalSize) -> [StyledLine] {
+    let (first, second): (String?, Int?) =
+      switch state {
+      case .inactive, .failed: (nil, nil)
+      case .stateA(let message): (message, nil)
+      case .stateB(let value): (nil, value)
+      case .stateAB(let message, let value): (message, value)
+      }
+    if state == .failed {
+      return [
+        StyledLine("a model has failed", .bold, .color(.red)), "", "",
+        StyledLine("x resets both", .dim),
+      ]
+    }
+    return [
+      "A  " + part(first), "B  " + part(second.map(String.init)), "",
+      StyledLine("a, b start one, x resets both", .dim),
+    ]
+  }
+
+  private static func part(_ value: String?) -> StyledLine {
+    value.map { StyledLine($0, .bold, .color(.green)) } ?? StyledLine("inactive", .dim)
+  }
+
+  package static func event(for key: Key, in state: ModelsState) -> Event? {
+    switch key {
+    case .character("a"): .eventA(message: "hello")
+    case .character("b"): .eventB(value: 7)
+    case .character("x"): .eventX
+    default: nil
+    }
+  }
+}

@@ -28,3 +28,37 @@ package enum LiftState: CompositeState, Hashable {
     if case .moving = self { false } else { true }
   }
 }
+
+/// A lift on a terminal, as its composite shows it.
+package enum LiftView: TerminalView {
+  package static let minimumSize = TerminalSize(columns: 44, rows: 3)
+
+  package static func body(_ state: LiftState, size: TerminalSize) -> [StyledLine] {
+    let (floor, text): (Int?, StyledLine) =
+      switch state {
+      case .waiting(let floor): (floor, "the door is closed")
+      case .boarding(let persons, let floor):
+        (floor, StyledLine("the door is open, \(persons) inside", .color(.green)))
+      case .moving(let from, let to):
+        (from, StyledLine("\(to > from ? "↑" : "↓") to floor \(to)", .color(.yellow)))
+      case .stopped(let floor): (floor, StyledLine("stopped", .bold, .color(.red)))
+      case .unsafe: (nil, StyledLine("unsafe: it moves with an open door", .bold, .color(.red)))
+      }
+    return [
+      StyledLine(floor.map { "Floor \($0)  " } ?? "", .bold) + text, "",
+      StyledLine("0-9 go, o open, c close, e enter, s stop, r", .dim),
+    ]
+  }
+
+  package static func event(for key: Key, in state: LiftState) -> LiftDoor.Event? {
+    switch key {
+    case .character("o"): .open
+    case .character("c"): .close
+    case .character("e"): .enter(persons: 1)
+    case .character("s"): .emergencyStop
+    case .character("r"): .reset
+    case .character(let digit): digit.wholeNumberValue.map { .go(floor: $0) }
+    default: nil
+    }
+  }
+}

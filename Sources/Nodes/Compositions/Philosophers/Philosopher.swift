@@ -68,3 +68,49 @@ package enum Philosopher: Machine {
         }, gives: .oneOf { Event.release })
   }
 }
+
+/// A fork between two philosophers, of whom one at a time holds it.
+package enum Fork: Machine {
+  package enum State: MachineState, Hashable {
+    case free
+    case held
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case take
+    case release
+  }
+
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
+    StateMachine(initial: State.free) {
+      When(state: State.free) {
+        On(event: Event.take) { Transition(to: State.held) }
+      }
+
+      When(state: State.held) {
+        On(event: Event.release) { Transition(to: State.free) }
+      }
+    }
+  }
+}
+
+/// A philosopher on a terminal, who needs no keys.
+package enum PhilosopherView: TerminalView {
+  package static func body(_ state: Philosopher.State, size: TerminalSize) -> [StyledLine] {
+    switch state {
+    case .thinking: [StyledLine("○ thinking", .dim)]
+    case .eating: [StyledLine("● eating", .bold, .color(.green))]
+    }
+  }
+}
+
+/// A fork on a terminal.
+package enum ForkView: TerminalView {
+  package static func body(_ state: Fork.State, size: TerminalSize) -> [StyledLine] {
+    switch state {
+    case .free: [StyledLine("ψ on the table", .dim)]
+    case .held: [StyledLine("ψ in use", .bold)]
+    }
+  }
+}

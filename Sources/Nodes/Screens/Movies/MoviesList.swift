@@ -25,3 +25,59 @@ package enum MoviesList: LoadableMachine {
 
   package static func services(_ parameters: MovieParameters) -> Services { parameters.services }
 }
+
+/// The list of movies on a terminal: it is loaded when its view opens, and let go of when it is left.
+package enum MoviesView: TerminalView {
+  package struct Screen {
+    package var state: MoviesList.State
+    var list = TerminalList()
+
+    var count: Int { if case .loaded(let movies) = state { movies.count } else { 0 } }
+  }
+
+  package static let minimumSize = TerminalSize(columns: 40, rows: 6)
+
+  package static func screen(of state: MoviesList.State) -> Screen { Screen(state: state) }
+
+  package static func update(
+    _ screen: inout Screen, to state: MoviesList.State, size: TerminalSize
+  ) { screen.state = state }
+
+  package static func onAppear(_ screen: Screen) -> MoviesList.Event? {
+    screen.state == .start ? .onAppear : nil
+  }
+
+  package static func onDisappear(_ screen: Screen) -> MoviesList.Event? {
+    screen.state == .start ? nil : .onDisappear
+  }
+
+  package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
+    let title = StyledLine("Movies", .bold)
+    switch screen.state {
+    case .start: return [title]
+    case .loading: return [title, StyledLine("They are being loaded…", .dim)]
+    case .loaded(let movies):
+      return [title]
+        + screen.list.lines(of: movies.count, height: size.rows - 2) { Self.line(movies[$0]) }
+        + [StyledLine("↑ and ↓ scroll, r loads again", .dim)]
+    case .failedLoaded(_, let failure):
+      return [
+        title, StyledLine("\(failure)", .color(.red)), StyledLine("r tries again", .dim),
+      ]
+    }
+  }
+
+  static func line(_ movie: Movie) -> StyledLine {
+    StyledLine(movie.title) + StyledLine("  \(movie.year)", .dim)
+  }
+
+  package static func press(
+    _ key: Key, in screen: inout Screen, size: TerminalSize
+  ) -> MoviesList.Event? {
+    if screen.list.press(key, of: screen.count, height: size.rows - 2) { return nil }
+    switch (key, screen.state) {
+    case (.character("r"), .loaded), (.character("r"), .failedLoaded): return .onRetry
+    default: return nil
+    }
+  }
+}

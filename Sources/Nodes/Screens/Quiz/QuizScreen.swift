@@ -91,3 +91,129 @@ package enum QuizScreen: Machine {
     StateMachine(initial: .start(quiz: nil), reduce: reduce)
   }
 }
+
+extension QuizScreen {
+  package static func runtime(
+    _ parameters: QuizParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime()
+      .feedback(starting)
+      .feedback(fetching(parameters))
+      .feedback(timing(parameters))
+      .feedback(ending)
+      .connectAsSender(
+        to: ports.pipe("answers"), when: State.quizAnswersSending, send: QuizResults.Event.answers
+      )
+      .connectAsReceiver(to: ports.pipe("selections"))
+      .connectAsReceiver(to: ports.pipe("confirmations"))
+  }
+
+  private static var starting: Feedback<State, Event> {
+    Feedback(
+      lensing: { (state: State) -> Int? in
+        if case .start(let quiz?) = state { quiz } else { nil }
+      }, gives: .oneOf { Event.quizFetchingStarted }
+    ) { _ in Event.quizFetchingStarted }
+  }
+
+  private static func fetching(_ parameters: QuizParameters) -> Feedback<State, Event> {
+    let service = parameters.service
+    return Feedback(
+      lensing: { (state: State) -> Int? in
+        if case .loading(let quiz) = state { quiz } else { nil }
+      },
+      gives: .oneOf {
+        Event.quizFetchingCompleted
+        Event.error(message:)
+      }
+    ) { quiz in
+      do {
+        return Event.quizFetchingCompleted(try await service.fetchQuiz(quiz))
+      } catch {
+        return Event.error(message: "\(error)")
+      }
+    }
+  }
+
+  /// The time of a question: another one for each.
+  private struct Timer: Hashable, Sendable {
+    var number: Int
+    var questionId: Int
+    /// Unit: seconds.
+    var limit: Int
+  }
+
+  private static func timing(_ parameters: QuizParameters) -> Feedback<State, Event> {
+    let second = Duration.milliseconds(parameters.second)
+    return Feedback(
+      lensing: { (state: State) -> Timer? in
+        guard case .question(let number, _, let question, _) = state else { return nil }
+        return Timer(number: number, questionId: question.id, limit: question.timeLimit)
+      }, gives: .oneOfOrNothing { Event.questionTimeLimitExceeded(questionId:) }
+    ) { timer in
+      do { try await EffectClock.sleep(for: second * timer.limit) } catch { return nil }
+      return Event.questionTimeLimitExceeded(questionId: timer.questionId)
+    }
+  }
+
+  private static var ending: Feedback<State, Event> {
+    Feedback(
+      when: { (state: State) in
+        if case .noQuestionsLeft = state { true } else { false }
+      }, gives: .oneOf { Event.quizAnswersSendingStarted }
+    ) { _ in Event.quizAnswersSendingStarted }
+  }
+}
+
+/// The screen of a quiz on a terminal: 1 to 4 answer, and r shows the results. Who leaves the view
+/// leaves the quiz.
+package enum QuizView: TerminalView {
+  package static let minimumSize = TerminalSize(columns: 40, rows: 9)
+
+  package static func body(_ state: QuizScreen.State, size: TerminalSize) -> [StyledLine] {
+    switch state {
+    case .start: [StyledLine("No quiz is shown: choose one", .dim)]
+    case .loading(let quiz): [StyledLine("Quiz \(quiz) is being loaded…", .dim)]
+    case .question(let number, let count, let question, _):
+      [
+        StyledLine("Question \(number) of \(count)", .bold)
+          + StyledLine("  \(question.timeLimit) s", .dim),
+        StyledLine(question.text), "",
+      ]
+        + question.answers.enumerated().map { index, answer in
+          StyledLine("\(index + 1) ", .bold, .color(.cyan)) + StyledLine(answer.text)
+        }
+    case .noQuestionsLeft, .quizAnswersSending:
+      [StyledLine("The answers are being sent…", .dim)]
+    case .quizAnswersSended(let score):
+      [
+        StyledLine(score.title, .bold), "All questions are answered.", "",
+        StyledLine("r shows the results", .dim),
+      ]
+    case .results(let score):
+      [
+        StyledLine(score.title, .bold),
+        StyledLine("\(score.right) of \(score.questions) answers are right", .color(.green)),
+      ]
+    case .error(let message):
+      [StyledLine("It did not work", .bold, .color(.red)), StyledLine(message)]
+    }
+  }
+
+  package static func onDisappear(_ state: QuizScreen.State) -> QuizScreen.Event? {
+    state == .start(quiz: nil) ? nil : .onDisappear
+  }
+
+  package static func event(for key: Key, in state: QuizScreen.State) -> QuizScreen.Event? {
+    switch (state, key) {
+    case (.question(_, _, let question, _), .character(let digit)):
+      guard let place = digit.wholeNumberValue, question.answers.indices.contains(place - 1) else {
+        return nil
+      }
+      return .questionAnswered(questionId: question.id, answerId: question.answers[place - 1].id)
+    case (.quizAnswersSended, .character("r")), (.quizAnswersSended, .enter): return .onResults
+    case (_, .escape): return .onDisappear
+    default: return nil
+    }
+  }
+}

@@ -63,3 +63,53 @@ package enum QuizesList: Machine {
         })
   }
 }
+
+/// The list of quizzes on a terminal: it is loaded when its view opens, and Enter chooses one.
+package enum QuizesView: TerminalView {
+  package struct Screen {
+    package var state: QuizesList.State
+    var list = TerminalList()
+
+    var quizes: [QuizTitle] { if case .loaded(let quizes) = state { quizes } else { [] } }
+  }
+
+  package static let minimumSize = TerminalSize(columns: 40, rows: 6)
+
+  package static func screen(of state: QuizesList.State) -> Screen { Screen(state: state) }
+
+  package static func update(
+    _ screen: inout Screen, to state: QuizesList.State, size: TerminalSize
+  ) { screen.state = state }
+
+  package static func onAppear(_ screen: Screen) -> QuizesList.Event? {
+    screen.state == .start ? .onAppear : nil
+  }
+
+  package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
+    let title = StyledLine("Quizzes", .bold)
+    switch screen.state {
+    case .start: return [title]
+    case .loading: return [title, StyledLine("They are being loaded…", .dim)]
+    case .loaded(let quizes):
+      return [title]
+        + screen.list.lines(of: quizes.count, height: size.rows - 2) { row in
+          StyledLine(quizes[row].title) + StyledLine("  \(quizes[row].questions) questions", .dim)
+        }
+        + [StyledLine("↑ and ↓ select, Enter chooses", .dim)]
+    case .error(let message):
+      return [
+        title, StyledLine(message, .color(.red)), StyledLine("r tries again", .dim),
+      ]
+    }
+  }
+
+  package static func press(
+    _ key: Key, in screen: inout Screen, size: TerminalSize
+  ) -> QuizesList.Event? {
+    if case .error = screen.state { return key == .character("r") ? .onAppear : nil }
+    let quizes = screen.quizes
+    if screen.list.press(key, of: quizes.count, height: size.rows - 2) { return nil }
+    guard key == .enter, let row = screen.list.selected(of: quizes.count) else { return nil }
+    return .onQuizSelect(quizes[row].id)
+  }
+}

@@ -112,3 +112,104 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     }
   }
 }
+
+/// A model whose state is a value that a view may set.
+public protocol ConcurrentValueStateMachineProtocol<State>: StateMachineProtocol {
+  /// Sets the value.
+  nonisolated func set(_ state: State)
+}
+
+extension ConcurrentValueStateMachineProtocol {
+  /// The value for a view that reads it and sets it.
+  @MainActor
+  public func binding() -> ValueBinding<State> {
+    ValueBinding(get: { self.state }, set: { self.set($0) }, timers: ViewTimers())
+  }
+}
+
+/// The model of one value: what a text field, a picker or a switch shows and sets.
+public actor ConcurrentValueStateMachine<State: StateProtocol>:
+  ConcurrentValueStateMachineProtocol
+{
+  private let subject: ConcurrentValueSubject<State>
+
+  /// Makes a model with a value.
+  public init(_ state: State) { subject = ConcurrentValueSubject(state) }
+
+  /// The value.
+  public nonisolated var state: State { subject.state }
+
+  /// The value, then each one that is set.
+  public nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
+
+  /// Sets the value. Whoever reads it afterwards, on any thread, finds it.
+  public nonisolated func set(_ state: State) { subject.send(state) }
+}
+
+/// A model that stays in one state, and whose value cannot be set: for tests and previews.
+public actor ConstantStateMachine<State: StateProtocol>: ConcurrentValueStateMachineProtocol {
+  /// The state.
+  public nonisolated let state: State
+
+  /// Makes a model that stays in a state, a stable one or not.
+  public init(_ state: State) { self.state = state }
+
+  /// The state.
+  public nonisolated var stateDidChange: StatePublisher<State> { .constant(state) }
+
+  /// Changes nothing.
+  public nonisolated func set(_ state: State) {}
+}
+
+/// A model that shows what two others show together.
+///
+/// ```swift
+/// let both = CompositeStateMachine(observing: modelA, observing: modelB) { CompositeState($0, $1) }
+/// ```
+///
+/// It takes no events: these go to the two, or to a model of one's own that holds them. Two models that
+/// take an event one after the other are seen in between; where that must not be, or one of them may
+/// refuse, let them be machines of an ``AsyncCompositeSequence``.
+public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
+  private nonisolated let current: @Sendable () -> State
+
+  /// The state made of theirs.
+  public nonisolated var state: State { current() }
+
+  /// The state made of theirs, then another one whenever one of them has changed.
+  public nonisolated let stateDidChange: StatePublisher<State>
+
+  /// Observes two models, which may be constant ones.
+  /// - Parameter combine: What their states are together. Pure.
+  public init<First: StateMachineProtocol, Second: StateMachineProtocol>(
+    observing first: First, observing second: Second,
+    _ combine: @escaping @Sendable (First.State, Second.State) -> State
+  ) {
+    current = { combine(first.state, second.state) }
+    stateDidChange = first.stateDidChange.combineLatest(second.stateDidChange, combine)
+  }
+}
+
+/// A model: an actor that is a state machine, whose state is read at once and whose changes can be
+/// followed.
+///
+/// A model comes as three parts: a protocol with a function for each event, the model itself, and a
+/// constant one for tests and previews (see ``StatePublisher/constant(_:)``).
+///
+/// ```swift
+/// protocol LampModelProtocol: StateMachineProtocol<LampState> {
+///   nonisolated func toggle()
+/// }
+/// ```
+///
+/// ``ModelMachine`` makes a node of one.
+public protocol StateMachineProtocol<State>: Actor {
+  /// The states.
+  associatedtype State: StateProtocol
+
+  /// The current state.
+  nonisolated var state: State { get }
+
+  /// The current state, then each state as it is entered.
+  nonisolated var stateDidChange: StatePublisher<State> { get }
+}

@@ -49,3 +49,98 @@ extension NavigationCoordinatable {
     _ = stack.shown(of: self)
   }
 }
+
+/// What is shown to those who have not logged in, and to those who have.
+public enum NavigationRoot<Unauthenticated, Authenticated>: Codable, Hashable, Sendable
+where
+  Unauthenticated: Codable & Hashable & Sendable, Authenticated: Codable & Hashable & Sendable
+{
+  /// Nobody is logged in.
+  case unauthenticated(screens: Unauthenticated)
+  /// Somebody is.
+  case authenticated(screens: Authenticated)
+
+  /// Whether somebody is logged in.
+  public var isAuthenticated: Bool {
+    if case .authenticated = self { true } else { false }
+  }
+
+  /// Goes over to what is shown to those who have logged in.
+  public mutating func logIn(to screens: Authenticated) throws(NavigationError) {
+    guard !isAuthenticated else { throw .authenticated }
+    self = .authenticated(screens: screens)
+  }
+
+  /// Goes back; what was shown is forgotten.
+  public mutating func logOut(to screens: Unauthenticated) throws(NavigationError) {
+    guard isAuthenticated else { throw .unauthenticated }
+    self = .unauthenticated(screens: screens)
+  }
+
+  /// Changes the screens of those who have logged in.
+  public mutating func whenAuthenticated(
+    _ change: (inout Authenticated) throws(NavigationError) -> Void
+  ) throws(NavigationError) {
+    guard case .authenticated(var screens) = self else { throw .unauthenticated }
+    try change(&screens)
+    self = .authenticated(screens: screens)
+  }
+
+  /// Changes the screens of those who have not logged in.
+  public mutating func whenUnauthenticated(
+    _ change: (inout Unauthenticated) throws(NavigationError) -> Void
+  ) throws(NavigationError) {
+    guard case .unauthenticated(var screens) = self else { throw .authenticated }
+    try change(&screens)
+    self = .unauthenticated(screens: screens)
+  }
+}
+
+/// Tabs, one of them selected, each with its own stack.
+public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
+  /// The tab that is shown.
+  public private(set) var selected: Tab
+  /// The stacks of the tabs that show more than their root.
+  private var stacks: [Tab: RouteStack<Tab.Route>] = [:]
+
+  /// Shows a tab; all of them show their roots.
+  public init(selected: Tab) { self.selected = selected }
+
+  /// The stack of a tab.
+  public subscript(tab: Tab) -> RouteStack<Tab.Route> {
+    stacks[tab] ?? RouteStack(root: tab.root)
+  }
+
+  /// The stack of the selected tab.
+  public var stack: RouteStack<Tab.Route> { self[selected] }
+
+  /// What is seen.
+  public var shown: Tab.Route { stack.shown }
+
+  /// Selects a tab, whose stack is as it was left. The selected one goes back to its root.
+  public mutating func select(_ tab: Tab) throws(NavigationError) {
+    if tab == selected { try change { stack throws(NavigationError) in try stack.popToRoot() } }
+    selected = tab
+  }
+
+  /// Changes the stack of the selected tab.
+  public mutating func change(
+    _ change: (inout RouteStack<Tab.Route>) throws(NavigationError) -> Void
+  ) throws(NavigationError) {
+    var stack = stack
+    try change(&stack)
+    stacks[selected] = stack == RouteStack(root: selected.root) ? nil : stack
+  }
+
+  /// Selects the tab whose root the path begins with, and shows the path's screens there.
+  public mutating func show(_ path: [Tab.Route]) throws(NavigationError) {
+    guard let tab = Tab.allCases.first(where: { $0.root == path.first }) else {
+      throw .otherRoot(
+        path.first.map { "\($0)" } ?? "an empty path", known: Tab.allCases.map { "\($0.root)" })
+    }
+    var copy = self
+    copy.selected = tab
+    try copy.change { stack throws(NavigationError) in try stack.show(path) }
+    self = copy
+  }
+}
