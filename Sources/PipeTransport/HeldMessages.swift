@@ -1,9 +1,9 @@
 import PipeSupport
 import PipeWire
 
-/// Messages that wait until what has led to them is recorded elsewhere; then each goes out at its socket, in order.
+/// Messages that wait until other processes have recorded their causes; then each leaves at its socket, in order.
 ///
-/// What is to be recorded has numbers, one sequence for each place where it is. One thread owns it, with its sockets.
+/// The causes are numbered, in one sequence for each recording process. One thread owns the messages and their sockets.
 package final class HeldMessages {
   private struct Message {
     let socket: Socket
@@ -12,7 +12,7 @@ package final class HeldMessages {
     let peer: [UInt8]?
   }
 
-  /// The numbers that are to be recorded first.
+  /// Messages that wait for the same numbers.
   private struct Batch {
     let marks: [UInt64]
     var messages: [Message]
@@ -21,25 +21,25 @@ package final class HeldMessages {
   private let latest: () -> [UInt64]
   private let recorded: () -> [UInt64]
   private var batches = Queue<Batch>()
-  /// The last batch, which grows until there is something more to record.
+  /// The last batch, which grows until there is a new cause.
   private var last: Batch?
 
-  /// What tells of no step: without it two ends would take each other for lost.
+  /// Frames that reveal no step. Without them the two ends would consider each other lost.
   private static let handshakes: [FrameKind] = [.open, .welcome, .join]
 
-  /// The numbers that the first message waits for; `nil` where none waits.
+  /// The numbers that the first message waits for; `nil` if no message waits.
   package var awaited: [UInt64]? { (batches.first ?? last)?.marks }
 
   /// - Parameters:
   ///   - latest: Returns the last number of each sequence.
-  ///   - recorded: Returns of each the last that is recorded.
+  ///   - recorded: Returns the last recorded number of each sequence.
   package init(latest: @escaping () -> [UInt64], recorded: @escaping () -> [UInt64]) {
     self.latest = latest
     self.recorded = recorded
   }
 
-  /// Keeps a message, if something is still to be recorded.
-  /// - Returns: Whether it did.
+  /// Keeps a message if a cause is not recorded yet.
+  /// - Returns: Whether the message was kept.
   func keeps(
     _ header: FrameHeader, _ body: [UInt8], to peer: [UInt8]?, of socket: Socket
   ) -> Bool {
@@ -56,7 +56,7 @@ package final class HeldMessages {
     return true
   }
 
-  /// More is recorded: sends what waited for no more than that.
+  /// Sends the messages whose causes are recorded now.
   package func release() {
     let recorded = recorded()
     while let batch = batches.first ?? last, Self.reached(batch.marks, recorded) {

@@ -9,15 +9,15 @@ final class OutPipes {
   private var pipes: [OutPipe] = []
   private let touched = TouchedPipes<OutPipe>()
   private var remindersDue = false
-  /// Those that take reports to coordinators, and what waits until these have recorded them.
+  /// The pipes that take reports to coordinators, and the messages that wait for those.
   private var reports: [OutPipe] = []
   private weak var held: HeldMessages?
-  /// What was waited for when it was last looked, and since when.
+  /// The reports that were awaited at the last look, and since when.
   private var longest:
     (marks: [UInt64], since: ContinuousClock.Instant, due: ContinuousClock.Instant)?
   private var isLookDue = false
 
-  /// How long messages are held before that is reported.
+  /// How long messages are held back before the node logs it.
   private static let heldTooLong: Duration = .seconds(5)
 
   init(loop: PollLoop, log: NodeLog) {
@@ -62,8 +62,8 @@ final class OutPipes {
   /// Whether a pipe of this name is open.
   func contains(_ name: String) -> Bool { pipes.contains { $0.name == name } }
 
-  /// Has the sockets, and those of all pipes that take no reports to coordinators, keep what they are to send until
-  /// the coordinators have recorded the reports of what led to it.
+  /// Holds back the messages of these sockets, and of all pipes without reports, until coordinators have recorded the
+  /// reports of the steps that led to them.
   func holdUntilReported(_ pairs: [(NodeConfiguration.Out, OutPipe)], _ sockets: [Socket]) {
     reports = pairs.filter { $0.0.steps != nil }.map(\.1)
     guard !reports.isEmpty else { return }
@@ -129,7 +129,7 @@ final class OutPipes {
     }
   }
 
-  /// Reports that the same messages are still held, then after twice the time.
+  /// Logs that the same messages are still held back, then after twice the time.
   private func lookAtHeld(since marks: [UInt64]?) {
     guard let awaited = held?.awaited else { return longest = nil }
     defer { scheduleLook() }
@@ -140,8 +140,8 @@ final class OutPipes {
     longest = (awaited, since, now + (now - since))
     let coordinators = reports.filter(isUnrecorded).map { "'\($0.receiver)'" }
     log.warning(
-      "answers, events and states are held back for at least \((now - since).shortText): \(coordinators.joined(separator: ", ")), "
-        + "from whose composites pipes lead, has not recorded the report of a step of this node. Does it run?"
+      "answers, events and states of this node have been held back for \((now - since).shortText): coordinator "
+        + "\(coordinators.joined(separator: ", ")) has not recorded the report of a step. Is it running?"
     )
   }
 

@@ -87,8 +87,7 @@ struct ActingCompositeTests {
     }
   }
 
-  /// A pair of which the right one disagrees when the left one has: what would tell of one that is willing while
-  /// the left one is and the right one is not never happens.
+  /// A pair whose right node disagrees after the left one: (left willing, right unwilling) never exists.
   private static func followed(
     _ pair: Topology = Parties.pair(), environment: [String: String] = [:]
   ) -> Topology {
@@ -108,7 +107,7 @@ struct ActingCompositeTests {
     }
   }
 
-  /// Expects that the coordinator has taken so many reports of each, and that nothing was sent for them.
+  /// Expects that the coordinator has applied N reports of each node, and that the rule has not fired.
   private static func expectNothingSent(
     after reports: UInt64, in topology: TopologyHarness
   ) async throws {
@@ -120,7 +119,7 @@ struct ActingCompositeTests {
   }
 
   @Test(
-    "a pipe fires for no combination that never was: neither where a step follows from that of another, nor from an answer",
+    "A composite's rule fires only for combinations of states that existed",
     arguments: [
       (Parties.pair(), []), (Parties.pair(), [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2]),
       (Parties.pair(within: "left"), [2, 4, 2, 3, 2, 4, 3]),
@@ -135,7 +134,7 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("nor after the coordinator was killed with reports that it had not taken")
+  @Test("A restarted coordinator applies the reports that it had recorded in their order")
   func backlog() async throws {
     var file = Self.followed()
     file.nodes.append(.machine("Party", name: "slow", restart: Parties.quick))
@@ -155,6 +154,27 @@ struct ActingCompositeTests {
       try await Self.expectNothingSent(after: 20, in: topology)
       // Each turn has four steps, and in three of their states the left one is unwilling.
       try await topology.expect("slow", Party.State.willing(met: 0, steps: 30))
+    }
+  }
+
+  @Test(
+    "A node logs which coordinator holds its answers back, and answers when the coordinator continues"
+  )
+  func heldBack() async throws {
+    try await withTopology(Self.followed()) { topology in
+      try await topology.pause("pair")
+      async let answer = topology.send("left", Party.Event.disagree)
+      try await topology.expectLog(
+        "left",
+        contains: ": coordinator 'pair' has not recorded the report of a step. Is it running?")
+      try await topology.expectStatus(of: "left", "the pipe that blocks it") {
+        $0.status?.blocked == ["steps of left to pair"]
+      }
+      try await topology.resume("pair")
+      _ = try await answer
+      try await topology.expectStatus(of: "left", "nothing that blocks it") {
+        $0.status?.blocked == []
+      }
     }
   }
 

@@ -49,7 +49,9 @@ struct AddedComponentTests {
     }
   }
 
-  @Test("A pipe that was added to a running node stays its own, whoever dies, and is removed again")
+  @Test(
+    "A pipe added to a running node survives kills of the node and of the orchestrator, and can be added again"
+  )
   func addedPipe() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       try ward.write(Self.added)
@@ -83,7 +85,7 @@ struct AddedComponentTests {
     }
   }
 
-  @Test("A port leads into a pipe that is added from the next event on")
+  @Test("A port sends its next event into a pipe that was added")
   func addedToPort() async throws {
     let flow = """
       topology: flow
@@ -119,7 +121,7 @@ struct AddedComponentTests {
     }
   }
 
-  @Test("An orchestrator that is started with a file without the added pipe replaces the sender")
+  @Test("An orchestrator replaces a node that has an added pipe which the file lacks")
   func withoutAddedPipe() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       try ward.write(Self.added)

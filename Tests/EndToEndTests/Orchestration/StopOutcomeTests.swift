@@ -42,7 +42,7 @@ struct StopOutcomeTests {
     }
   }
 
-  @Test("'send' ends when the node of its event has failed for good, and not by its timeout")
+  @Test("'send' exits 1 when its node fails permanently, before its timeout")
   func nodeOfEventFailed() async throws {
     let ward = """
       topology: ward
