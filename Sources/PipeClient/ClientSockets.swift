@@ -222,7 +222,7 @@ final class ClientSockets {
       request.isPostponed = false
       // Without an orchestrator only the node itself can tell.
       guard let directory else {
-        if !peer.isConnected, RunningTopology.hasEnded(at: endpoint) {
+        if !peer.isConnected, control.hasToldEnd {
           finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
         } else if isPostponed {
           submit(request, to: peer)
@@ -230,11 +230,15 @@ final class ClientSockets {
         continue
       }
       let name = request.node.name
-      guard let node = directory[node: name], node.isRunning || node.isComing(in: directory) else {
-        let reason = directory[node: name].map { $0.reason ?? $0.phase } ?? request.reason
-        let error: TopologyClientError =
-          request.isUnapplied ? .nodeDown(name, reason) : .unknownOutcome(name, after: nil)
-        finish(request, of: peer, .failure(error))
+      let node = directory[node: name]
+      if request.isUnapplied {
+        guard let node, node.isRunning || node.isComing(in: directory) else {
+          let reason = node.map { $0.reason ?? $0.phase } ?? request.reason
+          finish(request, of: peer, .failure(.nodeDown(name, reason)))
+          continue
+        }
+      } else if directory.phase == "running", node?.isOver ?? true {
+        finish(request, of: peer, .failure(.unknownOutcome(name, after: nil)))
         continue
       }
       if isPostponed { submit(request, to: peer) }
@@ -251,6 +255,7 @@ final class ClientSockets {
   private func peer(of node: NodeInformation) throws -> ClientPeer {
     let name = node.inboxName
     if let peer = peers[name] { return peer }
+    control.askForEnd()
     let (socket, connections) = try connect(to: place(of: name))
     let peer = ClientPeer(name, socket: socket, connections: connections)
     read(peer, node: node.name)

@@ -27,8 +27,8 @@ final class OrchestratorLink {
   private var lastID: UInt64 = 0
   /// Why the orchestrator is not to be reached any more.
   private var end: TopologyClientError?
-  /// Whether it has told that the topology has ended.
-  private var hasToldEnd = false
+  /// Whether it has reported that the topology has ended and is not to be started again.
+  private(set) var hasToldEnd = false
   private var asksForEnd = false
 
   /// Called with each directory, before who has asked for it has it.
@@ -199,17 +199,19 @@ final class OrchestratorLink {
 
   // MARK: The end
 
-  /// Has the end of the topology told: from another host nothing else tells it from a network that carries nothing.
+  /// Asks the orchestrator to report the end of the topology. From another host nothing else distinguishes it from a
+  /// network that carries nothing; on one host, from an orchestrator that was killed, or is to be started again.
   func askForEnd() {
-    guard let remote, !asksForEnd else { return }
+    guard !asksForEnd else { return }
     asksForEnd = true
     let owner = LoopOwned(Weak(self))
     let handle = loop.handle
-    command(.outcome, timeout: .seconds(1 << 30), late: .orchestratorGone(remote.name)) { answer in
-      guard case .success(.ended) = answer else { return }
+    let gone = TopologyClientError.orchestratorGone(topology)
+    command(.outcome, timeout: .seconds(1 << 30), late: gone) { answer in
+      guard case .success(.ended(let outcome)) = answer, outcome.isInterrupted != true else { return }
       handle.post {
         owner.value.link?.hasToldEnd = true
-        owner.value.link?.end(because: .orchestratorGone(remote.name))
+        owner.value.link?.end(because: gone)
       }
     }
   }

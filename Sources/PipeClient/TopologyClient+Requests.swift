@@ -149,6 +149,9 @@ extension NodeInformation {
     default: false
     }
   }
+
+  /// Whether it does not start again without being asked to.
+  var isOver: Bool { ["stopped", "completed", "failed"].contains(phase) }
 }
 
 // Events for whom they are sent to by name, be that a node or a composite.

@@ -47,14 +47,6 @@ package struct RunningTopology: Hashable, Sendable {
     return !isHeld(descriptor)
   }
 
-  /// Whether the orchestrator of a control socket on this host has ended in order, with all its nodes, and no other has
-  /// started: it has removed its files.
-  package static func hasEnded(at endpoint: String) -> Bool {
-    let prefix = "ipc://"
-    guard endpoint.hasPrefix(prefix) else { return false }
-    return !FileSystem.exists(FileSystem.directory(of: String(endpoint.dropFirst(prefix.count))))
-  }
-
   /// Waits until the topology does not run any more, and blocks this thread so long.
   /// - Parameter orchestrator: Its process, which still ends once it has given the lock free.
   /// - Returns: Whether that came in time.

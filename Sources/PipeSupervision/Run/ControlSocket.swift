@@ -192,10 +192,13 @@ struct WaitingClients {
   }
 
   /// Takes out those whose answer is known now.
-  mutating func takeAnswered(by lifecycle: TopologyLifecycle) -> [(Asker, ControlAnswer)] {
+  mutating func takeAnswered(
+    by lifecycle: TopologyLifecycle, end: (TopologyLifecycle.Outcome) -> ControlAnswer
+  ) -> [(Asker, ControlAnswer)] {
     var answered: [(Asker, ControlAnswer)] = []
     if case .finished(let outcome) = lifecycle.state {
-      answered = untilEnd.map { ($0, .ended(outcome)) }
+      let answer = end(outcome)
+      answered = untilEnd.map { ($0, answer) }
       untilEnd = []
     }
     clients.removeAll { client in

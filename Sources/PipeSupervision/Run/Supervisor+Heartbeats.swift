@@ -90,7 +90,7 @@ extension Supervisor {
       exitCode: 1,
       reason:
         "the directory '\(directories.runtime)' was removed while the topology ran: nobody "
-        + "could reach its nodes any more. Start it again")
+        + "could reach its nodes any more. Start it again", isInterrupted: true)
   }
 
   /// How the run has ended. Where its directory is gone, that is why its nodes have failed.

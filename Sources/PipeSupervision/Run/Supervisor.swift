@@ -313,7 +313,8 @@ package final class Supervisor {
   }
 
   func answerWaiting() {
-    for (asker, answer) in waiting.takeAnswered(by: lifecycle) { control.answer(answer, to: asker) }
+    let answers = waiting.takeAnswered(by: lifecycle) { .ended(cause(of: $0)) }
+    for (asker, answer) in answers { control.answer(answer, to: asker) }
   }
 
   /// Takes the new plan, once nothing runs any more that it changes.

@@ -107,10 +107,13 @@ package struct PlannedChange: Codable, Hashable, Sendable {
 package struct TopologyOutcome: Hashable, Sendable, Codable {
   package var exitCode: Int32
   package var reason: String?
+  /// Whether the run ended only because its runtime directory was removed: clients wait for the next one.
+  package var isInterrupted: Bool?
 
-  package init(exitCode: Int32, reason: String? = nil) {
+  package init(exitCode: Int32, reason: String? = nil, isInterrupted: Bool? = nil) {
     self.exitCode = exitCode
     self.reason = reason
+    self.isInterrupted = isInterrupted
   }
 
   /// Stopped as asked.

@@ -69,6 +69,31 @@ struct RemovedFilesTests {
     }
   }
 
+  @Test("an event that waits for its node is applied once by the topology that is started next")
+  func waitingEvent() async throws {
+    let ward = Self.ward.replacing(
+      "backoff: { initial: 20ms } }",
+      with: "backoff: { initial: 1h, max: 1h } }, "
+        + "environment: { PIPERUNTIME_FAILPOINTS: \"patient:reply.before=crash@1/1\" }")
+    try await DetachedTopology.with(ward) { ward in
+      let send = try ward.tool.start(["send", "patient", "touch", "--timeout", "2m"])
+      defer { send.signal(.kill) }
+      try await ward.await("the event has ended its node's first process") {
+        $0[node: "patient"]?.phase == "backing off"
+      }
+      FileSystem.removeTree(try ward.directories.runtime)
+      let hasStopped: Bool? = try await poll(within: .seconds(20)) {
+        try ward.log("orchestrator").contains { $0.contains("ward: stopped: the directory") }
+          ? true : nil
+      }
+      #expect(hasStopped == true)
+      try await ward.up()
+      try await ward.end(of: send, code: 0)
+      let state = try await ward.directory()[node: "patient"]?.status?.state
+      #expect(state == ["well": ["steps": 1]])
+    }
+  }
+
   @Test("a topology that is started beside one whose directory has gone gets its nodes' journals")
   func second() async throws {
     // Its nodes are started again until those before have ended, which the others look for once a second.
