@@ -171,7 +171,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func start() {
     for problem in runtime.problems { onProblem(problem) }
     watchRoom()
-    enter { onEntry?(state, version, "initial") }
+    onEntry?(state, version, "initial")
+    actOnEntry()
   }
 
   /// Stands in a state that was entered before; ``resume()`` goes on from there.
@@ -244,7 +245,7 @@ extension Engine {
       isInTransition = false
       takesOwnEvent = ended.isOwn
       trace.tally?.count(ended.event, in: settledState)
-      move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
+      move(to: next, on: ended.event, because: ended.cause)
       takesOwnEvent = false
       (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
     case .transitionThrew(let refusal):
@@ -305,7 +306,7 @@ extension Engine {
   package func take(_ event: Event?, leadingTo next: State, cause: String) {
     if hasEventMiddleware, let event { observe(event) }
     if let tally = trace.tally, let event { tally.count(event, in: state) }
-    move(to: next, on: event) { onEntry?(state, version, cause) }
+    move(to: next, on: event, because: cause)
   }
 
   /// Refuses an event that is not this engine's to take.
@@ -314,13 +315,27 @@ extension Engine {
   @discardableResult
   @inlinable
   func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
-    let outcome = step(event, cause: cause, done: done) { onEntry?(state, version, cause) }
-    if case .pending = outcome { return outcome }
+    // The same as below without a closure, of which each event of a pipe would pay two retains and two releases.
+    if hasEventMiddleware { observe(event) }
+    let outcome: StepOutcome<State>
+    switch machine.step(state, event) {
+    case .next(let next):
+      if let tally = trace.tally { tally.count(event, in: state) }
+      move(to: next, on: event, because: cause)
+      outcome = .moved(state, version: version)
+    case .refused(let refusal):
+      refusals &+= 1
+      outcome = .refused(refusal)
+    case .suspended(let run):
+      suspend(run, event: event, cause: cause, done: done)
+      return .pending
+    }
     if let done { done(outcome) } else { reportThrown(outcome, event) }
     return outcome
   }
 
-  /// Tells of an error that nobody is told of who sent the event.
+  /// Reports an error where the sender of the event waits for no answer.
+  @inline(never)
   @usableFromInline
   func reportThrown(_ outcome: StepOutcome<State>, _ event: Event) {
     guard case .refused(.thrown(let error)) = outcome else { return }
@@ -328,7 +343,7 @@ extension Engine {
     onProblem("event '\(name)' was refused, since the machine's function threw: \(error)")
   }
 
-  /// Takes a step; tells of an entry through `entered` rather than ``onEntry``.
+  /// Takes a step; reports an entry through `entered` rather than ``onEntry``.
   @inlinable
   func step(
     _ event: Event, cause: String, done: Done?, entered: () -> Void
@@ -348,6 +363,8 @@ extension Engine {
     }
   }
 
+  // Within `step` it would keep that from being compiled into its callers.
+  @inline(never)
   @usableFromInline
   func suspend(
     _ run: SuspendedTransition<State>, event: Event, cause: String, done: Done?
@@ -374,14 +391,35 @@ extension Engine {
   }
 
   @inlinable
-  package func move(to next: State, on event: Event?, entered: () -> Void) {
-    let isTold = trace.isOn && trace.willMove?(event, settledState) == true
+  func move(to next: State, on event: Event?, because cause: String) {
+    let isTraced = willMove(to: next, on: event)
+    onEntry?(state, version, cause)
+    hasMoved(on: event, isTraced: isTraced)
+  }
+
+  @inlinable
+  func move(to next: State, on event: Event, entered: () -> Void) {
+    let isTraced = willMove(to: next, on: event)
+    entered()
+    hasMoved(on: event, isTraced: isTraced)
+  }
+
+  /// The first half of a step: the state changes.
+  /// - Returns: Whether the step is traced.
+  @inlinable
+  func willMove(to next: State, on event: Event?) -> Bool {
+    let isTraced = trace.isOn && trace.willMove?(event, settledState) == true
     if isPassing { actOnPassed() }
-    state = next
-    version &+= 1
-    enter(entered)
+    adopt(next)
+    return isTraced
+  }
+
+  /// The second half, when the entry of the state is reported: what follows from it begins.
+  @inlinable
+  func hasMoved(on event: Event?, isTraced: Bool) {
+    actOnEntry()
     if hasEventSenders, let event { send(event) }
-    if isTold { trace.hasMoved?() }
+    if isTraced { trace.hasMoved?() }
   }
 
   /// Sends what the event that was taken is turned into.
@@ -394,13 +432,13 @@ extension Engine {
   }
 
   @inlinable
-  func enter(_ entered: () -> Void) {
-    entered()
+  func actOnEntry() {
     if hasEntryRules { applyEntryRules() }
     if hasEffects { changeEffects() }
   }
 
   /// The first half of a step that is taken together with other machines: the state changes.
+  @inlinable
   func adopt(_ next: State) {
     state = next
     version &+= 1
@@ -408,7 +446,7 @@ extension Engine {
 
   /// The second half, when the states of all of them have changed: the state is entered.
   func enterAdopted(on event: Event) {
-    enter {}
+    actOnEntry()
     if hasEventSenders { send(event) }
   }
 

@@ -197,7 +197,8 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @uncheck
         log.warning("port '\(port)': no pipe leads from it; what is sent there goes nowhere")
       }
     }
-    for pipe in pipes { pipe.enqueue { try encode(event, &$0) } }
+    // By index: a loop over the array would retain it for each event.
+    for place in pipes.indices { pipes[place].enqueue { try encode(event, &$0) } }
   }
 }
 
