@@ -24,7 +24,7 @@ LINKED := nodes orchestrator inspector TestNodes CrashingTest soak Fuzz
 DEBUG := .build/debug
 
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
-SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeExplorationTests|PipeGraphsTests|PipeInspectionTests|PipeTracesTests|PipeManifestsTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
+SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeModelCheckerSearchTests|PipeDiagramsTests|PipeInspectorTests|PipeKubernetesTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
 .PHONY: help preflight setup build run test test-web test-package test-release sanitize bench soak fuzz mutants cluster-test \
@@ -157,7 +157,7 @@ docs: setup
 	@target=$$($(SWIFT) -print-target-info | sed -n 's/.*"triple": "\(.*\)",/\1/p' | head -n 1); \
 	for module in PipeRuntime PipeRuntimeTestKit; do \
 	  $(SWIFT) symbolgraph-extract -module-name $$module -target $$target \
-	    -I .build/debug/Modules -I Sources/CZMQ -I Sources/CYAML -I Sources/CSQLite \
+	    -I .build/debug/Modules -I Sources/CZMQ -I Sources/CLibraries/CYAML -I Sources/CLibraries/CSQLite \
 	    -Xcc -fmodule-map-file=.build/debug/CProcess.build/module.modulemap \
 	    -experimental-allowed-reexported-modules=$(LAYERS) \
 	    -minimum-access-level public -skip-inherited-docs -skip-synthesized-members \
@@ -170,10 +170,10 @@ docs: setup
 	@echo "documentation: .build/docs/documentation/piperuntime/index.html"
 
 lint: setup
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks
 
 format:
-	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks
 
 clean:
 	rm -rf .build

@@ -46,14 +46,14 @@ let package = Package(
       name: "CZMQ",
       providers: [.apt(["libzmq3-dev"]), .yum(["zeromq-devel"]), .brew(["zeromq"])]),
     .systemLibrary(
-      name: "CYAML", pkgConfig: "yaml-0.1",
+      name: "CYAML", path: "Sources/CLibraries/CYAML", pkgConfig: "yaml-0.1",
       providers: [.apt(["libyaml-dev"]), .yum(["libyaml-devel"]), .brew(["libyaml"])]),
     .systemLibrary(
-      name: "CSQLite", pkgConfig: "sqlite3",
+      name: "CSQLite", path: "Sources/CLibraries/CSQLite", pkgConfig: "sqlite3",
       providers: [.apt(["libsqlite3-dev"]), .yum(["sqlite-devel"]), .brew(["sqlite"])]),
     // Of the inspector alone: neither nodes nor the orchestrator link it.
     .systemLibrary(
-      name: "CMicroHTTPD",
+      name: "CMicroHTTPD", path: "Sources/CLibraries/CMicroHTTPD",
       providers: [
         .apt(["libmicrohttpd-dev"]), .yum(["libmicrohttpd-devel"]), .brew(["libmicrohttpd"]),
       ]),
@@ -61,7 +61,6 @@ let package = Package(
     .target(name: "PipeSupport", swiftSettings: strict + specialized),
     .target(
       name: "PipeMachines", dependencies: ["PipeSupport"], swiftSettings: strict + specialized),
-    .target(name: "PipeExploration", swiftSettings: strict + direct + optimized),
     .target(
       name: "PipeSystem", dependencies: ["PipeSupport", "CProcess"],
       swiftSettings: strict + specialized),
@@ -95,47 +94,31 @@ let package = Package(
       ],
       swiftSettings: strict + direct),
     .target(
-      name: "PipeLogs", dependencies: ["PipeWire", "PipeSystem", "PipeSupport"],
-      swiftSettings: strict + direct),
-    .target(
       name: "PipeSupervision",
       dependencies: [
-        "PipeLogs", "PipeClient", "PipeTopology", "PipeTransport", "PipeJournal", "PipeWire",
-        "PipeMachines", "PipeSystem", "PipeSupport", "CProcess",
+        "PipeClient", "PipeTopology", "PipeTransport", "PipeJournal", "PipeWire", "PipeMachines",
+        "PipeSystem", "PipeSupport", "CProcess",
       ],
       swiftSettings: strict + direct),
     .target(
-      name: "PipeTraces", dependencies: ["PipeWire", "PipeMachines", "PipeSupport"],
-      swiftSettings: strict + direct),
-    .target(
-      name: "PipeGraphs", dependencies: ["PipeMachines", "PipeSupport"],
+      name: "PipeDiagrams", dependencies: ["PipeWire", "PipeMachines", "PipeSupport"],
       swiftSettings: strict + direct + optimized),
     .target(
-      name: "PipeManifests",
+      name: "PipeKubernetes",
       dependencies: ["PipeTopology", "PipeWire", "PipeMachines", "PipeSupport"],
       swiftSettings: strict + direct),
     .target(
-      name: "PipeExplorer",
+      name: "PipeModelChecker",
       dependencies: [
-        "PipeGraphs", "PipeExploration", "PipeSupervision", "PipeNode", "PipeClient",
-        "PipeTopology", "PipeWire",
+        "PipeDiagrams", "PipeSupervision", "PipeNode", "PipeClient", "PipeTopology", "PipeWire",
         "PipeMachines", "PipeSystem", "PipeSupport",
       ],
-      swiftSettings: strict + direct),
-    .target(
-      name: "PipeWeb", dependencies: ["PipeSystem", "PipeSupport", "CMicroHTTPD"],
-      swiftSettings: strict + direct),
-    .target(
-      name: "PipeInspection",
-      dependencies: [
-        "PipeLogs", "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSystem",
-        "PipeSupport",
-      ],
-      swiftSettings: strict + direct),
+      swiftSettings: strict + direct + optimized),
     .target(
       name: "PipeInspector",
       dependencies: [
-        "PipeInspection", "PipeWeb", "PipeClient", "PipeMachines", "PipeSystem", "PipeSupport",
+        "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
+        "CMicroHTTPD",
       ],
       resources: [
         .embedInCode("Page/page.html"), .embedInCode("Page/page.css"),
@@ -156,7 +139,7 @@ let package = Package(
       ],
       swiftSettings: strict + specialized),
     .target(
-      name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime", "PipeSupervision", "PipeLogs"],
+      name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime", "PipeSupervision"],
       swiftSettings: strict),
     .target(
       name: "Kettles", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Kettle",
@@ -173,41 +156,42 @@ let package = Package(
     .executableTarget(
       name: "orchestrator",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeExplorer", "PipeGraphs", "PipeManifests",
-        "PipeTraces",
+        "PipeRuntime", "PipeSupervision", "PipeModelChecker", "PipeDiagrams", "PipeKubernetes",
       ],
       swiftSettings: strict + direct),
     .executableTarget(
       name: "inspector",
       dependencies: ["PipeInspector", "PipeClient", "PipeSystem", "PipeSupport"],
       swiftSettings: strict + direct),
-    .target(name: "CAllocations"),
+    .target(name: "CAllocations", path: "Benchmarks/CAllocations"),
     .executableTarget(
       name: "Benchmarks",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeExploration", "Kettles", "CZMQ", "CProcess",
+        "PipeRuntime", "PipeSupervision", "PipeModelChecker", "Kettles", "CZMQ", "CProcess",
         "CAllocations",
       ],
-      swiftSettings: strict + direct),
+      path: "Benchmarks", exclude: ["CAllocations"], swiftSettings: strict + direct),
     .target(
-      name: "NumberMachines", dependencies: ["PipeRuntime"], path: "Tests/NumberMachines",
+      name: "NumberMachines", dependencies: ["PipeRuntime"], path: "Tests/Programs/NumberMachines",
       swiftSettings: strict + direct),
     .executableTarget(
-      name: "TestNodes", dependencies: ["PipeRuntime", "NumberMachines"], path: "Tests/TestNodes",
+      name: "TestNodes", dependencies: ["PipeRuntime", "NumberMachines"],
+      path: "Tests/Programs/TestNodes",
       swiftSettings: strict + direct),
     .executableTarget(
       name: "Soak",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeExplorer", "PipeRuntimeTestKit",
+        "PipeRuntime", "PipeSupervision", "PipeModelChecker", "PipeRuntimeTestKit",
         "NumberMachines",
       ],
-      path: "Tests/Soak", swiftSettings: strict),
+      path: "Tests/Programs/Soak", swiftSettings: strict),
     .executableTarget(
-      name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
+      name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"],
+      path: "Tests/Programs/CrashingTest",
       swiftSettings: strict),
     .executableTarget(
-      name: "Fuzz", dependencies: ["PipeRuntime", "PipeInspector", "PipeInspection", "PipeWeb"],
-      path: "Tests/Fuzz", exclude: ["corpus"],
+      name: "Fuzz", dependencies: ["PipeRuntime", "PipeInspector"],
+      path: "Tests/Programs/Fuzz", exclude: ["corpus"],
       swiftSettings: strict),
     .target(
       name: "TestTraits", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
@@ -215,42 +199,35 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "KettleSuite", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Kettles"],
-      path: "Tests/KettleSuite", swiftSettings: strict),
+      path: "Tests/Programs/KettleSuite", swiftSettings: strict),
     .testTarget(
       name: "PipeRuntimeTests",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeRuntimeTestKit", "TestTraits",
+        "PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "PipeMachinesTests", dependencies: ["PipeMachines"], swiftSettings: strict),
     .testTarget(
-      name: "PipeExplorationTests", dependencies: ["PipeExploration"],
+      name: "PipeModelCheckerSearchTests", dependencies: ["PipeModelChecker"],
       swiftSettings: strict + optimized),
     .testTarget(
-      name: "PipeManifestsTests",
-      dependencies: ["PipeManifests", "PipeRuntime"], swiftSettings: strict),
+      name: "PipeKubernetesTests",
+      dependencies: ["PipeKubernetes", "PipeRuntime"], swiftSettings: strict),
     .testTarget(
-      name: "PipeTracesTests",
-      dependencies: ["PipeTraces", "PipeWire", "PipeMachines", "PipeSystem"],
-      exclude: ["goldens"], swiftSettings: strict),
+      name: "PipeDiagramsTests",
+      dependencies: ["PipeDiagrams", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport"],
+      exclude: ["Traces/goldens"], swiftSettings: strict + optimized),
     .testTarget(
-      name: "PipeGraphsTests", dependencies: ["PipeGraphs", "PipeSupport"],
-      swiftSettings: strict + optimized),
-    .testTarget(
-      name: "PipeExplorerTests",
+      name: "PipeModelCheckerTests",
       dependencies: [
-        "PipeExplorer", "PipeGraphs", "PipeSupervision", "PipeRuntime", "Nodes", "TestNodes",
+        "PipeModelChecker", "PipeDiagrams", "PipeSupervision", "PipeRuntime", "Nodes", "TestNodes",
         "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "PipeInspectionTests",
-      dependencies: [
-        "PipeInspector", "PipeInspection", "PipeLogs", "PipeWeb", "PipeRuntime",
-        "PipeRuntimeTestKit",
-        "TestTraits",
-      ],
+      name: "PipeInspectorTests",
+      dependencies: ["PipeInspector", "PipeRuntime", "PipeRuntimeTestKit", "TestTraits"],
       swiftSettings: strict),
     .testTarget(
       name: "SeedTests",
@@ -277,10 +254,10 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeExplorer", "PipeRuntimeTestKit",
-        "Nodes", "Kettles", "Screens", "Compositions", "NumberMachines", "TestNodes",
-        "CrashingTest", "Soak", "Fuzz", "orchestrator", "inspector", "PipeInspector",
-        "PipeInspection", "CSQLite", "KettleSuite", "TestTraits",
+        "PipeRuntime", "PipeSupervision", "PipeModelChecker", "PipeDiagrams",
+        "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions", "NumberMachines",
+        "TestNodes", "CrashingTest", "Soak", "Fuzz", "orchestrator", "inspector", "PipeInspector",
+        "CSQLite", "KettleSuite", "TestTraits",
       ],
       exclude: ["Slurm/cluster.sh"],
       swiftSettings: strict),
@@ -289,5 +266,5 @@ let package = Package(
 
 // What starts processes is out of a sanitizer's sight: where only the unit tests are wanted, it is not built.
 if Context.environment["PIPERUNTIME_UNIT_TESTS"] != nil {
-  package.targets.removeAll { ["EndToEndTests", "PipeExplorerTests"].contains($0.name) }
+  package.targets.removeAll { ["EndToEndTests", "PipeModelCheckerTests"].contains($0.name) }
 }

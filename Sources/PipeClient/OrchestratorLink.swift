@@ -208,7 +208,9 @@ final class OrchestratorLink {
     let handle = loop.handle
     let gone = TopologyClientError.orchestratorGone(topology)
     command(.outcome, timeout: .seconds(1 << 30), late: gone) { answer in
-      guard case .success(.ended(let outcome)) = answer, outcome.isInterrupted != true else { return }
+      guard case .success(.ended(let outcome)) = answer, outcome.isInterrupted != true else {
+        return
+      }
       handle.post {
         owner.value.link?.hasToldEnd = true
         owner.value.link?.end(because: gone)

@@ -4,7 +4,6 @@ import Glibc
 import PipeClient
 import PipeSupport
 import PipeSystem
-import PipeWeb
 
 /// A verb of the inspector, which serves until it is told to stop.
 protocol InspectorVerb: Sendable {

@@ -10,7 +10,7 @@ struct FuzzCorpusTests {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     let program = try tool.start(
-      program: CommandLineTool.products + "/Fuzz", ["Tests/Fuzz/corpus"], in: nil)
+      program: CommandLineTool.products + "/Fuzz", ["Tests/Programs/Fuzz/corpus"], in: nil)
     let result = try await tool.end(of: program, within: .seconds(60))
     let topics = result.output.split(separator: "\n").map { $0.prefix { $0 != ":" } }
     #expect(topics == ["topology", "deployment", "json", "frames", "web"], "\(result)")

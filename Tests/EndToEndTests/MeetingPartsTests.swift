@@ -1,4 +1,4 @@
-import PipeLogs
+import PipeClient
 import PipeRuntime
 import PipeSupervision
 import Soak

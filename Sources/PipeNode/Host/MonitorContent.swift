@@ -1,7 +1,6 @@
 import PipeMachines
 import PipeTransport
 import PipeWire
-import PipeWire
 
 /// A monitor that a node can host.
 package struct HostedMonitor: Sendable {

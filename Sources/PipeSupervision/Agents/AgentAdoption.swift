@@ -1,6 +1,5 @@
 import Glibc
 import PipeClient
-import PipeLogs
 import PipeMachines
 import PipeSystem
 import PipeTopology

@@ -1,7 +1,6 @@
 import CProcess
 import Glibc
 import PipeClient
-import PipeLogs
 import PipeMachines
 import PipeSupport
 import PipeSystem

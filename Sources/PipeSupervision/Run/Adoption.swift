@@ -1,5 +1,4 @@
 import PipeClient
-import PipeLogs
 import PipeSystem
 import PipeWire
 

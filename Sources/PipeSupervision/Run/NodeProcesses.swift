@@ -1,6 +1,5 @@
 import Glibc
 import PipeClient
-import PipeLogs
 import PipeSystem
 import PipeTransport
 import PipeWire

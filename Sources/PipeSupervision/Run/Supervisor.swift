@@ -1,6 +1,5 @@
 import Glibc
 import PipeClient
-import PipeLogs
 import PipeSupport
 import PipeSystem
 import PipeTopology

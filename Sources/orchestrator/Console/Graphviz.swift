@@ -1,5 +1,5 @@
 import Glibc
-import PipeGraphs
+import PipeDiagrams
 import PipeRuntime
 import PipeSupervision
 

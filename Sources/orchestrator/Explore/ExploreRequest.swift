@@ -1,5 +1,5 @@
 import Glibc
-import PipeExplorer
+import PipeModelChecker
 import PipeRuntime
 import PipeSupervision
 

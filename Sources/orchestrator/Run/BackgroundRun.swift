@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Glibc
-import PipeLogs
+import PipeClient
 import PipeRuntime
 import PipeSupervision
 

@@ -1,5 +1,5 @@
-import PipeGraphs
-import PipeLogs
+import PipeDiagrams
+import PipeClient
 import PipeRuntime
 import PipeSupervision
 

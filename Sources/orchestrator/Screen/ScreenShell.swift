@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
-import PipeExplorer
-import PipeGraphs
-import PipeLogs
+import PipeModelChecker
+import PipeDiagrams
+import PipeClient
 import PipeRuntime
 import PipeSupervision
 

@@ -1,4 +1,4 @@
-import PipeExplorer
+import PipeModelChecker
 import PipeRuntime
 
 /// `orchestrator check`

@@ -1,4 +1,4 @@
-import PipeGraphs
+import PipeDiagrams
 import PipeRuntime
 import PipeSupervision
 

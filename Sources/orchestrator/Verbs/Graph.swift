@@ -1,5 +1,5 @@
-import PipeExplorer
-import PipeGraphs
+import PipeModelChecker
+import PipeDiagrams
 import PipeRuntime
 import PipeSupervision
 

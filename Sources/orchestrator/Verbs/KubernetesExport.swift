@@ -1,4 +1,4 @@
-import PipeManifests
+import PipeKubernetes
 import PipeRuntime
 import PipeSupervision
 

@@ -1,5 +1,5 @@
 import PipeRuntime
-import PipeTraces
+import PipeDiagrams
 
 /// `orchestrator trace`
 struct TraceRun: Verb {

@@ -1,5 +1,5 @@
 import Glibc
-import PipeLogs
+import PipeClient
 import PipeRuntime
 import PipeRuntimeTestKit
 import PipeSupervision

@@ -1,5 +1,5 @@
 import Glibc
-import PipeInspection
+import PipeInspector
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestTraits

@@ -1,4 +1,4 @@
-import PipeInspection
+import PipeInspector
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestTraits

@@ -1,0 +1,185 @@
+import PipeModelChecker
+import PipeRuntime
+import PipeSupervision
+
+/// How fast all states are searched: of models beside SPIN, and of the topologies that are shipped.
+struct SearchSection {
+  private let setting: Setting
+  private let directory: TemporaryDirectory
+
+  init(_ setting: Setting) throws {
+    self.setting = setting
+    directory = try TemporaryDirectory()
+  }
+
+  func run(_ report: inout Report) throws {
+    try Programs.check()
+    let peer = SpinPeer(in: directory)
+    let philosophers: SearchedModel = try setting.pick(
+      .philosophers(12, states: 1_684_801, steps: 12_912_480),
+      quick: .philosophers(8, states: 14_158, steps: 72_336))
+    try search(philosophers, peer, atLeast: 10, &report)
+    try search(
+      .ring(setting.pick(10, quick: 6), capacity: 2), peer, atLeast: 3, &report)
+    if peer == nil { report.note(SpinPeer.missing) }
+    report.note("steps a second; SPIN searches the same tables, exactly, and with one thread")
+    try searchShipped(&report)
+  }
+
+  private struct Search {
+    var result: ExplorationResult
+    /// Unit: seconds.
+    var elapsed: Double
+    var promela: String
+  }
+
+  private func search(
+    _ searched: SearchedModel, _ peer: SpinPeer?, atLeast ratio: Double, _ report: inout Report
+  ) throws {
+    var baseline: SpinPeer.Result?
+    for threads in [1, 2] {
+      var rates = Samples()
+      var last: Search?
+      for _ in 0..<setting.pick(3, quick: 1) {
+        let search = Blocking.run { await Self.search(searched, threads: threads) }
+        try check(search.result.states, search.result.steps, against: searched, "the search")
+        rates.add(Double(search.result.steps) / search.elapsed)
+        last = search
+      }
+      guard let last else { return }
+      if let peer, baseline == nil {
+        let found = try peer.search(last.promela, states: last.result.states)
+        guard found.states == last.result.states, found.steps == last.result.steps else {
+          throw HarnessError(
+            "\(searched.name): SPIN has \(found.states) states and \(found.steps) steps, and the "
+              + "search \(last.result.states) and \(last.result.steps)")
+        }
+        baseline = found
+      }
+      report.add(
+        Figure(
+          name: "\(searched.name), \(threads == 1 ? "1 thread" : "2 threads")",
+          value: .perSecond(rates.median),
+          baseline: baseline.map { .perSecond(Double($0.steps) / $0.elapsed) },
+          target: .ratioAtLeast(ratio)))
+      guard threads == 1 else { continue }
+      report.add(
+        Figure(
+          name: "the same: bytes a state, of \(last.result.states.grouped)",
+          value: .count(Double(last.result.peakByteCount) / Double(last.result.states)),
+          target: .atMost(.count(40))))
+    }
+  }
+
+  private func check(
+    _ states: Int, _ steps: Int, against searched: SearchedModel, _ who: String
+  ) throws {
+    guard states == searched.states ?? states, steps == searched.steps ?? steps else {
+      throw HarnessError(
+        "\(searched.name): \(who) has \(states) states and \(steps) steps, which are to be "
+          + "\(searched.states ?? 0) and \(searched.steps ?? 0)")
+    }
+  }
+
+  private static func search(_ searched: SearchedModel, threads: Int) async -> Search {
+    var options = ExplorationOptions()
+    options.threads = threads
+    let start = Clock.nanoseconds
+    var exploration = PipeModelChecker.Exploration(searched.model, options: options)
+    let result = await exploration.run()
+    let elapsed = Double(Clock.nanoseconds - start) / 1e9
+    exploration.model.fillQueues()
+    return Search(result: result, elapsed: elapsed, promela: exploration.model.promela())
+  }
+
+  /// Every topology of the checkout, one after the other, as a person would.
+  private func searchShipped(_ report: inout Report) throws {
+    let files = FileSystem.entries(of: "topologies").filter { $0.hasSuffix(".yaml") }.sorted()
+      .map { "topologies/" + $0 }
+    guard !files.isEmpty else {
+      return report.note("there is no folder 'topologies': call 'benchmarks' in the checkout")
+    }
+    let command = OrchestratorCommand(directory: directory)
+    let output = directory.uniquePath("check")
+    let start = Clock.nanoseconds
+    var process = try command.spawn(["check", "--explore"] + files, writingTo: output)
+    let exit = process.wait()
+    let elapsed = Double(Clock.nanoseconds - start) / 1e9
+    // Findings, and limits, are answers as well.
+    guard case .exited(let code)? = exit, [0, 1, 6].contains(code) else {
+      throw command.failure(["check", "--explore"], exit)
+    }
+    report.add(
+      Figure(
+        name: "check --explore of \(files.count) topologies", value: .seconds(elapsed),
+        target: .atMost(.seconds(5))))
+  }
+}
+
+/// A model whose states are all searched, ours and by SPIN.
+struct SearchedModel {
+  let name: String
+  private(set) var model = ExplorationModel()
+  /// Where they are known from elsewhere.
+  var states: Int?
+  var steps: Int?
+
+  private init(_ name: String) { self.name = name }
+
+  /// Philosopher i takes fork i, then fork i + 1.
+  static func philosophers(
+    _ count: Int, states: Int? = nil, steps: Int? = nil
+  ) throws -> SearchedModel {
+    var searched = SearchedModel("\(count) philosophers, left fork first")
+    searched.states = states
+    searched.steps = steps
+    let philosophers = (0..<count).map { _ in searched.model.addComponent(stateCount: 5) }
+    let forks = (0..<count).map { _ in searched.model.addComponent(stateCount: 3) }
+    for (place, philosopher) in philosophers.enumerated() {
+      // A fork is free, held by the one at its place, or by the one before.
+      let (own, next) = (forks[place], forks[(place + 1) % count])
+      try searched.add((philosopher, 0, 1), (own, 0, 1))
+      try searched.add((philosopher, 1, 2), (next, 0, 2))
+      try searched.add((philosopher, 2, 3))
+      try searched.add((philosopher, 3, 4), (own, 1, 0))
+      try searched.add((philosopher, 4, 0), (next, 2, 0))
+    }
+    return searched
+  }
+
+  /// Relays in a ring, each of which takes a token of the pipe before it, holds it, and puts it into the next.
+  /// - Parameter capacity: Of each pipe, of which every other one is full at the start.
+  static func ring(_ count: Int, capacity: Int) throws -> SearchedModel {
+    var searched = SearchedModel("a ring of \(count) relays, pipes of \(capacity)")
+    let relays = (0..<count).map { _ in searched.model.addComponent(stateCount: 2) }
+    let pipes = (0..<count).map { place in
+      searched.model.addQueue(
+        capacity: capacity,
+        contents: place.isMultiple(of: 2) ? Array(repeating: 0, count: capacity) : [])
+    }
+    for (place, relay) in relays.enumerated() {
+      _ = try searched.model.addVector([
+        .table(relay, cells(from: 0, to: 1, of: 2)), .queue(pipes[place], .take(0)),
+      ])
+      _ = try searched.model.addVector([
+        .table(relay, cells(from: 1, to: 0, of: 2)),
+        .queue(pipes[(place + 1) % count], .append(0)),
+      ])
+    }
+    return searched
+  }
+
+  /// Adds a step of some components, each from a local state to another one.
+  private mutating func add(_ moves: (component: Int, from: Int, to: Int)...) throws {
+    _ = try model.addVector(
+      moves.map { move in
+        .table(
+          move.component,
+          Self.cells(from: move.from, to: move.to, of: model.stateCount(of: move.component)))
+      })
+  }
+
+  private static func cells(from: Int, to: Int, of count: Int) -> [ExplorationModel.Cell] {
+    (0..<count).map { $0 == from ? .leads(to: to) : .blocked }
+  }
+}

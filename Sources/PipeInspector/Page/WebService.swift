@@ -1,0 +1,164 @@
+import PipeMachines
+
+/// Answers a page in a browser: the page itself, and what it asks.
+package struct WebService: Sendable {
+  private let source: any PageSource
+  private let guardian: WebGuard
+
+  /// For what has happened, of one answer. Unit: bytes.
+  private static let deltaByteCount = 512 << 10
+  /// How long a page waits for news before it asks again.
+  private static let patience: Duration = .seconds(10)
+
+  package init(_ source: any PageSource, guardian: WebGuard) {
+    self.source = source
+    self.guardian = guardian
+  }
+
+  package func answer(_ request: WebRequest) async -> WebResponse {
+    var response: WebResponse
+    if let refusal = guardian.refusal(of: request) {
+      response = refusal
+    } else if let file = PageFiles.all[request.path] {
+      response = WebResponse(200, headers: ["Content-Type": file.type], body: file.bytes)
+    } else if request.path.hasPrefix("/api/") {
+      response = await answer(api: request)
+    } else {
+      response = WebResponse(404, "there is nothing here")
+    }
+    response.headers.merge(WebGuard.headers) { own, _ in own }
+    return response
+  }
+
+  private func answer(api request: WebRequest) async -> WebResponse {
+    switch PageRoute(request) {
+    case .about: return Self.json(["readOnly": .bool(guardian.isReadOnly)])
+    case .changes: return await changes(request)
+    case .machine: return await answer { .machine(node: try Self.node(of: request)) }
+    case .enabled: return await answer { .enabled(node: try Self.node(of: request)) }
+    case .state: return await answer { .state(node: try Self.node(of: request)) }
+    case .letters: return await answer { .letters(node: try Self.node(of: request)) }
+    case .send: return await answer { try Self.event(of: request) }
+    case .letter: return await answer { try Self.letter(of: request) }
+    case nil: return Self.problem(404, "there is no such question")
+    }
+  }
+
+  private func changes(_ request: WebRequest) async -> WebResponse {
+    guard let cursor = UInt64(request.query["after"] ?? "0") else {
+      return Self.problem(400, "'after' is to be the 'cursor' of the answer before")
+    }
+    let news = await source.recorder.news(
+      after: cursor, within: Self.patience, limit: Self.deltaByteCount)
+    return WebResponse(200, headers: Self.jsonHeaders, body: news.json)
+  }
+
+  private func answer(_ read: () throws -> PageQuestion) async -> WebResponse {
+    let question: PageQuestion
+    do { question = try read() } catch { return Self.problem(400, "\(error)") }
+    do {
+      return Self.json(try await source.answer(question))
+    } catch {
+      return Self.problem(409, (error as? PageProblem)?.reason ?? "\(error)")
+    }
+  }
+
+  // MARK: Reading
+
+  private struct Malformed: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+  }
+
+  private static func node(of request: WebRequest) throws(Malformed) -> String {
+    guard let node = request.query["node"], !node.isEmpty else {
+      throw Malformed("'node' is missing")
+    }
+    return node
+  }
+
+  private static func body(
+    of request: WebRequest
+  ) throws(Malformed) -> (node: String, json: JSONValue) {
+    guard let body = try? JSONValue(parsing: request.body), let node = body["node"]?.string else {
+      throw Malformed("the body is to be a JSON object with 'node'")
+    }
+    return (node, body)
+  }
+
+  private static func event(of request: WebRequest) throws(Malformed) -> PageQuestion {
+    let (node, body) = try body(of: request)
+    guard let event = body["event"] else { throw Malformed("'event' is missing") }
+    return .send(node: node, event: event)
+  }
+
+  private static func letter(of request: WebRequest) throws(Malformed) -> PageQuestion {
+    let (node, body) = try body(of: request)
+    guard let id = body["id"]?.integer.flatMap({ UInt64(exactly: $0) }),
+      case .bool(let drops)? = body["drops"]
+    else { throw Malformed("'id' or 'drops' is missing") }
+    return .letter(node: node, id: id, drops: drops)
+  }
+
+  // MARK: Writing
+
+  private static let jsonHeaders = ["Content-Type": "application/json; charset=utf-8"]
+
+  private static func json(_ value: JSONValue, _ status: Int = 200) -> WebResponse {
+    WebResponse(status, headers: jsonHeaders, body: value.bytes)
+  }
+
+  private static func problem(_ status: Int, _ reason: String) -> WebResponse {
+    json(["error": .string(reason)], status)
+  }
+}
+
+/// What the page's server answers, beside the files that the page is made of.
+package enum PageRoute: String, CaseIterable, Sendable {
+  case about = "GET /api/about"
+  case changes = "GET /api/changes"
+  case machine = "GET /api/machine"
+  case enabled = "GET /api/enabled"
+  case state = "GET /api/state"
+  case letters = "GET /api/letters"
+  case send = "POST /api/send"
+  case letter = "POST /api/letter"
+
+  /// `nil` where there is none for a request.
+  init?(_ request: WebRequest) { self.init(rawValue: "\(request.method) \(request.path)") }
+
+  /// `GET`, `POST`.
+  package var method: String { String(rawValue.prefix { $0 != " " }) }
+
+  /// `/api/about`, …
+  package var path: String { String(rawValue.drop { $0 != " " }.dropFirst()) }
+}
+
+/// What the page is made of, as it stands in the folder `Page`: it needs nothing of any other server.
+enum PageFiles {
+  struct File: Sendable {
+    let type: String
+    let bytes: [UInt8]
+  }
+
+  /// By their paths.
+  static let all: [String: File] = [
+    "/": File(type: "text/html; charset=utf-8", bytes: PackageResources.page_html),
+    "/page.js": script(PackageResources.page_js),
+    "/panels.js": script(PackageResources.panels_js),
+    "/graph.js": script(PackageResources.graph_js),
+    "/node.js": script(PackageResources.node_js),
+    "/chart.js": script(PackageResources.chart_js),
+    "/logs.js": script(PackageResources.logs_js),
+    "/fold.js": script(PackageResources.fold_js),
+    "/moment.js": script(PackageResources.moment_js),
+    "/act.js": script(PackageResources.act_js),
+    "/talk.js": script(PackageResources.talk_js),
+    "/page.css": File(type: "text/css; charset=utf-8", bytes: PackageResources.page_css),
+    "/icon.svg": File(type: "image/svg+xml", bytes: PackageResources.icon_svg),
+  ]
+
+  private static func script(_ bytes: [UInt8]) -> File {
+    File(type: "text/javascript; charset=utf-8", bytes: bytes)
+  }
+}

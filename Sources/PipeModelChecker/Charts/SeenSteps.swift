@@ -1,0 +1,212 @@
+import PipeDiagrams
+import PipeMachines
+import PipeWire
+
+/// The steps of a machine that were seen, put together by the names of states and events.
+struct SeenSteps {
+  private struct Place: Hashable {
+    let state: String
+    let event: String
+  }
+
+  /// What events of a name did in states of a name.
+  private struct Outcomes {
+    var targets: [String] = []
+    var moved = 0
+    var refusedByGuard = 0
+    var withoutTransition = 0
+    var isAsynchronous = false
+    var isUnanswered = false
+  }
+
+  let node: String
+  private let machine: String
+  private let description: MachineDescription?
+  private var initial: String?
+  private var outcomes: [Place: Outcomes] = [:]
+  private var order: [Place] = []
+  /// The states that steps from the initial one lead to.
+  private var reached: [String] = []
+  /// All that was asked about.
+  private(set) var entered: Set<JSONValue> = []
+  /// Whether what is asked about now is made up.
+  private var isMadeUp = false
+  /// The events of which there is no value to try.
+  var untried: [String] = []
+  /// The events of which all values were tried.
+  var complete: Set<String> = []
+  /// Whether there was more to try.
+  var isCut = false
+
+  init(node: String, machine: String, _ description: MachineDescription?) {
+    self.node = node
+    self.machine = machine
+    self.description = description
+  }
+
+  mutating func start(in state: JSONValue) {
+    initial = Self.name(of: state, description)
+    reach(initial ?? "")
+  }
+
+  /// The name of a state in a chart: that of its case; a struct is one state.
+  static func name(of state: JSONValue, _ description: MachineDescription?) -> String {
+    if description?.stateFields != nil { return "state" }
+    return state.caseName ?? "state"
+  }
+
+  /// Notes that a state is asked about.
+  /// - Returns: Whether it is new.
+  mutating func enter(_ state: JSONValue) -> Bool { entered.insert(state).inserted }
+
+  /// The states that were not met, each with values that are made up; those of which none can be are left out.
+  var unmet: [JSONValue] {
+    mutating get {
+      isMadeUp = true
+      guard let description, description.stateFields == nil else { return [] }
+      return description.states.filter { !reached.contains($0.name) }.compactMap { state in
+        var fields: [String: JSONValue] = [:]
+        for field in state.fields where !field.type.hasPrefix("Optional<") {
+          guard let value = Self.value(of: field.type) else { return nil }
+          fields[field.name] = value
+        }
+        return state.fields.isEmpty ? .string(state.name) : [state.name: .object(fields)]
+      }
+    }
+  }
+
+  /// A value of a type that many states carry.
+  private static func value(of type: String) -> JSONValue? {
+    if type.hasPrefix("Array<") { return [] }
+    switch type {
+    case "String": return ""
+    case "Bool": return false
+    case "Double", "Float": return 0
+    case _ where type.hasPrefix("Int") || type.hasPrefix("UInt"):
+      return type.allSatisfy { $0.isLetter || $0.isNumber } ? 0 : nil
+    default: return nil
+    }
+  }
+
+  private mutating func reach(_ state: String) {
+    guard !isMadeUp else { return }
+    if !reached.contains(state) { reached.append(state) }
+  }
+
+  /// Whether there was no answer to an event of that name in a state of that name.
+  func isUnanswered(_ event: String, in state: JSONValue) -> Bool {
+    let place = Place(state: Self.name(of: state, description), event: event)
+    return outcomes[place]?.isUnanswered == true
+  }
+
+  /// Takes an answer.
+  /// - Returns: The state that the step leads to.
+  mutating func take(
+    _ reply: ProgramOracle.Reply, to event: String, in state: JSONValue
+  ) -> JSONValue? {
+    let place = Place(state: Self.name(of: state, description), event: event)
+    // A state that cannot be is made up in vain.
+    if isMadeUp, case .answer(.invalid) = reply { return nil }
+    if outcomes[place] == nil { order.append(place) }
+    var found = outcomes[place] ?? Outcomes()
+    defer { outcomes[place] = found }
+    switch reply {
+    case .answer(.moved(let next, _)):
+      let target = Self.name(of: next.state, description)
+      found.moved += 1
+      if !found.targets.contains(target) { found.targets.append(target) }
+      reach(target)
+      return next.state
+    case .answer(.refused(let refusal, _)):
+      if refusal == .noTransition {
+        found.withoutTransition += 1
+      } else {
+        found.refusedByGuard += 1
+      }
+    case .answer(.unable): found.isAsynchronous = true
+    case .answer(.undecodable), .answer(.invalid), .answer(.opened), .answer(.projected), .trouble:
+      found.isUnanswered = true
+    case .impure(let answers):
+      for case .moved(let next, _) in answers {
+        let target = Self.name(of: next.state, description)
+        if !found.targets.contains(target) { found.targets.append(target) }
+        reach(target)
+      }
+      found.moved += 1
+      found.withoutTransition += 1
+    }
+    return nil
+  }
+
+  // MARK: The chart
+
+  var chart: StateChart {
+    var chart = StateChart(name: node, machine: machine, initial: initial)
+    let cases =
+      description?.stateFields.map { [CaseDescription(name: "state", fields: $0)] }
+      ?? description?.states ?? []
+    let names = cases.map(\.name)
+    chart.states = cases.map { state in
+      StateChart.State(
+        state.name, fields: state.fields.map(Self.text(of:)),
+        isReached: reached.contains(state.name))
+    }
+    chart.states += reached.filter { !names.contains($0) }.map { StateChart.State($0) }
+    let fixed = Set(cases.filter(\.fields.isEmpty).map(\.name))
+    chart.transitions = order.flatMap { place in
+      transitions(place, isFixed: fixed.contains(place.state))
+    }
+    for event in untried {
+      chart.transitions += reached.map {
+        StateChart.Transition($0, event, nil, doubt: .noSample)
+      }
+    }
+    if !untried.isEmpty {
+      chart.notes.append(
+        "no value is known to try \(untried.joined(separator: ", ")) with; give some in the file, "
+          + "under explore.values, as '\(node).\(untried[0])'")
+    }
+    if isCut { chart.notes.append("there was more to try than is tried for a chart") }
+    if reached.count < chart.states.count {
+      chart.notes.append("'not met': nothing that was tried leads there")
+    }
+    return chart
+  }
+
+  private func transitions(_ place: Place, isFixed: Bool) -> [StateChart.Transition] {
+    guard let seen = outcomes[place] else { return [] }
+    func transition(_ target: String?, _ doubt: StateChart.Doubt?) -> StateChart.Transition {
+      StateChart.Transition(
+        place.state, place.event, target, doubt: doubt, isGuarded: seen.refusedByGuard > 0)
+    }
+    var result: [StateChart.Transition] = []
+    let isMixed = seen.targets.count > 1 || seen.refusedByGuard + seen.withoutTransition > 0
+    let isWhole = isFixed && complete.contains(place.event)
+    for target in seen.targets {
+      let doubt: StateChart.Doubt? =
+        isMixed
+        ? .dependsOnValues
+        : seen.moved == 1 && !isWhole || !reached.contains(place.state) ? .seenOnce : nil
+      result.append(transition(target, doubt))
+    }
+    if seen.targets.isEmpty, seen.refusedByGuard > 0 {
+      result.append(transition(nil, .dependsOnValues))
+    }
+    if seen.isAsynchronous { result.append(transition(nil, .asynchronous)) }
+    if seen.isUnanswered { result.append(transition(nil, .noAnswer)) }
+    return result
+  }
+
+  /// `persons: Int`; a value without a label is told by its type.
+  private static func text(of field: CaseDescription.Field) -> String {
+    field.name.first == "_" && Int(field.name.dropFirst()) != nil
+      ? field.type : "\(field.name): \(field.type)"
+  }
+}
+
+extension StateChart {
+  /// The name of a node's state in its chart.
+  package static func name(of state: JSONValue, _ description: MachineDescription?) -> String {
+    SeenSteps.name(of: state, description)
+  }
+}

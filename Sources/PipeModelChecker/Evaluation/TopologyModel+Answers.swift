@@ -1,0 +1,216 @@
+import PipeMachines
+import PipeTopology
+import PipeWire
+
+/// An input of a node in one of its configurations.
+struct StepQuestion: Hashable {
+  let node: Int
+  let configuration: Int
+  let input: OracleInput
+}
+
+// What nodes answer, and what is found by that.
+extension TopologyModel {
+  /// What a mover does in a configuration. What is found by that is noted.
+  func outcome(
+    of action: ExploredAction, _ place: Int, in configuration: Int, at state: StateReference,
+    _ model: inout ExplorationModel
+  ) throws -> ExploredAction.Outcome {
+    let mover = action.movers[place]
+    if let known = action.outcomes[place][configuration] { return known }
+    let outcome: ExploredAction.Outcome
+    if let problem = mover.problem {
+      outcome = .refused(because: problem, to: configuration)
+    } else {
+      outcome = try answer(mover, in: configuration, action, at: state, &model)
+    }
+    if case .refused(let reason, _) = outcome {
+      note(refusal: reason, of: action, by: mover, in: configuration, at: state)
+    }
+    return outcome
+  }
+
+  private func answer(
+    _ mover: ExploredAction.Mover, in configuration: Int, _ action: ExploredAction,
+    at state: StateReference, _ model: inout ExplorationModel
+  ) throws -> ExploredAction.Outcome {
+    let question = StepQuestion(
+      node: mover.node, configuration: configuration, input: mover.input)
+    if let known = answers[question] { return known }
+    let node = nodes[mover.node]
+    let outcome: ExploredAction.Outcome
+    switch node.kind {
+    case .any: outcome = .leads(to: configuration, sends: [])
+    case .constant: outcome = .refused(because: "noTransition", to: configuration)
+    case .silent: outcome = .none
+    case .machine(let oracle):
+      let asked = node.configurations[configuration]
+      switch mover.input {
+      case .give(let effect, _) where !asked.effects.contains(effect),
+        .end(let effect) where !asked.effects.contains(effect):
+        return .none
+      case .give, .end, .take: break
+      }
+      let reply = oracle.row(node.name, asked, [mover.input])[0]
+      outcome = try take(reply, of: mover, in: configuration, action, at: state, &model)
+    }
+    answers[question] = outcome
+    return outcome
+  }
+
+  private func take(
+    _ reply: ProgramOracle.Reply, of mover: ExploredAction.Mover, in configuration: Int,
+    _ action: ExploredAction, at state: StateReference, _ model: inout ExplorationModel
+  ) throws -> ExploredAction.Outcome {
+    let node = nodes[mover.node]
+    let program = loaded.topology.node(node.name).flatMap(loaded.topology.program(of:)) ?? ""
+    func discover(_ kind: ExplorationFinding.Kind) {
+      self.discover(kind, at: ["nodes", node.name], state, action)
+    }
+    switch reply {
+    case .answer(.moved(let next, let sends)):
+      if let problem = answerCheck(of: node.name)?.problem(in: sends) {
+        return try take(
+          .trouble(.garbage(problem)), of: mover, in: configuration, action, at: state, &model)
+      }
+      return .leads(
+        to: number(of: next, mover.node, in: &model),
+        sends: try sends.map { try self.send($0, in: &model) })
+    case .answer(.refused(let refusal, let next)):
+      return .refused(
+        because: refusal.error.map { "thrown: \($0)" } ?? refusal.code,
+        to: mover.refusal == .step ? number(of: next, mover.node, in: &model) : configuration)
+    case .answer(.undecodable(let problem)):
+      if case .pipe = action.origin { return .refused(because: problem, to: configuration) }
+      // It is no event of a run, but one that the file or the search has made.
+      values.note(.limit(.unasked(node: node.name, event: action.event, because: problem)))
+      return .none
+    case .answer(.unable(let reason)):
+      values.note(.limit(.unasked(node: node.name, event: action.event, because: reason)))
+      return .none
+    case .answer(.opened), .answer(.invalid), .answer(.projected):
+      values.note(.limit(.noAnswer(program: program)))
+      discover(.badAnswer(program: program, problem: Self.text(of: reply)))
+    case .impure(let answers):
+      values.note(.impure(node: node.name))
+      discover(
+        .impure(
+          node: node.name, event: action.event, state: node.state(configuration),
+          answers: answers.map(Self.text)))
+      // One of the two is as good as the other.
+      return try take(
+        .answer(answers[0]), of: mover, in: configuration, action, at: state, &model)
+    case .trouble(.ended(let how)):
+      discover(
+        .crash(
+          node: node.name, event: action.event, state: node.state(configuration), how: how))
+    case .trouble(.late(let after)):
+      values.note(.limit(.noAnswer(program: program)))
+      discover(.lateAnswer(program: program, node: node.name, after: after))
+    case .trouble(.garbage(let said)), .trouble(.notStarted(let said)):
+      values.note(.limit(.noAnswer(program: program)))
+      discover(.badAnswer(program: program, problem: said))
+    }
+    return .none
+  }
+
+  /// Holds what is answered for a node against its machine; `nil` where that is not known.
+  func answerCheck(of node: String) -> AnswerCheck? {
+    loaded.descriptions[node].map { description in
+      AnswerCheck(
+        of: node, description,
+        pipes: loaded.pipes.lazy.filter { $0.sender == node }.map(\.name))
+    }
+  }
+
+  private static func text(of reply: ProgramOracle.Reply) -> String {
+    switch reply {
+    case .answer(let answer): text(of: answer)
+    case .impure(let answers): answers.map(text(of:)).joined(separator: " and ")
+    case .trouble(let trouble): "\(trouble)"
+    }
+  }
+
+  private static func text(of answer: OracleAnswer) -> String {
+    switch answer {
+    case .moved(let next, let sends):
+      ([next.state.text] + sends.map { "sends \($0.event.text)" }).joined(separator: ", ")
+    case .refused(let refusal, _): "refused: \(refusal.code)"
+    case .undecodable(let problem), .invalid(let problem): problem
+    case .unable(let reason): reason
+    case .opened, .projected: "an answer to another question"
+    }
+  }
+
+  private func note(
+    refusal reason: String, of action: ExploredAction, by mover: ExploredAction.Mover,
+    in configuration: Int, at state: StateReference
+  ) {
+    guard case .pipe(let place) = action.origin else { return }
+    let pipe = pipes[place]
+    let node = nodes[mover.node]
+    let path = ["pipes", String(pipe.place)]
+    let stands = node.state(configuration)
+    switch mover.refusal {
+    case .letter:
+      discover(
+        .deadLetter(
+          pipe: pipe.name, node: node.name, event: action.event, state: stands, reason: reason),
+        at: path, state, action, refusal: (node.name, reason))
+    case .failure:
+      discover(
+        .fatalRefusal(
+          pipe: pipe.name, node: node.name, event: action.event, state: stands, reason: reason),
+        at: path, state, action, refusal: (node.name, reason))
+    case .waits, .step, .postponed: break
+    }
+  }
+}
+
+/// Holds what a program answers for a node against what it has told of that node's machine.
+struct AnswerCheck {
+  private let node: String
+  private let description: MachineDescription
+  /// The pipes that lead from the node.
+  private let pipes: Set<String>
+
+  /// - Parameter description: What the program's `describe` says.
+  init(of node: String, _ description: MachineDescription, pipes: some Sequence<String>) {
+    self.node = node
+    self.description = description
+    self.pipes = Set(pipes)
+  }
+
+  /// What is wrong with how the node begins, in words; `nil` where nothing is.
+  func problem(in opening: OracleOpening) -> String? {
+    let state = opening.configuration.state
+    // Another coding may write the same values otherwise; the case is the same.
+    if description.stateFields == nil, state.caseName != description.initial.caseName {
+      return "node '\(node)' begins in state '\(state.caseText)', and \(machine) in state "
+        + "'\(description.initial.caseText)'"
+    }
+    if let name = Self.first(of: opening.events.keys, notIn: description.events.map(\.name)) {
+      return "node '\(node)' takes event '\(name)', which \(machine) does not have"
+    }
+    let effects = opening.works.map(\.name).filter { !$0.hasPrefix("feedback") }
+    if let name = Self.first(of: effects, notIn: description.outputs.map(\.name)) {
+      return "node '\(node)' has output '\(name)', which \(machine) does not have"
+    }
+    return problem(in: opening.sends)
+  }
+
+  /// What is wrong with what a step sends, in words; `nil` where nothing is.
+  func problem(in sends: [OracleSend]) -> String? {
+    Self.first(of: sends.map(\.pipe), notIn: pipes).map {
+      "node '\(node)' sends into pipe '\($0)', which does not lead from it"
+    }
+  }
+
+  private var machine: String { "machine '\(description.machine)', as it describes itself," }
+
+  private static func first(
+    of names: some Sequence<String>, notIn known: some Collection<String>
+  ) -> String? {
+    names.sorted().first { !known.contains($0) }
+  }
+}

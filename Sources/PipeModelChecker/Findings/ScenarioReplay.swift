@@ -1,0 +1,391 @@
+import PipeMachines
+import PipeSupervision
+import PipeSupport
+import PipeTopology
+import PipeWire
+
+/// Takes the steps of a scenario, one after the other, each by a question to the node's program; no process
+/// of a node runs.
+///
+/// It has no part of the search: what it holds of nodes and pipes it makes by itself.
+package struct ScenarioReplay {
+  /// Why a scenario does not go as it says.
+  package struct Failure: Error, Hashable, CustomStringConvertible {
+    /// Where in the scenario file, as a path for `SourceMap`.
+    package let path: [String]
+    package let description: String
+  }
+
+  private let loaded: LoadedTopology
+  private let section: ExploreSection
+  private let model: TopologyModel
+  private var configurations: [String: OracleConfiguration] = [:]
+  private var queues: [String: [JSONValue]] = [:]
+
+  /// Opens the nodes, which begin in their first states.
+  package init(_ loaded: LoadedTopology, patience: Duration = .seconds(10)) throws {
+    self.loaded = loaded
+    section = loaded.topology.explore ?? ExploreSection()
+    model = TopologyModel(loaded, section, nodeLimit: .max)
+    try model.build(ProgramOracles(loaded, patience: patience))
+    for discovery in model.discoveries.all {
+      throw Failure(
+        path: [], description: ExplorationFinding(discovery.kind, at: []).message)
+    }
+    for node in model.nodes {
+      configurations[node.name] = node.opening?.configuration
+      send(node.opening?.sends ?? [])
+    }
+    for composite in model.composites {
+      send(
+        try composite.sends(
+          from: nil, to: states(of: composite), movers: composite.nodes.map { model.nodes[$0].name }
+        ))
+    }
+  }
+
+  /// The state of each node now.
+  package var states: [String: JSONValue] { configurations.mapValues(\.state) }
+
+  /// Takes all steps, and compares what is expected.
+  /// - Throws: ``Failure`` at the first step that goes otherwise.
+  package mutating func run(_ scenario: Scenario) throws(Failure) {
+    for (index, step) in scenario.steps.enumerated() {
+      try take(step, at: ["steps", String(index)])
+    }
+    try compare(scenario.end, at: ["end"])
+    for (name, events) in scenario.pipes.sorted(by: { $0.key < $1.key }) {
+      let path = ["pipes", name]
+      guard model.pipe(named: name) != nil else { throw unknownPipe(name, at: path) }
+      let held = queues[name] ?? []
+      guard held.map(Self.canonical) != events.map(Self.canonical) else { continue }
+      throw Failure(
+        path: path,
+        description: "pipe '\(name)' holds \(Self.text(held)) at the end, and not "
+          + "\(Self.text(events))")
+    }
+  }
+
+  // MARK: Steps
+
+  /// A node that takes part in a step.
+  private struct Mover {
+    let node: String
+    let input: OracleInput
+    /// Why it refuses the event whatever its state is.
+    var problem: String?
+  }
+
+  private mutating func take(_ step: ScenarioStep, at path: [String]) throws(Failure) {
+    let (owner, event, origin): (String, JSONValue, ScenarioStep.Origin)
+    switch step.action {
+    case .sends(let node, let event, let pipe):
+      return try put(event, of: node, into: pipe, at: path)
+    case .takes(let taker, let taken, let from): (owner, event, origin) = (taker, taken, from)
+    case .ends(let node, let effect): return try end(effect, of: node, step.outcome, at: path)
+    case .crash:
+      throw Failure(
+        path: path,
+        description: "a process is killed here, which cannot be done without processes; leave the "
+          + "step out, or run the scenario on nodes")
+    }
+    let movers = try movers(of: owner, event, origin, at: path)
+    try checkRoom(for: movers, at: path)
+    let taken = try place(of: event, origin, movers, at: path)
+    var moved: [(node: String, OracleConfiguration, [OracleSend])] = []
+    var refusals: [(node: String, reason: String, OracleConfiguration)] = []
+    for mover in movers {
+      switch try answer(mover, at: path, step.outcome) {
+      case .moved(let next, let sends): moved.append((mover.node, next, sends))
+      case .refused(let refusal, let next): refusals.append((mover.node, refusal.code, next))
+      case .undecodable:
+        refusals.append(
+          (mover.node, "undecodable", configurations[mover.node] ?? .init(state: .null)))
+      case .unable(let reason), .invalid(let reason):
+        throw Failure(
+          path: path, description: "node '\(mover.node)' cannot tell what it would do: \(reason)")
+      case .opened, .projected, nil: return
+      }
+    }
+    if case .refused(let node, let reason) = step.outcome {
+      if let taken, isGone(afterRefusalIn: taken.pipe) {
+        queues[taken.pipe]?.remove(at: taken.place)
+      }
+      return try refuse(refusals, by: node, reason, owner, event, at: path)
+    }
+    if let first = refusals.first {
+      throw Failure(
+        path: path,
+        description: "'\(first.node)' refuses '\(event.caseText)' in state "
+          + "'\(state(of: first.node).caseText)' (\(first.reason)), and should take it")
+    }
+    if let taken { queues[taken.pipe]?.remove(at: taken.place) }
+    let moving = model.composites.filter { $0.moves(with: moved.map(\.node), in: model) }
+    let before = moving.map(states(of:))
+    for (node, next, sends) in moved {
+      configurations[node] = next
+      send(sends)
+    }
+    for (composite, before) in zip(moving, before) {
+      do {
+        send(
+          try composite.sends(
+            from: before, to: states(of: composite), movers: moved.map(\.node)))
+      } catch {
+        throw Failure(
+          path: path, description: "composite '\(composite.name)' has no state then: \(error)")
+      }
+    }
+    if case .processEnds = step.outcome {
+      throw Failure(
+        path: path, description: "'\(owner)' takes '\(event.caseText)', and should end by that")
+    }
+    if case .states(let states) = step.outcome { try compare(states, at: path + ["expect"]) }
+  }
+
+  /// The states of a composite's nodes now.
+  private func states(of composite: ExploredComposite) -> [JSONValue] {
+    composite.nodes.map { state(of: model.nodes[$0].name) }
+  }
+
+  private mutating func send(_ sends: [OracleSend]) {
+    for send in sends { queues[send.pipe, default: []].append(send.event) }
+  }
+
+  /// Whether an event that is refused leaves its pipe: it is a dead letter then. Otherwise it waits there, for another
+  /// state or for the node's next process.
+  private func isGone(afterRefusalIn pipe: String) -> Bool {
+    model.pipe(named: pipe).map { model.pipes[$0].specification.onRefused == .record } ?? true
+  }
+
+  /// A node of which nothing is asked sends an event.
+  private mutating func put(
+    _ event: JSONValue, of node: String, into pipe: String, at path: [String]
+  ) throws(Failure) {
+    guard let number = model.node(named: node) else { throw unknownNode(node, at: path + ["at"]) }
+    guard case .any = model.nodes[number].kind else {
+      throw Failure(
+        path: path + ["sends"],
+        description: "node '\(node)' sends by its own steps; only one under 'any' can be told to")
+    }
+    guard let number = model.pipe(named: pipe), model.pipes[number].specification.sender == node
+    else { throw unknownPipe(pipe, at: path + ["into"]) }
+    try checkRoom(in: model.pipes[number], for: node, at: path)
+    queues[pipe, default: []].append(event)
+  }
+
+  /// An effect is over, without an event.
+  private mutating func end(
+    _ effect: String, of node: String, _ outcome: ScenarioStep.Outcome, at path: [String]
+  ) throws(Failure) {
+    guard model.node(named: node) != nil else { throw unknownNode(node, at: path + ["at"]) }
+    try checkIsUnderWay(effect, of: node, at: path + ["ends"])
+    let mover = Mover(node: node, input: .end(effect: effect))
+    guard case .moved(let next, _) = try answer(mover, at: path, outcome) else {
+      throw Failure(path: path, description: "node '\(node)' cannot tell what comes of that")
+    }
+    configurations[node] = next
+    if case .states(let states) = outcome { try compare(states, at: path + ["expect"]) }
+  }
+
+  private mutating func refuse(
+    _ refusals: [(node: String, reason: String, OracleConfiguration)], by node: String?,
+    _ reason: String?, _ owner: String, _ event: JSONValue, at path: [String]
+  ) throws(Failure) {
+    let wanted = node.map { "by '\($0)'" } ?? "by anybody"
+    guard
+      let found = refusals.first(where: { refusal in
+        (node ?? refusal.node) == refusal.node && (reason ?? refusal.reason) == refusal.reason
+      })
+    else {
+      let happened =
+        refusals.first.map { "'\($0.node)' refuses it (\($0.reason))" } ?? "'\(owner)' takes it"
+      throw Failure(
+        path: path + ["refused"],
+        description: "'\(event.caseText)' should be refused \(wanted)"
+          + (reason.map { " (\($0))" } ?? "") + ", and \(happened)")
+    }
+    // The effect that gave it may be over.
+    configurations[found.node] = found.2
+  }
+
+  /// - Returns: `nil` where the process ends, as it should.
+  private func answer(
+    _ mover: Mover, at path: [String], _ outcome: ScenarioStep.Outcome
+  ) throws(Failure) -> OracleAnswer? {
+    guard let number = model.node(named: mover.node) else {
+      throw unknownNode(mover.node, at: path)
+    }
+    let configuration = configurations[mover.node] ?? OracleConfiguration(state: .null)
+    switch model.nodes[number].kind {
+    case .any: return .moved(configuration: configuration, sends: [])
+    case .constant: return .refused(because: .noTransition, configuration: configuration)
+    case .silent:
+      throw Failure(path: path, description: "the program of node '\(mover.node)' gives no answer")
+    case .machine(let oracle):
+      if let problem = mover.problem { return .undecodable(problem: problem) }
+      switch oracle.row(mover.node, configuration, [mover.input])[0] {
+      case .answer(let answer): return answer
+      case .impure(let answers): return answers[0]
+      case .trouble(.ended(let how)):
+        if case .processEnds = outcome { return nil }
+        throw Failure(path: path, description: "the process of '\(mover.node)' ends: \(how)")
+      case .trouble(let trouble):
+        throw Failure(path: path, description: "node '\(mover.node)' gives no answer: \(trouble)")
+      }
+    }
+  }
+
+  // MARK: What may happen
+
+  private func movers(
+    of owner: String, _ event: JSONValue, _ origin: ScenarioStep.Origin, at path: [String]
+  ) throws(Failure) -> [Mover] {
+    let name = event.caseName ?? ""
+    var nodes: [String]
+    if let number = model.node(named: owner) {
+      nodes = [owner]
+      if model.nodes[number].synchronized[name] != nil {
+        return [
+          Mover(
+            node: owner, input: .take(event: event),
+            problem: "'\(name)' is synchronized, and comes only through its composite")
+        ]
+      }
+    } else if loaded.topology.composite(owner) != nil {
+      if let vector = model.vector(of: name, askedOf: owner) {
+        nodes = vector.participants
+      } else if let own = loaded.conflictClasses.lazy.compactMap({ $0[owner] }).first?.own[name] {
+        nodes = [own]
+      } else {
+        throw Failure(
+          path: path + ["takes"], description: "composite '\(owner)' takes no event '\(name)'")
+      }
+    } else {
+      throw unknownNode(owner, at: path + ["at"])
+    }
+    if case .effect(let giver, let output) = origin, !nodes.contains(giver) {
+      throw Failure(
+        path: path + ["from"],
+        description:
+          "effect '\(output)' of '\(giver)' gives '\(owner)' nothing: it is an effect of another node"
+      )
+    }
+    return try nodes.map { (node) throws(Failure) in
+      guard case .effect(let giver, let output) = origin, giver == node else {
+        return Mover(node: node, input: .take(event: event))
+      }
+      try checkIsUnderWay(output, of: node, at: path + ["from"])
+      return Mover(node: node, input: .give(effect: output, event: event))
+    }
+  }
+
+  private func checkIsUnderWay(
+    _ effect: String, of node: String, at path: [String]
+  ) throws(Failure) {
+    let running = configurations[node]?.effects ?? []
+    guard !running.contains(effect) else { return }
+    throw Failure(
+      path: path,
+      description: "effect '\(effect)' of '\(node)' is not under way in state "
+        + "'\(state(of: node).caseText)'"
+        + Suggestion.among(running, like: effect, verb: "it has"))
+  }
+
+  private func checkRoom(for movers: [Mover], at path: [String]) throws(Failure) {
+    let nodes = movers.map(\.node)
+    let composites = model.composites.filter { $0.moves(with: nodes, in: model) }
+    for sender in nodes + composites.map(\.name) {
+      for pipe in model.pipes where pipe.specification.sender == sender {
+        try checkRoom(in: pipe, for: sender, at: path)
+      }
+    }
+  }
+
+  private func checkRoom(
+    in pipe: ExploredPipe, for sender: String, at path: [String]
+  ) throws(Failure) {
+    let capacity = pipe.specification.capacity
+    guard (queues[pipe.name] ?? []).count >= capacity else { return }
+    throw Failure(
+      path: path,
+      description: "'\(sender)' takes nothing: its pipe '\(pipe.name)' is full with "
+        + "\(capacity) events")
+  }
+
+  /// Where in its pipe an event stands; `nil` where it comes from elsewhere.
+  private func place(
+    of event: JSONValue, _ origin: ScenarioStep.Origin, _ movers: [Mover], at path: [String]
+  ) throws(Failure) -> (pipe: String, place: Int)? {
+    guard case .pipe(let name) = origin else { return nil }
+    guard let number = model.pipe(named: name) else { throw unknownPipe(name, at: path + ["from"]) }
+    let held = queues[name] ?? []
+    let wanted = Self.canonical(event)
+    guard let place = held.firstIndex(where: { Self.canonical($0) == wanted }) else {
+      throw Failure(
+        path: path + ["from"],
+        description: "pipe '\(name)' holds \(Self.text(held)), and not '\(event.caseText)'")
+    }
+    guard place > 0 else { return (name, 0) }
+    // Only what the node refuses may stand before it.
+    let isPostponing = model.pipes[number].specification.onRefused == .postpone
+    for earlier in held[..<place] {
+      var isRefused = false
+      if isPostponing, movers.count == 1 {
+        let mover = Mover(node: movers[0].node, input: .take(event: earlier))
+        if case .refused = try answer(mover, at: path, .states([:])) { isRefused = true }
+      }
+      if isRefused { continue }
+      throw Failure(
+        path: path + ["from"],
+        description: "'\(earlier.caseText)' stands before '\(event.caseText)' in pipe '\(name)', "
+          + "and is taken first")
+    }
+    return (name, place)
+  }
+
+  // MARK: Comparing
+
+  private func compare(_ wanted: [String: JSONValue], at path: [String]) throws(Failure) {
+    for (name, state) in wanted.sorted(by: { $0.key < $1.key }) {
+      guard let number = model.node(named: name) else { throw unknownNode(name, at: path + [name]) }
+      let node = model.nodes[number]
+      var condition = StateCondition(node.folded(OracleConfiguration(state: state)).state)
+      condition.fields = node.description?.stateFields?.map(\.name)
+      let stands = self.state(of: name)
+      guard !condition.matches(node.folded(OracleConfiguration(state: stands)).state) else {
+        continue
+      }
+      throw Failure(
+        path: path + [name],
+        description: "'\(name)' is in state '\(condition.text(of: stands))', and not "
+          + "'\(condition.text(of: state))'")
+    }
+  }
+
+  private func state(of node: String) -> JSONValue { configurations[node]?.state ?? .null }
+
+  private func unknownNode(_ name: String, at path: [String]) -> Failure {
+    let names = loaded.topology.nodes.map(\.name) + loaded.topology.composites.map(\.name)
+    return Failure(
+      path: path,
+      description: "the topology has no node '\(name)'" + Suggestion.among(names, like: name))
+  }
+
+  private func unknownPipe(_ name: String, at path: [String]) -> Failure {
+    Failure(
+      path: path,
+      description: "the topology has no pipe '\(name)'"
+        + Suggestion.among(model.pipes.map(\.name), like: name))
+  }
+
+  /// A bare label and a case without fields are the same.
+  private static func canonical(_ event: JSONValue) -> JSONValue {
+    guard let name = event.caseName, event.caseMembers == [:] else { return event }
+    return .string(name)
+  }
+
+  private static func text(_ events: [JSONValue]) -> String {
+    events.isEmpty ? "nothing" : events.map { "'\($0.caseText)'" }.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,394 @@
+import PipeMachines
+import PipeSupervision
+import PipeTopology
+import PipeWire
+
+// The model as it stands before the search: the nodes where they begin, and what may happen to them.
+extension TopologyModel {
+  /// - Parameter oracles: What is asked about nodes and composites.
+  func build(_ oracles: ProgramOracles) throws {
+    for node in loaded.topology.nodes { addNode(node, oracles) }
+    try addPipes(oracles)
+    let origins = EventOrigins(self)
+    try addEffects(origins)
+    let first = nodes.indices.map { place in
+      nodes[place].opening.map { number(of: $0.configuration, place, in: &model) } ?? 0
+    }
+    assert(first.allSatisfy { $0 == 0 })
+    try addOutside(origins)
+    for pipe in pipes.indices {
+      for event in pipes[pipe].events.indices {
+        try addReception(of: ExploredSend(pipe: pipe, event: event), to: &model)
+      }
+    }
+    for node in nodes where !node.isAsked { try addAnything(node) }
+  }
+
+  // MARK: Nodes
+
+  private func addNode(
+    _ node: NodeSpecification, _ oracles: ProgramOracles
+  ) {
+    var synchronized: [String: [String]] = [:]
+    for plan in loaded.conflictClasses where plan.participants.contains(node.name) {
+      synchronized = plan.synchronizedEvents(of: node.name)
+    }
+    var kind: ExploredNode.Kind = .any
+    var opening: OracleOpening?
+    if let state = node.constant {
+      kind = .constant
+      opening = Self.opening(in: state)
+    } else if section.any.contains(node.name) {
+      values.note(.anyBehaviour(node: node.name))
+    } else {
+      do {
+        let asked = try oracles.oracle(of: node)
+        opening = try self.opening(of: node, asked)
+        kind = .machine(asked)
+      } catch {
+        tell(of: error, node)
+        // The verdict says that nothing is known.
+        kind = .silent
+        opening = Self.opening(in: .null)
+      }
+    }
+    let explored = ExploredNode(
+      node.name, component: model.addComponent(), kind, opening: opening,
+      loaded.descriptions[node.name], synchronized: synchronized,
+      fold: section.fold[node.name] ?? [:])
+    if opening == nil { _ = explored.number(of: OracleConfiguration(state: .null)) }
+    nodes.append(explored)
+  }
+
+  /// How a node begins, as its program says.
+  private func opening(
+    of node: NodeSpecification, _ oracle: ProgramOracle
+  ) throws(OracleTrouble) -> OracleOpening {
+    let opening = try oracle.open(
+      node.name, machine: node.machine ?? "", parameters: node.parameters,
+      outs: loaded.pipes.filter { $0.sender == node.name }.map { pipe in
+        OracleOut(
+          name: pipe.name, port: pipe.outPort,
+          rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
+      })
+    if let problem = answerCheck(of: node.name)?.problem(in: opening) { throw .garbage(problem) }
+    return opening
+  }
+
+  private static func opening(in state: JSONValue) -> OracleOpening {
+    OracleOpening(
+      configuration: OracleConfiguration(state: state), sends: [], works: [], events: [:])
+  }
+
+  private func tell(of trouble: OracleTrouble, _ node: NodeSpecification) {
+    let program = loaded.topology.program(of: node) ?? ""
+    values.note(.limit(.noAnswer(program: program)))
+    let kind: ExplorationFinding.Kind =
+      switch trouble {
+      case .ended(let how): .crash(node: node.name, event: nil, state: .null, how: how)
+      case .late(let after): .lateAnswer(program: program, node: node.name, after: after)
+      case .garbage(let problem), .notStarted(let problem):
+        .badAnswer(program: program, problem: problem)
+      }
+    discover(kind, at: ["nodes", node.name], nil, nil)
+  }
+
+  // MARK: Pipes
+
+  private func addPipes(_ oracles: ProgramOracles) throws {
+    for (place, pipe) in loaded.pipes.enumerated() {
+      pipes.append(
+        ExploredPipe(
+          pipe, place: place, component: nodes.count + place, capacity: capacities[place]))
+    }
+    var contents = pipes.map { _ in [Int]() }
+    try addComposites(behind: nodes.count + pipes.count, oracles)
+    let sentByComposites = try composites.flatMap { composite in
+      try composite.sends(
+        from: nil, to: composite.nodes.map { nodes[$0].opening?.configuration.state ?? .null },
+        movers: composite.nodes.map { nodes[$0].name })
+    }
+    for sent in nodes.flatMap({ $0.opening?.sends ?? [] }) + sentByComposites {
+      guard let place = pipe(named: sent.pipe) else { throw UnknownPipe(name: sent.pipe) }
+      contents[place].append(pipes[place].number(of: sent.event).number)
+    }
+    for (pipe, contents) in zip(pipes, contents) {
+      _ = model.addQueue(capacity: pipe.capacity, contents: contents)
+    }
+    for composite in composites {
+      _ = model.addComponent()
+      _ = composite.number(of: composite.nodes.map { _ in 0 })
+    }
+  }
+
+  private func addComposites(behind component: Int, _ oracles: ProgramOracles) throws {
+    for conflictClass in loaded.conflictClasses {
+      try addComposites(of: conflictClass, behind: component, oracles)
+    }
+  }
+
+  private func addComposites(
+    of conflictClass: ConflictClassPlan, behind component: Int, _ oracles: ProgramOracles
+  ) throws {
+    for plan in conflictClass.composites {
+      let own = loaded.pipes.filter { $0.sender == plan.name }
+      guard !own.isEmpty || section.watchedNames.contains(plan.name) else { continue }
+      if let unknown = plan.nodes.first(where: section.any.contains) {
+        if !own.isEmpty {
+          values.note(.silentComposite(composite: plan.name, node: unknown))
+        }
+        continue
+      }
+      var projection: (([JSONValue]) throws -> JSONValue)?
+      if let name = plan.projection, let specification = loaded.topology.composite(plan.name) {
+        let oracle = try oracles.oracle(of: specification)
+        projection = { try oracle.project(name, $0) }
+      }
+      composites.append(
+        ExploredComposite(
+          plan, component: component + composites.count,
+          nodes: plan.nodes.compactMap(node(named:)), pipes: own, projection: projection))
+    }
+  }
+
+  /// The composites that are searched, and that move with one of these nodes.
+  private func composites(of movers: [ExploredAction.Mover]) -> [Int] {
+    composites.indices.filter { number in
+      movers.contains { composites[number].nodes.contains($0.node) }
+    }
+  }
+
+  /// An action with all that move with it.
+  private func action(
+    owner: String, event: JSONValue, origin: ExploredAction.Origin,
+    movers: [ExploredAction.Mover], taken: ExploredSend? = nil
+  ) -> ExploredAction {
+    ExploredAction(
+      owner: owner, event: event, origin: origin, movers: movers,
+      composites: composites(of: movers), taken: taken)
+  }
+
+  /// Adds what may become of an event behind a pipe.
+  func addReception(
+    of send: ExploredSend, to model: inout ExplorationModel
+  ) throws {
+    let pipe = pipes[send.pipe]
+    let event = pipe.events[send.event]
+    let receiver = pipe.specification.receiver
+    let refusal: ExploredAction.Refusal =
+      switch pipe.specification.onRefused {
+      case .record: .letter
+      case .postpone: .postponed
+      case .fail: .failure
+      }
+    if let place = node(named: receiver) {
+      let name = event.caseName ?? ""
+      let problem: String? =
+        nodes[place].synchronized[name] == nil
+        ? nil : "'\(name)' is synchronized, and comes only through its composite"
+      return try add(
+        action(
+          owner: receiver, event: event, origin: .pipe(send.pipe),
+          movers: [
+            .init(
+              node: place, input: .take(event: event),
+              refusal: problem != nil && refusal == .postponed ? .letter : refusal,
+              problem: problem)
+          ], taken: send), to: &model)
+    }
+    // A composite asks for one event of a pipe after the other: where they wait, nothing passes them.
+    guard let vector = vector(of: event.caseName ?? "", askedOf: receiver) else { return }
+    let places = vector.participants.compactMap(node(named:))
+    try add(
+      action(
+        owner: receiver, event: event, origin: .pipe(send.pipe),
+        movers: places.map {
+          .init(node: $0, input: .take(event: event), refusal: .waits)
+        }, taken: send), to: &model)
+    guard refusal != .postponed else { return }
+    for place in places {
+      try add(
+        action(
+          owner: receiver, event: event, origin: .pipe(send.pipe),
+          movers: [
+            .init(node: place, input: .take(event: event), refusal: refusal, takes: false)
+          ], taken: send), to: &model)
+    }
+  }
+
+  func vector(of event: String, askedOf composite: String) -> SyncVector? {
+    loaded.conflictClasses.lazy.compactMap { $0[composite] }.first?.vector(of: event)
+  }
+
+  /// Adds for each pipe an event that is never sent: a vector that only what the pipe holds blocks, for all events
+  /// that are still to be found. Without it a search that leaves steps out would take a receiver for one that
+  /// nothing can come to.
+  func addUnsentEvents() throws {
+    for (place, pipe) in pipes.enumerated() {
+      let receiver = pipe.specification.receiver
+      let plan = loaded.conflictClasses.lazy.compactMap { $0[receiver] }.first
+      let takers = node(named: receiver).map { [$0] } ?? plan?.nodes.compactMap(node(named:)) ?? []
+      let moved = composites.indices.filter {
+        composites[$0].nodes.contains(where: takers.contains)
+      }
+      let senders = takers.map { nodes[$0].name } + moved.map { composites[$0].name }
+      let outs = Set(senders.flatMap(outs(of:))).subtracting([place])
+      let components =
+        takers.map { nodes[$0].component } + moved.map { composites[$0].component }
+        + outs.sorted().map { pipes[$0].component }
+      _ = try model.addVector(
+        [.queue(pipe.component, .take(Self.unsentEvent))] + components.map { .unchanged($0) })
+      vectors.append(
+        Vector(
+          action: ExploredAction(
+            owner: receiver, event: .null, origin: .pipe(place), movers: []), endings: []))
+    }
+  }
+
+  /// The number of an event that no pipe ever holds.
+  private static let unsentEvent = -1
+
+  // MARK: Effects
+
+  private func addEffects(_ origins: EventOrigins) throws {
+    for place in nodes.indices {
+      let node = nodes[place]
+      for work in node.opening?.works ?? [] {
+        let patterns: [EventPattern]
+        let declared = origins.declaredGives(of: node, work.name)
+        if let declared {
+          patterns = declared.events
+        } else {
+          patterns = origins.assumedGives(of: node).map { EventPattern($0) }
+          if !patterns.isEmpty {
+            values.note(
+              .assumedGives(
+                node: node.name, output: work.name, events: patterns.map(\.event)))
+          }
+        }
+        if patterns.isEmpty { continue }
+        node.givers.insert(work.name)
+        for pattern in patterns {
+          let fields = node.opening?.events[pattern.event] ?? []
+          for event in values.events(pattern, of: node.name, fields) {
+            try addEffect(place, work.name, event, isDeclared: declared != nil)
+          }
+        }
+        if declared?.mayEnd == true { try addEnd(of: work.name, place) }
+      }
+    }
+  }
+
+  /// An effect that is over without an event.
+  private func addEnd(of effect: String, _ place: Int) throws {
+    try add(
+      action(
+        owner: nodes[place].name, event: .null, origin: .effect(node: place, name: effect),
+        movers: [.init(node: place, input: .end(effect: effect), refusal: .waits)]), to: &model)
+  }
+
+  private func addEffect(
+    _ place: Int, _ effect: String, _ event: JSONValue, isDeclared: Bool
+  ) throws {
+    let node = nodes[place]
+    var movers = [
+      ExploredAction.Mover(
+        node: place, input: .give(effect: effect, event: event),
+        refusal: isDeclared ? .step : .waits)
+    ]
+    var owner = node.name
+    if let composites = node.synchronized[event.caseName ?? ""] {
+      // The node of an effect that could mean several ends; it waits here.
+      guard composites.count == 1,
+        let vector = vector(of: event.caseName ?? "", askedOf: composites[0])
+      else { return }
+      owner = composites[0]
+      movers = [.init(node: place, input: movers[0].input, refusal: .waits)]
+      for other in vector.participants.compactMap(self.node(named:)) where other != place {
+        movers.append(.init(node: other, input: .take(event: event), refusal: .waits))
+      }
+    }
+    try add(
+      action(
+        owner: owner, event: event, origin: .effect(node: place, name: effect), movers: movers),
+      to: &model)
+  }
+
+  // MARK: Outside
+
+  private func addOutside(_ origins: EventOrigins) throws {
+    if let declared = section.fromOutside {
+      for (owner, patterns) in declared.sorted(by: { $0.key < $1.key }) {
+        for pattern in patterns { try addOutside(pattern, to: owner) }
+      }
+      return
+    }
+    for (owner, events) in origins.assumedOutside() where !events.isEmpty {
+      values.note(.assumedOutside(owner: owner, events: events))
+      for event in events { try addOutside(EventPattern(event), to: owner) }
+    }
+  }
+
+  private func addOutside(_ pattern: EventPattern, to owner: String) throws {
+    var places: [Int] = []
+    if let place = node(named: owner) {
+      // What is synchronized is refused there.
+      guard nodes[place].synchronized[pattern.event] == nil else { return }
+      places = [place]
+    } else if let vector = vector(of: pattern.event, askedOf: owner) {
+      places = vector.participants.compactMap(node(named:))
+    } else {
+      let plan = loaded.conflictClasses.lazy.compactMap { $0[owner] }.first
+      places = [plan?.own[pattern.event]].compactMap { $0.flatMap(node(named:)) }
+    }
+    guard !places.isEmpty else { return }
+    for event in values.events(pattern, of: owner, fields(of: pattern.event, at: places)) {
+      try add(
+        action(
+          owner: owner, event: event, origin: .outside,
+          movers: places.map {
+            .init(node: $0, input: .take(event: event), refusal: .waits)
+          }), to: &model)
+    }
+  }
+
+  /// The fields of an event that several nodes take, each with its name.
+  private func fields(of event: String, at places: [Int]) -> [OracleOpening.Field] {
+    var fields: [OracleOpening.Field] = []
+    for field in places.flatMap({ nodes[$0].opening?.events[event] ?? [] })
+    where !fields.contains(where: { $0.name == field.name }) {
+      fields.append(field)
+    }
+    return fields
+  }
+
+  // MARK: Nodes that are not asked
+
+  private func addAnything(_ node: ExploredNode) throws {
+    guard let place = self.node(named: node.name) else { return }
+    for number in outs(of: node.name) {
+      let pipe = pipes[number]
+      let receiver = self.node(named: pipe.specification.receiver).map { nodes[$0] }
+      for name in EventOrigins.events(of: pipe.specification, in: loaded) {
+        let fields = receiver?.opening?.events[name] ?? []
+        for event in values.events(
+          EventPattern(name), of: pipe.specification.receiver, fields)
+        {
+          let send = try self.send(
+            OracleSend(pipe: pipe.name, event: event), in: &model)
+          try add(
+            ExploredAction(
+              owner: node.name, event: event, origin: .anything(node: place), movers: [],
+              put: send), to: &model)
+        }
+      }
+    }
+  }
+}
+
+extension ExploredNode {
+  /// Whether its steps are known.
+  fileprivate var isAsked: Bool {
+    if case .any = kind { false } else { true }
+  }
+}

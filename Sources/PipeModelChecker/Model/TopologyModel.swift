@@ -1,0 +1,387 @@
+import PipeMachines
+import PipeSupervision
+import PipeTopology
+import PipeWire
+
+/// A topology as a model of components and vectors, which grows while it is searched.
+final class TopologyModel {
+  /// What stands for a vector.
+  struct Vector {
+    let action: ExploredAction
+    let endings: [ExploredAction.Ending]
+    /// Of one that takes of a pipe that postpones: which events its receiver takes where it is permitted.
+    /// `nil`: it only asks whether its own event is taken, and is never enabled.
+    var lane: PostponingLane.Key?
+  }
+
+  let loaded: LoadedTopology
+  let section: ExploreSection
+  var model = ExplorationModel()
+  var nodes: [ExploredNode] = []
+  var pipes: [ExploredPipe] = []
+  /// Those that pipes lead from, or that properties speak of.
+  var composites: [ExploredComposite] = []
+  var vectors: [Vector] = []
+  var values: EventValues
+  var discoveries = Discoveries()
+  /// What is looked out for.
+  var watches: [StateWatch] = []
+  /// What was answered.
+  var answers: [StepQuestion: ExploredAction.Outcome] = [:]
+  /// What was found out about the folds, by node.
+  var foldProofs: [Int: FoldProof] = [:]
+  /// The node that has too many configurations.
+  private(set) var overgrown: ExploredNode?
+  private let nodeLimit: Int
+  /// The explored capacity of each pipe, in the order of the file. Unit: events.
+  let capacities: [Int]
+
+  /// - Parameter capacities: `nil` for those of the section.
+  init(
+    _ loaded: LoadedTopology, _ section: ExploreSection, nodeLimit: Int, capacities: [Int]? = nil
+  ) {
+    self.loaded = loaded
+    self.section = section
+    self.nodeLimit = nodeLimit
+    self.capacities =
+      capacities ?? loaded.pipes.map { ExploreSection.capacity(of: $0, in: section) }
+    values = EventValues(section)
+  }
+
+  func node(named name: String) -> Int? { nodes.firstIndex { $0.name == name } }
+  func pipe(named name: String) -> Int? { pipes.firstIndex { $0.name == name } }
+
+  /// The pipes that lead from a node, or a composite.
+  func outs(of name: String) -> [Int] {
+    pipes.indices.filter { pipes[$0].specification.sender == name }
+  }
+
+  /// Where the event of an action comes from, for who reads of it.
+  func origin(of action: ExploredAction) -> ScenarioStep.Origin {
+    switch action.origin {
+    case .outside, .anything: .outside
+    case .pipe(let place): .pipe(pipes[place].name)
+    case .effect(let node, let name): .effect(node: nodes[node].name, output: name)
+    }
+  }
+
+  // MARK: Configurations
+
+  /// The number of a node's configuration, which may be new.
+  func number(
+    of configuration: OracleConfiguration, _ place: Int, in model: inout ExplorationModel
+  ) -> Int {
+    let node = nodes[place]
+    let (number, isNew) = node.number(of: configuration)
+    guard isNew else { return number }
+    lookOut(for: number, of: .node(place), in: &model)
+    if node.configurations.count > nodeLimit { overgrown = node }
+    return number
+  }
+
+  /// The number of a composite's combination, which may be new.
+  private func number(
+    of combination: [Int], _ place: Int, in model: inout ExplorationModel
+  ) -> Int {
+    let (number, isNew) = composites[place].number(of: combination)
+    if isNew { lookOut(for: number, of: .composite(place), in: &model) }
+    return number
+  }
+
+  // MARK: Actions
+
+  /// Adds an action, with the vectors for the endings that are known.
+  func add(_ action: ExploredAction, to model: inout ExplorationModel) throws {
+    if action.isPostponing {
+      if let taken = action.taken { pipes[taken.pipe].lane.receptions[taken.event] = action }
+      let endings = action.endings.map { $0[0] }
+      action.probe = try addVector(action, endings, lane: nil, to: &model)
+    } else {
+      try addVectors(of: action, to: &model)
+    }
+  }
+
+  private func addVectors(
+    of action: ExploredAction, to model: inout ExplorationModel
+  ) throws {
+    for endings in action.combinations where action.vectors[endings] == nil {
+      action.vectors[endings] = try addVector(action, endings, lane: nil, to: &model)
+    }
+  }
+
+  func addVector(
+    _ action: ExploredAction, _ endings: [ExploredAction.Ending], lane: PostponingLane.Key?,
+    to model: inout ExplorationModel
+  ) throws -> Int {
+    var roles: [ExplorationModel.Role] = []
+    var operations: [Int: QueueOperation] = [:]
+    for (place, mover) in action.movers.enumerated() {
+      let node = nodes[mover.node]
+      let cells = node.configurations.indices.map { number -> ExplorationModel.Cell in
+        if action.isPostponing { return laneCell(action, number, lane) }
+        return action.cell(of: place, in: number, ending: endings[place]) ?? .unknown
+      }
+      roles.append(.table(node.component, cells))
+      // An effect that ends sends nothing.
+      guard action.endingEffect == nil else { continue }
+      for pipe in outs(of: node.name) { operations[pipe, default: .init()].needsRoom = true }
+    }
+    // One that only asks moves nobody.
+    let isMoving = !action.isPostponing || lane != nil
+    for (place, composite) in action.composites.enumerated() where isMoving {
+      let composite = composites[composite]
+      let place = action.movers.count + place
+      roles.append(
+        .table(
+          composite.component,
+          composite.combinations.indices.map {
+            action.cell(of: place, in: $0, ending: endings[place]) ?? .unknown
+          }))
+      guard action.endingEffect == nil else { continue }
+      for pipe in outs(of: composite.name) { operations[pipe, default: .init()].needsRoom = true }
+    }
+    for case .sends(let sends) in endings where isMoving {
+      for send in sends { operations[send.pipe, default: .init()].appended.append(send.event) }
+    }
+    if let put = action.put {
+      operations[put.pipe, default: .init()].needsRoom = true
+      operations[put.pipe, default: .init()].appended.append(put.event)
+    }
+    if let taken = action.taken {
+      operations[taken.pipe, default: .init()].taken = taken.event
+      if action.isPostponing {
+        operations[taken.pipe]?.amongst = lane?.accepted ?? [taken.event]
+      }
+    }
+    roles += operations.sorted { $0.key < $1.key }.map {
+      .queue(pipes[$0.key].component, $0.value)
+    }
+    let number = try model.addVector(roles, isFromOutside: action.isFromOutside)
+    vectors.append(Vector(action: action, endings: endings, lane: lane))
+    return number
+  }
+
+  /// An event that was sent, which may be the first of its kind in its pipe.
+  func send(
+    _ sent: OracleSend, in model: inout ExplorationModel
+  ) throws -> ExploredSend {
+    guard let place = pipe(named: sent.pipe) else {
+      throw UnknownPipe(name: sent.pipe)
+    }
+    let (number, isNew) = pipes[place].number(of: sent.event)
+    let send = ExploredSend(pipe: place, event: number)
+    if isNew { try addReception(of: send, to: &model) }
+    return send
+  }
+
+  /// A program has sent something into a pipe that it was not told of.
+  struct UnknownPipe: Error { let name: String }
+
+  // MARK: Demands
+
+  /// Fills a cell that the search needs, with all that follows from it.
+  func fill(_ demand: Exploration.Demand, in model: inout ExplorationModel) throws {
+    let vector = vectors[demand.vector]
+    let action = vector.action
+    if let place = action.composites.firstIndex(where: {
+      composites[$0].component == demand.component
+    }) {
+      return try resolveComposite(
+        of: action, place, in: demand.localState, at: demand.state, &model)
+    }
+    guard
+      let place = action.movers.firstIndex(where: { nodes[$0.node].component == demand.component })
+    else { return }
+    if action.isPostponing, vector.lane != nil {
+      let cell = laneCell(action, demand.localState, vector.lane)
+      return try model.setCell(
+        of: demand.component, in: demand.localState, for: demand.vector,
+        to: cell == .unknown ? .blocked : cell)
+    }
+    try resolve(action, place, in: demand.localState, at: demand.state, &model)
+  }
+
+  /// Finds out what a mover does in a configuration, and fills all cells that this tells of.
+  private func resolve(
+    _ action: ExploredAction, _ place: Int, in configuration: Int, at state: StateReference,
+    _ model: inout ExplorationModel
+  ) throws {
+    guard action.outcomes[place][configuration] == nil else { return }
+    let outcome = try outcome(of: action, place, in: configuration, at: state, &model)
+    action.outcomes[place][configuration] = outcome
+    if action.isPostponing {
+      try fillLane(action, outcome, in: configuration, &model)
+    } else {
+      try spread(outcome, of: action, place, in: configuration, &model)
+    }
+  }
+
+  /// Fills the cells of all vectors of an action, and adds those for an ending that is new.
+  func spread(
+    _ outcome: ExploredAction.Outcome, of action: ExploredAction, _ place: Int,
+    in configuration: Int, _ model: inout ExplorationModel
+  ) throws {
+    if let ending = action.ending(of: outcome, place), !action.endings[place].contains(ending) {
+      action.endings[place].append(ending)
+      try addVectors(of: action, to: &model)
+    }
+    let component =
+      place < action.movers.count
+      ? nodes[action.movers[place].node].component
+      : composites[action.composites[place - action.movers.count]].component
+    for (endings, number) in action.vectors {
+      guard let cell = action.cell(of: place, in: configuration, ending: endings[place]) else {
+        continue
+      }
+      try model.setCell(of: component, in: configuration, for: number, to: cell)
+    }
+  }
+
+  /// Finds out where a composite is led to, and what its rules send.
+  private func resolveComposite(
+    of action: ExploredAction, _ number: Int, in combination: Int, at state: StateReference,
+    _ model: inout ExplorationModel
+  ) throws {
+    let place = action.movers.count + number
+    let composite = composites[action.composites[number]]
+    if action.outcomes[place][combination] == nil {
+      action.outcomes[place][combination] = try compositeOutcome(
+        of: action, action.composites[number], in: composite.combinations[combination], at: state,
+        &model)
+    }
+    guard let outcome = action.outcomes[place][combination] else { return }
+    if action.isPostponing {
+      try fillLane(action, ofComposite: place, outcome, in: combination, &model)
+    } else {
+      try spread(outcome, of: action, place, in: combination, &model)
+    }
+  }
+
+  private func compositeOutcome(
+    of action: ExploredAction, _ number: Int, in combination: [Int],
+    at state: StateReference, _ model: inout ExplorationModel
+  ) throws -> ExploredAction.Outcome {
+    let composite = composites[number]
+    var next = combination
+    var moved: [String] = []
+    for (place, mover) in action.movers.enumerated() {
+      guard let part = composite.nodes.firstIndex(of: mover.node) else { continue }
+      try resolve(action, place, in: combination[part], at: state, &model)
+      switch action.outcomes[place][combination[part]] {
+      case .leads(let target, _):
+        guard mover.takes else { return .none }
+        next[part] = target
+        // The end of an effect enters no state.
+        if action.endingEffect == nil { moved.append(nodes[mover.node].name) }
+      case .refused(_, let target): next[part] = target
+      case .some(.none), nil: return .none
+      }
+    }
+    guard !moved.isEmpty else {
+      return .leads(to: self.number(of: next, number, in: &model), sends: [])
+    }
+    let states = { (combination: [Int]) in
+      zip(composite.nodes, combination).map { self.nodes[$0].state($1) }
+    }
+    do {
+      let sends = try composite.sends(
+        from: states(combination), to: states(next), movers: moved)
+      return .leads(
+        to: self.number(of: next, number, in: &model),
+        sends: try sends.map { try send($0, in: &model) })
+    } catch let trouble as OracleTrouble {
+      discover(
+        .badAnswer(program: composite.name, problem: "\(trouble)"),
+        at: ["composites", composite.name], state, action)
+      return .none
+    }
+  }
+}
+
+// States that the file names, as the programs read them.
+extension TopologyModel {
+  /// Checks that each state with values that the file names can be a state of its node: one that its type does not
+  /// hold is never reached, and a property of it would say nothing.
+  ///
+  /// `check` judges the types that it knows; of all others a program knows which values they have.
+  /// - Throws: `TopologyErrors`, with the places in the file.
+  func checkConditions() throws {
+    var errors: [Diagnostic] = []
+    for (index, end) in section.end.enumerated() {
+      let path = ["explore", "end"]
+      let isListed = section.end.count > 1
+      check(end, owner: "'explore', 'end'", at: isListed ? path + [String(index)] : path, &errors)
+    }
+    for property in section.properties {
+      check(
+        property.states, owner: "property '\(property.name)'",
+        at: ["explore", "properties", property.name, property.demand.rawValue], &errors)
+    }
+    guard errors.isEmpty else { throw TopologyErrors(errors) }
+  }
+
+  private func check(
+    _ combination: StateCombination, owner: String, at path: [String], _ errors: inout [Diagnostic]
+  ) {
+    for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
+      // A label says nothing of values, and some fields of a struct are no state.
+      guard let place = node(named: name), condition.state.string == nil,
+        nodes[place].description?.stateFields == nil,
+        let problem = problem(with: condition.state, of: nodes[place])
+      else { continue }
+      errors.append(
+        loaded.source.diagnostic(
+          .typeMismatch, at: path + [name],
+          "\(owner): node '\(name)' has no state '\(condition)': \(problem)"))
+    }
+  }
+
+  /// What its program says of a state that it cannot read; `nil` where it can.
+  ///
+  /// It is asked for the end of an effect that there is not, which is refused in any state that can be read.
+  private func problem(with state: JSONValue, of node: ExploredNode) -> String? {
+    guard case .machine(let oracle) = node.kind, let first = node.opening?.configuration else {
+      return nil
+    }
+    func answer(in configuration: OracleConfiguration) -> ProgramOracle.Reply {
+      oracle.row(node.name, configuration, [.end(effect: "")])[0]
+    }
+    guard case .answer(.invalid(let problem)) = answer(in: OracleConfiguration(state: state)),
+      case .answer(.invalid(let usual)) = answer(in: first), problem != usual
+    else { return nil }
+    return problem
+  }
+}
+
+// What nodes would do with events that they were never given.
+extension TopologyModel {
+  /// Questions that are asked about one event of one node at most.
+  private static let questionLimit = 512
+  /// Values of an event that are tried in one state at most.
+  private static let valueLimit = 8
+
+  /// Whether a node takes an event in one of the states that the search has met.
+  ///
+  /// An event that a reducer ignores in all of them is no event that is missing.
+  func takesSomewhere(_ node: ExploredNode, _ event: String) -> Bool {
+    guard case .machine(let oracle) = node.kind, let fields = node.opening?.events[event] else {
+      return false
+    }
+    // What is tried here is no part of what was searched.
+    var values = values
+    let inputs = values.events(EventPattern(event), of: node.name, fields)
+      .prefix(Self.valueLimit).map { OracleInput.take(event: $0) }
+    guard !inputs.isEmpty else { return false }
+    for configuration in node.configurations.prefix(Self.questionLimit / inputs.count) {
+      for reply in oracle.row(node.name, configuration, inputs) {
+        switch reply {
+        case .answer(.moved), .answer(.unable), .impure: return true
+        case .answer: continue
+        // Nobody has asked for a step that traps or hangs.
+        case .trouble: return false
+        }
+      }
+    }
+    return false
+  }
+}

@@ -1,0 +1,253 @@
+import PipeMachines
+import PipeSupervision
+import PipeTopology
+import PipeWire
+
+/// Searches all that a topology can do, before it is launched: its programs answer for single steps, and the
+/// search puts them together.
+package struct TopologyExplorer {
+  private let loaded: LoadedTopology
+  private let section: ExploreSection
+  private let settings: ExplorationSettings
+  /// How long a program may compute, or wait for something, over one answer.
+  private let patience: Duration
+
+  package init(
+    _ loaded: LoadedTopology, _ section: ExploreSection?, _ settings: ExplorationSettings,
+    patience: Duration = .seconds(10)
+  ) {
+    self.loaded = loaded
+    self.section = section ?? ExploreSection()
+    self.settings = settings
+    self.patience = patience
+  }
+
+  /// Searches to the end, or to a limit.
+  /// - Parameters:
+  ///   - isStopped: Whether the search has to end, with what was found until then.
+  ///   - progress: Told now and then.
+  nonisolated(nonsending) package func explore(
+    isStopped: () -> Bool = { false }, progress: (ExplorationProgress) -> Void = { _ in }
+  ) async throws -> ExplorationReport {
+    let start = ContinuousClock.now
+    let oracles = ProgramOracles(loaded, patience: patience)
+    var raising = CapacityRaising(loaded.pipes, section)
+    var (report, full) = try await search(
+      raising.capacities, oracles, options, isStopped: isStopped, progress)
+    while let fullPipes = full, raising.raise(fullPipes) {
+      var options = options
+      options.stateLimit = CapacityRaising.stateLimit(after: report.reached.states)
+      options.timeLimit = settings.time.map { max(.zero, $0 - (ContinuousClock.now - start)) }
+      let (next, nextFull) = try await search(
+        raising.capacities, oracles, options, isStopped: isStopped, progress)
+      full = nextFull
+      if full == nil {
+        report.add(foundBeyond: next)
+      } else {
+        report = next
+      }
+    }
+    report.duration = ContinuousClock.now - start
+    report.allow(section.allow)
+    return report
+  }
+
+  /// Searches once.
+  /// - Returns: With the report the pipes, by their indices, that were full although they may hold more; `nil` where
+  ///   the search was not complete.
+  private nonisolated(nonsending) func search(
+    _ capacities: [Int], _ oracles: ProgramOracles, _ options: ExplorationOptions,
+    isStopped: () -> Bool, _ progress: (ExplorationProgress) -> Void
+  ) async throws -> (report: ExplorationReport, full: Set<Int>?) {
+    let start = ContinuousClock.now
+    let (topology, watched) = try prepared(
+      allStates: settings.drawsGraph || !settings.isReduced, oracles, capacities)
+    var search = Exploration(topology.model, watched.questions, options: options)
+    let stopsAtViolation = settings.stopsAtViolation
+    let result = try await Self.run(&search, topology, progress) { findings in
+      isStopped() || stopsAtViolation && findings > 0
+    }
+    topology.checkFolds()
+    var report = ExplorationFindings(topology, watched, settings).report(
+      result, of: search, after: ContinuousClock.now - start)
+    guard result.verdict == .complete else { return (report, nil) }
+    if settings.drawsGraph { report.graph = topology.graph(of: search.model) }
+    return (report, watched.fullPipes(in: result))
+  }
+
+  /// Searches to the end, or to a limit, and writes all that the programs were asked for as a model in
+  /// Promela.
+  /// - Parameter progress: Told now and then.
+  nonisolated(nonsending) package func promela(
+    progress: (ExplorationProgress) -> Void = { _ in }
+  ) async throws -> (text: String, report: ExplorationReport) {
+    let start = ContinuousClock.now
+    let (topology, watched) = try prepared(allStates: true)
+    var search = Exploration(topology.model, watched.questions, options: options)
+    let result = try await Self.run(&search, topology, progress)
+    let report = ExplorationFindings(topology, watched, settings).report(
+      result, of: search, after: ContinuousClock.now - start)
+    search.model.fillQueues()
+    return (topology.promela(of: search.model), report)
+  }
+
+  /// Searches to the end, or to a limit, and keeps what was met, to be walked through.
+  nonisolated(nonsending) package func explored() async throws -> ExploredTopology {
+    let start = ContinuousClock.now
+    let (topology, watched) = try prepared(allStates: true)
+    var search = Exploration(topology.model, watched.questions, options: options)
+    let result = try await Self.run(&search, topology) { _ in }
+    let report = ExplorationFindings(topology, watched, settings).report(
+      result, of: search, after: ContinuousClock.now - start)
+    return ExploredTopology(topology, search, report)
+  }
+
+  /// - Parameter allStates: Whether all states are met, and not only a part of them that is enough.
+  private func prepared(
+    allStates: Bool, _ oracles: ProgramOracles? = nil, _ capacities: [Int]? = nil
+  ) throws -> (TopologyModel, WatchedStates) {
+    let topology = TopologyModel(
+      loaded, section, nodeLimit: settings.nodeStateLimit, capacities: capacities)
+    try topology.build(oracles ?? ProgramOracles(loaded, patience: patience))
+    try topology.checkConditions()
+    if !allStates { try topology.addUnsentEvents() }
+    var watched = try WatchedStates(topology, settings)
+    watched.questions.allStates = allStates
+    return (topology, watched)
+  }
+
+  private nonisolated(nonsending) static func run(
+    _ search: inout Exploration, _ topology: TopologyModel,
+    _ progress: (ExplorationProgress) -> Void,
+    isOver: (_ findings: Int) -> Bool = { _ in false }
+  ) async throws -> ExplorationResult {
+    while true {
+      if isOver(search.progress.findings) { return search.stop() }
+      switch await search.advance() {
+      case .progress(let reached):
+        progress(
+          ExplorationProgress(
+            states: reached.states, steps: reached.steps, depth: reached.depth,
+            byteCount: reached.byteCount))
+      case .demands(let demands):
+        for demand in demands {
+          if isOver(0) { return search.stop() }
+          try topology.fill(demand, in: &search.model)
+        }
+        if topology.overgrown != nil { return search.stop() }
+      case .finished(let result): return result
+      }
+    }
+  }
+
+  private var options: ExplorationOptions {
+    var options = ExplorationOptions()
+    options.timeLimit = settings.time
+    options.memoryLimit = settings.memory
+    options.threads = settings.threads
+    options.reduces = true
+    options.localStateLimit = max(options.localStateLimit, settings.nodeStateLimit)
+    // Of more, only the number is told; a path to a fingerprint is long work.
+    options.keptStates = settings.isHashed ? 64 : 10_000
+    if settings.isHashed { options.storage = .fingerprints(seed: 0) }
+    return options
+  }
+}
+
+/// What a search of a topology looks out for.
+struct WatchedStates {
+  var questions = ExplorationQuestions()
+  /// The properties, by the numbers of their observations.
+  private(set) var properties: [Int: ExploredProperty] = [:]
+  /// The pipes that may hold more than is explored, by the observation that holds where they are full.
+  private(set) var bounds: [Int: Int] = [:]
+
+  init(_ topology: TopologyModel, _ settings: ExplorationSettings) throws {
+    let section = topology.section
+    for property in section.properties
+    where settings.properties.isEmpty || settings.properties.contains(property.name) {
+      // A node that may do anything may also do nothing of what would lead there.
+      if property.demand == .alwaysPossible && !section.any.isEmpty
+        || topology.isUnknown(property.states)
+      {
+        topology.values.note(.undecided(property: property.name, because: .anyBehaviour))
+        continue
+      }
+      let observation = try topology.watch(property.states)
+      properties[observation] = property
+      switch property.demand {
+      case .never: questions.never.insert(observation)
+      case .alwaysPossible: questions.alwaysPossible.insert(observation)
+      }
+    }
+    // What pipes hold at most is known only where no step is left out for good.
+    questions.everyStep = !topology.pipes.isEmpty
+    for (place, pipe) in topology.pipes.enumerated()
+    where pipe.capacity < pipe.specification.capacity {
+      bounds[try topology.model.addObservation(ofFullQueue: pipe.component)] = place
+    }
+    questions.bounds = Set(bounds.keys)
+    guard settings.properties.isEmpty else {
+      questions.deadlocks = false
+      return
+    }
+    questions.coverage = true
+    // Where nothing more can happen because of an explored capacity, something more happens in a run.
+    questions.ends = questions.bounds
+    for end in section.end where !topology.isUnknown(end) {
+      questions.ends.insert(try topology.watch(end))
+    }
+    guard !topology.pipes.isEmpty else { return }
+    // Only events that wait can be stuck.
+    questions.stuck = true
+    var empty: [Int: Set<Int>] = [:]
+    for pipe in topology.pipes {
+      if let state = topology.model.localState(of: pipe.component, holding: []) {
+        empty[pipe.component] = [state]
+      }
+    }
+    questions.rests.insert(try topology.model.addObservation(empty))
+    questions.rests.formUnion(questions.ends)
+  }
+
+  /// The pipes, by their indices, that were full although they may hold more than is explored.
+  func fullPipes(in result: ExplorationResult) -> Set<Int> {
+    Set(result.reachedBounds.compactMap { bounds[$0] })
+  }
+}
+
+/// The capacities of pipes while a topology is searched: small at first, and raised where that may matter.
+///
+/// A pipe that is full in no state does in the search what a larger one would do. One that is full somewhere holds its
+/// sender back there, which the larger one would not.
+struct CapacityRaising {
+  /// The explored capacity of each pipe, in the order of the file. Unit: events.
+  private(set) var capacities: [Int]
+  private let pipes: [PipeSpecification]
+  /// Whether the file names the capacity, which is not raised then.
+  private let isFixed: Bool
+
+  /// States that a search with raised capacities may always meet.
+  private static let leastStates = 200_000
+  /// By how much a search with raised capacities may be larger than the one before.
+  private static let growth = 4
+
+  init(_ pipes: [PipeSpecification], _ section: ExploreSection) {
+    self.pipes = pipes
+    isFixed = section.capacity != nil
+    capacities = pipes.map { ExploreSection.capacity(of: $0, in: section) }
+  }
+
+  /// Raises the capacities of pipes that were full in a complete search.
+  /// - Parameter full: Their indices.
+  /// - Returns: Whether another search may tell more.
+  mutating func raise(_ full: Set<Int>) -> Bool {
+    guard !isFixed else { return false }
+    let before = capacities
+    for place in full { capacities[place] = min(2 * capacities[place], pipes[place].capacity) }
+    return capacities != before
+  }
+
+  /// The states that the next search may meet, where the last one met so many.
+  static func stateLimit(after states: Int) -> Int { max(leastStates, growth * states) }
+}

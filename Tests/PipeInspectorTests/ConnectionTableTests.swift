@@ -1,0 +1,116 @@
+import PipeInspector
+import Testing
+
+@Suite("Which connections a web server keeps")
+struct ConnectionTableTests {
+  private static let start = ContinuousClock.now
+
+  /// Connections by their sockets, of which it has at most three; each thing happens a second after the one
+  /// before.
+  private struct Server {
+    private var table = ConnectionTable<Int32>(limit: 3, requestTime: .seconds(100))
+    private(set) var now = ConnectionTableTests.start
+
+    mutating func open(_ sockets: Int32...) -> [Int32] {
+      sockets.compactMap { socket in
+        now += .seconds(1)
+        return table.opened(socket, socket: socket, at: now)
+      }
+    }
+
+    mutating func ask(_ socket: Int32) {
+      now += .seconds(1)
+      table.asked(socket, at: now)
+    }
+
+    mutating func answer(_ socket: Int32) {
+      ask(socket)
+      table.answered(socket, at: now)
+    }
+
+    mutating func end(_ socket: Int32) {
+      answer(socket)
+      table.ended(socket, at: now)
+    }
+
+    mutating func close(_ socket: Int32) { table.closed(socket) }
+
+    mutating func overdue(after span: Duration) -> [Int32] {
+      now += span
+      return table.overdue(at: now).sorted()
+    }
+  }
+
+  @Test("all are kept while there is room")
+  func room() {
+    var server = Server()
+    #expect(server.open(1, 2, 3) == [])
+    server.close(2)
+    #expect(server.open(4) == [])
+  }
+
+  @Test("who has been slow to ask for the longest time gives way first")
+  func slowToAsk() {
+    var server = Server()
+    #expect(server.open(1, 2, 3) == [])
+    server.answer(2)
+    #expect(server.open(4) == [1])
+    #expect(server.open(5) == [3])
+    // Done with one request, it has just begun to ask again.
+    server.end(4)
+    #expect(server.open(6) == [5])
+    #expect(server.open(7) == [4])
+  }
+
+  @Test("who reads slowly gives way only where nobody is slow to ask")
+  func slowToRead() {
+    var server = Server()
+    #expect(server.open(1, 2, 3) == [])
+    for socket: Int32 in [2, 1, 3] { server.answer(socket) }
+    #expect(server.open(4) == [2])
+    #expect(server.open(5) == [4])
+  }
+
+  @Test("who waits for an answer never gives way, and there is one more then")
+  func waiting() {
+    var server = Server()
+    #expect(server.open(1, 2, 3) == [])
+    for socket: Int32 in [1, 2, 3] { server.ask(socket) }
+    #expect(server.open(4) == [])
+    #expect(server.open(5) == [4])
+    server.ask(5)
+    #expect(server.open(6) == [])
+    server.answer(2)
+    #expect(server.open(7, 8) == [6, 7])
+    server.ask(8)
+    #expect(server.open(9) == [2])
+  }
+
+  @Test("who is parted from counts no more, and is not parted from again")
+  func parting() {
+    var server = Server()
+    #expect(server.open(1, 2, 3, 4) == [1])
+    // What it had sent may still come to an end.
+    server.answer(1)
+    #expect(server.open(5) == [2])
+    server.close(1)
+    server.close(2)
+    #expect(server.open(6) == [3])
+    #expect(server.overdue(after: .seconds(200)) == [4, 5, 6])
+    #expect(server.overdue(after: .seconds(200)) == [])
+  }
+
+  @Test("a request has to have come as a whole in time, and an answer may take what it takes")
+  func overdue() {
+    var server = Server()
+    #expect(server.open(1, 2, 3) == [])
+    server.ask(1)
+    server.answer(2)
+    #expect(server.overdue(after: .seconds(97)) == [])
+    #expect(server.overdue(after: .seconds(1)) == [3])
+    #expect(server.overdue(after: .seconds(1_000)) == [])
+    server.end(1)
+    #expect(server.overdue(after: .seconds(99)) == [])
+    #expect(server.overdue(after: .seconds(1)) == [1])
+  }
+}

@@ -1,0 +1,102 @@
+import PipeInspector
+import PipeRuntime
+import Testing
+
+@Suite("What an inspector remembers")
+struct InspectionHistoryTests {
+  private static func texts(_ parts: [[UInt8]]) -> [String] {
+    parts.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+  @Test("each client is told what it has not seen, at its own pace")
+  func cursors() {
+    var history = InspectionHistory(origin: 100)
+    let start = history.delta(after: 0, limit: 1_000)
+    #expect(start.isWhole && start.cursor == 100 && start.happened == [])
+    history.append(Self.bytes("1"))
+    history.set("door", Self.bytes("\"open\""))
+    let first = history.delta(after: start.cursor, limit: 1_000)
+    #expect(!first.isWhole && first.cursor == 102 && first.skipped == 0)
+    #expect(Self.texts(first.happened) == ["1"] && Self.texts(first.standing) == ["\"open\""])
+    history.append(Self.bytes("2"))
+    let second = history.delta(after: first.cursor, limit: 1_000)
+    #expect(Self.texts(second.happened) == ["2"] && second.standing == [])
+    // One that has just come.
+    let late = history.delta(after: 0, limit: 1_000)
+    #expect(late.isWhole && Self.texts(late.happened) == ["1", "2"] && late.standing.count == 1)
+    #expect(history.delta(after: second.cursor, limit: 1_000).happened == [])
+  }
+
+  @Test("what changes often is told once, as it stands")
+  func standing() {
+    var history = InspectionHistory(origin: 1)
+    for state in 0..<1_000 { history.set("door", Self.bytes("\(state)")) }
+    history.set("motor", Self.bytes("idle"))
+    #expect(Self.texts(history.delta(after: 1, limit: 0).standing) == ["999", "idle"])
+    let before = history.last
+    history.set("motor", Self.bytes("idle"))
+    #expect(history.last == before)
+    history.keep(only: ["motor"])
+    #expect(Self.texts(history.delta(after: 1, limit: 0).standing) == ["idle"])
+  }
+
+  @Test(
+    "a cursor of another history is known for that", arguments: [0, 5, 9, 1_000, .max] as [UInt64])
+  func foreign(_ cursor: UInt64) {
+    var history = InspectionHistory(origin: 10)
+    history.append(Self.bytes("1"))
+    let delta = history.delta(after: cursor, limit: 10)
+    #expect(delta.isWhole && delta.happened.count == 1 && delta.cursor == 11)
+  }
+
+  @Test("of what is too much for one answer the latest is told, and the others are counted")
+  func limited() {
+    var history = InspectionHistory(origin: 1)
+    for number in 0..<100 { history.append(Self.bytes("\(1_000 + number)")) }
+    let delta = history.delta(after: 1, limit: 41)
+    #expect(Self.texts(delta.happened) == (1_090..<1_100).map(String.init))
+    #expect(delta.skipped == 90)
+  }
+
+  @Test("has no more than there is room for, whatever comes")
+  func room() {
+    var history = InspectionHistory(room: 10_000, origin: 1)
+    for number in 0..<50_000 { history.append(Self.bytes("\(number)")) }
+    #expect(history.count < 200 && history.forgotten == 50_000 - UInt64(history.count))
+    #expect(Self.texts(history.delta(after: 1, limit: 1_000_000).happened).last == "49999")
+    let tooLarge = [UInt8](repeating: 0x20, count: InspectionHistory.entryByteCount + 1)
+    let last = history.last
+    #expect(history.append(tooLarge) == false && history.last == last)
+  }
+
+  @Test("lines of logs have room of their own, and take none from what has happened")
+  func logs() {
+    var history = InspectionHistory(room: 10_000, logRoom: 10_000, origin: 1)
+    history.append(Self.bytes("step"))
+    for number in 0..<50_000 { history.write(Self.bytes("\(number)")) }
+    #expect(history.count == 1 && history.forgotten == 0 && history.logCount < 200)
+    let delta = history.delta(after: 1, limit: 20)
+    #expect(Self.texts(delta.happened) == ["step"] && delta.skipped == 0)
+    #expect(Self.texts(delta.written) == ["49996", "49997", "49998", "49999"])
+    #expect(delta.unwritten == UInt64(history.logCount - 4))
+    let after = history.delta(after: delta.cursor, limit: 20)
+    #expect(after.written == [] && after.unwritten == 0)
+  }
+
+  @Test("travels as JSON")
+  func json() throws {
+    var history = InspectionHistory(origin: 1 << 52)
+    history.append(Self.bytes("{\"a\":1}"))
+    history.append(Self.bytes("[]"))
+    history.set("x", Self.bytes("null"))
+    history.write(Self.bytes("{\"text\":\"on\"}"))
+    let delta = history.delta(after: 0, limit: 100)
+    #expect(
+      try JSONValue(parsing: delta.json) == [
+        "cursor": "4503599627370500", "time": 0, "whole": true, "skipped": 0, "unwritten": 0,
+        "standing": [.null], "happened": [["a": 1], []], "written": [["text": "on"]],
+      ])
+  }
+}

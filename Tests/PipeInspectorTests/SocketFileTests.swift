@@ -1,0 +1,122 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import PipeInspector
+import TestTraits
+import Testing
+
+@Suite("A web server's socket in the file system", .timed, .stallLimit(.seconds(60)))
+struct SocketFileTests {
+  /// Calls back with the path of a socket that may be made.
+  private static func placing(_ body: (String) async throws -> Void) async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    try await body(directory.path + "/page.socket")
+  }
+
+  private static func server(_ path: String) throws -> WebServer {
+    try WebServer(WebListener(socket: path)) { _ in WebResponse(200, "here") }
+  }
+
+  /// Makes a socket that nobody listens at, as a process leaves it that is killed.
+  private static func forsake(_ path: String) throws {
+    // Its name goes with the server, not with the listener.
+    _ = try WebListener(socket: path)
+    #expect(FileSystem.exists(path))
+  }
+
+  @Test("is its owner's alone from the beginning, is answered at, and goes with the server")
+  func serves() async throws {
+    try await Self.placing { path throws in
+      let server = try Self.server(path)
+      var status = stat()
+      #expect(lstat(path, &status) == 0 && status.st_mode == S_IFSOCK | 0o600)
+      #expect(try await WebClient(socket: path).get("/").body == "here\n")
+      server.stop()
+      #expect(!FileSystem.exists(path))
+    }
+  }
+
+  @Test("replaces one at which nobody listens, and no other, and nothing else")
+  func replaces() async throws {
+    try await Self.placing { path throws in
+      try Self.forsake(path)
+      let server = try Self.server(path)
+      #expect(throws: WebListenerError.pathInUse(path)) { _ = try WebListener(socket: path) }
+      #expect(try await WebClient(socket: path).get("/").status == 200)
+      // A server whose socket was replaced by hand leaves the new one alone.
+      unlink(path)
+      let next = try Self.server(path)
+      server.stop()
+      #expect(try await WebClient(socket: path).get("/").status == 200)
+      next.stop()
+      let file = open(path, O_CREAT | O_WRONLY, 0o600)
+      close(file)
+      #expect(throws: WebListenerError.noSocket(path)) { _ = try WebListener(socket: path) }
+      #expect(FileSystem.exists(path))
+    }
+  }
+
+  @Test("is taken by one of many who come at once")
+  func race() async throws {
+    try await Self.placing { path throws in
+      try Self.forsake(path)
+      let servers = await withTaskGroup(of: WebServer?.self) { group in
+        for _ in 0..<8 { group.addTask { try? Self.server(path) } }
+        return await group.reduce(into: []) { servers, server in
+          servers += server.map { [$0] } ?? []
+        }
+      }
+      #expect(servers.count == 1)
+      #expect(try await WebClient(socket: path).get("/").status == 200)
+      for server in servers { server.stop() }
+    }
+  }
+
+  @Test("is refused where it cannot be, with the reason")
+  func refused() async throws {
+    try await Self.placing { path throws in
+      let folder = FileSystem.directory(of: path)
+      let long = folder + "/" + String(repeating: "a", count: 107 - folder.utf8.count)
+      #expect(throws: WebListenerError.pathTooLong(long, limit: 107)) {
+        _ = try WebListener(socket: long)
+      }
+      let fits = String(long.dropLast())
+      #expect(fits.utf8.count == 107)
+      try Self.server(fits).stop()
+      #expect(throws: WebListenerError.noFolder(folder + "/none")) {
+        _ = try WebListener(socket: folder + "/none/page.socket")
+      }
+      #expect("\(WebListenerError.pathTooLong(long, limit: 107))".contains("108 bytes"))
+    }
+  }
+
+  @Test(
+    "is refused in a folder in which others may replace it",
+    arguments: [
+      (0o700, true), (0o755, true), (0o770, false), (0o707, false), (0o777, false), (0o1777, true),
+    ])
+  func folderOfOthers(_ mode: mode_t, _ isTaken: Bool) async throws {
+    try await Self.placing { path throws in
+      let folder = FileSystem.directory(of: path)
+      #expect(chmod(folder, mode) == 0)
+      if isTaken {
+        try Self.server(path).stop()
+      } else {
+        #expect(throws: WebListenerError.folderOfMany(folder)) { _ = try WebListener(socket: path) }
+        #expect(!FileSystem.exists(path))
+      }
+    }
+  }
+
+  @Test("is refused in another user's folder", .enabled(if: geteuid() == 0))
+  func folderOfOther() async throws {
+    try await Self.placing { path throws in
+      let folder = FileSystem.directory(of: path)
+      #expect(chown(folder, 65_534, 65_534) == 0)
+      #expect(throws: WebListenerError.folderOfOther(folder, owner: 65_534)) {
+        _ = try WebListener(socket: path)
+      }
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import PipeInspector
+import TestTraits
+import Testing
+
+@Suite("What a web server serves by TLS with", .timed, .stallLimit(.seconds(60)))
+struct WebCertificateTests {
+  /// Calls back with the paths of both files.
+  private static func writing(
+    _ certificate: String = TestCertificate.certificate, _ key: String = TestCertificate.key,
+    mode: mode_t = 0o600, _ body: (String, String) async throws -> Void
+  ) async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    try await body(
+      directory.write(certificate, to: "page.pem", mode: 0o644),
+      directory.write(key, to: "page.key", mode: mode))
+  }
+
+  private static func error(_ certificate: String, _ key: String) -> WebCertificateError? {
+    do {
+      let certificate = try WebCertificate(certificate: certificate, key: key)
+      let listener = try WebListener(address: "127.0.0.1", port: 0)
+      // Of an earlier call on this thread: it says nothing about the start of this server.
+      errno = EMFILE
+      try WebServer(listener, certificate: certificate) { _ in WebResponse(200) }.stop()
+      return nil
+    } catch {
+      return error as? WebCertificateError
+    }
+  }
+
+  @Test("is taken, and who comes without TLS is told nothing")
+  func plain() async throws {
+    try await Self.writing { certificate, key throws in
+      let listener = try WebListener(address: "127.0.0.1", port: 0)
+      let client = WebClient(port: listener.port)
+      let server = try WebServer(
+        listener, certificate: WebCertificate(certificate: certificate, key: key)
+      ) { _ in WebResponse(200, "secret") }
+      let answer = try await client.get("/")
+      #expect(answer.status == 0 && !answer.head.contains("secret"))
+      server.stop()
+    }
+  }
+
+  @Test("is refused where others may read the key", arguments: [0o640, 0o604, 0o660] as [mode_t])
+  func mode(_ mode: mode_t) async throws {
+    try await Self.writing(mode: mode) { certificate, key throws in
+      #expect(Self.error(certificate, key) == .notSecret(key, mode: mode))
+      #expect("\(WebCertificateError.notSecret(key, mode: mode))".contains("chmod 600 \(key)"))
+    }
+  }
+
+  @Test("is refused where the key is of another pair")
+  func pair() async throws {
+    try await Self.writing(TestCertificate.certificate, TestCertificate.otherKey) {
+      one, other throws in
+      #expect(Self.error(one, other) == .refused(certificate: one, key: other))
+    }
+  }
+
+  @Test("is refused where a file is something else")
+  func files() async throws {
+    try await Self.writing { certificate, key throws in
+      #expect(Self.error(key, key) == .noCertificate(key))
+      chmod(certificate, 0o600)
+      #expect(Self.error(certificate, certificate) == .noKey(certificate))
+      let folder = FileSystem.directory(of: key)
+      #expect(Self.error(folder, key) == .noFile(folder))
+      let missing = key + ".none"
+      let unreadable = SystemError("open", on: missing, code: ENOENT)
+      #expect(Self.error(certificate, missing) == .unreadable(unreadable))
+    }
+    let locked = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+    try await Self.writing(TestCertificate.certificate, locked) { certificate, key throws in
+      #expect(Self.error(certificate, key) == .encrypted(key))
+    }
+    let damaged = TestCertificate.certificate.replacing("MIIB", with: "MIIC")
+    try await Self.writing(damaged) { certificate, key throws in
+      #expect(Self.error(certificate, key) == .refused(certificate: certificate, key: key))
+    }
+  }
+}

@@ -1,0 +1,251 @@
+import Glibc
+import PipeInspector
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("The web server", .timed, .stallLimit(.seconds(60)))
+struct WebServerTests {
+  /// Runs a server that answers with what it was asked.
+  private static func serving(
+    _ limits: WebServer.Limits = .init(), _ body: (WebClient) async throws -> Void
+  ) async throws {
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    let server = try WebServer(listener, limits: limits) { request in
+      let query = request.query.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      return WebResponse(
+        200,
+        "\(request.method) \(request.path) \(query.joined(separator: ";")) "
+          + "\(request.headers["x-own"] ?? "-") \(request.body.count)")
+    }
+    try await body(client)
+    server.stop()
+  }
+
+  @Test("hands requests on, and answers back")
+  func echo() async throws {
+    try await Self.serving { client throws in
+      let answer = try await client.get("/a%20b?x=1&y=%26&x=2", headers: ["X-Own": "one"])
+      #expect(answer.status == 200 && answer.header("content-type") == "text/plain; charset=utf-8")
+      #expect(answer.body.contains("GET /a b x=2;y=& one 0"))
+      #expect(try await client.get("/", "POST", body: "12345").body.hasSuffix(" - 5\n"))
+      #expect(try await client.get("/", "HEAD").body == "")
+    }
+  }
+
+  @Test("takes no body that is larger than it may be")
+  func body() async throws {
+    var limits = WebServer.Limits()
+    limits.bodyByteCount = 100
+    try await Self.serving(limits) { client throws in
+      let (fits, tooLarge) = (
+        String(repeating: "a", count: 100), String(repeating: "a", count: 101)
+      )
+      #expect(try await client.get("/", "POST", body: fits).body.hasSuffix(" 100\n"))
+      #expect(try await client.get("/", "POST", body: tooLarge).status == 413)
+    }
+  }
+
+  @Test("refuses what is no request, or has too many headers")
+  func garbage() async throws {
+    try await Self.serving { client throws in
+      #expect(try await client.say("NONSENSE\r\n\r\n").status != 200)
+      let long = String(repeating: "a", count: 100_000)
+      #expect(try await client.get("/", headers: ["X-Own": long]).status / 100 == 4)
+      #expect(try await client.get("/" + long).status / 100 == 4)
+      #expect(try await client.get("/").status == 200)
+    }
+  }
+
+  @Test("goes on whatever bytes come, and hands on what is a request alone", arguments: 1...4)
+  func mutations(_ seed: UInt64) async throws {
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    var limits = WebServer.Limits()
+    limits.bodyByteCount = 64
+    // Some stay open until they are given up.
+    (limits.idleSeconds, limits.requestSeconds) = (1, 1)
+    let taken = Locked<[WebRequest]>([])
+    let server = try WebServer(listener, limits: limits) { request in
+      taken.withLock { $0.append(request) }
+      return WebResponse(200, "taken")
+    }
+    var requests = DamagedRequests(seed: seed)
+    var statuses: [Int: Int] = [:]
+    for _ in 0..<150 {
+      let before = taken.withLock { $0.count }
+      let answer = try await client.sayOnly(requests.next())
+      #expect(answer.status != 200 || taken.withLock { $0.count } > before, "\(answer)")
+      statuses[answer.status, default: 0] += 1
+    }
+    // Without a word, to be continued, taken, or refused.
+    let expected: Set = [0, 100, 200, 400, 411, 413, 414, 417, 431, 500, 501, 505]
+    #expect(expected.isSuperset(of: statuses.keys), "\(statuses)")
+    #expect(statuses[200, default: 0] > 20 && statuses[400, default: 0] > 20, "\(statuses)")
+    #expect(taken.withLock { $0.allSatisfy { $0.body.count <= 64 } })
+    #expect(try await client.get("/").body == "taken\n")
+    server.stop()
+  }
+
+  @Test("gives up connections on which nothing moves")
+  func idle() async throws {
+    var limits = WebServer.Limits()
+    limits.idleSeconds = 1
+    try await Self.serving(limits) { client throws in
+      let idle = try await client.begin("GET / HTTP/1.1\r\nHos")[0]
+      #expect(try await client.get("/").status == 200)
+      #expect(try await idle.readAll() == "")
+    }
+  }
+
+  @Test("gives up a request that does not come as a whole, though something moves")
+  func slowRequest() async throws {
+    var limits = WebServer.Limits()
+    limits.requestSeconds = 1
+    try await Self.serving(limits) { client throws in
+      let slow = try await SlowClients(1, of: client)
+      #expect(try await slow.connections[0].readAll() == "")
+      #expect(!slow.areSpent)
+    }
+  }
+
+  @Test(
+    "answers at once, however many clients are slow to ask",
+    arguments: [WebServer.Limits(), MetricsService.limits])
+  func slowClients(_ limits: WebServer.Limits) async throws {
+    var limits = limits
+    // No request is late: they give way, or nobody gets in.
+    limits.requestSeconds = 3_600
+    limits.idleSeconds = 3_600
+    try await Self.serving(limits) { client throws in
+      let slow = try await SlowClients(80, of: client)
+      for _ in 0..<3 { #expect(try await client.get("/").status == 200) }
+      #expect(!slow.areSpent)
+    }
+  }
+
+  @Test("lets who waits for an answer, or reads slowly, be, however many clients are slow to ask")
+  func patient() async throws {
+    let (gate, opener) = AsyncStream.makeStream(of: Void.self)
+    let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+    let large = String(repeating: "a", count: 4 << 20)
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    var limits = WebServer.Limits()
+    // The reader may wait for long for its turn on a machine with much to do.
+    limits.idleSeconds = 3_600
+    let server = try WebServer(listener, limits: limits) { request in
+      guard request.path == "/wait" else { return WebResponse(200, large) }
+      arrived.yield()
+      for await _ in gate { break }
+      return WebResponse(200, "late")
+    }
+    async let late = client.get("/wait")
+    for await _ in arrivals { break }
+    let reader = try await client.begin(
+      "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")[0]
+    var read = try #require(try await reader.read(100)).count
+    let slow = try await SlowClients(40, of: client)
+    #expect(try await client.get("/", "HEAD").status == 200)
+    while let more = try await reader.read(64 << 10) { read += more.count }
+    #expect(read > large.utf8.count)
+    opener.finish()
+    #expect(try await late.body == "late\n")
+    #expect(!slow.areSpent)
+    server.stop()
+  }
+
+  @Test("answers at once, however many clients do not read what they are told")
+  func deaf() async throws {
+    let large = String(repeating: "a", count: 8 << 20)
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    var limits = WebServer.Limits()
+    limits.idleSeconds = 3_600
+    let server = try WebServer(listener, limits: limits) { request in
+      WebResponse(200, request.path == "/" ? "small" : large)
+    }
+    let deaf = try await client.begin(
+      "GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", times: 80)
+    for _ in 0..<3 { #expect(try await client.get("/").body == "small\n") }
+    withExtendedLifetime(deaf) {}
+    server.stop()
+  }
+
+  @Test("answers others while one waits for its answer, and ends it when it stops")
+  func waiting() async throws {
+    let (gate, opener) = AsyncStream.makeStream(of: Void.self)
+    let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    let server = try WebServer(listener) { request in
+      guard request.path == "/wait" else { return WebResponse(200, "other") }
+      arrived.yield()
+      for await _ in gate { break }
+      return WebResponse(200, "late")
+    }
+    async let late = client.get("/wait")
+    for await _ in arrivals { break }
+    #expect(try await client.get("/").body == "other\n")
+    server.stop()
+    #expect(try await late.status != 200)
+    opener.finish()
+  }
+
+  @Test("says what is wrong with where it is to listen")
+  func listening() throws {
+    let first = try WebListener(address: "127.0.0.1", port: 0)
+    let port = first.port
+    let refused = #expect(throws: WebListenerError.self) {
+      _ = try WebListener(address: "127.0.0.1", port: port)
+    }
+    guard case .inUse("127.0.0.1", port, let process?)? = refused else {
+      Issue.record("\(String(describing: refused))")
+      return
+    }
+    #expect(process.pid == Int(getpid()) && "\(refused!)".contains("by process \(process.pid), '"))
+    #expect("\(refused!)".contains("--port"))
+    withExtendedLifetime(first) {}
+    #expect(throws: WebListenerError.noAddress("localhost")) {
+      _ = try WebListener(address: "localhost", port: 0)
+    }
+    #expect(throws: WebListenerError.elsewhere("203.0.113.7")) {
+      _ = try WebListener(address: "203.0.113.7", port: 0)
+    }
+    #expect("\(WebListenerError.inUse(address: "::1", port: 9, by: nil))".contains("ss -ltnp"))
+  }
+
+  /// A source that is asked once for each request.
+  private struct Still: InspectionSource {
+    func snapshot() async -> TopologySnapshot {
+      TopologySnapshot(topology: "shop", directory: .failure(.init("gone")))
+    }
+  }
+
+  @Test(
+    "serves metrics under one path, to readers only",
+    arguments: [
+      ("GET", "/metrics", 200), ("HEAD", "/metrics", 200), ("POST", "/metrics", 405),
+      ("GET", "/", 200), ("GET", "/metrics/x", 404), ("GET", "/favicon.ico", 404),
+    ])
+  func metrics(_ method: String, _ path: String, _ status: Int) async {
+    let answer = await MetricsService(Still()).answer(WebRequest(method: method, path: path))
+    #expect(answer.status == status)
+    #expect(method != "POST" || answer.headers["Allow"] == "GET, HEAD")
+  }
+
+  @Test("serves metrics in the form that is preferred")
+  func format() async {
+    for (accept, format) in [
+      ("application/openmetrics-text", MetricFormat.openMetrics), ("text/plain", .prometheus),
+    ] {
+      let answer = await MetricsService(Still()).answer(
+        WebRequest(path: "/metrics", headers: ["accept": accept]))
+      #expect(answer.headers["Content-Type"] == format.contentType)
+      #expect(
+        String(decoding: answer.body, as: UTF8.self).contains("piperuntime_up{topology=\"shop\"} 0")
+      )
+    }
+  }
+}

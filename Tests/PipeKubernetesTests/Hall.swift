@@ -1,0 +1,89 @@
+import PipeKubernetes
+import PipeRuntime
+
+/// A hall: nodes at places and at none, a composite with a process of its own, one within a node, and a monitor.
+enum Hall {
+  static let topology = """
+    topology: hall
+    program: hall
+    nodes:
+      door: { machine: Door, place: front }
+      Motor_2: { machine: Motor, place: back, depends_on: [door] }
+      lamp: { constant: on }
+      bell: { machine: Bell, durability: none, depends_on: [Motor_2] }
+      gong: { machine: Bell, durability: none }
+    monitors: { log: { monitor: StateLog } }
+    timeouts: { stop: 2500ms }
+
+    """
+  static let deployment = """
+    engine: kubernetes
+    image: registry.example/hall:1.0
+    storage: { size: 2Gi, class: fast }
+    places:
+      front: { hosts: [n1, n2] }
+      back: { labels: { zone: east, tier: "2" } }
+
+    """
+  static let classes = [
+    plan("lift", host: nil, .process), plan("belfry", host: "gong", .process),
+    plan("chime", host: "bell", .volatile),
+  ]
+
+  static func plan(_ name: String, host: String?, _ durability: Durability) -> ConflictClassPlan {
+    ConflictClassPlan(
+      name: name, host: host, program: "hall", durability: durability, composites: [],
+      components: [])
+  }
+
+  /// - Parameter variables: What those of the topology's file stand for.
+  static func set(
+    _ topology: String = topology, by deployment: String = deployment,
+    classes: [ConflictClassPlan] = classes, variables: [String: String] = [:],
+    deploymentVariables: [String: String] = [:]
+  ) throws -> ManifestSet {
+    try ManifestSet(
+      try TopologyReader.read(
+        text: topology.utf8, file: "a/hall.yaml", variables: TopologyVariables([:])
+      ).topology, classes: classes,
+      file: .init(path: "a/hall.yaml", bytes: Array(topology.utf8), variables: variables),
+      by: try DeploymentFile.read(
+        text: deployment.utf8, file: "b/cluster.yaml", variables: TopologyVariables([:])
+      ).deployment,
+      deploymentFile: .init(
+        path: "b/cluster.yaml", bytes: Array(deployment.utf8), variables: deploymentVariables))
+  }
+
+  static let keys = ManifestKeys(
+    orchestrator: .init(control: "{\"control\":1}\n", client: "{\"client\":2}\n"),
+    agents: Dictionary(
+      uniqueKeysWithValues: ["door", "Motor_2", "lamp", "bell", "gong", "lift"].map {
+        ($0, .init(file: "{\"\($0)\":3}\n", key: "public-\($0)"))
+      }))
+}
+
+extension ManifestSet {
+  /// The object of a kind with a name.
+  func object(_ kind: String, _ name: String) -> JSONValue? {
+    manifests.map(\.json).first {
+      $0["kind"]?.string == kind && $0["metadata"]?["name"]?.string == name
+    }
+  }
+
+  /// The pod of a process, as its StatefulSet describes it.
+  func pod(_ name: String) -> JSONValue? {
+    object("StatefulSet", name)?["spec"]?["template"]?["spec"]
+  }
+
+  func container(_ name: String) -> JSONValue? { pod(name)?["containers"]?.elements.first }
+}
+
+extension JSONValue {
+  var elements: [JSONValue] { if case .array(let values) = self { values } else { [] } }
+  var keys: [String] { if case .object(let members) = self { members.keys.sorted() } else { [] } }
+  /// A list of texts.
+  var strings: [String] { elements.compactMap(\.string) }
+
+  /// The element of a list with this name.
+  func named(_ name: String) -> JSONValue? { elements.first { $0["name"]?.string == name } }
+}

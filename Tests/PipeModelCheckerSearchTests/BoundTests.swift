@@ -1,0 +1,110 @@
+import PipeModelChecker
+import Testing
+
+@Suite("The capacity of queues")
+struct BoundTests {
+  /// A net, and what a search of it has found out, with an observation for each queue that holds where it is full.
+  private struct Searched: ~Copyable {
+    let net: QueueNet
+    let exploration: Exploration
+    let result: ExplorationResult
+
+    /// - Parameter wanted: A local state of the first node that is to be possible always.
+    init(_ net: QueueNet, _ way: Search.Way, wanted: Int? = nil, states: Int = 20_000) async throws
+    {
+      var model = try net.model()
+      var questions = ExplorationQuestions()
+      for queue in net.nodes.indices {
+        questions.bounds.insert(try model.addObservation(ofFullQueue: net.nodes.count + queue))
+      }
+      questions.ends = questions.bounds
+      if let wanted {
+        questions.alwaysPossible.insert(try model.addObservation([0: [wanted]]))
+      }
+      var options = way.options
+      options.stateLimit = states
+      var exploration = Exploration(model, questions, options: options)
+      result = await exploration.run()
+      self.net = net
+      self.exploration = exploration
+    }
+
+    /// The states that are told as deadlocks.
+    var deadlocks: Set<QueueNet.State> {
+      Set(
+        result.deadlocks.first.map { deadlock in
+          let path = exploration.path(to: deadlock)
+          let state = path.states[path.states.count - 1]
+          return QueueNet.State(
+            nodes: Array(state.prefix(net.nodes.count)),
+            queues: net.nodes.indices.compactMap {
+              exploration.model.contents(of: net.nodes.count + $0, in: state[net.nodes.count + $0])
+            })
+        })
+    }
+
+    var isLost: Bool {
+      result.possibilities.values.contains { if case .lost = $0 { true } else { false } }
+    }
+  }
+
+  private static let ways =
+    Search.ways + [Search.Way(reduces: true), Search.Way(threads: 2, reduces: true)]
+
+  @Test(
+    "does not matter where no queue was ever full, in any way to search",
+    arguments: 0..<500 as Range)
+  func independent(_ seed: Int) async throws {
+    for capacity in 1...4 {
+      var net = QueueNet.random(UInt64(seed))
+      net.capacity = capacity
+      var larger = net
+      larger.capacity = 3 * capacity
+      for way in Self.ways {
+        let small = try await Searched(net, way)
+        guard small.result.verdict == .complete, small.result.reachedBounds.isEmpty else {
+          continue
+        }
+        let large = try await Searched(larger, way)
+        let verdict = large.result.verdict
+        try #require(verdict == .complete)
+        let (result, deadlocks) = (large.result, large.deadlocks)
+        let (smaller, known) = (small.result, small.deadlocks)
+        #expect(result.states == smaller.states)
+        #expect(result.steps == smaller.steps)
+        #expect(result.reachedBounds.isEmpty)
+        #expect(deadlocks == known)
+      }
+    }
+  }
+
+  @Test(
+    "is not the reason of a deadlock that is told, in any way to search",
+    arguments: 0..<500 as Range)
+  func deadlocks(_ seed: Int) async throws {
+    let net = QueueNet.random(UInt64(seed))
+    var larger = net
+    larger.capacity = 100
+    for way in Self.ways {
+      let small = try await Searched(net, way)
+      for state in small.deadlocks { #expect(larger.steps(from: state).isEmpty) }
+    }
+  }
+
+  @Test(
+    "is not the reason that a state is out of reach which is told so", arguments: 0..<500 as Range)
+  func lost(_ seed: Int) async throws {
+    for capacity in 1...3 {
+      var net = QueueNet.random(UInt64(seed))
+      net.capacity = capacity
+      var larger = net
+      larger.capacity = capacity + 2
+      let way = Search.Way()
+      let small = try await Searched(net, way, wanted: 1)
+      guard small.result.verdict == .complete, small.isLost else { continue }
+      let large = try await Searched(larger, way, wanted: 1)
+      let isLost = large.isLost
+      if large.result.verdict == .complete { #expect(isLost) }
+    }
+  }
+}

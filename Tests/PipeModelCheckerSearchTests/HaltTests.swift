@@ -1,0 +1,56 @@
+import PipeModelChecker
+import Testing
+
+@Suite("States in which nothing happens")
+struct HaltTests {
+  @Test("are no deadlocks where an end was declared for them")
+  func ends() async throws {
+    var questions = ExplorationQuestions()
+    questions.ends = [0]
+    let declared = try await Search(
+      KnownModels.interlock, Search.Way(), questions, observations: [[0: [1], 1: [2]]])
+    #expect(declared.result.deadlocks.count == 0)
+    let other = try await Search(
+      KnownModels.interlock, Search.Way(), questions, observations: [[0: [1], 1: [1]]])
+    #expect(other.result.deadlocks.count == 1)
+  }
+
+  @Test("are stuck, and no deadlocks, where only somebody outside can go on")
+  func stuck() async throws {
+    var model = ExplorationModel()
+    let door = model.addComponent(stateCount: 3)
+    _ = try model.addVector(
+      [.table(door, [.leads(to: 1), .blocked, .blocked])])
+    _ = try model.addVector(
+      [.table(door, [.blocked, .leads(to: 2), .leads(to: 0)])], isFromOutside: true)
+    _ = try model.addObservation([door: [2]])
+    var questions = ExplorationQuestions()
+    questions.stuck = true
+    var all = Exploration(model, questions)
+    let found = await all.run()
+    #expect(found.deadlocks.count == 0)
+    #expect(found.stuck.first.map(\.depth) == [1, 2])
+    questions.rests = [0]
+    var resting = Exploration(model, questions)
+    let left = await resting.run()
+    #expect(left.stuck.first.map(\.depth) == [1])
+  }
+
+  @Test("are told with vectors that are never enabled and local states that are not reached")
+  func coverage() async throws {
+    var model = ExplorationModel()
+    let first = model.addComponent(stateCount: 3)
+    let second = model.addComponent(stateCount: 2)
+    _ = try model.addVector([.table(first, [.leads(to: 1), .blocked, .leads(to: 0)])])
+    let never = try model.addVector([
+      .table(first, [.leads(to: 2), .blocked, .blocked]),
+      .table(second, [.blocked, .leads(to: 0)]),
+    ])
+    var questions = ExplorationQuestions()
+    questions.coverage = true
+    var exploration = Exploration(model, questions)
+    let result = await exploration.run()
+    #expect(result.neverEnabled == [never])
+    #expect(result.unreachable == [[2], [1]])
+  }
+}

@@ -1,0 +1,92 @@
+import PipeModelChecker
+import Testing
+
+@Suite("Models whose answers are known")
+struct KnownAnswerTests {
+  struct Known: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let automata: Automata
+    let states: Int
+    let steps: Int
+    /// The steps on a shortest path to each deadlock.
+    var deadlocks: [Int] = []
+  }
+
+  static let models: [Known] = [
+    Known(
+      testDescription: "interlock", automata: KnownModels.interlock, states: 3, steps: 2,
+      deadlocks: [2]),
+    Known(
+      testDescription: "left and right", automata: KnownModels.leftAndRight, states: 4, steps: 5),
+    Known(
+      testDescription: "bystander", automata: KnownModels.bystander, states: 2, steps: 3),
+    Known(
+      testDescription: "vending machine", automata: KnownModels.vendingMachine, states: 6,
+      steps: 8),
+    philosophers(3, 35, 66),
+    philosophers(5, 392, 1_250),
+    philosophers(7, 4_286, 19_159),
+    philosophers(8, 14_158, 72_336),
+    Known(
+      testDescription: "three parties, 5", automata: KnownModels.philosophersOfThreeParties(5),
+      states: 11, steps: 30),
+    Known(
+      testDescription: "three parties, 10", automata: KnownModels.philosophersOfThreeParties(10),
+      states: 123, steps: 680),
+    Known(
+      testDescription: "scheduler, 6", automata: KnownModels.scheduler(6), states: 576,
+      steps: 2_016),
+    Known(
+      testDescription: "scheduler, 8", automata: KnownModels.scheduler(8), states: 3_072,
+      steps: 13_824),
+  ]
+
+  private static func philosophers(_ count: Int, _ states: Int, _ steps: Int) -> Known {
+    Known(
+      testDescription: "left first, \(count)", automata: KnownModels.philosophersLeftFirst(count),
+      states: states, steps: steps, deadlocks: [count])
+  }
+
+  @Test("have the known states, steps and deadlocks", arguments: models, Search.ways)
+  func answers(_ known: Known, _ way: Search.Way) async throws {
+    let result = try await Search(known.automata, way).result
+    #expect(result.verdict == .complete)
+    #expect(result.states == known.states)
+    #expect(result.steps == known.steps)
+    #expect(result.deadlocks.count == known.deadlocks.count)
+    #expect(result.deadlocks.first.map(\.depth) == known.deadlocks)
+  }
+
+  @Test("show the nearest deadlock by as many steps where steps are left out", arguments: models)
+  func reduced(_ known: Known) async throws {
+    let result = try await Search(known.automata, Search.Way(reduces: true)).result
+    #expect(result.isReduced)
+    #expect(result.deadlocks.first.map(\.depth) == known.deadlocks)
+    #expect(result.states <= known.states)
+  }
+
+  @Test("of a hundred vectors show the deadlock of twenty philosophers")
+  func manyVectors() async throws {
+    let automata = KnownModels.philosophersLeftFirst(20)
+    let search = try await Search(automata, Search.Way(reduces: true))
+    #expect(search.result.verdict == .complete)
+    #expect(search.result.deadlocks.first.map(\.depth) == [20])
+  }
+
+  @Test("need few of the states of eight philosophers to find their deadlock")
+  func reduction() async throws {
+    let automata = KnownModels.philosophersLeftFirst(8)
+    let result = try await Search(automata, Search.Way(reduces: true)).result
+    #expect(result.states < 14_158 / 20)
+  }
+
+  @Test("tell as a shortest path that each philosopher takes the left fork", arguments: Search.ways)
+  func path(_ way: Search.Way) async throws {
+    let search = try await Search(KnownModels.philosophersLeftFirst(5), way)
+    let deadlock = try #require(search.result.deadlocks.first.first)
+    let path = search.path(to: deadlock)
+    #expect(Set(path.labels) == Set((0..<5).map { "get \($0) \($0)" }))
+    #expect(path.labels.count == 5)
+    #expect(path.states.count == 6)
+  }
+}

@@ -1,0 +1,260 @@
+import PipeModelChecker
+import Testing
+
+@Suite("Leaving steps out")
+struct ReductionTests {
+  /// What a search has to find, whether steps are left out or not.
+  private struct Answer: Equatable {
+    var deadlocks: [[Int]: Int] = [:]
+    var stuck: [[Int]: Int] = [:]
+    var violations: [Int: Int] = [:]
+    var isLost: [Int: Bool] = [:]
+    var neverEnabled: [Int]?
+    var unreachable: [[Int]]?
+  }
+
+  private struct Found {
+    let answer: Answer
+    let result: ExplorationResult
+  }
+
+  /// Automata of which some labels come from outside, and observations of their states.
+  private struct Net {
+    let automata: Automata
+    let outside: Set<String>
+    let observations: [[Int: Set<Int>]]
+
+    init(_ seed: UInt64) {
+      automata = .random(seed)
+      var random = SeededNumbers(seed &+ 77)
+      outside = Set(
+        (0..<9).map { "e\($0)" }.filter { _ in Int.random(in: 0..<3, using: &random) == 0 })
+      let automata = automata
+      observations = (0..<3).map { _ in
+        Dictionary(
+          uniqueKeysWithValues: automata.components.indices.shuffled(using: &random).prefix(2).map {
+            let count = automata.components[$0].stateCount
+            return ($0, [Int.random(in: 0..<count, using: &random)])
+          })
+      }
+    }
+
+    func model(isEmpty: Bool) throws -> ExplorationModel {
+      var model = ExplorationModel()
+      for component in automata.components {
+        _ = model.addComponent(
+          stateCount: isEmpty ? 1 : component.stateCount, initial: component.initial)
+      }
+      for (vector, choice) in automata.choices.enumerated() {
+        _ = try model.addVector(
+          choice.tables.sorted { $0.key < $1.key }.map { component, _ in
+            .table(
+              component,
+              isEmpty
+                ? []
+                : (0..<automata.components[component].stateCount).map {
+                  automata.cell(of: component, in: $0, for: vector)
+                })
+          }, isFromOutside: outside.contains(choice.label))
+      }
+      for observation in observations { _ = try model.addObservation(observation) }
+      return model
+    }
+  }
+
+  /// Searches, and fills cells that are demanded.
+  private func search(
+    _ net: Net, _ way: Search.Way, _ questions: ExplorationQuestions, isGrown: Bool = false
+  ) async throws -> Found {
+    var exploration = Exploration(
+      try net.model(isEmpty: isGrown), questions, options: way.options)
+    var finished: ExplorationResult?
+    while finished == nil {
+      switch await exploration.advance() {
+      case .progress: continue
+      case .finished(let result): finished = result
+      case .demands(let demands):
+        for demand in demands {
+          try exploration.model.setCell(
+            of: demand.component, in: demand.localState, for: demand.vector,
+            to: net.automata.cell(
+              of: demand.component, in: demand.localState, for: demand.vector))
+        }
+      }
+    }
+    let result = try #require(finished)
+    #expect(result.verdict == .complete)
+    var answer = Answer()
+    for state in result.deadlocks.first {
+      answer.deadlocks[exploration.path(to: state).states.last ?? []] = state.depth
+    }
+    for state in result.stuck.first {
+      answer.stuck[exploration.path(to: state).states.last ?? []] = state.depth
+    }
+    #expect(result.deadlocks.count == answer.deadlocks.count)
+    #expect(result.stuck.count == answer.stuck.count)
+    answer.violations = result.violations.mapValues(\.depth)
+    for (observation, possibility) in result.possibilities {
+      switch possibility {
+      case .always: answer.isLost[observation] = false
+      case .lost: answer.isLost[observation] = true
+      case .undecided, .lostWithinBounds: Issue.record("undecided")
+      }
+    }
+    // A model that grew has only the local states that were met.
+    if !isGrown {
+      answer.neverEnabled = result.neverEnabled
+      answer.unreachable = result.unreachable.map { rows in rows.map { $0.sorted() } }
+    }
+    return Found(answer: answer, result: result)
+  }
+
+  private static let kinds: [@Sendable (inout ExplorationQuestions) -> Void] = [
+    { _ in },
+    { $0.never = [0, 1, 2] },
+    {
+      $0.deadlocks = false
+      $0.never = [0]
+    },
+    {
+      $0.deadlocks = false
+      $0.never = [1, 2]
+    },
+    { $0.stuck = true },
+    {
+      $0.stuck = true
+      $0.ends = [0]
+      $0.rests = [0, 1]
+    },
+    { $0.coverage = true },
+    { $0.alwaysPossible = [0, 1] },
+    {
+      $0.deadlocks = false
+      $0.alwaysPossible = [2]
+    },
+    {
+      $0.stuck = true
+      $0.coverage = true
+      $0.never = [0]
+      $0.alwaysPossible = [1]
+    },
+  ]
+
+  private static let ways = [
+    Search.Way(reduces: true), Search.Way(threads: 2, reduces: true),
+    Search.Way(wordBits: 7, reduces: true, padding: 60),
+    Search.Way(threads: 3, wordBits: 3, reduces: true),
+  ]
+
+  @Test(
+    "keeps every deadlock, stuck state and violation at its distance, and every other answer",
+    arguments: 0..<400 as Range)
+  func agreement(_ seed: Int) async throws {
+    let net = Net(UInt64(seed))
+    for change in Self.kinds {
+      var questions = ExplorationQuestions()
+      change(&questions)
+      let whole = try await search(net, Search.Way(), questions)
+      #expect(!whole.result.isReduced)
+      for way in Self.ways {
+        for isGrown in [false, true] {
+          var expected = whole.answer
+          if isGrown {
+            expected.neverEnabled = nil
+            expected.unreachable = nil
+          }
+          let part = try await search(net, way, questions, isGrown: isGrown)
+          #expect(part.result.isReduced)
+          #expect(part.answer == expected)
+          #expect(part.result.states <= whole.result.states)
+        }
+      }
+    }
+  }
+
+  @Test("demands every cell that a whole search demands, where each step has to be taken")
+  func demands() async throws {
+    for seed in 0..<200 as Range<UInt64> {
+      let net = Net(seed)
+      var questions = ExplorationQuestions()
+      questions.deadlocks = false
+      questions.everyStep = true
+      var asked: [Set<[Int]>] = []
+      for way in [Search.Way()] + Self.ways {
+        var cells: Set<[Int]> = []
+        var exploration = Exploration(
+          try net.model(isEmpty: true), questions, options: way.options)
+        searching: while true {
+          switch await exploration.advance() {
+          case .progress: continue
+          case .finished: break searching
+          case .demands(let demands):
+            for demand in demands {
+              cells.insert([demand.component, demand.localState, demand.vector])
+              try exploration.model.setCell(
+                of: demand.component, in: demand.localState, for: demand.vector,
+                to: net.automata.cell(
+                  of: demand.component, in: demand.localState, for: demand.vector))
+            }
+          }
+        }
+        asked.append(cells)
+      }
+      #expect(asked.allSatisfy { $0 == asked[0] })
+    }
+  }
+
+  @Test("needs few states of ten philosophers for each question")
+  func philosophers() async throws {
+    let automata = KnownModels.philosophersLeftFirst(10)
+    for coverage in [false, true] {
+      var questions = ExplorationQuestions()
+      questions.coverage = coverage
+      let result = try await Search(automata, Search.Way(reduces: true), questions).result
+      #expect(result.deadlocks.first.map(\.depth) == [10])
+      #expect(result.neverEnabled == (coverage ? [] : nil))
+      #expect(result.states < 154_450 / 20)
+    }
+  }
+
+  @Test("searches nothing where what is forbidden can no longer come about")
+  func outOfReach() async throws {
+    var questions = ExplorationQuestions()
+    questions.deadlocks = false
+    questions.never = [0]
+    let automata = Automata(components: [
+      Automaton([.init(0, "a", 1), .init(1, "b", 0)]), Automaton([.init(0, "c", 1)]),
+    ])
+    let result = try await Search(
+      automata, Search.Way(reduces: true), questions, observations: [[1: [5]]]
+    ).result
+    #expect(result.verdict == .complete)
+    #expect(result.violations.isEmpty)
+    #expect(result.states <= 2)
+  }
+
+  @Test("leaves nothing out where all states are asked for")
+  func allStates() async throws {
+    var questions = ExplorationQuestions()
+    questions.allStates = true
+    let result = try await Search(
+      KnownModels.philosophersLeftFirst(5), Search.Way(reduces: true), questions
+    ).result
+    #expect(!result.isReduced)
+    #expect(result.states == 392)
+  }
+
+  @Test("goes with a role that permits everything: it changes nothing, and blocks nothing")
+  func unchanged() async throws {
+    var model = ExplorationModel()
+    let node = model.addComponent(stateCount: 2)
+    let queue = model.addQueue(capacity: 1)
+    _ = try model.addVector([.table(node, [.leads(to: 1), .blocked]), .unchanged(queue)])
+    _ = try model.addVector([.unchanged(node), .queue(queue, .append(1))])
+    var exploration = Exploration(model)
+    let result = await exploration.run()
+    #expect(result.states == 4)
+    #expect(result.steps == 4)
+    #expect(model.promela().contains(":: d_step"))
+  }
+}

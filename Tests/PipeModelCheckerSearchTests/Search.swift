@@ -1,0 +1,72 @@
+import PipeModelChecker
+import Testing
+
+/// A search of automata that is over.
+struct Search: ~Copyable {
+  /// One of the ways to search that have to agree.
+  struct Way: CustomTestStringConvertible, Sendable {
+    var hasFingerprints = false
+    var threads = 1
+    /// Few bits of each word, so that small states are stored as large ones are.
+    var wordBits = 64
+    var reduces = false
+    /// Observations that hold nowhere, so that the bits of vectors stand in several words.
+    var padding = 0
+
+    var testDescription: String {
+      [
+        hasFingerprints ? "fingerprints" : "exact", "threads: \(threads)", "bits: \(wordBits)",
+        reduces ? "reduced" : nil, padding > 0 ? "padding: \(padding)" : nil,
+      ].compactMap { $0 }.joined(separator: ", ")
+    }
+
+    var options: ExplorationOptions {
+      var options = ExplorationOptions()
+      if hasFingerprints { options.storage = .fingerprints(seed: 1) }
+      options.threads = threads
+      options.wordBits = wordBits
+      options.reduces = reduces
+      options.keptStates = .max
+      // None of the models is larger: what grows without end is found soon.
+      options.stateLimit = 20_000
+      options.localStateLimit = 1000
+      return options
+    }
+  }
+
+  static let ways =
+    [false, true].flatMap { hasFingerprints in
+      [1, 2].flatMap { threads in
+        [64, 7].map {
+          Way(hasFingerprints: hasFingerprints, threads: threads, wordBits: $0)
+        }
+      }
+    } + [Way(padding: 60), Way(threads: 2, wordBits: 7, padding: 130), Way(wordBits: 3)]
+
+  static let reducedWays = [
+    Way(reduces: true), Way(threads: 2, reduces: true),
+    Way(wordBits: 7, reduces: true, padding: 60),
+  ]
+
+  private let exploration: Exploration
+  private let labels: [String]
+  let result: ExplorationResult
+
+  init(
+    _ automata: Automata, _ way: Way, _ questions: ExplorationQuestions = ExplorationQuestions(),
+    observations: [[Int: Set<Int>]] = []
+  ) async throws {
+    var (model, labels) = try automata.model()
+    for observation in observations { _ = try model.addObservation(observation) }
+    for _ in 0..<way.padding { _ = try model.addObservation([0: []]) }
+    var exploration = Exploration(model, questions, options: way.options)
+    result = await exploration.run()
+    self.exploration = exploration
+    self.labels = labels
+  }
+
+  func path(to state: StateReference) -> (labels: [String], states: [[Int]]) {
+    let path = exploration.path(to: state)
+    return (path.vectors.map { labels[$0] }, path.states)
+  }
+}

@@ -1,0 +1,113 @@
+import PipeModelChecker
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("Pipes that lead to composites, and from them", .stallLimit(.seconds(60)))
+struct CompositePipeTests {
+  private static let nodes =
+    "nodes:\n" + Explored.automaton("l", "0", ["0 sync 1", "1 x 0"])
+    + Explored.automaton("r", "0", ["0 sync 1", "1 y 0"])
+    + Explored.automaton("sink", "0", ["0 z 1"])
+
+  @Test("a composite's rule fires when its nodes are there together, whoever comes last")
+  func rule() async throws {
+    let report = try await Explored.topology(
+      Self.nodes
+        + """
+        composites:
+          both: { components: [l, r], synchronize: { sync: [l, r] } }
+        pipes:
+          - { from: both, when: { l: at, r: at }, to: sink, send: z, capacity: 1 }
+
+        """, Explored.outside(["both": ["sync"]]))
+    // Both are there at the start, and once more after sync; the second z is refused.
+    let letter = try #require(report.findings(.deadLetter).first)
+    #expect(report.findings(.deadLetter).count == 1)
+    #expect(
+      letter.scenario?.steps.map(\.action).last
+        == .takes(owner: "sink", event: "z", from: .pipe("both:l=at,r=at->sink:z")))
+  }
+
+  @Test(
+    "where a step of one node causes one of another, or of nobody, the verdict is exact",
+    arguments: [
+      #"{ from: l, when: at, to: r, send: "y" }"#, #"{ from: r, when: at, to: sink, send: z }"#,
+      #"{ from: both, when: { l: at, r: at }, to: l, send: x }"#,
+    ])
+  func causes(pipe: String) async throws {
+    let report = try await Explored.topology(
+      Self.nodes
+        + """
+        composites:
+          both: { components: [l, r], synchronize: { sync: [l, r] } }
+        pipes:
+          - { from: both, when: { l: at, r: at }, to: sink, send: z, name: rule }
+          - \(pipe)
+
+        """, Explored.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
+    #expect(report.verdict.degree == .exact, "\(report.verdict)")
+  }
+
+  @Test(
+    "a pipe of one event from a node to a composite through which it takes the event is refused",
+    arguments: [("l", 1, false), ("l", 2, true), ("s", 1, true)])
+  func ownComposite(sender: String, capacity: Int, isAllowed: Bool) async throws {
+    let text =
+      Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])
+        + """
+        composites:
+          both: { components: [l, r], synchronize: { sync: [l, r] } }
+        pipes:
+          - { from: \(sender), when: at, to: both, send: sync, capacity: \(capacity), name: own }
+
+        """
+    do {
+      _ = try await Explored.topology(
+        text.replacing("from: s, when: at", with: "from: s, when: sending"))
+      #expect(isAllowed)
+    } catch {
+      #expect(!isAllowed, "\(error)")
+      #expect(
+        "\(error)".contains("pipe 'own': its capacity cannot be 1: 'l' takes part in 'sync'"),
+        "\(error)")
+    }
+  }
+
+  @Test("an event that one of a composite's nodes refuses is a dead letter of the composite's pipe")
+  func refused() async throws {
+    let report = try await Explored.topology(
+      Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])
+        + """
+        composites:
+          both: { components: [l, r], synchronize: { sync: [l, r] } }
+        pipes:
+          - { from: s, when: sending, to: both, send: sync }
+
+        """, Explored.outside(["s": ["x"]]))
+    // The second one.
+    let letter = try #require(report.findings(.deadLetter).first)
+    guard case .deadLetter(_, let node, let event, let state, _) = letter.kind else {
+      Issue.record("it is \(letter.kind)")
+      return
+    }
+    #expect(["l", "r"].contains(node))
+    #expect(event == "sync")
+    #expect(state == ["at": ["place": "1"]])
+  }
+
+  @Test("where it is to wait, it waits until all take it")
+  func awaited() async throws {
+    let report = try await Explored.topology(
+      Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])
+        + """
+        composites:
+          both: { components: [l, r], synchronize: { sync: [l, r] } }
+        pipes:
+          - { from: s, when: sending, to: both, send: sync, on_refused: postpone }
+
+        """, Explored.outside(["s": ["x"], "l": ["x"], "r": ["y"]]))
+    #expect(!report.codes.contains(.deadLetter))
+    #expect(!report.codes.contains(.deadlock))
+  }
+}

@@ -1,0 +1,101 @@
+import PipeModelChecker
+import PipeRuntime
+import PipeSupervision
+import TestTraits
+import Testing
+
+@Suite(
+  "A fold is exact where all states that it takes for one another behave alike",
+  .stallLimit(.seconds(60)))
+struct FoldTests {
+  private static func wheel(modulus: Int, fold: Int) async throws -> ExplorationReport {
+    var section = Explored.outside(["wheel": ["tick"]])
+    section.fold = ["wheel": ["n": fold]]
+    return try await Explored.topology(
+      "nodes:\n  wheel: { machine: Wheel, parameters: { modulus: \(modulus) } }\n", section)
+  }
+
+  @Test("one that divides what it counts is proved")
+  func proved() async throws {
+    let report = try await Self.wheel(modulus: 12, fold: 4)
+    #expect(report.findings.isEmpty)
+    #expect(report.verdict.remarks == [.folded(node: "wheel", field: "n", modulo: 4, .all(8))])
+    #expect(report.verdict.degree == .exact)
+    #expect(report.reached.states == 4)
+  }
+
+  @Test("one that differs only after some rounds does not hold")
+  func laterRound() async throws {
+    let report = try await Self.wheel(modulus: 10, fold: 4)
+    #expect(report.codes.contains(.brokenFold))
+    #expect(report.verdict.degree != .exact)
+  }
+
+  @Test("one that hides a guard far from the start does not hold")
+  func guarded() async throws {
+    var section = Explored.outside(["door": ["closeButtonWasPressed", "openButtonWasPressed"]])
+    section.fromOutside?["door"]?.append(
+      EventPattern("personsHaveEntered", fields: ["persons": .values([1])]))
+    section.fold = ["door": ["persons": 4]]
+    let report = try await Explored.topology(
+      "nodes:\n  door: { machine: ElevatorDoor, program: nodes, parameters: { capacity: 10 } }\n",
+      section)
+    #expect(report.codes.contains(.brokenFold))
+    #expect(report.verdict.degree != .exact)
+  }
+
+  @Test("one of a number that counts for ever is assumed, and the verdict says so")
+  func endless() async throws {
+    var section = Explored.outside(["node": ["touch"]])
+    section.fold = ["node": ["steps": 2]]
+    section.gives = ["node": ["live": EffectPattern([])]]
+    let report = try await Explored.topology("nodes:\n  node: { machine: Fragile }\n", section)
+    #expect(!report.codes.contains(.brokenFold))
+    #expect(report.verdict.degree == .sampled)
+    #expect(report.reached.states == 2)
+  }
+
+  /// Reads and checks a topology with a section `explore` of this text.
+  private static func load(_ nodes: String, _ section: [String]) throws {
+    let path = "/tmp/hints-\(UInt64.random(in: 0...UInt64.max)).yaml"
+    try FileSystem.replace(
+      path,
+      with: ("topology: hints\nprogram: TestNodes\n" + nodes + "explore:\n"
+        + section.map { "  \($0)\n" }.joined()).utf8)
+    defer { FileSystem.removeTree(path) }
+    _ = try LoadedTopology.load(.file(path))
+  }
+
+  @Test(
+    "what a verdict says to declare is taken by the file as it is printed",
+    arguments: [
+      "nodes:\n  n: { machine: Fragile }\n", "nodes:\n  n: { machine: Automaton }\n",
+      "nodes:\n  n: { machine: Fickle }\n",
+      "nodes:\n  n: { machine: ElevatorDoor, program: nodes }\n",
+      "nodes:\n  n: { machine: Lamp }\n", "nodes:\n  n: { machine: QuizResults, program: nodes }\n",
+    ])
+  func hints(_ nodes: String) async throws {
+    for limit in [10, 10_000] {
+      let report = try await Explored.topology(nodes, ExploreSection()) {
+        $0.nodeStateLimit = limit
+        $0.time = .seconds(2)
+      }
+      let hints = report.verdict.remarks.compactMap { remark -> String? in
+        let message = remark.message
+        guard let start = message.range(of: "declare '")?.upperBound,
+          let end = message.range(of: "}'")?.lowerBound
+        else { return nil }
+        return message[start..<end] + "}"
+      }
+      for hint in hints { try Self.load(nodes, [hint]) }
+    }
+  }
+
+  @Test("a field that grows and that no fold takes is not said to be folded")
+  func unfoldable() async throws {
+    let report = try await Explored.topology(
+      "nodes:\n  n: { machine: Moody }\n", Explored.outside(["n": ["ask"]])
+    ) { $0.nodeStateLimit = 1 }
+    for remark in report.verdict.remarks { #expect(!remark.message.contains("effects under way:")) }
+  }
+}

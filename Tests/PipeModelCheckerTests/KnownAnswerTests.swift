@@ -1,0 +1,115 @@
+import PipeModelChecker
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("Compositions with known answers, through real programs", .stallLimit(.seconds(60)))
+struct KnownAnswerTests {
+  @Test("interlock: one synchronized event, and then the end")
+  func interlock() async throws {
+    let report = try await Explored.topology(
+      "nodes:\n" + Explored.automaton("p", "p0", ["p0 x p1"])
+        + Explored.automaton("q", "q0", ["q0 y q1", "q1 x q2"])
+        + "composites:\n  both: { components: [p, q], synchronize: { x: [p, q] } }\n",
+      Explored.outside(["both": ["x"], "q": ["y"]]))
+    #expect(report.reached.states == 3)
+    #expect(report.reached.steps == 2)
+    let deadlock = try #require(report.findings(.deadlock).first)
+    #expect(report.findings(.deadlock).count == 1)
+    let scenario = try #require(deadlock.scenario)
+    #expect(scenario.steps.count == 2)
+    #expect(scenario.end["p"] == ["at": ["place": "p1"]])
+    #expect(
+      scenario.steps[1].action == .takes(owner: "both", event: "x", from: .outside))
+    #expect(
+      scenario.steps[1].outcome
+        == .states(["p": ["at": ["place": "p1"]], "q": ["at": ["place": "q2"]]]))
+    #expect(report.verdict.degree == .exact)
+  }
+
+  @Test("lr: two that meet in sync")
+  func leftRight() async throws {
+    let report = try await Explored.topology(
+      "nodes:\n" + Explored.automaton("l", "l", ["l x l1", "l1 sync l"])
+        + Explored.automaton("r", "r", ["r y r1", "r1 sync r"])
+        + "composites:\n  both: { components: [l, r], synchronize: { sync: [l, r] } }\n",
+      Explored.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
+    #expect(report.reached.states == 4)
+    #expect(report.reached.steps == 5)
+    #expect(report.findings(.deadlock).isEmpty)
+  }
+
+  @Test("bystander: who has no part in an event does not stop it")
+  func bystander() async throws {
+    let report = try await Explored.topology(
+      "nodes:\n" + Explored.automaton("a", "0", ["0 sync 1"])
+        + Explored.automaton("b", "0", ["0 sync 1"]) + Explored.automaton("c", "0", ["0 z 0"])
+        + "composites:\n  all: { components: [a, b, c], synchronize: { sync: [a, b] } }\n",
+      Explored.outside(["all": ["sync"], "c": ["z"]]))
+    #expect(report.reached.states == 2)
+    #expect(report.reached.steps == 3)
+    #expect(report.findings(.deadlock).isEmpty)
+  }
+
+  @Test("the vending machine, whose payload decides how it goes on")
+  func vending() async throws {
+    let user = [
+      "idle tau idle", "idle showAvailable gonnaBuy", "gonnaBuy insert paying",
+      "paying showPurchasable.true gonnaBuy", "paying showPurchasable.false choosing",
+      "choosing choose waiting", "waiting drop idle",
+    ]
+    let machine = [
+      "idle showAvailable idle", "idle insert coins", "coins showPurchasable.true waitingChoice",
+      "coins showPurchasable.false waitingChoice", "waitingChoice insert coins",
+      "waitingChoice choose dropping", "dropping drop idle",
+    ]
+    let shared = ["showAvailable", "insert", "showPurchasable", "choose", "drop"]
+    let report = try await Explored.topology(
+      "nodes:\n" + Explored.automaton("user", "idle", user)
+        + Explored.automaton("machine", "idle", machine)
+        + "composites:\n  sale: { components: [user, machine], synchronize: {"
+        + shared.map { " \($0): [user, machine]" }.joined(separator: ",") + " } }\n",
+      Explored.outside(["sale": shared, "user": ["tau"]]))
+    #expect(report.reached.states == 6)
+    #expect(report.reached.steps == 8)
+    #expect(report.findings(.deadlock).isEmpty)
+    #expect(report.verdict.degree == .exact)
+  }
+
+  @Test(
+    "philosophers who take the left fork first have one deadlock",
+    arguments: [(3, 35, 66), (5, 392, 1_250)])
+  func leftFirst(_ count: Int, _ states: Int, _ steps: Int) async throws {
+    var nodes = "nodes:\n"
+    var composites = "composites:\n"
+    var events: [String: [String]] = [:]
+    for place in 0..<count {
+      nodes += Explored.automaton(
+        "p\(place)", "0",
+        [
+          "0 getLeft 1", "1 getRight 2", "2 eat 3", "3 putLeft 4", "4 putRight 0",
+        ])
+      nodes += Explored.automaton(
+        "f\(place)", "free",
+        ["free getLeft l", "l putLeft free", "free getRight r", "r putRight free"])
+      let (own, left, right) = ("p\(place)", "f\(place)", "f\((place + 1) % count)")
+      composites += """
+          seat\(place):
+            components: [\(own), \(left), \(right)]
+            synchronize:
+              getLeft: [\(own), \(left)]
+              putLeft: [\(own), \(left)]
+              getRight: [\(own), \(right)]
+              putRight: [\(own), \(right)]
+
+        """
+      events["seat\(place)"] = ["getLeft", "putLeft", "getRight", "putRight"]
+      events[own] = ["eat"]
+    }
+    let report = try await Explored.topology(nodes + composites, Explored.outside(events))
+    #expect(report.reached.states == states)
+    #expect(report.reached.steps == steps)
+    #expect(report.findings(.deadlock).count == 1)
+    #expect(report.findings(.deadlock).first?.scenario?.steps.count == count)
+  }
+}

@@ -1,0 +1,132 @@
+import PipeModelChecker
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("Steps through pipes are those of a running topology", .stallLimit(.seconds(60)))
+struct PipeStepTests {
+  @Test("an effect that an entry cancels gives nothing any more")
+  func cancelled() async throws {
+    var section = Explored.outside(["door": ["closeButtonWasPressed", "openButtonWasPressed"]])
+    section.gives = ["door": ["close": EffectPattern([EventPattern("doorHasLocked")])]]
+    let report = try await Explored.topology(
+      "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
+    // Open, closing with its effect, closed.
+    #expect(report.reached.states == 3)
+    #expect(report.reached.steps == 4)
+  }
+
+  private static let two =
+    "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 1"])
+    + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
+
+  @Test("an event that is refused is a dead letter, told once with the way to it")
+  func letter() async throws {
+    let report = try await Explored.topology(
+      Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n",
+      Explored.outside(["a": ["x"]]))
+    let letters = report.findings(.deadLetter)
+    let letter = try #require(letters.first)
+    #expect(letters.count == 1)
+    #expect(
+      letter.kind
+        == .deadLetter(
+          pipe: "a:sending->b:y", node: "b", event: "y", state: ["at": ["place": "0"]],
+          reason: "noTransition"))
+    #expect(letter.path == ["pipes", "0"])
+    #expect(
+      letter.scenario?.steps.map(\.action) == [
+        .takes(owner: "a", event: "x", from: .outside),
+        .takes(owner: "b", event: "y", from: .pipe("a:sending->b:y")),
+      ])
+    #expect(letter.scenario?.steps.last?.outcome == .refused(node: "b", reason: "noTransition"))
+  }
+
+  @Test("one that is postponed is taken when the state takes it")
+  func postponed() async throws {
+    let report = try await Explored.topology(
+      Self.two
+        + "pipes:\n  - { from: a, when: sending, to: b, send: y, on_refused: postpone }\n",
+      Explored.outside(["a": ["x"], "b": ["z"]]))
+    #expect(report.codes.contains(.deadlock))
+    #expect(!report.codes.contains(.deadLetter))
+    for deadlock in report.findings(.deadlock) {
+      #expect(deadlock.scenario?.end["b"] == ["at": ["place": "2"]])
+    }
+  }
+
+  private static let words =
+    "nodes:\n" + Explored.automaton("a", "p", ["p x q"])
+    + Explored.automaton("b", "0", ["0 word.q 1", "1 word.p 2"])
+
+  @Test("an event behind one that is postponed passes it, and both are taken")
+  func passing() async throws {
+    let report = try await Explored.topology(
+      Self.words
+        + """
+        pipes:
+          - { from: a, when: at, to: b, send: { word: { text: $place } }, on_refused: postpone }
+
+        """, Explored.outside(["a": ["x"]]))
+    #expect(report.codes.isDisjoint(with: [.deadLetter, .fatalRefusal]))
+    let deadlocks = report.findings(.deadlock)
+    #expect(deadlocks.count == 1)
+    #expect(deadlocks.first?.scenario?.end["b"] == ["at": ["place": "2"]])
+    #expect(deadlocks.first?.scenario?.pipes.values.first == [])
+    // p waits; q behind it; 1 with p; 2.
+    #expect(report.reached.states == 4)
+  }
+
+  @Test("what waits for the outside alone is stuck")
+  func stuck() async throws {
+    let report = try await Explored.topology(
+      Self.words
+        + """
+        pipes:
+          - { from: a, when: at, to: b, send: { word: { text: $place } }, on_refused: postpone }
+
+        """, ExploreSection(fromOutside: ["a": [EventPattern("x")]]))
+    #expect(
+      report.findings(.stuck).first?.kind
+        == .stuck(pipes: ["a:at->b:word"]))
+  }
+
+  @Test("a refusal in a pipe with on_refused: fail is a finding")
+  func failing() async throws {
+    let report = try await Explored.topology(
+      Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y, on_refused: fail }\n",
+      Explored.outside(["a": ["x"]]))
+    #expect(report.codes.contains(.fatalRefusal))
+    #expect(!report.codes.contains(.deadLetter))
+  }
+
+  @Test("a circle of full pipes is told with its nodes")
+  func circle() async throws {
+    let report = try await Explored.topology(
+      "nodes:\n" + Explored.automaton("a", "sending", ["sending x sending"])
+        + Explored.automaton("b", "sending", ["sending x sending"])
+          + """
+          pipes:
+            - { from: a, when: sending, to: b, send: x, capacity: 1 }
+            - { from: b, when: sending, to: a, send: x, capacity: 1 }
+
+          """)
+    #expect(report.reached.states == 1)
+    #expect(report.findings.first { $0.code == .fullPipes }?.kind == .fullPipes(["a", "b"]))
+  }
+
+  @Test("a step that begins below the capacity may end above it")
+  func overshoot() async throws {
+    // Both pipes of the sender are filled by one step, which the first of them alone must have room for.
+    let report = try await Explored.topology(
+      "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x sending"])
+        + Explored.automaton("b", "0", [])
+          + """
+          pipes:
+            - { from: a, when: sending, to: b, send: y, on_refused: postpone, capacity: 2 }
+
+          """, Explored.outside(["a": ["x"]]))
+    // Nothing, one and two events wait.
+    #expect(report.reached.states == 3)
+  }
+}

@@ -1,0 +1,152 @@
+import PipeModelChecker
+import PipeRuntime
+import PipeSupervision
+import TestTraits
+import Testing
+
+@Suite("Every scenario that is written replays", .stallLimit(.seconds(120)))
+struct ReplayTests {
+  /// Explores a topology, and replays each scenario as it is written into a file.
+  /// - Returns: What the scenarios show.
+  @discardableResult
+  private static func replayAll(of path: String, _ context: String = "") async throws -> Set<String>
+  {
+    let loaded = try LoadedTopology.load(.file(path))
+    var settings = ExplorationSettings()
+    settings.threads = 1
+    let report = try await TopologyExplorer(loaded, loaded.topology.explore, settings).explore()
+    var shown: Set<String> = []
+    // There may be many of a kind; those that are taken are spread over them.
+    let written = report.findings.filter { $0.scenario != nil }
+    for finding in written.indices.filter({ $0 % max(1, written.count / 4) == 0 }).map({
+      written[$0]
+    }) {
+      guard var scenario = finding.scenario else { continue }
+      scenario.name = "written"
+      let text = Array(scenario.yaml.utf8)
+      do {
+        let read = try ScenarioFile.read(text: text, file: "written.yaml").scenario
+        var replay = try ScenarioReplay(loaded)
+        try replay.run(read)
+      } catch {
+        Issue.record("\(finding.code): \(error)\n\(scenario.yaml)\(context)")
+      }
+      shown.insert(finding.code.rawValue)
+    }
+    return shown
+  }
+
+  private static func replayAll(ofTopology text: String) async throws -> Set<String> {
+    let path = "/tmp/replayed-\(UInt64.random(in: 0...UInt64.max)).yaml"
+    defer { FileSystem.removeTree(path) }
+    try FileSystem.replace(path, with: ("topology: replayed\nprogram: TestNodes\n" + text).utf8)
+    return try await replayAll(of: path, "\n" + text)
+  }
+
+  private static let two =
+    "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 1"])
+    + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
+
+  @Test(
+    "of an event that a node refuses, whatever becomes of it then",
+    arguments: ["record": "dead-letter", "fail": "fatal-refusal", "postpone": "stuck"])
+  func refused(policy: String, code: String) async throws {
+    let shown = try await Self.replayAll(
+      ofTopology: Self.two
+        + "pipes:\n  - { from: a, when: sending, to: b, send: y, on_refused: \(policy) }\n"
+        + "explore: { from_outside: { a: [x] } }\n")
+    #expect(shown.contains(code), "\(shown)")
+  }
+
+  private static let pair =
+    "nodes:\n" + Explored.automaton("l", "0", ["0 sync 1", "1 x 0"])
+    + Explored.automaton("r", "0", ["0 sync 1", "1 y 0"])
+    + Explored.automaton("s", "sending", ["sending x sending"])
+    + Explored.automaton("sink", "0", ["0 z 1"])
+    + "composites:\n  both: { components: [l, r], synchronize: { sync: [l, r] } }\n"
+
+  @Test("of what a composite refuses, and of what its rules send")
+  func composites() async throws {
+    let toComposite = try await Self.replayAll(
+      ofTopology: Self.pair
+        + "pipes:\n  - { from: s, when: sending, to: both, send: sync }\n"
+        + "explore: { from_outside: { s: [x] } }\n")
+    #expect(toComposite.contains("dead-letter"))
+    let fromComposite = try await Self.replayAll(
+      ofTopology: Self.pair
+        + "pipes:\n  - { from: both, when: { l: at, r: at }, to: sink, send: z }\n"
+        + "explore: { from_outside: { both: [sync] } }\n")
+    #expect(fromComposite.contains("dead-letter"))
+  }
+
+  @Test("of an effect of one node that gives what several take")
+  func effectOfOne() async throws {
+    let path = "/tmp/philosophers-\(UInt64.random(in: 0...UInt64.max)).yaml"
+    defer { FileSystem.removeTree(path) }
+    var text = try #require(FileSystem.text(of: "topologies/philosophers.yaml"))
+    if let explore = text.range(of: "\nexplore:") { text = String(text[..<explore.lowerBound]) }
+    text +=
+      "\nexplore: { from_outside: {}, properties: { p: { never: { philosopher1: eating } } } }\n"
+    try FileSystem.replace(path, with: text.utf8)
+    #expect(try await Self.replayAll(of: path) == ["violated-property"])
+  }
+
+  @Test("of a node of which nothing is asked")
+  func any() async throws {
+    let shown = try await Self.replayAll(
+      ofTopology: Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n"
+        + "explore: { any: [a], from_outside: {} }\n")
+    #expect(shown.contains("dead-letter"))
+  }
+
+  @Test("of an event that comes only through a composite, and was sent to a node")
+  func direct() async throws {
+    let shown = try await Self.replayAll(
+      ofTopology: """
+        nodes:
+          l: { machine: Rambler, parameters: { steps: [home y north] } }
+          r: { machine: Rambler, parameters: { steps: [home y north] } }
+          s: { machine: Rambler, parameters: { steps: [home x north], sends: [north y] } }
+        composites:
+          both: { components: [l, r], synchronize: { y: [l, r] } }
+        pipes:
+          - { from: s.out, to: l.in }
+        explore:
+          from_outside: { s: [x] }
+          gives:
+            l: { hurry: [], dawdle: [] }
+            r: { hurry: [], dawdle: [] }
+            s: { hurry: [], dawdle: [] }
+
+        """)
+    #expect(shown.contains("dead-letter"), "\(shown)")
+  }
+
+  @Test("of steps that end the process, or that differ when they are asked twice")
+  func odd() async throws {
+    let crash = try await Self.replayAll(
+      ofTopology: "nodes:\n  n: { machine: Fragile }\n"
+        + "explore: { from_outside: { n: [touch, trap] }, fold: { n: { steps: 2 } }, gives: { n: { live: [] } } }\n"
+    )
+    #expect(crash.contains("crashing-step"))
+    let impure = try await Self.replayAll(
+      ofTopology:
+        "nodes:\n  n: { machine: Moody }\nexplore: { from_outside: { n: [ask] }, end: { n: mood } }\n"
+    )
+    #expect(impure.contains("impure-step"))
+  }
+
+  @Test(
+    "of the topologies that are shipped, with all findings",
+    arguments: [
+      "navigation", "quiz", "washing-machine", "washing-machine-reduced",
+    ])
+  func shipped(_ name: String) async throws {
+    var text = try #require(FileSystem.text(of: "topologies/\(name).yaml"))
+    if let allow = text.range(of: "\n  allow:") { text = String(text[..<allow.lowerBound]) + "\n" }
+    let path = "topologies/replayed-\(UInt64.random(in: 0...UInt64.max)).yaml"
+    defer { FileSystem.removeTree(path) }
+    try FileSystem.replace(path, with: text.utf8)
+    #expect(try await Self.replayAll(of: path).contains("dead-letter"))
+  }
+}

@@ -1,0 +1,51 @@
+import PipeModelChecker
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("The topologies of the examples", .stallLimit(.seconds(60)))
+struct ShippedTopologyTests {
+  @Test("the philosophers, whose effects give what is synchronized, always eat again")
+  func philosophers() async throws {
+    var section = ExploreSection(fromOutside: [:])
+    for place in 1...5 {
+      section.gives["philosopher\(place)"] = [
+        "think": EffectPattern([EventPattern("take")]),
+        "eat": EffectPattern([EventPattern("release")]),
+      ]
+    }
+    let report = try await Explored.file("topologies/philosophers.yaml", section)
+    #expect(report.reached.states == 11)
+    #expect(report.reached.steps == 30)
+    #expect(report.findings.isEmpty)
+    #expect(report.verdict.degree == .exact)
+  }
+
+  @Test("what the machines declare of their effects need not be in the file")
+  func declared() async throws {
+    let report = try await Explored.file("topologies/philosophers.yaml", nil)
+    #expect(report.reached.states == 11)
+    #expect(report.reached.steps == 30)
+    #expect(report.verdict.degree == .exact)
+  }
+
+  @Test("the lift's door is never open while the motor moves")
+  func lift() async throws {
+    var section = ExploreSection(
+      fromOutside: [
+        "lift": [
+          EventPattern("open"), EventPattern("go", fields: ["floor": .range(0...4)]),
+          EventPattern("emergencyStop"), EventPattern("reset"),
+        ]
+      ])
+    section.properties = [
+      ExploredProperty(
+        name: "shut", demand: .never,
+        states: StateCombination(["door": "open", "motor": "moving"]))
+    ]
+    let report = try await Explored.file("topologies/lift.yaml", section)
+    #expect(report.findings(.violatedProperty).isEmpty)
+    #expect(report.findings(.deadlock).isEmpty)
+    #expect(report.reached.states > 5)
+  }
+}

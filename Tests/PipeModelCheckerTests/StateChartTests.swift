@@ -1,0 +1,171 @@
+import PipeModelChecker
+import PipeDiagrams
+import PipeRuntime
+import PipeSupervision
+import TestTraits
+import Testing
+
+@Suite("The state charts of machines", .stallLimit(.seconds(60)))
+struct StateChartTests {
+  /// Each transition in a line: `closed open open`; `?` is an unknown target, and a doubt stands behind.
+  private static func lines(_ chart: StateChart) -> [String] {
+    chart.transitions.map { transition in
+      "\(transition.source) \(transition.event) \(transition.target ?? "?")"
+        + (transition.doubt.map { " \($0.rawValue)" } ?? "")
+    }.sorted()
+  }
+
+  private static func chart(of node: String, in file: String) throws -> StateChart {
+    try StateChartSearch(.load(.file("topologies/\(file).yaml"))).chart(of: node)
+  }
+
+  @Test("of a lift's door: a guard, and a way back from everywhere")
+  func liftDoor() throws {
+    let chart = try Self.chart(of: "door", in: "lift")
+    #expect(chart.initial == "closed")
+    #expect(chart.states.map(\.name) == ["open", "closed", "stopped"])
+    #expect(chart.states[0].fields == ["persons: Int"])
+    #expect(
+      Self.lines(chart) == [
+        "closed emergencyStop stopped", "closed go closed", "closed open open",
+        "open close closed", "open emergencyStop stopped", "open enter open dependsOnValues",
+        "stopped reset closed",
+      ])
+    #expect(chart.finals.isEmpty)
+  }
+
+  @Test("of an elevator's door, whose state counts without an end")
+  func elevatorDoor() throws {
+    let chart = try Self.chart(of: "door", in: "elevator")
+    #expect(chart.initial == "open")
+    #expect(
+      Self.lines(chart) == [
+        "closed openButtonWasPressed open", "closing doorHasLocked closed",
+        "closing openButtonWasPressed open", "open closeButtonWasPressed closing dependsOnValues",
+        "open personsHaveEntered open",
+      ])
+  }
+
+  @Test("of a washing machine: a circle of certain lines")
+  func washer() throws {
+    let chart = try Self.chart(of: "washer", in: "washing-machine")
+    #expect(
+      Self.lines(chart) == [
+        "coldAndEmpty start fullWithHotWater", "drumAgitating timeIsUp pumping",
+        "fullWithColdWater timeIsUp spinning", "fullWithHotWater timeIsUp waterHeated",
+        "pumping timeIsUp fullWithColdWater", "spinning timeIsUp coldAndEmpty",
+        "waterHeated timeIsUp drumAgitating",
+      ])
+    #expect(chart.notes.isEmpty)
+  }
+
+  @Test(
+    "every machine of the shipped topologies has one",
+    arguments: [
+      "address", "composite", "counter", "elevator", "example", "kettles", "lift", "movies",
+      "movies-pages", "navigation", "philosophers", "quiz", "relay", "vending-machine",
+      "washing-machine", "washing-machine-reduced",
+    ])
+  func shipped(file: String) throws {
+    let loaded = try LoadedTopology.load(.file("topologies/\(file).yaml"))
+    for node in loaded.topology.nodes where node.constant == nil {
+      let chart = try StateChartSearch(loaded).chart(of: node.name)
+      let names = Set(chart.states.map(\.name))
+      #expect(names.count == chart.states.count)
+      #expect(names.contains(chart.initial ?? ""), "\(node.name)")
+      #expect(!chart.transitions.contains { $0.doubt == .noAnswer }, "\(node.name)")
+      #expect(chart.transitions.allSatisfy { names.contains($0.source) })
+      #expect(chart.transitions.allSatisfy { names.contains($0.target ?? $0.source) })
+      #expect(Set(chart.transitions).count == chart.transitions.count)
+    }
+  }
+
+  @Test("its limits hold, and it says that there is more")
+  func limits() throws {
+    let loaded = try LoadedTopology.load(.file("topologies/elevator.yaml"))
+    var limits = StateChartSearch.Limits()
+    limits.states = 3
+    let chart = try StateChartSearch(loaded, limits: limits).chart(of: "door")
+    #expect(chart.notes == ["there was more to try than is tried for a chart"])
+    limits.time = .zero
+    let none = try StateChartSearch(loaded, limits: limits).chart(of: "door")
+    #expect(none.transitions.isEmpty)
+    #expect(none.initial == "open")
+    #expect(none.notes.count == 2)
+  }
+
+  @Test("a node that is not there, or has no machine, has none")
+  func none() throws {
+    let loaded = try LoadedTopology.load(.file("topologies/lift.yaml"))
+    #expect(throws: StateChartSearch.Trouble.unknownNode(known: ["door", "motor"])) {
+      _ = try StateChartSearch(loaded).chart(of: "lift")
+    }
+  }
+}
+
+@Suite("The state charts of odd machines", .stallLimit(.seconds(60)))
+struct OddStateChartTests {
+  /// The chart of one node of a program of the tests.
+  private static func chart(
+    _ node: String, _ section: String = "",
+    _ change: (inout StateChartSearch.Limits) -> Void = { _ in }
+  ) throws -> StateChart {
+    let path = "/tmp/chart-\(UInt64.random(in: 0...UInt64.max)).yaml"
+    defer { FileSystem.removeTree(path) }
+    let text = "topology: odd\nprogram: TestNodes\nnodes: { node: \(node) }\n\(section)\n"
+    try FileSystem.replace(path, with: Array(text.utf8))
+    var limits = StateChartSearch.Limits()
+    change(&limits)
+    return try StateChartSearch(.load(.file(path)), limits: limits).chart(of: "node")
+  }
+
+  private static func automaton(_ steps: String...) -> String {
+    "{ machine: Automaton, parameters: { steps: [\(steps.map { "\"\($0)\"" }.joined(separator: ", "))] } }"
+  }
+
+  @Test("states that differ in values are one, and what depends on values is not certain")
+  func values() throws {
+    let chart = try Self.chart(Self.automaton("0 x 1", "0 y sending", "1 y 0", "sending z sending"))
+    #expect(chart.states.map(\.name) == ["at", "sending"])
+    #expect(
+      Set(chart.transitions) == [
+        .init("at", "x", "at", doubt: .dependsOnValues),
+        .init("at", "y", "sending", doubt: .dependsOnValues),
+        .init("at", "y", "at", doubt: .dependsOnValues), .init("sending", "z", "sending"),
+      ])
+  }
+
+  @Test("a state that is not met is tried with a made-up value, and its lines are not certain")
+  func unmet() throws {
+    let chart = try Self.chart(Self.automaton("0 x 0", "sending z 0"))
+    #expect(chart.states.map(\.isReached) == [true, false])
+    #expect(chart.transitions.contains(.init("sending", "z", "at", doubt: .seenOnce)))
+    #expect(chart.notes == ["'not met': nothing that was tried leads there"])
+    #expect(!chart.finals.contains("sending"))
+  }
+
+  @Test("the values of the file's section are tried")
+  func declared() throws {
+    let node = Self.automaton("0 word.abc sending")
+    #expect(try !Self.chart(node).transitions.contains { $0.target == "sending" })
+    let chart = try Self.chart(node, "explore: { values: { node.word: { text: [abc] } } }")
+    #expect(chart.transitions.contains(.init("at", "word", "sending", doubt: .seenOnce)))
+  }
+
+  @Test("an asynchronous transition leads to what is not known")
+  func asynchronous() throws {
+    let chart = try Self.chart("{ machine: Chaperone }")
+    #expect(chart.transitions == [.init("watching", "dance", nil, doubt: .asynchronous)])
+  }
+
+  @Test("what the program dies of, or hangs at, is asked for once, and the rest goes on")
+  func fragile() throws {
+    let chart = try Self.chart("{ machine: Fragile }") {
+      $0.patience = .milliseconds(500)
+      $0.states = 5
+    }
+    let unanswered = chart.transitions.filter { $0.doubt == .noAnswer }
+    #expect(Set(unanswered.map(\.event)) == ["exit", "hang", "trap"])
+    #expect(chart.transitions.contains { $0.event == "touch" && $0.target == "well" })
+  }
+}

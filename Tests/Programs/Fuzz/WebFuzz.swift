@@ -1,0 +1,131 @@
+import Dispatch
+import PipeInspector
+import PipeRuntime
+
+/// Requests to the server of a page: whatever is asked is answered, and who may not ask is told nothing.
+///
+/// The first byte of an input says whether the page is for reading only (1), and whether the request has what the
+/// page's own have (2); a request as it travels follows.
+enum WebFuzz {
+  private static let token = "token"
+  private static let host = "localhost"
+
+  /// A topology that answers everything, and keeps in mind what it was asked.
+  private final class Source: PageSource {
+    let recorder = InspectionRecorder(room: 1 << 20)
+    let asked = Locked<PageQuestion?>(nil)
+
+    init() {
+      recorder.append(["is": "life", "node": "door"])
+      recorder.set("door", ["node": "door", "state": "closed"])
+    }
+
+    func answer(_ question: PageQuestion) async throws -> JSONValue {
+      asked.withLock { $0 = question }
+      if case .machine("gone") = question { throw PageProblem("there is no node 'gone'") }
+      return ["asked": .string("\(question)")]
+    }
+  }
+
+  static func take(_ bytes: UnsafeRawBufferPointer) {
+    guard let kind = bytes.first, let request = request(bytes.dropFirst(), isOwn: kind & 2 != 0)
+    else { return }
+    let source = Source()
+    let isReadOnly = kind & 1 != 0
+    let service = WebService(
+      source,
+      guardian: WebGuard(
+        hosts: WebHosts(own: [host], port: 80), token: token, isReadOnly: isReadOnly))
+    let answer = answer(request, by: service)
+    check((200..<500).contains(answer.status), "\(answer.status) to \(request)")
+    for (name, value) in WebGuard.headers {
+      check(answer.headers[name] == value, "no \(name) in the answer to \(request)")
+    }
+    expectGuarded(request, answer, source.asked.withLock { $0 }, isReadOnly: isReadOnly)
+    if answer.headers["Content-Type"]?.hasPrefix("application/json") == true {
+      check((try? JSONValue(parsing: answer.body)) != nil, "no JSON to \(request)")
+    }
+  }
+
+  /// Sees to it that only those are told something, or change something, who may.
+  private static func expectGuarded(
+    _ request: WebRequest, _ answer: WebResponse, _ asked: PageQuestion?, isReadOnly: Bool
+  ) {
+    let names = [host, "\(host):80"]
+    let isNamed = request.headers["host"].map { names.contains($0.lowercased()) } ?? false
+    check(isNamed || answer.status == 421, "\(answer.status) under another name: \(request)")
+    guard asked != nil || (answer.status == 200 && request.path.hasPrefix("/api/")) else { return }
+    check(isNamed, "answered under another name: \(request)")
+    check(request.headers["authorization"] == "Bearer \(token)", "answered unasked: \(request)")
+    if let origin = request.headers["origin"] {
+      check(
+        names.contains { origin.lowercased() == "http://\($0)" }, "answered elsewhere: \(request)")
+    }
+    guard let asked else { return }
+    switch asked {
+    case .machine, .enabled, .state, .letters:
+      check(request.method == "GET", "read by \(request)")
+    case .send, .letter:
+      check(request.method == "POST" && !isReadOnly, "changed by \(request)")
+      check(
+        request.headers["content-type"]?.hasPrefix("application/json") == true,
+        "changed by a form: \(request)")
+    }
+  }
+
+  private final class Answered: Sendable {
+    let response = Locked<WebResponse?>(nil)
+    let isThere = DispatchSemaphore(value: 0)
+  }
+
+  /// Has a service answer, which does not wait for news.
+  private static func answer(_ request: WebRequest, by service: WebService) -> WebResponse {
+    let answered = Answered()
+    let task = Task {
+      // A task that is cancelled sleeps no more.
+      while !Task.isCancelled { await Task.yield() }
+      let response = await service.answer(request)
+      answered.response.withLock { $0 = response }
+      answered.isThere.signal()
+    }
+    task.cancel()
+    answered.isThere.wait()
+    guard let response = answered.response.withLock({ $0 }) else { fail("no answer: \(request)") }
+    return response
+  }
+
+  /// Reads a request, roughly as a server does.
+  private static func request(
+    _ bytes: Slice<UnsafeRawBufferPointer>, isOwn: Bool
+  ) -> WebRequest? {
+    var lines = bytes.split(
+      separator: UInt8(ascii: "\n"), maxSplits: .max, omittingEmptySubsequences: false)[...]
+    let words = lines.popFirst().map { $0.split(separator: UInt8(ascii: " ")) } ?? []
+    guard words.count >= 2 else { return nil }
+    let target = words[1].split(
+      separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
+    var request = WebRequest(method: text(words[0]), path: text(target[0]))
+    for pair in target.dropFirst().first?.split(separator: UInt8(ascii: "&")) ?? [] {
+      let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1)
+      guard let name = parts.first else { continue }
+      request.query[text(name)] = parts.count > 1 ? text(parts[1]) : ""
+    }
+    if isOwn {
+      request.headers = [
+        "host": host, "authorization": "Bearer \(token)", "content-type": "application/json",
+      ]
+    }
+    while let line = lines.popFirst(), !line.isEmpty {
+      let parts = line.split(
+        separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+      let value = parts.count > 1 ? text(parts[1]) : ""
+      request.headers[text(parts[0]).lowercased()] = String(value.drop { $0 == " " })
+    }
+    request.body = Array(lines.joined(separator: [UInt8(ascii: "\n")]))
+    return request
+  }
+
+  private static func text(_ bytes: some Collection<UInt8>) -> String {
+    String(decoding: bytes, as: UTF8.self)
+  }
+}

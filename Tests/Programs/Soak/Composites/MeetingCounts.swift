@@ -1,0 +1,105 @@
+import PipeClient
+import PipeRuntime
+import PipeSupervision
+
+/// What has happened to meetings, so that a soak can say that it has tried everything.
+package struct MeetingCounts: Equatable, Sendable {
+  package var committed = 0
+  package var refused = 0
+  package var busy = 0
+  package var unavailable = 0
+  /// Those whose callers were not told, by what became of them.
+  package var unknownTaken = 0
+  package var unknownNotTaken = 0
+  /// Meetings that bells have rung for.
+  package var rung = 0
+  /// Questions about transactions that were answered.
+  package var asked = 0
+  /// Events whose end a participant had to ask for, by the cause, and how they ended.
+  package var doubts: [String: Int] = [:]
+  package var doubtsCommitted = 0
+  package var doubtsAborted = 0
+  /// Coordinators that came back to commits that were not acknowledged.
+  package var recoveries = 0
+
+  package init() {}
+
+  mutating func add(_ attempts: [Attempt]) {
+    for attempt in attempts {
+      switch attempt.outcome {
+      case .committed: committed += 1
+      case .refused: refused += 1
+      case .busy: busy += 1
+      case .unavailable: unavailable += 1
+      case .unknown: break
+      }
+    }
+  }
+
+  package static func += (left: inout MeetingCounts, right: MeetingCounts) {
+    left.committed += right.committed
+    left.refused += right.refused
+    left.busy += right.busy
+    left.unavailable += right.unavailable
+    left.unknownTaken += right.unknownTaken
+    left.unknownNotTaken += right.unknownNotTaken
+    left.rung += right.rung
+    left.asked += right.asked
+    left.doubts.merge(right.doubts, uniquingKeysWith: +)
+    left.doubtsCommitted += right.doubtsCommitted
+    left.doubtsAborted += right.doubtsAborted
+    left.recoveries += right.recoveries
+  }
+
+  /// The causes of doubt, as the nodes' logs name them.
+  static let causes = ["a restart", "a lost connection", "a silence"]
+
+  /// Counts a line of a node's log that tells of a doubt, or of its end.
+  package mutating func take(_ entry: LogEntry) {
+    guard entry.stream == .err else { return }
+    if entry.text.contains(" is in doubt after ") {
+      for cause in Self.causes where entry.text.contains(" is in doubt after \(cause)") {
+        doubts[cause, default: 0] += 1
+      }
+    } else if entry.text.contains(" is in doubt no more: ") {
+      if entry.text.hasSuffix("it was committed") {
+        doubtsCommitted += 1
+      } else {
+        doubtsAborted += 1
+      }
+    } else if entry.text.contains(" are committed, and not all participants have said ") {
+      recoveries += 1
+    }
+  }
+
+  /// What has never happened, in words.
+  package var missing: [String] {
+    var missing: [String] = []
+    func need(_ count: Int, _ what: String) {
+      if count == 0 { missing.append(what) }
+    }
+    need(committed, "a commit")
+    need(refused, "a refusal")
+    need(unavailable, "an unavailable participant")
+    need(unknownTaken, "an unknown outcome that was taken")
+    need(unknownNotTaken, "an unknown outcome that was not taken")
+    for cause in Self.causes { need(doubts[cause] ?? 0, "a doubt after \(cause)") }
+    need(doubtsCommitted, "a doubt that ended with a commit")
+    need(doubtsAborted, "a doubt that ended without one")
+    need(recoveries, "a coordinator that came back to commits")
+    return missing
+  }
+
+  /// Lines for a person to read.
+  package var text: String {
+    let doubted = Self.causes.map { "\(doubts[$0] ?? 0) after \($0)" }.joined(separator: ", ")
+    return """
+        meetings: \(committed) committed, \(refused) refused, \(busy) busy, \(unavailable) \
+      unavailable, \(rung) rung for
+        unknown to their callers: \(unknownTaken) taken by all, \(unknownNotTaken) by none
+        transactions asked for: \(asked)
+        promises in doubt: \(doubted); \(doubtsCommitted) were committed, \(doubtsAborted) given up
+        coordinators that came back to commits: \(recoveries)
+      """
+  }
+}

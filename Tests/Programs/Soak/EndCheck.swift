@@ -1,0 +1,124 @@
+import Glibc
+import PipeClient
+import PipeRuntime
+import PipeSupervision
+
+/// Finds processes of nodes that ended by a signal that nobody has sent.
+///
+/// It is told of each signal before it is sent, and of each line of the nodes' logs.
+package struct EndCheck: Sendable {
+  /// In words, one for each such end, and for each crash that a process has written of.
+  package private(set) var violations: [String] = []
+
+  /// The process of a node, as the log tells of it.
+  private struct Process {
+    var pid: Int32
+    /// Whether what it writes, and what is done to it, comes into the log.
+    var isHeard = true
+    /// Whether it has told that it kills itself, or its orchestrator that it kills it.
+    var isKilled = false
+    /// Whether its orchestrator ends it.
+    var isEnded = false
+  }
+
+  private struct Sent: Hashable {
+    var pid: Int32
+    var signal: Int32
+  }
+
+  private var sent: Set<Sent> = []
+  /// By process: the end of one node in it, which a line of another one there may still explain.
+  private var suspicions: [Int32: String] = [:]
+  private var processes: [String: Process] = [:]
+  private static let ends: [String: Int32] = Dictionary(
+    uniqueKeysWithValues: (1...64).map {
+      ("\(NodeReport.exited(.signalled(number: $0)))", $0)
+    })
+  /// What the Swift runtime and libzmq write before they end a process.
+  private static let crashes = ["Fatal error", "*** Program crashed", "Assertion failed"]
+
+  /// Whether any process may be killed by what nobody tells of: its lease, its host, or Slurm.
+  private let toleratesKills: Bool
+
+  package init(toleratesKills: Bool = false) { self.toleratesKills = toleratesKills }
+
+  /// Notes that a signal is about to be sent.
+  package mutating func note(_ signal: Signal, to node: String, pid: Int32) {
+    sent.insert(Sent(pid: pid, signal: signal.number))
+  }
+
+  /// Takes a line of a node's log.
+  package mutating func take(_ entry: LogEntry) {
+    switch entry.stream {
+    case .note: takeNote(entry.text, of: entry.node)
+    case .err:
+      if entry.text.hasPrefix("failpoint "), entry.text.contains(": crash (") {
+        markKilled(entry.node)
+      }
+      guard Self.crashes.contains(where: { entry.text.contains($0) }) else { return }
+      violations.append("node '\(entry.node)' wrote: \(entry.text)")
+    case .out: break
+    }
+  }
+
+  private mutating func takeNote(_ text: String, of node: String) {
+    if let pid = Self.number(in: text, after: "spawned, pid ") {
+      processes[node] = Process(pid: pid)
+    } else if let pid = Self.number(in: text, after: "lives on as pid ") {
+      processes[node] = Process(pid: pid, isHeard: false)
+    } else if text.hasPrefix("adopted (") {
+      processes[node]?.isHeard = true
+    } else if text.hasPrefix("killed: ") {
+      markKilled(node)
+    } else if text == "\(NodeReport.stopping)" {
+      processes[node]?.isEnded = true
+    } else if text.hasPrefix("not adopted: ") {
+      processes[node]?.isEnded = true
+      markKilled(node)
+    } else if text.hasSuffix(" log lines lost here") {
+      processes[node]?.isHeard = false
+    } else if let signal = Self.ends[text] {
+      check(signal, processes[node], of: node)
+    }
+  }
+
+  /// A process is killed, and with it all nodes that live in it.
+  private mutating func markKilled(_ node: String) {
+    guard let pid = processes[node]?.pid else { return }
+    for (other, process) in processes where process.pid == pid {
+      processes[other]?.isKilled = true
+    }
+    // Lines of the same instant come in any order.
+    if let text = suspicions.removeValue(forKey: pid) { violations.removeAll { $0 == text } }
+  }
+
+  private static func number(in text: String, after prefix: String) -> Int32? {
+    guard text.hasPrefix(prefix) else { return nil }
+    return Int32(text.dropFirst(prefix.count).prefix { $0.isNumber })
+  }
+
+  private mutating func check(_ signal: Int32, _ process: Process?, of node: String) {
+    if toleratesKills, signal == SIGKILL || signal == SIGTERM { return }
+    // Of one that nobody heard, what had been done to it is not known.
+    let mayBeKilled = process.map { $0.isKilled || !$0.isHeard } ?? true
+    let mayBeEnded = process.map { $0.isEnded || !$0.isHeard } ?? true
+    if signal == SIGKILL && mayBeKilled || signal == SIGTERM && mayBeEnded { return }
+    complain(signal, node, process?.pid)
+  }
+
+  /// Takes the end of a process that had no orchestrator for a while, as the system tells it.
+  package mutating func take(_ exit: ProcessExit, of node: String, pid: Int32) {
+    guard case .signalled(let signal) = exit, signal != SIGKILL, signal != SIGTERM else { return }
+    complain(signal, node, pid)
+  }
+
+  private mutating func complain(_ signal: Int32, _ node: String, _ pid: Int32?) {
+    if let pid, sent.contains(Sent(pid: pid, signal: signal)) { return }
+    let process = pid.map { "process \($0)" } ?? "a process"
+    let text =
+      "\(process) of node '\(node)' ended by \(Signal(number: signal)), which nobody had sent"
+    if let pid, signal == SIGKILL { suspicions[pid] = text }
+    // The system and the log may both tell.
+    if !violations.contains(text) { violations.append(text) }
+  }
+}

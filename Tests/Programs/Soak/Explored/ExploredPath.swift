@@ -1,0 +1,175 @@
+import PipeModelChecker
+import PipeRuntime
+
+/// Takes what a run has done, one item after the other, through the states that a search has met.
+package struct ExploredPath {
+  /// Something that the search did not foresee.
+  package struct Failure: Error, CustomStringConvertible {
+    package let description: String
+  }
+
+  /// What of interest has happened, so that a proof can say that it did.
+  package struct Sights: Equatable, Sendable {
+    package var steps = 0
+    package var refusals = 0
+    package var effects = 0
+    /// Events that were taken before one that stood before them in their pipe.
+    package var overtaking = 0
+    /// Steps behind which a pipe held more than its capacity.
+    package var overshooting = 0
+
+    package init() {}
+
+    package static func += (left: inout Sights, right: Sights) {
+      left.steps += right.steps
+      left.refusals += right.refusals
+      left.effects += right.effects
+      left.overtaking += right.overtaking
+      left.overshooting += right.overshooting
+    }
+
+    /// In words, those that were never seen.
+    package var missing: [String] {
+      let all = [
+        ("a step", steps), ("a dead letter", refusals), ("an effect", effects),
+        ("an event that overtakes another one", overtaking),
+        ("a step that sends more than there is room for", overshooting),
+      ]
+      return all.filter { $0.1 == 0 }.map(\.0)
+    }
+  }
+
+  private let explored: ExploredTopology
+  private let pipes: [PipeSpecification]
+  /// Those that the run may be in: which effects are under way is not told.
+  private var states: Set<ExploredTopology.State>
+  /// What each pipe holds, with the numbers of the events.
+  private var held: [String: [(number: UInt64, event: JSONValue)]] = [:]
+  package private(set) var sights = Sights()
+
+  package init(_ explored: ExploredTopology, _ pipes: [PipeSpecification]) {
+    self.explored = explored
+    self.pipes = pipes
+    states = [explored.first]
+    for pipe in pipes {
+      held[pipe.name] = explored.contents(of: pipe.name, in: explored.first).enumerated().map {
+        (UInt64($0.offset) + 1, $0.element)
+      }
+    }
+  }
+
+  /// How many events a pipe holds.
+  package func count(of pipe: String) -> Int { held[pipe]?.count ?? 0 }
+
+  /// Takes all of a run.
+  package mutating func take(_ line: [RunTrace.Item]) throws(Failure) {
+    for (index, item) in line.enumerated() {
+      do { try take(item) } catch {
+        let way = line[..<index].suffix(12).map { "\n    \($0)" }.joined()
+        throw Failure(description: "\(error); before that:\(way.isEmpty ? " nothing" : way)")
+      }
+    }
+  }
+
+  /// Takes an item, which must be a step from one of the states.
+  package mutating func take(_ item: RunTrace.Item) throws(Failure) {
+    let possible = Set(states.flatMap(statesAfterLostEvents(of: item.node)))
+    var next: Set<ExploredTopology.State> = []
+    for state in possible {
+      for step in explored.steps(from: state) where Self.isTold(step, by: item, explored) {
+        next.insert(step.target)
+      }
+    }
+    guard !next.isEmpty else {
+      throw Failure(description: "no step of the search is this one: \(item), with \(text)")
+    }
+    try move(item)
+    let same = next.filter { state in
+      pipes.allSatisfy { pipe in
+        explored.contents(of: pipe.name, in: state) == held[pipe.name]?.map(\.event)
+      }
+    }
+    guard !same.isEmpty else {
+      throw Failure(
+        description: "the search has other events in the pipes behind this one: \(item), "
+          + "with \(text)")
+    }
+    guard same.allSatisfy(explored.hasMet) else {
+      throw Failure(description: "the search has not met the state behind this one: \(item)")
+    }
+    states = same
+    note(item)
+  }
+
+  private static func isTold(
+    _ step: ExploredTopology.Step, by item: RunTrace.Item, _ explored: ExploredTopology
+  ) -> Bool {
+    guard step.owner == item.node, step.event == item.event,
+      step.isRefused == (item.state == nil)
+    else { return false }
+    switch (step.origin, item.origin) {
+    case (.outside, .outside), (.effect, .effect): break
+    case (.pipe(let name), .pipe(let told, _)) where name == told: break
+    default: return false
+    }
+    guard let state = item.state else { return true }
+    let sent = item.sent.map { OracleSend(pipe: $0.pipe, event: $0.event ?? .null) }
+    return explored.state(of: item.node, in: step.target) == state
+      && Self.byPipe(step.sends) == Self.byPipe(sent)
+  }
+
+  /// In which order different pipes are sent to is not told apart.
+  private static func byPipe(_ sends: [OracleSend]) -> [String: [JSONValue]] {
+    Dictionary(grouping: sends, by: \.pipe).mapValues { $0.map(\.event) }
+  }
+
+  /// A state, and those behind events of effects that a node refuses: nobody is told of these.
+  private func statesAfterLostEvents(
+    of node: String
+  ) -> (ExploredTopology.State) -> Set<ExploredTopology.State> {
+    { state in
+      var found: Set = [state]
+      var open = [state]
+      while let state = open.popLast() {
+        for step in explored.steps(from: state) where step.owner == node && step.isRefused {
+          guard case .effect = step.origin, found.insert(step.target).inserted else { continue }
+          open.append(step.target)
+        }
+      }
+      return found
+    }
+  }
+
+  /// Moves the numbered events of the pipes.
+  private mutating func move(_ item: RunTrace.Item) throws(Failure) {
+    if case .pipe(let name, let number) = item.origin {
+      guard let place = held[name]?.firstIndex(where: { $0.number == number }) else {
+        throw Failure(description: "the pipe does not hold what is taken: \(item), with \(text)")
+      }
+      if place > 0 { sights.overtaking += 1 }
+      held[name]?.remove(at: place)
+    }
+    for sent in item.sent {
+      held[sent.pipe, default: []].append((sent.number, sent.event ?? .null))
+    }
+  }
+
+  private mutating func note(_ item: RunTrace.Item) {
+    if item.state == nil { sights.refusals += 1 } else { sights.steps += 1 }
+    if item.origin == .effect { sights.effects += 1 }
+    let isOver = pipes.contains { pipe in
+      pipe.sender == item.node && count(of: pipe.name) > pipe.capacity
+        && item.sent.contains { $0.pipe == pipe.name }
+    }
+    if isOver { sights.overshooting += 1 }
+  }
+
+  /// The pipes, in words.
+  private var text: String {
+    let full = held.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
+    guard !full.isEmpty else { return "empty pipes" }
+    return full.map { name, events in
+      "'\(name)': " + events.map { "\($0.number) \($0.event.caseText)" }.joined(separator: ", ")
+    }.joined(separator: "; ")
+  }
+}

@@ -1,0 +1,117 @@
+import Glibc
+import PipeModelChecker
+import PipeRuntime
+import PipeRuntimeTestKit
+import PipeSupervision
+
+/// Searches random topologies, runs them, and checks that each run is a way through the states of the search.
+struct ExploredSoak {
+  private let options: SoakOptions
+  private var generator: SplitMix64
+  private var sights = ExploredPath.Sights()
+  private var problems: [String] = []
+
+  /// Orders of one run that are tried.
+  private static let orders = 3
+  /// The memory of a search; a topology that needs more gives way to another one. Unit: bytes.
+  private static let memory = 24 << 20
+  /// Topologies from which on everything of interest must have been seen.
+  private static let longRun = 50
+
+  init(_ options: SoakOptions) {
+    self.options = options
+    generator = SplitMix64(seed: options.seed)
+  }
+
+  /// - Returns: Whether everything was as it was searched.
+  mutating func run() async throws -> Bool {
+    let start = ContinuousClock.now
+    say(
+      "soak of \(SoakOptions.explored): seed \(options.seed), "
+        + "durability \(options.durability.rawValue)")
+    var count = 0
+    while count < options.topologies,
+      options.time.map({ ContinuousClock.now - start < $0 }) ?? true
+    {
+      count += 1
+      var own = SplitMix64(seed: generator.next())
+      try await round(count, using: &own)
+    }
+    if count >= Self.longRun {
+      problems += sights.missing.map { "never seen: \($0)" }
+    }
+    say(
+      "\(count) topologies, \(sights.steps) steps, \(sights.effects) of them by effects, "
+        + "\(sights.refusals) dead letters, \(sights.overtaking) events that overtook others, "
+        + "\(sights.overshooting) steps beyond the room in a pipe; "
+        + (ContinuousClock.now - start).shortText)
+    guard !problems.isEmpty else {
+      say("verdict: as searched")
+      return true
+    }
+    say("verdict: VIOLATED, in \(problems.count) places; repeat with: soak \(options.text)")
+    return false
+  }
+
+  private mutating func round(_ number: Int, using generator: inout SplitMix64) async throws {
+    let start = ContinuousClock.now
+    let (plan, topology, explored) = try await search(using: &generator)
+    let trace = try await RamblingRun.run(plan, topology, using: &generator)
+    var found = ""
+    var taken = 0
+    do {
+      for order in 0..<Self.orders {
+        var path = ExploredPath(explored, plan.pipes)
+        let run = RunOrder(
+          plan.nodes.map { trace.items(of: $0.name) },
+          plan.pipes.map { pipe in
+            RunOrder.Pipe(
+              name: pipe.name, sender: pipe.sender, receiver: pipe.receiver,
+              capacity: pipe.capacity, held: path.count(of: pipe.name))
+          })
+        taken = run.count
+        try path.take(run.line(using: &generator))
+        if order == 0 { sights += path.sights }
+      }
+    } catch {
+      found = "\(error)"
+    }
+    let states = explored.report.reached.states
+    say(
+      "topology \(number): \(plan.summary), \(states) states; \(taken) steps and dead letters, "
+        + "\((ContinuousClock.now - start).shortText): "
+        + (found.isEmpty ? "as searched" : "VIOLATED"))
+    guard !found.isEmpty else { return }
+    problems.append(found)
+    say("  \(found)")
+    let kept = try TestDirectory()
+    try kept.write(topology.yaml, to: "topology.yaml")
+    say("  its file is kept in \(kept.path)")
+  }
+
+  /// Draws topologies until all states of one were met.
+  private func search(
+    using generator: inout SplitMix64
+  ) async throws -> (RamblingPlan, Topology, ExploredTopology) {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let program = try BinaryLocator.find("TestNodes")
+    var settings = ExplorationSettings()
+    settings.threads = 1
+    settings.memory = Self.memory
+    while true {
+      let plan = RamblingPlan(using: &generator)
+      let topology = plan.topology(
+        name: "rambling", program: program, durability: options.durability)
+      let file = try directory.write(topology.yaml, to: "topology.yaml")
+      let loaded = try LoadedTopology.load(.file(file))
+      let explored = try await TopologyExplorer(loaded, topology.explore, settings).explored()
+      switch explored.report.verdict.degree {
+      case .exact: return (plan, topology, explored)
+      case .incomplete: continue
+      case .sampled:
+        throw SoakFailure("a search has assumed something: \(explored.report.verdict.remarks)")
+      }
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import PipeClient
+import PipeRuntime
+import PipeSupervision
+
+/// The faults that have struck.
+package struct FaultCounts: Equatable {
+  package var kinds: [FaultKind: Int] = [:]
+  /// By failpoint and action: `crash`, `stop`…
+  package var failpoints: [Failpoint: [String: Int]] = [:]
+  /// Nodes that the orchestrator found hung and killed.
+  package var foundHung = 0
+  /// Processes that an orchestrator took over from the one before.
+  package var adopted = 0
+  /// Processes that it found and started anew: monitors, and those that the file has changed.
+  package var replaced = 0
+  /// Connections that were made anew since the other end said nothing: another may have had the name.
+  package var takenBack = 0
+
+  package init() {}
+
+  package var total: Int {
+    kinds.values.reduce(0, +) + failpoints.values.reduce(0) { $0 + $1.values.reduce(0, +) }
+  }
+
+  package static func += (left: inout FaultCounts, right: FaultCounts) {
+    left.kinds.merge(right.kinds, uniquingKeysWith: +)
+    for (point, actions) in right.failpoints {
+      left.failpoints[point, default: [:]].merge(actions, uniquingKeysWith: +)
+    }
+    left.foundHung += right.foundHung
+    left.adopted += right.adopted
+    left.replaced += right.replaced
+    left.takenBack += right.takenBack
+  }
+
+  /// Counts a line of a node's log that tells of a fault, or of what became of one.
+  package mutating func take(_ entry: LogEntry) {
+    guard entry.node != RoundLog.orchestrator else { return }
+    if entry.stream == .note {
+      if entry.text.hasPrefix("killed: hung") { foundHung += 1 }
+      if entry.text.hasPrefix("adopted (") { adopted += 1 }
+      if entry.text.hasPrefix("not adopted: ") { replaced += 1 }
+    }
+    guard entry.stream == .err else { return }
+    if entry.text.contains(" under this end's name, ") { takenBack += 1 }
+    guard entry.text.hasPrefix("failpoint ") else { return }
+    // failpoint record.after: crash (hit 3)
+    let words = entry.text.split(separator: " ")
+    guard words.count == 5, let point = Failpoint(rawValue: String(words[1].dropLast())) else {
+      return
+    }
+    let action = words[2].prefix { $0 != ":" }
+    failpoints[point, default: [:]][String(action), default: 0] += 1
+  }
+
+  /// What never struck, in words.
+  package func missing(of choice: FaultChoice) -> [String] {
+    var missing = choice.kinds.filter { kinds[$0] == nil }.map(\.rawValue)
+    if adopted == 0 { missing.append("adopted") }
+    if replaced == 0 { missing.append("not adopted and replaced") }
+    if takenBack == 0 { missing.append("names taken back") }
+    // Without a record there is nothing to fail or to restore.
+    if choice.durability != .volatile {
+      missing += choice.topic.points.filter { failpoints[$0] == nil }.map(\.rawValue)
+      if foundHung == 0 { missing.append("found hung") }
+    }
+    return missing
+  }
+
+  /// A table for a person to read.
+  package func table(of choice: FaultChoice) -> String {
+    var lines = choice.kinds.map { line($0.rawValue, kinds[$0] ?? 0, "") }
+    lines.append(line("  of all, found hung and killed", foundHung, ""))
+    lines.append(line("  processes adopted by the next", adopted, ""))
+    lines.append(line("  processes replaced by it", replaced, ""))
+    lines.append(line("  names taken back from namesakes", takenBack, ""))
+    for point in Failpoint.allCases
+    where choice.topic.points.contains(point) || failpoints[point] != nil {
+      let actions = failpoints[point] ?? [:]
+      let detail = actions.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+      lines.append(
+        line(
+          "failpoint " + point.rawValue, actions.values.reduce(0, +),
+          detail.joined(separator: ", ")))
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private func line(_ name: String, _ count: Int, _ detail: String) -> String {
+    let number = String(count)
+    let gap = String(repeating: " ", count: max(1, 40 - name.count - number.count))
+    return "  \(name)\(gap)\(number)" + (detail.isEmpty ? "" : "  \(detail)")
+  }
+}

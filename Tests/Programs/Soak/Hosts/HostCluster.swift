@@ -1,0 +1,194 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+
+/// Hosts `fh1` to `fh3` of a soak's own in namespaces of this machine, and a job of Slurm's that has them; on `fh0`
+/// is who starts topologies. This process is one more host of their network, which nothing is done to.
+package final class HostCluster: Sendable {
+  private let directory: TestDirectory
+  private let prefix: String
+  /// Ends the hosts when this process ends before.
+  private let guardian: LaunchedProgram
+  /// The job that has the hosts.
+  let job: String
+
+  private static let script =
+    FileSystem.directory(of: #filePath) + "/../../../EndToEndTests/Slurm/cluster.sh"
+  private static let ip = "/usr/sbin/ip"
+  private static let unshare = "/usr/bin/unshare"
+  private static let programs = [
+    "/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged", "/usr/bin/srun", ip,
+    "/usr/sbin/nft", "/usr/bin/nsenter", unshare,
+  ]
+
+  /// What is missing to make one, in words; `nil` where nothing is.
+  /// - Parameters:
+  ///   - isRoot: Whether this process may do everything.
+  ///   - exists: Whether there is a file.
+  package static func obstacle(
+    isRoot: Bool = geteuid() == 0, exists: (String) -> Bool = FileSystem.exists
+  ) -> String? {
+    var missing: [String] = []
+    if !isRoot { missing.append("root") }
+    if !exists("/sys/fs/cgroup/freezer") { missing.append("cgroups of version 1") }
+    missing += programs.filter { !exists($0) }
+    guard !missing.isEmpty else { return nil }
+    return "hosts are namespaces of this machine with Slurm on them, for which there is no "
+      + missing.joined(separator: ", no ")
+      + "; the programs are in Debian's 'slurm-wlm', 'munge', 'iproute2' and 'nftables': "
+      + "'tools/setup slurm-wlm munge iproute2 nftables'"
+  }
+
+  // MARK: This process as a host
+
+  private static let isHostVariable = "SOAK_IS_HOST"
+
+  /// Gives this process a network of its own, by which it starts anew: its threads have the former one.
+  static func leaveNetwork() throws {
+    if ProcessEnvironment.current[isHostVariable] != nil { return }
+    setenv(isHostVariable, "1", 1)
+    // The next program would inherit what a thread of a pool lets nobody send to it.
+    var none = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, nil)
+    guard let program = OwnProcess.executablePath else {
+      throw SystemError("readlink", on: "/proc/self/exe", code: errno)
+    }
+    let line = ["unshare", "--net", "--", program] + CommandLine.arguments.dropFirst()
+    var arguments: [UnsafeMutablePointer<CChar>?] = line.map { strdup($0) } + [nil]
+    execv(unshare, &arguments)
+    throw SystemError("execv", on: unshare, code: errno)
+  }
+
+  // MARK: From its start to its end
+
+  init() async throws {
+    directory = try TestDirectory()
+    prefix = "sk\(getpid())-"
+    let script = """
+      cat > /dev/null
+      "$1" "$2/slurm" "$3" down
+      rm -rf -- "$2"
+      """
+    guardian = try LaunchedProgram(
+      "/bin/sh", ["-c", script, "sh", Self.script, directory.path, prefix],
+      environment: ["PATH": "/usr/bin:/bin"])
+    try FileSystem.makeDirectories(directory.path + "/slurm")
+    do {
+      let job = try await Self.call("up", [], directory, prefix)
+      guard !job.isEmpty else { throw SoakFailure("Slurm gives no job on the hosts") }
+      self.job = job
+      _ = try await Self.call("join", [String(getpid())], directory, prefix)
+    } catch {
+      guardian.closeInput()
+      _ = try? await guardian.waitForExit(within: .seconds(60))
+      throw error
+    }
+  }
+
+  /// Ends all hosts.
+  /// - Returns: What is left, in words.
+  func end() async -> [String] {
+    var problems: [String] = []
+    do { try await call("down") } catch { problems.append("\(error)") }
+    guardian.signal(.kill)
+    _ = try? await guardian.waitForExit(within: .seconds(10))
+    let left: [String]? = try? await poll(every: .milliseconds(100), within: .seconds(10)) {
+      leftovers.isEmpty ? [] : nil
+    }
+    if left == nil { problems += leftovers.map { "left behind: \($0)" } }
+    directory.remove()
+    return problems
+  }
+
+  /// Keeps what Slurm has written for who must find out what was wrong.
+  func keepOutput(in kept: TestDirectory) {
+    let slurm = directory.path + "/slurm"
+    for name in FileSystem.entries(of: slurm) where name.hasPrefix(prefix) && name.hasSuffix(".out")
+    {
+      guard let bytes = FileSystem.contents(of: slurm + "/" + name, limit: 64 << 20) else {
+        continue
+      }
+      _ = try? kept.write(
+        String(decoding: bytes, as: UTF8.self), to: String(name.dropFirst(prefix.count)))
+    }
+  }
+
+  /// What there is of the hosts.
+  private var leftovers: [String] {
+    FileSystem.entries(of: "/run/netns").filter { $0.hasPrefix(prefix) }.map { "namespace \($0)" }
+      + FileSystem.entries(of: "/sys/fs/cgroup/freezer").filter { $0.hasPrefix(prefix) }
+      .map { "cgroup \($0)" }
+      + processes(with: ["SLURM_CONF=\(configuration)"]).map { "process \($0) of a host" }
+  }
+
+  // MARK: What is done to hosts
+
+  /// Has the script do something to a host.
+  func call(_ command: String, _ host: Int? = nil) async throws {
+    _ = try await Self.call(command, host.map { [String($0)] } ?? [], directory, prefix)
+  }
+
+  private static func call(
+    _ command: String, _ arguments: [String], _ directory: TestDirectory, _ prefix: String
+  ) async throws -> String {
+    let all = [directory.path + "/slurm", prefix, command] + arguments
+    let program = try LaunchedProgram(script, all, environment: ["PATH": path])
+    guard let exit = try await program.waitForExit(within: limit), exit.isSuccess else {
+      throw SoakFailure(
+        "cluster.sh \(all.dropFirst(2).joined(separator: " ")): "
+          + (program.exit.map { "\($0)" } ?? "does not end") + "\n" + program.errorText)
+    }
+    return String(program.outputText.prefix { !$0.isNewline })
+  }
+
+  private static let path = "/usr/bin:/bin:/usr/sbin:/sbin"
+  /// The longest that a command may stall.
+  private static let limit: Duration = .seconds(60)
+
+  // MARK: What is on hosts
+
+  private var configuration: String { directory.path + "/slurm/slurm.conf" }
+
+  /// Where the orchestrator is.
+  var prefixOfOrchestrator: [String] { [Self.ip, "netns", "exec", prefix + "fh0"] }
+
+  /// What an orchestrator within the job has in its environment.
+  var environment: [String: String] { ["SLURM_CONF": configuration, "SLURM_JOB_ID": job] }
+
+  /// Runs a program of Slurm's.
+  /// - Returns: What it has written; `nil` where it has failed.
+  func ask(_ program: String, _ arguments: String...) async throws -> String? {
+    let line = prefixOfOrchestrator + ["/usr/bin/" + program] + arguments
+    let launched = try LaunchedProgram(
+      line[0], Array(line.dropFirst()),
+      environment: ["SLURM_CONF": configuration, "PATH": Self.path])
+    guard try await launched.waitForExit(within: Self.limit)?.isSuccess == true else { return nil }
+    return launched.outputText
+  }
+
+  /// The jobs that Slurm has besides that of the hosts.
+  func otherJobs() async throws -> [String] {
+    try await ask("squeue", "-h", "-o", "%i %j")?.split(separator: "\n").map(String.init)
+      .filter { !$0.hasPrefix(job + " ") } ?? ["Slurm does not answer"]
+  }
+
+  /// The processes of a node on whatever host, as this machine numbers them.
+  func processes(of node: String, in run: TestDirectory, topology: String) -> [Int32] {
+    processes(with: ["PIPERUNTIME_ROOT=\(run.path)"]) {
+      $0.hasPrefix("PIPERUNTIME_NODE=") && $0.hasSuffix(".\(topology).\(node)")
+    }
+  }
+
+  /// The processes that have variables in their environment.
+  private func processes(
+    with variables: [String], and more: ((String) -> Bool)? = nil
+  ) -> [Int32] {
+    FileSystem.entries(of: "/proc").compactMap { Int32($0) }.filter { pid in
+      guard pid != getpid(), let environment = FileSystem.contents(of: "/proc/\(pid)/environ")
+      else { return false }
+      let all = environment.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+      return variables.allSatisfy(all.contains) && (more.map { all.contains(where: $0) } ?? true)
+    }
+  }
+}
