@@ -13,7 +13,7 @@ struct BareMachineTests {
     try checkout.standIn("swift", "PATH='\(path)' exec swift \"$@\"")
     try await checkout.run(
       """
-      mkdir -p .build/debug Sources Tests
+      mkdir -p .build/debug Sources Tests Benchmarks
       ln -s '\(CommandLineTool.products)/nodes' .build/debug/nodes
       cp '\(PackagePath.root)/debian-packages.txt' .
       cp -R '\(PackagePath.root)'/Sources/C* Sources/
