@@ -222,7 +222,7 @@ final class ClientSockets {
       request.isPostponed = false
       // Without an orchestrator only the node itself can tell.
       guard let directory else {
-        if !peer.isConnected, control.hasToldEnd {
+        if !peer.isConnected, control.hasReportedEnd {
           finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
         } else if isPostponed {
           submit(request, to: peer)
@@ -238,6 +238,7 @@ final class ClientSockets {
           continue
         }
       } else if directory.phase == "running", node?.isOver ?? true {
+        // Where all stop, or a changed file is applied, the node may start again.
         finish(request, of: peer, .failure(.unknownOutcome(name, after: nil)))
         continue
       }

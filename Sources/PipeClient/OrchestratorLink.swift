@@ -28,13 +28,13 @@ final class OrchestratorLink {
   /// Why the orchestrator is not to be reached any more.
   private var end: TopologyClientError?
   /// Whether it has reported that the topology has ended and is not to be started again.
-  private(set) var hasToldEnd = false
+  private(set) var hasReportedEnd = false
   private var asksForEnd = false
 
   /// Called with each directory, before who has asked for it has it.
   var onDirectory: ((TopologyDirectory) -> Void)?
-  /// Called once when the orchestrator goes, with whether it has told so.
-  var onGone: ((_ hasTold: Bool) -> Void)?
+  /// Called once when the orchestrator goes, with whether it has reported the end.
+  var onGone: ((_ hasReportedEnd: Bool) -> Void)?
 
   /// How long a connection that has broken is waited for, from another host: longer than both ends need to notice.
   private static let healing: Duration = .seconds(10)
@@ -212,7 +212,7 @@ final class OrchestratorLink {
         return
       }
       handle.post {
-        owner.value.link?.hasToldEnd = true
+        owner.value.link?.hasReportedEnd = true
         owner.value.link?.end(because: gone)
       }
     }
@@ -227,7 +227,7 @@ final class OrchestratorLink {
     guard end == nil else { return }
     end = error
     // What waits for an answer may ask why.
-    onGone?(hasToldEnd)
+    onGone?(hasReportedEnd)
     fail(error)
   }
 }

@@ -50,8 +50,8 @@ public final class TopologyClient: Sendable {
       do {
         let sockets = try ClientSockets(
           topology: topology, control: control, keys: keys, patience: answerTimeout, loop: loop)
-        sockets.control.onGone = { hasTold in
-          shared.state.withLock { $0.isLost = !hasTold }
+        sockets.control.onGone = { hasReportedEnd in
+          shared.state.withLock { $0.isLost = !hasReportedEnd }
           shared.endStreams()
         }
         let owned = LoopOwned(sockets)

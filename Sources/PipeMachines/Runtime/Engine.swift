@@ -392,22 +392,22 @@ extension Engine {
 
   @inlinable
   func move(to next: State, on event: Event?, because cause: String) {
-    let isTraced = willMove(to: next, on: event)
+    let isTraced = beginMove(to: next, on: event)
     onEntry?(state, version, cause)
-    hasMoved(on: event, isTraced: isTraced)
+    endMove(on: event, isTraced: isTraced)
   }
 
   @inlinable
   func move(to next: State, on event: Event, entered: () -> Void) {
-    let isTraced = willMove(to: next, on: event)
+    let isTraced = beginMove(to: next, on: event)
     entered()
-    hasMoved(on: event, isTraced: isTraced)
+    endMove(on: event, isTraced: isTraced)
   }
 
   /// The first half of a step: the state changes.
   /// - Returns: Whether the step is traced.
   @inlinable
-  func willMove(to next: State, on event: Event?) -> Bool {
+  func beginMove(to next: State, on event: Event?) -> Bool {
     let isTraced = trace.isOn && trace.willMove?(event, settledState) == true
     if isPassing { actOnPassed() }
     adopt(next)
@@ -416,7 +416,7 @@ extension Engine {
 
   /// The second half, when the entry of the state is reported: what follows from it begins.
   @inlinable
-  func hasMoved(on event: Event?, isTraced: Bool) {
+  func endMove(on event: Event?, isTraced: Bool) {
     actOnEntry()
     if hasEventSenders, let event { send(event) }
     if isTraced { trace.hasMoved?() }

@@ -150,9 +150,9 @@ struct ControlBindingError: Error, CustomStringConvertible {
   }
 }
 
-/// Who says something on a control socket: by which of the two it came, and its routing id there.
-struct ControlPeer {
-  enum Way: Hashable {
+/// The sender of a message on a control socket: by which of the two sockets it came, and its routing id there.
+package struct ControlPeer: Hashable {
+  package enum Way: Hashable {
     /// From this host, where the runtime directory lets in its owner alone.
     case host
     /// From any, with a key.
@@ -161,45 +161,59 @@ struct ControlPeer {
 
   let way: Way
   let id: [UInt8]
+
+  package init(way: Way, id: [UInt8]) {
+    self.way = way
+    self.id = id
+  }
 }
 
-/// Who has asked for something, and the number by which the answer is known there.
-struct Asker {
+/// The sender of a command, and the number under which it waits for the answer.
+package struct Asker: Hashable {
   let peer: ControlPeer
   let id: UInt64
+
+  package init(peer: ControlPeer, id: UInt64) {
+    self.peer = peer
+    self.id = id
+  }
 }
 
 /// Clients that are answered when what they asked for has come about.
-struct WaitingClients {
+package struct WaitingClients {
   /// The answer, or `nil` while it is not known.
-  typealias Condition = (TopologyLifecycle) -> ControlAnswer?
+  package typealias Condition = (TopologyLifecycle) -> ControlAnswer?
 
   private var clients: [(asker: Asker, condition: Condition)] = []
-  /// Those that wait for the end of the run. Clients of other hosts do so for as long as they follow it, and do not
-  /// say when they leave.
-  private var untilEnd: [Asker] = []
+  /// Those that wait for the end of the run. Each client does, and leaves without a message.
+  private var untilEnd: [ControlPeer.Way: [Asker]] = [:]
 
-  /// Of those that wait for the end, the oldest give way to others. They find out by themselves that it is gone.
-  private static let limit = 10_000
+  /// The most that wait for the end by either socket; the oldest are forgotten. By each socket for itself: each `send`
+  /// on this host is a client, and must not displace one of another host, which has no other way to learn of the end.
+  package static let limit = 10_000
+
+  package init() {}
 
   mutating func append(_ asker: Asker, until condition: @escaping Condition) {
     clients.append((asker, condition))
   }
 
-  mutating func appendUntilEnd(_ asker: Asker) {
-    if untilEnd.count >= Self.limit { untilEnd.removeFirst(Self.limit / 10) }
-    untilEnd.append(asker)
+  package mutating func appendUntilEnd(_ asker: Asker) {
+    var askers = untilEnd.removeValue(forKey: asker.peer.way) ?? []
+    if askers.count >= Self.limit { askers.removeFirst(Self.limit / 10) }
+    askers.append(asker)
+    untilEnd[asker.peer.way] = askers
   }
 
   /// Takes out those whose answer is known now.
-  mutating func takeAnswered(
+  package mutating func takeAnswered(
     by lifecycle: TopologyLifecycle, end: (TopologyLifecycle.Outcome) -> ControlAnswer
   ) -> [(Asker, ControlAnswer)] {
     var answered: [(Asker, ControlAnswer)] = []
     if case .finished(let outcome) = lifecycle.state {
       let answer = end(outcome)
-      answered = untilEnd.map { ($0, answer) }
-      untilEnd = []
+      answered = untilEnd.values.joined().map { ($0, answer) }
+      untilEnd = [:]
     }
     clients.removeAll { client in
       guard let answer = client.condition(lifecycle) else { return false }

@@ -89,7 +89,7 @@ extension Supervisor {
     TopologyLifecycle.Outcome(
       exitCode: 1,
       reason:
-        "the directory '\(directories.runtime)' was removed while the topology ran: nobody "
+        "the directory '\(directories.runtime)' was removed while the topology ran: no client "
         + "could reach its nodes any more. Start it again", isInterrupted: true)
   }
 
