@@ -191,19 +191,19 @@ package struct NodeLifecycle: Sendable {
   /// Whether that process takes it in.
   var hasHost = false
   /// Whether it runs on another host, so that to hear nothing of it does not tell that it has ended.
-  package private(set) var isElsewhere: Bool
+  package private(set) var isRemote: Bool
 
   /// - Parameters:
   ///   - incarnation: The count of starts so far.
   ///   - seed: Decides the jitter of the pauses before restarts.
   ///   - isLodger: Whether it lives in the process of another node.
-  ///   - isElsewhere: Whether it runs on another host.
+  ///   - isRemote: Whether it runs on another host.
   package init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
     stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0,
-    isLodger: Bool = false, isElsewhere: Bool = false
+    isLodger: Bool = false, isRemote: Bool = false
   ) {
-    self.isElsewhere = isElsewhere
+    self.isRemote = isRemote
     self.isLodger = isLodger
     self.restart = restart
     self.timeouts = timeouts
@@ -217,9 +217,9 @@ package struct NodeLifecycle: Sendable {
   /// - Parameter isReplaced: Whether its next process is another one than its last.
   package mutating func supervise(
     restart: RestartPolicy, timeouts: Timeouts, stopSignal: Signal = .terminate, isReplaced: Bool,
-    isLodger: Bool = false, isElsewhere: Bool = false
+    isLodger: Bool = false, isRemote: Bool = false
   ) {
-    self.isElsewhere = isElsewhere
+    self.isRemote = isRemote
     self.isLodger = isLodger
     self.restart = restart
     self.timeouts = timeouts
@@ -342,7 +342,7 @@ extension NodeLifecycle {
   mutating func tick(at now: Instant) -> [Action] {
     guard let deadline = nextDeadline, now >= deadline else { return [] }
     switch state {
-    case .adopting where isElsewhere:
+    case .adopting where isRemote:
       return lose(because: "it did not answer within \(timeouts.start.shortText)", at: now)
     case .adopting:
       return replace(because: "it did not answer within \(timeouts.start.shortText)", at: now)
@@ -352,7 +352,7 @@ extension NodeLifecycle {
         + (isLodger
           ? "was the program of the node that it lives within built with a version that lets others "
             + "in? Build it anew, or take 'within' out"
-          : isElsewhere
+          : isRemote
             ? "does its host answer, and is its program a node program? Its log may tell"
             : "is its program a node program? Its log may tell")
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
@@ -367,7 +367,7 @@ extension NodeLifecycle {
         lastSeen = now
         return []
       }
-      if isElsewhere { return lose(because: silence, at: now) }
+      if isRemote { return lose(because: silence, at: now) }
       let reason = "hung: \(silence)"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .stopping(let stopping):
@@ -391,7 +391,7 @@ extension NodeLifecycle {
     case .killed:
       beginStopping(for: stopping.purpose, .killed, at: now)
       guard let pid else { return [] }
-      return [.kill(.kill), .report(isElsewhere ? .outOfReach(pid: pid) : .unkillable(pid: pid))]
+      return [.kill(.kill), .report(isRemote ? .outOfReach(pid: pid) : .unkillable(pid: pid))]
     }
   }
 

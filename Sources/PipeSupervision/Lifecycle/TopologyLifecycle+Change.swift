@@ -122,13 +122,13 @@ extension TopologyLifecycle {
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
           incarnation: change.incarnations[name] ?? 0, seed: seeds.next(),
           isLodger: member.host != nil,
-          isElsewhere: member.isElsewhere)
+          isRemote: member.isRemote)
         starting.append(name)
       } else {
         nodes[name]?.supervise(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
           isReplaced: change.replaced.contains(name), isLodger: member.host != nil,
-          isElsewhere: member.isElsewhere)
+          isRemote: member.isRemote)
         if changing.returning.contains(name) { starting.append(name) }
       }
     }

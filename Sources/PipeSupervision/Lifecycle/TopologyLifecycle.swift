@@ -30,7 +30,7 @@ package struct TopologyLifecycle: Sendable {
     /// The node in whose process it lives; `nil` where it has one of its own.
     package var host: String?
     /// Whether it runs on another host than the supervisor.
-    package var isElsewhere: Bool
+    package var isRemote: Bool
     package var restart: RestartPolicy
     package var timeouts: Timeouts
     /// The signal that asks its process to stop.
@@ -39,7 +39,7 @@ package struct TopologyLifecycle: Sendable {
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
       dependencies: [NodeDependency] = [], receivers: [String] = [], host: String? = nil,
-      isElsewhere: Bool = false, restart: RestartPolicy = RestartPolicy(),
+      isRemote: Bool = false, restart: RestartPolicy = RestartPolicy(),
       timeouts: Timeouts = Timeouts(), stopSignal: Signal = .terminate
     ) {
       self.name = name
@@ -48,7 +48,7 @@ package struct TopologyLifecycle: Sendable {
       self.dependencies = dependencies
       self.receivers = receivers
       self.host = host
-      self.isElsewhere = isElsewhere
+      self.isRemote = isRemote
       self.restart = restart
       self.timeouts = timeouts
       self.stopSignal = stopSignal
@@ -139,7 +139,7 @@ package struct TopologyLifecycle: Sendable {
       nodes[member.name] = NodeLifecycle(
         restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
         incarnation: incarnations[member.name] ?? 0, seed: seeds.next(),
-        isLodger: member.host != nil, isElsewhere: member.isElsewhere)
+        isLodger: member.host != nil, isRemote: member.isRemote)
     }
   }
 

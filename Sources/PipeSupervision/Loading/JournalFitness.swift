@@ -26,7 +26,7 @@ struct JournalFitness: Sendable {
   init(of next: LaunchPlan, after change: TopologyChange) {
     let started = Set(change.started)
     nodes = next.nodes.compactMap { node in
-      guard !node.isElsewhere, let journal = node.information.journal else { return nil }
+      guard !node.isRemote, let journal = node.information.journal else { return nil }
       var receivers: [String: (name: String, machine: MachineDescription)] = [:]
       for out in node.configuration.outs where started.contains(out.receiver) {
         guard let machine = next[out.receiver]?.description else { continue }

@@ -13,11 +13,11 @@ extension LaunchPlan {
       nodes[index].address = place.flatMap(deployment.place)?.address ?? address
       nodes[index].bindForOthers()
       if keys != nil, topology.isStartedByAgent(owner) {
-        nodes[index].supervision.isElsewhere = true
+        nodes[index].supervision.isRemote = true
         nodes[index].hasAgent = true
       }
       guard let host = hosts?.host(of: owner) else { continue }
-      nodes[index].supervision.isElsewhere = true
+      nodes[index].supervision.isRemote = true
       settle(index, on: host)
       guard hosts?.mayMove(owner) == true else { continue }
       nodes[index].lease = deployment.lease

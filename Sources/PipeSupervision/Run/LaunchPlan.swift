@@ -36,7 +36,7 @@ package struct LaunchPlan {
     var hasAgent = false
 
     /// Whether it runs on another host than the orchestrator.
-    var isElsewhere: Bool { supervision.isElsewhere }
+    var isRemote: Bool { supervision.isRemote }
 
     package var name: String { information.name }
   }
@@ -147,7 +147,7 @@ package struct LaunchPlan {
       control: entry?.control ?? control, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
       journal: information.journal.map { .init(path: $0, durability: information.durability) },
-      keys: entry.map { node.isElsewhere ? $0.keys.handed : $0.keys }, lease: node.lease)
+      keys: entry.map { node.isRemote ? $0.keys.handed : $0.keys }, lease: node.lease)
   }
 
   func environment(of node: Node) -> [String: String] {

@@ -23,7 +23,7 @@ struct NodeFacts {
   /// The last lines that it wrote before it failed.
   private(set) var lastLines: [String] = []
   /// The id of its process on another host; `nil` before that has said hello.
-  var pidElsewhere: Int32?
+  var remotePid: Int32?
   private var isMisreporting = false
   /// Whether its start is waited for.
   private var isAwaitingStart = false
@@ -37,7 +37,7 @@ struct NodeFacts {
   /// A process of it begins.
   mutating func take(started record: ProcessRecord) {
     take(adopted: record)
-    pidElsewhere = nil
+    remotePid = nil
     isExtended = false
     opensPipes = false
     status = nil

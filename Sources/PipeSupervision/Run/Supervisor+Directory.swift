@@ -79,7 +79,7 @@ extension Supervisor {
         ? "starting" : lifecycle.state.name
       information.isRunning = lifecycle.state == .running
       information.pid =
-        !node.isElsewhere || lifecycle.pid == nil ? lifecycle.pid : facts?.pidElsewhere
+        !node.isRemote || lifecycle.pid == nil ? lifecycle.pid : facts?.remotePid
       information.incarnation = UInt64(lifecycle.incarnation)
       information.restarts = UInt64(max(lifecycle.starts - 1, 0))
     }

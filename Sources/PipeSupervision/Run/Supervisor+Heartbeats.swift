@@ -19,9 +19,9 @@ extension Supervisor {
       $0.scheduleHeartbeat()
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
-      $0.askHosts()
-      $0.endLeases()
-      $0.askLostHosts()
+      $0.findOutAll()
+      $0.engines.slurm?.endLeases()
+      $0.engines.slurm?.askLostHosts()
       $0.keepInPlace()
     }
   }
@@ -48,6 +48,10 @@ extension Supervisor {
       }
       handle(.node(name, .queued(time)))
     }
+  }
+
+  private func findOutAll() {
+    for name in Array(processes.nodes) { processes[name]?.handle.engine.findOut(name) }
   }
 
   func pingAll(sequence: UInt64) {

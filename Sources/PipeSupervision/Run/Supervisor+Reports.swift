@@ -17,7 +17,7 @@ extension Supervisor {
       if let node = control.node(of: peer), facts[node] != nil {
         try take(header, body, from: node)
       } else if let node = control.nodeOfAgent(peer), plan[node]?.hasAgent == true {
-        try take(header, body, fromAgentOf: node)
+        try engines.agents.take(header, body, fromAgentOf: node)
       } else if header.kind == .command {
         take(command: body, from: Asker(peer: peer, id: header.sequence))
       } else {
@@ -40,14 +40,16 @@ extension Supervisor {
       tell(deployed?.has(header.count, name) ?? [])
       if let problem = facts[name]?.take(status: body) { tell(.misreporting(problem), of: name) }
       if survey.answered(name, in: header.sequence) { endSurvey(header.sequence) }
-    case .turnedAway: take(try JSONRecord.decode(NodeTurnedAway.self, from: body), from: name)
-    case .stopped where processes[name]?.host != nil:
+    case .turnedAway:
+      engines.embedded.take(try JSONRecord.decode(NodeTurnedAway.self, from: body), from: name)
+    case .stopped where processes[name]?.carrier != nil:
       let reason = String(decoding: body, as: UTF8.self)
-      processes.lodgerLeft(name, because: reason.isEmpty ? nil : reason, count: header.count)
+      engines.embedded.ended(
+        name, because: reason.isEmpty ? nil : reason, count: header.count)
     case .stopped:
       if body.isEmpty {
         processes[name]?.saidGoodbye = true
-        if lifecycle[name]?.state.isHeld == true { processes.leaves(elsewhere: name) }
+        if lifecycle[name]?.state.isHeld == true { engines.slurm?.isLeaving(name) }
       } else {
         handle(.node(name, .complained(reason: String(decoding: body, as: UTF8.self))))
       }
@@ -67,14 +69,14 @@ extension Supervisor {
         return handle(.node(name, .answered(.differs(reason: reason))))
       }
     }
-    sendLodgingsAgain(to: name)
-    facts[name]?.pidElsewhere = hello.pid
+    engines.embedded.sendAgain(to: name)
+    facts[name]?.remotePid = hello.pid
     facts[name]?.opensPipes = hello.opensPipes == true
     if hello.phase == .running, facts[name]?.isExtended == true {
       // What it was told last may have gone down with the connection before.
       tellPipes(to: name)
     }
-    if let host = processes[name]?.elsewhere?.step.host { plan.find(host) }
+    engines.slurm?.hostAnswers(of: name)
     // Who has told where it is learns of its peers before it is configured.
     if let endpoints = hello.endpoints {
       markEndpoints(endpoints, of: name)
@@ -100,7 +102,7 @@ extension Supervisor {
         "it does not tell where it is bound: its program was built with a PipeRuntime that knows of no "
         + "deployments. Build it anew"
     }
-    if processes[name]?.isElsewhere == false, hello.pid != processes[name]?.pid {
+    if processes[name]?.isRemote == false, hello.pid != processes[name]?.pid {
       return "its hello came from process \(hello.pid)"
     }
     return facts[name]?.agrees(with: hello.description) == true
@@ -121,21 +123,23 @@ extension Supervisor {
 
   /// Takes over the process of a node and asks it where it stands.
   func adopt(_ name: String) {
-    if let mark = options.marks.first(where: { $0.record.node == name }) { return adopt(mark) }
-    guard let survivor = options.adopted[name], let record = survivor.record else { return }
-    if let host = record.launch.host {
-      processes.adopt(lodger: record, in: host)
-      facts[name]?.take(adopted: record)
-      return sendGreeting(to: name)
-    }
-    for problem in processes.adopt(survivor.process, as: record, on: elsewhere(record)) {
-      reporter.warning("what node '\(name)' writes cannot be logged: \(problem)")
-    }
-    // It was granted one, and nobody knows for how long yet.
-    if plan[name]?.lease != nil { leases.begin(name, incarnation: record.incarnation) }
+    guard let node = plan[name], let (record, process) = former(name) else { return }
+    engines[node.placement].adopt(record, process)
     facts[name]?.take(adopted: record)
-    if let node = plan[name] { _ = pinnedProgram(of: node) }
     sendGreeting(to: name)
+  }
+
+  /// What a former orchestrator has left of a node, with its process where that is on this host.
+  private func former(_ name: String) -> (ProcessRecord, AdoptedProcess?)? {
+    if let mark = options.marks.first(where: { $0.record.node == name }) {
+      return (mark.record, nil)
+    }
+    guard let survivor = options.adopted[name], let record = survivor.record else { return nil }
+    return (record, survivor.process)
+  }
+
+  func reportUnloggedOutput(of name: String, _ error: any Error) {
+    reporter.warning("what node '\(name)' writes cannot be logged: \(error)")
   }
 
   func sendGreeting(to name: String) {
@@ -154,8 +158,8 @@ extension Supervisor {
     let greeting = NodeGreeting(
       orchestrator: getpid(),
       // On another host nobody sees this process.
-      isDetached: options.isDetached || processes[name]?.isElsewhere == true,
-      output: processes.pipe(of: name, .out), error: processes.pipe(of: name, .err))
+      isDetached: options.isDetached || processes[name]?.isRemote == true,
+      output: engines.local.pipe(of: name, .out), error: engines.local.pipe(of: name, .err))
     let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued
     if isSent { processes[name]?.isGreeted = true }
     return isSent
@@ -163,7 +167,7 @@ extension Supervisor {
 
   /// Takes the `hello` with which an adopted process answers.
   private func take(answer hello: NodeHello, from name: String) {
-    if processes[name]?.host == nil { processes.outputIsOpen(of: name) }
+    processes[name]?.handle.engine.answered(name)
     if let problem = hello.problem { return handle(.node(name, .hello(problem: problem))) }
     guard problem(with: hello, of: name) == nil else {
       let reason = "it hosts another machine than the one that was checked"

@@ -60,10 +60,12 @@ package final class Supervisor {
   let control: ControlSocket
   /// Who its nodes are to each other where they are bound for other hosts; `nil` where all are on one.
   let deployed: DeployedNodes?
-  /// What starts processes on other hosts; `nil` where all are on this one.
-  let engine: SlurmEngine?
-  /// The agents that start processes where these are to run, as far as they are there.
-  var agents = AgentBook()
+  /// What starts and ends the processes of nodes, by where they run.
+  private(set) lazy var engines = ProcessEngines(
+    local: LocalEngine(self), slurm: steps.map { SlurmEngine(self, $0) },
+    agents: AgentEngine(self), embedded: EmbeddedEngine(self))
+  /// The steps of a Slurm job; `nil` where the topology runs in none.
+  private let steps: SlurmSteps?
   let reporter: any Reporter
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
@@ -112,8 +114,8 @@ package final class Supervisor {
       survivors: options.survivors, held: options.held, seed: .random(in: .min ... .max))
     let control = try ControlSocket(at: plan.control, in: context)
     self.control = control
-    engine = try plan.job.map { [loop] in
-      try SlurmEngine($0, environment: ProcessEnvironment.current, loop: loop)
+    steps = try plan.job.map { [loop] in
+      try SlurmSteps($0, environment: ProcessEnvironment.current, loop: loop)
     }
     deployed = try plan.deployment.map { [context, loop, directories] _ in
       try DeployedNodes(
@@ -141,7 +143,7 @@ package final class Supervisor {
     withExtendedLifetime(self) { loop.run() }
     processes.helpers.finish()
     control.close()
-    engine?.close()
+    steps?.close()
     endLeasing()
     return outcome ?? .stopped
   }
@@ -203,10 +205,7 @@ package final class Supervisor {
       loop.stop()
     case .node(let name, .kill(let signal)):
       if signal == .kill { giveUpLease(of: name) }
-      if let host = plan.host(of: name), processes[name]?.host != nil {
-        return end(lodger: name, of: host, with: signal)
-      }
-      processes[name]?.signal(signal, group: signal == .kill)
+      return processes[name]?.handle.engine.signal(signal, to: name)
     case .node(let name, let action): return perform(action, on: name).map { .node(name, $0) }
     }
     return nil
@@ -217,7 +216,11 @@ package final class Supervisor {
   ) -> NodeLifecycle.Input? {
     switch action {
     case .spawn(let incarnation):
-      guard hasTurn(name, incarnation: incarnation) else { return nil }
+      if let node = plan[name],
+        !engines[node.placement].canStart(name, incarnation: incarnation)
+      {
+        return nil
+      }
       return spawn(name, incarnation: UInt64(incarnation))
     case .greet: adopt(name)
     case .sendConfigure: tellPipes(to: name)
@@ -226,7 +229,7 @@ package final class Supervisor {
       control.send(
         FrameHeader(.stop, flags: isStopping ? NodeHandshake.allStopFlag : 0), to: name)
     case .report(let report): tell(report, of: name)
-    case .findOut: askHost(of: name)
+    case .findOut: processes[name]?.handle.engine.findOut(name)
     case .kill, .nodeFailed, .nodeStopped: break
     }
     return nil
@@ -251,20 +254,9 @@ package final class Supervisor {
       node: name, incarnation: incarnation, launch: plan.launch(of: node),
       isDetached: options.isDetached, dependencies: node.supervision.dependencies.map(\.node),
       stopTimeout: node.supervision.timeouts.stop, stopSignal: node.supervision.stopSignal)
-    if let host = node.host { return lodge(node, as: record, in: host) }
     do {
       try deployed?.admit(name, incarnation: incarnation)
-      if node.hasAgent { return try launch(node, as: record) }
-      var command = ChildCommand(
-        path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
-        environment: environment(of: node, incarnation: incarnation), directory: node.directory,
-        deathSignal: options.isDetached ? nil : .kill, leadsSession: options.isDetached)
-      if let program = pinnedProgram(of: node) {
-        command.program = try program.replacement()
-        record.launch.build = program.build
-      }
-      if node.lease != nil { leases.begin(name, incarnation: incarnation) }
-      let pid = try start(command, of: node, as: record)
+      let pid = try engines[node.placement].start(node, as: &record)
       facts[name]?.take(started: record)
       return .spawned(pid: pid)
     } catch {
@@ -274,16 +266,20 @@ package final class Supervisor {
     }
   }
 
-  private func environment(of node: LaunchPlan.Node, incarnation: UInt64) -> [String: String] {
+  /// How the process of a node is started on its host.
+  func command(of node: LaunchPlan.Node, incarnation: UInt64) -> ChildCommand {
     var environment = plan.environment(of: node)
     environment[HelperProcesses.variable] = HelperProcesses.marker(
       of: node.name, incarnation: incarnation, in: directories)
-    return environment
+    return ChildCommand(
+      path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
+      environment: environment, directory: node.directory,
+      deathSignal: options.isDetached ? nil : .kill, leadsSession: options.isDetached)
   }
 
   /// The program file from which a node's processes are started until somebody asks for another start.
   func pinnedProgram(of node: LaunchPlan.Node) -> PinnedProgram? {
-    guard node.host == nil, node.hostName == nil, !node.hasAgent else { return nil }
+    guard node.placement == .local else { return nil }
     programs.pin(node.information.program, of: node.name)
     return programs[node.name]
   }
@@ -377,8 +373,7 @@ package final class Supervisor {
   private func readSignals() {
     while let signal = signals.next() {
       if signal.number == SIGCHLD {
-        processes.reapChildren()
-        engine?.reap()
+        for engine in engines.all { engine.reap() }
         ChildProcess.reapOrphans()
       } else if plan.keys != nil, !isStopping, signal.number != SIGINT {
         leave()
@@ -403,7 +398,7 @@ extension Supervisor: NodeProcesses.Observer {
     if case .unattached = input, processes[node]?.saidGoodbye == true,
       lifecycle[node]?.state.isHeld == true
     {
-      processes.leaves(elsewhere: node)
+      engines.slurm?.isLeaving(node)
     }
   }
   func takeRest(of node: String) { states.drain(node) }

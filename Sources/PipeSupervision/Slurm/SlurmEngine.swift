@@ -1,218 +1,342 @@
 import Glibc
 import PipeClient
+import PipeSupport
 import PipeSystem
 import PipeTransport
+import PipeWire
 
-/// Starts the processes of a topology on the hosts of a job of Slurm's, ends them there, and finds out what became of
-/// them.
+/// Runs processes on the hosts of a Slurm job, each started by an `srun` that is a child of the orchestrator.
 ///
-/// Once a host does not answer for long, Slurm takes it out of the job, and it does not come back. Another job is asked
-/// for then, which has that host alone.
-final class SlurmEngine {
-  private let job: SlurmJob
-  private let commands: SlurmCommands
-  private let calls: ChildCalls
-  /// The jobs that have hosts which the first one has lost; `nil` while one is asked for.
-  private var replacements: [String: String?] = [:]
-  /// All of them.
-  private var taken: [String] = []
-  /// The processes that hosts are asked about, or are to be.
-  private var asked: Set<SlurmStep> = []
-  /// What each host is asked next.
-  private var questions: [String: [(step: SlurmStep, then: (SlurmCommands.Verdict) -> Void)]] = [:]
-  /// The hosts that are asked right now.
-  private var busy: Set<String> = []
-
-  /// How many processes a host is asked about at once: the pipe has to hold its answer.
-  private static let askedTogether = 200
-
-  /// - Throws: ``SlurmError`` where Slurm's programs are not there.
-  init(_ job: SlurmJob, environment: [String: String], loop: PollLoop) throws(SlurmError) {
-    self.job = job
-    commands = SlurmCommands(try SlurmTools(environment), environment: environment)
-    calls = ChildCalls(loop)
-  }
-
-  // MARK: Processes
-
-  /// How the process of a node is known to Slurm.
-  func step(of node: String, incarnation: UInt64, on host: String) -> SlurmStep {
-    let name = "\(job.id).\(node).\(incarnation)"
-    // Where no job has the host, srun says so.
-    return SlurmStep(name, on: host, in: present(of: host) ?? job.id)
-  }
-
-  /// A step that nobody has, by which a host is asked whether it answers.
-  func step(ofHost host: String) -> SlurmStep {
-    SlurmStep("\(job.id).host.\(host)", on: host, in: present(of: host) ?? job.id)
-  }
-
-  func command(
-    _ command: ChildCommand, as step: SlurmStep, of node: String, in topology: String, input: Int32
-  ) -> ChildCommand {
-    commands.start(command, as: step, of: "\(job.id).\(topology).\(node)", input: input)
-  }
-
-  /// Sends a signal to a process, wherever Slurm finds it.
-  /// - Parameter srun: The process that waits for it, where there is one.
-  func signal(_ signal: Signal, to step: SlurmStep, srun: Int32?) {
-    calls.start(commands.end(step, with: signal.number, srun: srun)) { _ in }
-  }
-
-  /// Reads from now on what a process writes that a former orchestrator has started.
-  func attach(to step: SlurmStep) -> ChildCommand { commands.attach(to: step) }
-
-  /// Asks its host what became of a process, unless that is being asked already. A host is asked of all together.
-  func ask(_ step: SlurmStep, then: @escaping (SlurmCommands.Verdict) -> Void) {
-    guard asked.insert(step).inserted else { return }
-    questions[step.host, default: []].append((step, then))
-    calls.loop.schedule(after: .zero, for: self) { $0.askNext(step.host) }
-  }
-
-  private func askNext(_ host: String) {
-    guard !busy.contains(host), let all = questions.removeValue(forKey: host) else { return }
-    guard let job = present(of: host) else {
-      for (step, _) in all { asked.remove(step) }
-      return
+/// How a process ended is reported by its `srun`, by its host, or by the end of its lease.
+final class SlurmEngine: ProcessEngine {
+  /// A process on a host of the job.
+  final class Handle: ProcessHandle {
+    /// What is on this host of it.
+    fileprivate enum Srun {
+      case child(ChildProcess)
+      /// A former orchestrator's, and what reads the output of its step; it may linger once the step has ended.
+      case adopted(AdoptedProcess, attachment: ChildProcess?)
+      /// It has ended without knowing what became of the process.
+      case gone(pid: Int32)
     }
-    let questions = all.prefix(Self.askedTogether)
-    if questions.count < all.count { self.questions[host] = Array(all[questions.count...]) }
-    busy.insert(host)
-    let place = SlurmStep("\(self.job.id).\(host).asked", on: host, in: job)
-    calls.start(commands.ask(about: questions.map(\.step.name), as: place)) { [weak self] answer in
-      let verdicts = SlurmCommands.Verdict.all(in: answer)
-      if let self {
-        busy.remove(host)
-        for (step, _) in questions { asked.remove(step) }
-        if verdicts.isEmpty { missed(host, in: job) }
+
+    let step: SlurmStep
+    let engine: any ProcessEngine
+    fileprivate var srun: Srun
+    /// Reports whether `srun` runs, or that an adopted one has ended.
+    fileprivate var watch: PollLoop.Registration?
+    /// Why `srun` does not run.
+    fileprivate var startFailure: SpawnError?
+    /// What `srun` has written of the process.
+    fileprivate var report = SrunReport()
+    /// How often in a row its host has answered that there is no such process.
+    fileprivate var timesGone = 0
+    /// Whether its host has answered when it was last asked.
+    fileprivate(set) var hasHostAnswered = false
+    private let steps: SlurmSteps
+    private let loop: PollLoop
+
+    fileprivate init(_ step: SlurmStep, _ srun: Srun, _ engine: SlurmEngine) {
+      self.step = step
+      self.srun = srun
+      self.engine = engine
+      steps = engine.steps
+      loop = engine.processes.loop
+    }
+
+    let isRemote = true
+    var failureReason: String? { report.problem }
+
+    var pid: Int32 {
+      switch srun {
+      case .child(let child): child.pid
+      case .adopted(let process, _): process.pid
+      case .gone(let pid): pid
       }
-      for (step, then) in questions { then(verdicts[step.name] ?? .unknown) }
-      self?.askNext(host)
     }
-  }
 
-  // MARK: Hosts
+    /// Whether nothing on this host is left of what started it.
+    var isUnattached: Bool { if case .gone = srun { true } else { false } }
 
-  /// Slurm has taken a host out of the job that a step was in, or may have done so.
-  func lost(_ step: SlurmStep) {
-    guard present(of: step.host) == step.job else { return }
-    replacements[step.host] = .some(nil)
-    take(step.host)
-  }
+    func signal(_ signal: Signal, group: Bool) -> Bool {
+      steps.signal(signal, to: step, srun: isUnattached ? nil : pid)
+      return true
+    }
 
-  /// Nothing ran on a host that was lost before: the job may have it no more.
-  private func missed(_ host: String, in job: String) {
-    guard replacements[host] == .some(job) else { return }
-    replacements[host] = .some(nil)
-    take(host)
-  }
+    func observe(_ lines: [String]) { for line in lines { report.take(line) } }
 
-  /// The job that has a host.
-  private func present(of host: String) -> String? {
-    guard let replacement = replacements[host] else { return job.id }
-    return replacement
-  }
+    fileprivate func unwatch() {
+      if let watch { loop.remove(watch) }
+      watch = nil
+    }
 
-  /// Asks for the host until there is a job that has it.
-  private func take(_ host: String) {
-    let take = commands.take(host, as: nameOfReplacements, unlessIn: [job.id] + taken)
-    calls.start(take) { [weak self] answer in
-      guard let self else { return }
-      if let job = SlurmCommands.job(in: answer) {
-        replacements[host] = job
-        if job != self.job.id, !taken.contains(job) { taken.append(job) }
-      } else {
-        calls.loop.schedule(after: .seconds(1), for: self) { $0.take(host) }
+    /// Ends what reads the output of an adopted process.
+    fileprivate func endAttachment(_ process: NodeProcess) {
+      guard case .adopted(let former, .some(var child)) = srun else { return }
+      srun = .adopted(former, attachment: nil)
+      process.pipes = []
+      child.signal(.kill, group: true)
+      child.wait()
+      child.closePipes()
+    }
+
+    func release(_ process: NodeProcess) {
+      unwatch()
+      endAttachment(process)
+      switch srun {
+      case .child(var child):
+        child.signal(.kill, group: true)
+        child.wait()
+        child.closePipes()
+      case .adopted(let former, _): former.signal(.kill, group: true)
+      case .gone: break
       }
     }
   }
 
-  private var nameOfReplacements: String { "piperuntime-\(job.id)" }
+  private unowned let supervisor: Supervisor
+  let processes: NodeProcesses
+  let steps: SlurmSteps
+
+  init(_ supervisor: Supervisor, _ steps: SlurmSteps) {
+    self.supervisor = supervisor
+    processes = supervisor.processes
+    self.steps = steps
+  }
+
+  // MARK: The start
+
+  func canStart(_ name: String, incarnation: Int) -> Bool {
+    _ = relocate(name)
+    guard let host = supervisor.plan[name]?.hostName else { return true }
+    let isLost = supervisor.plan.isLost(host)
+    if isLost { supervisor.tell(.awaitingHost(host), of: name) }
+    return supervisor.turns.begin(
+      name, incarnation: incarnation, on: host, isLost: isLost, at: .now)
+  }
+
+  /// Moves a node whose host is lost to another host, where there is one.
+  /// - Returns: That host; `nil` where the node stays.
+  func relocate(_ name: String) -> String? {
+    guard let (former, next) = supervisor.plan.move(name) else { return nil }
+    supervisor.tell(.moving(from: former, to: next), of: name)
+    return next
+  }
+
+  func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
+    guard let host = node.hostName else { throw StartError(description: "it has no host") }
+    // Its keys go to its host through standard input, and are in no file there.
+    let path = processes.directories.key(of: node.name)
+    let keys = open(path, O_RDONLY | O_CLOEXEC)
+    guard keys >= 0 else { throw SystemError("open", on: path, code: errno) }
+    defer { close(keys) }
+    var command = supervisor.command(of: node, incarnation: record.incarnation)
+    // SIGKILL would end the srun alone.
+    if command.deathSignal != nil { command.deathSignal = .terminate }
+    let step = steps.step(of: node.name, incarnation: record.incarnation, on: host)
+    record.step = .init(step.name, on: step.host, in: step.job)
+    command = steps.command(
+      command, as: step, of: node.name, in: supervisor.plan.topology, input: keys)
+    if node.lease != nil {
+      supervisor.leases.begin(node.name, incarnation: record.incarnation)
+    }
+    let file = try record.write(in: processes.directories)
+    defer { close(file) }
+    command.record = file
+    let child = try ChildProcess.launch(command)
+    let handle = Handle(step, .child(child), self)
+    let process = processes.add(handle, as: record)
+    process.pipes = [(.out, child.output), (.err, child.error)]
+    handle.watch = processes.loop.add(descriptor: child.report, for: self) {
+      $0.readReport(of: handle)
+    }
+    processes.watchOutput(of: node.name)
+    return child.pid
+  }
+
+  private func readReport(of handle: Handle) {
+    guard case .child(var child) = handle.srun else { return }
+    if let error = child.readReport() { handle.startFailure = error }
+    handle.srun = .child(child)
+    if child.report < 0 { handle.unwatch() }
+  }
+
+  // MARK: Adoption
+
+  func adopt(_ record: ProcessRecord, _ survivor: AdoptedProcess?) {
+    guard let survivor, let recorded = record.step else { return }
+    let node = record.node
+    let step = SlurmStep(recorded.name, on: recorded.host, in: recorded.job)
+    let handle = Handle(step, .adopted(survivor, attachment: nil), self)
+    let process = processes.add(handle, as: record)
+    do {
+      let child = try ChildProcess.spawn(steps.attach(to: step))
+      handle.srun = .adopted(survivor, attachment: child)
+      process.pipes = [(.out, child.output), (.err, child.error)]
+    } catch {
+      supervisor.reportUnloggedOutput(of: node, error)
+    }
+    handle.watch = processes.loop.add(descriptor: survivor.descriptor, for: self) {
+      $0.formerSrunEnded(process, handle, of: node)
+    }
+    // It was granted one, and it is not known for how long yet.
+    if supervisor.plan[node]?.lease != nil {
+      supervisor.leases.begin(node, incarnation: record.incarnation)
+    }
+  }
+
+  /// How the process ended, no other process knows: the host may be gone from the job.
+  private func formerSrunEnded(_ process: NodeProcess, _ handle: Handle, of node: String) {
+    guard case .adopted = handle.srun else { return }
+    handle.unwatch()
+    processes.observer?.takeFrames()
+    steps.lost(handle.step)
+    unattach(process, handle, of: node, because: "its srun, a former orchestrator's, has ended")
+  }
+
+  /// What reads the output of an adopted process has ended, as a rule with that. Its srun may linger for seconds more.
+  private func attachmentEnded(
+    _ process: NodeProcess, _ handle: Handle, of node: String, _ exit: ProcessExit
+  ) {
+    processes.observer?.takeFrames()
+    unattach(
+      process, handle, of: node, because: "what reads its output has ended (\(exit))")
+  }
 
   // MARK: The end
 
-  /// Takes the ends of what was called.
-  func reap() { calls.reap() }
-
-  /// Gives back what was asked for beside the job.
-  func close() {
-    guard !replacements.isEmpty else { return }
-    _ = try? ChildAnswer.read(
-      commands.endJobs(nameOfReplacements), within: .seconds(10), limit: 1 << 20)
-  }
-}
-
-/// Why Slurm cannot be used.
-package enum SlurmError: Error, Hashable, Sendable {
-  case noJob
-  case noHosts(job: String)
-  /// The job is on no host of which the orchestrator's address is known.
-  case noAddress(job: String)
-  case noTool(String)
-  case failed(command: String, reason: String)
-}
-
-extension SlurmError: CustomStringConvertible {
-  package var description: String {
-    switch self {
-    case .noJob:
-      "engine 'slurm' starts processes within a job, and this is none: run it by 'orchestrator submit', which makes "
-        + "one, or within 'salloc'"
-    case .noHosts(let job): "job \(job) has no hosts: is it over? 'squeue' tells"
-    case .noAddress(let job):
-      "this is no host of job \(job)'s, so nobody tells where its nodes are to reach the orchestrator: add 'address' "
-        + "to the deployment file, with an address of this machine that those hosts reach"
-    case .noTool(let name):
-      "'\(name)' is not in PATH; install Slurm's client programs, on Debian 'slurm-client'"
-    case .failed(let command, let reason): "'\(command)' failed: \(reason)"
+  func reap() {
+    steps.reap()
+    for (node, process, handle) in processes.all(Handle.self) {
+      switch handle.srun {
+      case .child(var child):
+        guard let exit = child.reap() else { continue }
+        handle.srun = .child(child)
+        readReport(of: handle)
+        srunEnded(process, handle, of: node, exit)
+      case .adopted(let former, .some(var child)):
+        guard let exit = child.reap() else { continue }
+        handle.srun = .adopted(former, attachment: child)
+        attachmentEnded(process, handle, of: node, exit)
+      case .adopted, .gone: break
+      }
     }
   }
-}
 
-/// What an `srun` has written of its process, which tells whether its own end is that of the process.
-package struct SrunReport: Hashable, Sendable {
-  /// Why nobody knows what became of the process.
-  package private(set) var doubt: String?
-  /// The last that is not about how a task has ended.
-  package private(set) var problem: String?
-  /// Whether it has told how the process has ended, or that there never was one.
-  private var isSettled = false
+  private func srunEnded(
+    _ process: NodeProcess, _ handle: Handle, of node: String, _ exit: ProcessExit
+  ) {
+    processes.readRest(of: process, node)
+    if let doubt = handle.report.doubt(about: exit) {
+      unattach(process, handle, of: node, because: doubt)
+    } else {
+      processes.finish(
+        process, of: node, as: SrunReport.exit(of: exit), startFailure: handle.startFailure)
+    }
+  }
 
-  private static let prefix = "srun: error: "
+  private func detach(_ process: NodeProcess, _ handle: Handle, of node: String) {
+    guard case .adopted(_, .some) = handle.srun else { return }
+    processes.readRest(of: process, node)
+    processes.stopReading(process)
+    handle.endAttachment(process)
+  }
 
-  package init() {}
+  /// Nothing on this host knows any more what becomes of the process.
+  private func unattach(
+    _ process: NodeProcess, _ handle: Handle, of node: String, because reason: String
+  ) {
+    detach(process, handle, of: node)
+    processes.stopReading(process)
+    handle.unwatch()
+    if case .child(let child) = handle.srun { child.closePipes() }
+    handle.srun = .gone(pid: handle.pid)
+    if handle.report.hasLostHost { steps.lost(handle.step) }
+    supervisor.handle(.unattached(reason: reason), of: node)
+  }
 
-  /// Takes a line of its output, or of the process's.
-  package mutating func take(_ line: String) {
-    guard line.hasPrefix(Self.prefix) else { return }
-    let text = line.dropFirst(Self.prefix.count)
-    if text.contains(": task ") {
-      isSettled = true
+  /// A process that is not to be started again has announced its orderly end. Where nothing on this host is left of
+  /// what started it, nothing else will report that end.
+  func isLeaving(_ node: String) {
+    guard let process = processes[node], let handle = process.handle as? Handle,
+      handle.isUnattached
+    else { return }
+    processes.loop.schedule(after: NodeProcesses.lastFramesDelay, for: self) {
+      guard $0.processes[node] === process else { return }
+      $0.processes.finish(process, of: node, as: .untold(saidGoodbye: true))
+    }
+  }
+
+  // MARK: Processes that are not heard
+
+  func findOut(_ node: String) {
+    guard let process = processes[node], let handle = process.handle as? Handle,
+      handle.isUnattached || supervisor.isLost(node) || supervisor.isKilled(node)
+    else { return }
+    steps.ask(handle.step) { [weak self, weak process] verdict in
+      guard let self, let process, processes[node] === process else { return }
+      take(verdict, on: process, handle, of: node)
+    }
+  }
+
+  private func take(
+    _ verdict: SlurmCommands.Verdict, on process: NodeProcess, _ handle: Handle, of node: String
+  ) {
+    if verdict != .unknown { supervisor.plan.find(handle.step.host) }
+    handle.hasHostAnswered = verdict != .unknown
+    guard verdict == .gone else {
+      handle.timesGone = 0
+      if verdict == .present, supervisor.isLost(node) { supervisor.handle(.present, of: node) }
       return
     }
-    problem = String(text)
-    if text.hasPrefix("Unable to create step") { isSettled = true }
-    // With this it ends with code 0, although the process may go on.
-    if text.hasPrefix("Node failure on") { doubt = line }
-  }
-
-  /// Whether Slurm has given its host up.
-  package var hasLostHost: Bool { doubt != nil }
-
-  /// Why the end of the `srun` does not tell that of its process; `nil` where it does.
-  package func doubt(about end: ProcessExit) -> String? {
-    if let doubt { return doubt }
-    if end == .exited(code: 0) { return nil }
-    if case .exited = end, isSettled { return nil }
-    return "its srun ended (\(end)) without a word on its process"
-      + (problem.map { ": \($0)" } ?? "")
-  }
-
-  /// How the process has ended: srun passes a signal on as a shell does.
-  package static func exit(of srun: ProcessExit) -> ProcessExit {
-    if case .exited(let code) = srun, code > 128, code <= 128 + 64 {
-      return .signalled(number: code - 128)
+    let isLost = supervisor.isLost(node)
+    // A process that is heard is there.
+    guard isLost || supervisor.isEnding(node) else { return }
+    handle.timesGone += 1
+    // Where it may never have been started, its srun must not start it later, and ends.
+    guard isLost || handle.isUnattached else {
+      if case .child(let child) = handle.srun { child.signal(.terminate) }
+      return
     }
-    return srun
+    // Its host may have been asked just before it had started it.
+    if handle.timesGone > 1 {
+      processes.finish(process, of: node, as: .unseen(isCertain: true))
+    }
+  }
+
+  /// The host of the process of a node answers where the node itself is heard.
+  func hostAnswers(of node: String) {
+    if let handle = processes[node]?.handle as? Handle { supervisor.plan.find(handle.step.host) }
+  }
+
+  /// Takes the processes as ended whose leases have run out, and whose ends nothing reported.
+  func endLeases() {
+    guard supervisor.plan.leaseTerm != nil else { return }
+    let now = BootClock.nanoseconds
+    for (node, process, handle) in processes.all(Handle.self) {
+      let isLost = supervisor.isLost(node)
+      // A host that answers reports the end itself.
+      guard isLost || supervisor.isKilled(node) && !handle.hasHostAnswered,
+        supervisor.leases.isOver(node, at: now)
+      else { continue }
+      supervisor.plan.lose(hostOf: node)
+      // Where there is no other host it stays lost: its own may come back.
+      guard supervisor.isStopping || !isLost || supervisor.plan.canStart(node) else { continue }
+      processes.finish(process, of: node, as: .leaseRanOut)
+    }
+  }
+
+  /// Asks the hosts that are lost whether they are back.
+  func askLostHosts() {
+    for host in supervisor.plan.hosts?.lost ?? [] {
+      let step = steps.step(ofHost: host)
+      steps.ask(step) { [weak self] verdict in
+        guard let self else { return }
+        // Nothing else reports that Slurm has taken it out of the job: the sruns there are gone.
+        guard verdict != .unknown else { return steps.lost(step) }
+        supervisor.plan.find(host)
+        supervisor.goOnLaunching()
+      }
+    }
   }
 }

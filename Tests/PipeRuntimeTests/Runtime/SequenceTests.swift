@@ -271,11 +271,11 @@ struct SequenceTests {
   @MainActor
   func staysOnActor() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
-    var isElsewhere = false
-    Task { isElsewhere = true }
+    var isRemote = false
+    Task { isRemote = true }
     // An idle machine takes events without a suspension, so that nothing else runs here meanwhile.
     for _ in 0..<10 { await sequence.send(.one) }
-    #expect(!isElsewhere)
+    #expect(!isRemote)
     #expect(sequence.state == .at(10))
   }
 

@@ -12,11 +12,11 @@ struct SimulatedNode {
   init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
     stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false,
-    isElsewhere: Bool = false
+    isRemote: Bool = false
   ) {
     lifecycle = NodeLifecycle(
       restart: restart, timeouts: timeouts, stopSignal: stopSignal, incarnation: incarnation,
-      seed: seed, isLodger: isLodger, isElsewhere: isElsewhere)
+      seed: seed, isLodger: isLodger, isRemote: isRemote)
   }
 
   /// Hands in the inputs now and returns the actions but for reports.

@@ -3,9 +3,9 @@ import PipeSupervision
 import Testing
 
 @Suite("The lifecycle of a node on another host")
-struct ElsewhereLifecycleTests {
+struct RemoteLifecycleTests {
   private func running() -> SimulatedNode {
-    var node = SimulatedNode(isElsewhere: true)
+    var node = SimulatedNode(isRemote: true)
     node.run()
     return node
   }
@@ -44,7 +44,7 @@ struct ElsewhereLifecycleTests {
 
   @Test("one that was lost in its start has its time anew")
   func start() {
-    var node = SimulatedNode(isElsewhere: true)
+    var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
     #expect(node.take(.unattached(reason: "x")) == [.findOut])
     node.time += .seconds(60)
@@ -56,7 +56,7 @@ struct ElsewhereLifecycleTests {
   @Test(
     "one that does not say hello in time is killed, and tried again: its host may have been slow")
   func late() {
-    var node = SimulatedNode(isElsewhere: true)
+    var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
     #expect(node.tick() == [.kill(.kill)])
     #expect(node.take(.exited(.signalled(number: 9))) == [])
@@ -114,7 +114,7 @@ struct ElsewhereLifecycleTests {
 
   @Test("one that is gone before it said hello is tried again: what ran it may have gone, too")
   func goneInStart() {
-    var node = SimulatedNode(isElsewhere: true)
+    var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
     #expect(node.take(.exited(.unseen(isCertain: true))) == [])
     #expect(node.tick() == [.spawn(incarnation: 2)])
@@ -125,14 +125,14 @@ struct ElsewhereLifecycleTests {
 
   @Test("one that is to be taken over and does not answer is lost, and taken over when it is heard")
   func silentWhileAdopted() {
-    var node = SimulatedNode(isElsewhere: true)
+    var node = SimulatedNode(isRemote: true)
     #expect(node.take(.adopt(.init(pid: 0, incarnation: 3))) == [.greet])
     #expect(node.tick() == [.findOut])
     #expect(node.state.isAdopting && node.state.hasProcess)
     #expect(node.take(.answered(.running)) == [])
     #expect(node.state == .running && node.lifecycle.incarnation == 3 && !node.state.isAdopting)
     // Or it has ended meanwhile.
-    var gone = SimulatedNode(isElsewhere: true)
+    var gone = SimulatedNode(isRemote: true)
     gone.take(.adopt(.init(pid: 0, incarnation: 3)))
     gone.tick()
     #expect(gone.take(.exited(.unseen(isCertain: true))) == [.spawn(incarnation: 4)])
@@ -140,7 +140,7 @@ struct ElsewhereLifecycleTests {
 
   @Test("a start that waits, and each later one, has a number above those that are known elsewhere")
   func outnumbered() {
-    var node = SimulatedNode(isElsewhere: true)
+    var node = SimulatedNode(isRemote: true)
     #expect(node.take(.start) == [.spawn(incarnation: 1)])
     #expect(node.take(.outnumbered(by: 7)) == [.spawn(incarnation: 8)])
     #expect(node.take(.outnumbered(by: 3)) == [])

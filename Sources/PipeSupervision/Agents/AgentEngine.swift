@@ -1,0 +1,297 @@
+import Glibc
+import PipeClient
+import PipeMachines
+import PipeSystem
+import PipeWire
+
+/// Runs processes by agents, where the orchestrator starts none itself.
+///
+/// An agent reports again and again what it runs, and is sent again what it has not done. A process that it was asked to
+/// start may run from then on, until its end is reported, or another agent has taken the place of its agent.
+final class AgentEngine: ProcessEngine {
+  /// A process that an agent runs, or is to run.
+  final class Handle: ProcessHandle {
+    let engine: any ProcessEngine
+    /// That of the agent; `nil` where a former orchestrator has started it, and its agent has not been heard.
+    let session: UInt64?
+    /// `nil` where a former orchestrator has started it.
+    fileprivate let launch: AgentLaunch?
+    /// When its agent was last asked to start it.
+    fileprivate var launchedAt: ContinuousClock.Instant?
+    /// The signal that was sent to it last, until it has ended.
+    private var sent: Signal?
+    private let send: (Signal) -> Void
+
+    fileprivate init(
+      _ record: ProcessRecord, session: UInt64?, launch: AgentLaunch?, _ engine: AgentEngine
+    ) {
+      self.engine = engine
+      self.session = session
+      self.launch = launch
+      send = { [weak engine, incarnation = record.incarnation, node = record.node] signal in
+        engine?.send(signal, to: incarnation, of: node)
+      }
+    }
+
+    let pid: Int32 = 0
+    let isRemote = true
+
+    func signal(_ signal: Signal, group: Bool) -> Bool {
+      sent = signal
+      send(signal)
+      return true
+    }
+
+    fileprivate func sendSignalAgain() { if let sent { send(sent) } }
+  }
+
+  /// After this time an agent is asked once more to start what it has not.
+  private static let launchPatience: Duration = .seconds(2)
+
+  private unowned let supervisor: Supervisor
+  let processes: NodeProcesses
+  /// The agents that are there.
+  private var agents = AgentBook()
+
+  init(_ supervisor: Supervisor) {
+    self.supervisor = supervisor
+    processes = supervisor.processes
+  }
+
+  private func handle(of node: String) -> (NodeProcess, Handle)? {
+    guard let process = processes[node], let handle = process.handle as? Handle else { return nil }
+    return (process, handle)
+  }
+
+  // MARK: Reports of agents
+
+  func take(_ header: FrameHeader, _ body: [UInt8], fromAgentOf name: String) throws {
+    switch header.kind {
+    case .agent:
+      let report = try JSONRecord.decode(AgentReport.self, from: body)
+      guard report.node == name else { throw FrameError.body(.agent) }
+      take(report)
+    case .output: take(try JSONRecord.decode(AgentOutput.self, from: body), of: name)
+    default: throw FrameError.kind(header.kind.rawValue)
+    }
+  }
+
+  private func take(_ output: AgentOutput, of node: String) {
+    guard let (process, _) = handle(of: node), process.incarnation == output.incarnation else {
+      return
+    }
+    let stream = output.isError ? LogStream.err : .out
+    processes.take(process.capture.take(output.lines, from: stream), of: node, stream)
+  }
+
+  private func take(_ report: AgentReport) {
+    let name = report.node
+    switch agents.take(report, at: .now) {
+    case .displaced: return supervisor.control.send(.displaced, toAgentOf: name)
+    case .another:
+      supervisor.reporter.warning(
+        "the agent of node '\(name)' is another one now\(report.place)")
+    case .present: break
+    }
+    supervisor.plan.settle(name, at: report.address, on: report.host)
+    if let (process, handle) = handle(of: name) {
+      compare(process, handle, with: report)
+    } else {
+      end(report.process, of: name)
+      outnumber(name, by: report.process)
+    }
+    supervisor.goOnLaunching()
+    note(name)
+  }
+
+  /// Takes what has become of the process that its agent is to run.
+  private func compare(_ process: NodeProcess, _ handle: Handle, with report: AgentReport) {
+    let name = report.node
+    if let session = handle.session, session != report.session {
+      guard agents.hasEnded(session: session, of: name, at: .now) else { return }
+      // Its process has ended with the agent that ran it.
+      return finish(process, of: name, as: .unseen(isCertain: true))
+    }
+    guard let reported = report.process, reported.incarnation == process.incarnation else {
+      // One of a former orchestrator's that this agent does not run has ended with another agent.
+      guard let launch = handle.launch else {
+        return finish(process, of: name, as: .unseen(isCertain: true))
+      }
+      end(report.process, of: name)
+      if report.isLeaving { return finish(process, of: name, as: .unseen(isCertain: true)) }
+      if handle.launchedAt.map({ .now - $0 > Self.launchPatience }) ?? true {
+        send(launch, for: handle, of: name)
+      }
+      return
+    }
+    switch reported.stage {
+    case .running(let pid):
+      if pid != 0 { supervisor.facts[name]?.remotePid = pid }
+      handle.sendSignalAgain()
+    case .exited(let code): ended(process, of: name, .exited(code: code), report)
+    case .signalled(let number): ended(process, of: name, .signalled(number: number), report)
+    case .notStarted(let reason):
+      processes.remove(process, of: name)
+      supervisor.handle(.spawnFailed(reason: reason), of: name)
+    }
+  }
+
+  private func ended(
+    _ process: NodeProcess, of name: String, _ exit: ProcessExit, _ report: AgentReport
+  ) {
+    guard report.isLeaving, supervisor.lifecycle[name]?.state.isHeld != true else {
+      return finish(process, of: name, as: exit)
+    }
+    // It has not done what it had to: the next agent starts it again.
+    supervisor.handle(
+      .complained(reason: "its agent was told to end\(report.place)"), of: name)
+    finish(process, of: name, as: .unseen(isCertain: true))
+  }
+
+  private func finish(_ process: NodeProcess, of name: String, as exit: ProcessExit) {
+    guard processes[name] === process else { return }
+    processes.finish(process, of: name, as: exit)
+  }
+
+  /// Ends a process that is not the one which is wanted, before that is started.
+  private func end(_ process: AgentReport.Process?, of name: String) {
+    guard let process, process.isRunning else { return }
+    send(.kill, to: process.incarnation, of: name)
+  }
+
+  /// Numbers the next process above those that its agent has run: where the state directory was lost, nothing else
+  /// knows of them.
+  private func outnumber(_ name: String, by process: AgentReport.Process?) {
+    guard let process, let node = supervisor.lifecycle[name],
+      node.incarnation <= process.incarnation
+    else { return }
+    supervisor.handle(.outnumbered(by: Int(clamping: process.incarnation)), of: name)
+  }
+
+  /// Reports to an agent what becomes of its node.
+  private func note(_ name: String) {
+    guard let node = supervisor.lifecycle[name] else { return }
+    supervisor.control.send(
+      .noted, AgentNote(state: node.state.name, isRunning: node.state == .running), toAgentOf: name)
+  }
+
+  // MARK: The start
+
+  func canStart(_ name: String, incarnation: Int) -> Bool {
+    let isAway = isAgentAway(name)
+    if isAway { supervisor.tell(.awaitingAgent, of: name) }
+    return supervisor.turns.begin(
+      name, incarnation: incarnation, on: name, isLost: isAway, at: .now)
+  }
+
+  /// Whether a node is one that its agent has to start, and cannot now.
+  func isAgentAway(_ name: String) -> Bool {
+    supervisor.plan[name]?.hasAgent == true && !agents.canStart(name, at: .now)
+  }
+
+  func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
+    let name = node.name
+    guard let report = agents.report(of: name, at: .now) else {
+      throw StartError(description: "its agent is not there")
+    }
+    let launch = AgentLaunch(
+      incarnation: record.incarnation, program: node.information.program,
+      arguments: supervisor.arguments(of: node, incarnation: record.incarnation),
+      environment: supervisor.plan.ownEnvironment(of: node),
+      directory: supervisor.plan.journalOfProcess(name).map(FileSystem.directory),
+      key: supervisor.deployed?.secret(of: name) ?? "")
+    let handle = Handle(record, session: report.session, launch: launch, self)
+    try supervisor.mark(record, session: report.session)
+    try add(handle, as: record)
+    send(launch, for: handle, of: name)
+    return 0
+  }
+
+  private func add(_ handle: Handle, as record: ProcessRecord) throws {
+    // No process locks it here: its own is elsewhere.
+    close(try record.write(in: processes.directories))
+    processes.add(handle, as: record)
+  }
+
+  private func send(_ launch: AgentLaunch, for handle: Handle, of name: String) {
+    handle.launchedAt = .now
+    supervisor.control.send(.launch, launch, toAgentOf: name)
+  }
+
+  private func send(_ signal: Signal, to incarnation: UInt64, of name: String) {
+    supervisor.control.send(
+      .signal, AgentSignal(incarnation: incarnation, number: signal.number), toAgentOf: name)
+  }
+
+  // MARK: Processes that are not heard
+
+  func findOut(_ name: String) {
+    guard supervisor.isLost(name), let node = supervisor.lifecycle[name],
+      let report = agents.report(of: name, at: .now), report.process?.isRunning == true,
+      // Behind a network that has just healed the agent may be heard first.
+      agents.timeHeard(name, at: .now) > node.timeouts.heartbeat
+    else { return }
+    supervisor.handle(.present, of: name)
+  }
+
+  // MARK: Adoption
+
+  func adopt(_ record: ProcessRecord, _ process: AdoptedProcess?) {
+    let session = supervisor.options.marks.first { $0.record.node == record.node }?.session
+    do {
+      try add(Handle(record, session: session, launch: nil, self), as: record)
+    } catch {
+      supervisor.reporter.warning("\(error)")
+    }
+  }
+}
+
+/// What is written down of processes that agents run, for the orchestrator that comes after this one.
+extension Supervisor {
+  /// Writes down that a process is to run, before it can.
+  func mark(_ record: ProcessRecord, session: UInt64?) throws {
+    guard let key = deployed?.key(of: record.node) else { return }
+    try AgentMark(record: record, session: session, key: key, endpoints: nil).write(in: directories)
+  }
+
+  /// Writes down where the process of a node is bound, before anybody else is told.
+  func markEndpoints(_ endpoints: NodeEndpoints, of name: String) {
+    guard plan[name]?.hasAgent == true, deployed?.endpoints(of: name) != endpoints,
+      let process = processes[name], let launch = facts[name]?.launch,
+      let key = deployed?.key(of: name), let node = plan[name]
+    else { return }
+    let record = ProcessRecord(
+      node: name, incarnation: process.incarnation, launch: launch, isDetached: true,
+      dependencies: node.supervision.dependencies.map(\.node),
+      stopTimeout: node.supervision.timeouts.stop, startedAt: facts[name]?.startedAt ?? 0)
+    do {
+      try AgentMark(
+        record: record, session: (process.handle as? AgentEngine.Handle)?.session, key: key, endpoints: endpoints
+      ).write(in: directories)
+    } catch {
+      reporter.warning("\(error)")
+    }
+  }
+}
+
+extension AgentReport {
+  /// Where it is, for a sentence.
+  fileprivate var place: String { host.map { ", on host \($0)" } ?? "" }
+}
+
+extension Supervisor.Options {
+  /// The processes that are taken over, by node.
+  var survivors: [String: NodeLifecycle.Survivor] {
+    var survivors = adopted.compactMapValues { survivor in
+      survivor.record.map {
+        NodeLifecycle.Survivor(
+          pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
+      }
+    }
+    for mark in marks {
+      survivors[mark.record.node] = NodeLifecycle.Survivor(
+        pid: 0, incarnation: Int(clamping: mark.record.incarnation))
+    }
+    return survivors
+  }
+}

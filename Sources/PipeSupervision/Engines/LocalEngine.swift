@@ -1,0 +1,176 @@
+import Glibc
+import PipeClient
+import PipeSystem
+import PipeTransport
+import PipeWire
+
+/// Runs processes on the orchestrator's own host: children of it, and those that a former orchestrator has left.
+final class LocalEngine: ProcessEngine {
+  /// A process on this host.
+  final class Handle: ProcessHandle {
+    enum Origin {
+      case child(ChildProcess)
+      /// A child of a former orchestrator.
+      case adopted(AdoptedProcess)
+    }
+
+    let engine: any ProcessEngine
+    fileprivate(set) var origin: Origin
+    /// Why the program does not run.
+    fileprivate var startFailure: SpawnError?
+    /// Reports whether the program of a child runs, or that an adopted process has ended.
+    fileprivate var watch: PollLoop.Registration?
+    private let loop: PollLoop
+
+    fileprivate init(_ origin: Origin, _ engine: LocalEngine) {
+      self.origin = origin
+      self.engine = engine
+      loop = engine.processes.loop
+    }
+
+    let isRemote = false
+
+    var pid: Int32 {
+      switch origin {
+      case .child(let child): child.pid
+      case .adopted(let process): process.pid
+      }
+    }
+
+    func signal(_ signal: Signal, group: Bool) -> Bool {
+      switch origin {
+      case .child(let child): child.signal(signal, group: group)
+      case .adopted(let process): process.signal(signal, group: group)
+      }
+    }
+
+    fileprivate func unwatch() {
+      if let watch { loop.remove(watch) }
+      watch = nil
+    }
+
+    func release(_ process: NodeProcess) {
+      unwatch()
+      switch origin {
+      case .child(let child): child.closePipes()
+      case .adopted: for (_, descriptor) in process.pipes { close(descriptor) }
+      }
+    }
+  }
+
+  private unowned let supervisor: Supervisor
+  let processes: NodeProcesses
+
+  init(_ supervisor: Supervisor) {
+    self.supervisor = supervisor
+    processes = supervisor.processes
+  }
+
+  // MARK: The start
+
+  func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
+    var command = supervisor.command(of: node, incarnation: record.incarnation)
+    if let program = supervisor.pinnedProgram(of: node) {
+      command.program = try program.replacement()
+      record.launch.build = program.build
+    }
+    let file = try record.write(in: processes.directories)
+    defer { close(file) }
+    command.record = file
+    let child = try ChildProcess.launch(command)
+    let handle = Handle(.child(child), self)
+    let process = processes.add(handle, as: record)
+    process.pipes = [(.out, child.output), (.err, child.error)]
+    handle.watch = processes.loop.add(descriptor: child.report, for: self) {
+      $0.readReport(of: handle)
+    }
+    processes.watchOutput(of: node.name)
+    return child.pid
+  }
+
+  private func readReport(of handle: Handle) {
+    guard case .child(var child) = handle.origin else { return }
+    if let error = child.readReport() { handle.startFailure = error }
+    handle.origin = .child(child)
+    if child.report < 0 { handle.unwatch() }
+  }
+
+  // MARK: Adoption
+
+  func adopt(_ record: ProcessRecord, _ survivor: AdoptedProcess?) {
+    guard let survivor else { return }
+    let node = record.node
+    let handle = Handle(.adopted(survivor), self)
+    let process = processes.add(handle, as: record)
+    for stream in [LogStream.out, .err] {
+      do {
+        process.pipes.append((stream, try openPipe(of: node, stream)))
+      } catch {
+        supervisor.reportUnloggedOutput(of: node, error)
+      }
+    }
+    handle.watch = processes.loop.add(descriptor: survivor.descriptor, for: self) {
+      $0.adoptedProcessEnded(process, handle, of: node)
+    }
+    if let node = supervisor.plan[node] { _ = supervisor.pinnedProgram(of: node) }
+  }
+
+  /// The path of the pipe that an adopted process must write to; `nil` where there is none.
+  func pipe(of node: String, _ stream: LogStream) -> String? {
+    guard let process = processes[node], process.handle is Handle,
+      process.pipes.contains(where: { $0.stream == stream })
+    else { return nil }
+    return path(ofPipe: stream, node)
+  }
+
+  /// Reads the output of an adopted process, which has opened its ends of the pipes.
+  func answered(_ node: String) {
+    processes.watchOutput(of: node)
+    // No other process needs the names.
+    for stream in [LogStream.out, .err] { unlink(path(ofPipe: stream, node)) }
+  }
+
+  private func path(ofPipe stream: LogStream, _ node: String) -> String {
+    processes.directories.runtime + "/" + node + "." + stream.rawValue
+  }
+
+  /// Makes a FIFO for the output of an adopted process, and opens our end.
+  private func openPipe(of node: String, _ stream: LogStream) throws -> Int32 {
+    let path = path(ofPipe: stream, node)
+    unlink(path)
+    guard mkfifo(path, 0o600) == 0 else { throw SystemError("mkfifo", on: path, code: errno) }
+    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
+    return descriptor
+  }
+
+  // MARK: The end
+
+  /// Takes the exit status of each child that has ended, after the last of what it wrote.
+  func reap() {
+    for (node, process, handle) in processes.all(Handle.self) {
+      guard case .child(var child) = handle.origin, let exit = child.reap() else { continue }
+      handle.origin = .child(child)
+      readReport(of: handle)
+      processes.finish(process, of: node, as: exit, startFailure: handle.startFailure)
+    }
+  }
+
+  private func adoptedProcessEnded(_ process: NodeProcess, _ handle: Handle, of node: String) {
+    guard case .adopted(let adopted) = handle.origin else { return }
+    handle.unwatch()
+    // What it started itself ends with it, as where it is a child of ours.
+    adopted.signal(.kill, group: true)
+    processes.observer?.takeFrames()
+    if process.saidGoodbye || adopted.exit != nil { return finish(process, adopted, of: node) }
+    processes.loop.schedule(after: NodeProcesses.lastFramesDelay, for: self) {
+      $0.processes.observer?.takeFrames()
+      $0.finish(process, adopted, of: node)
+    }
+  }
+
+  private func finish(_ process: NodeProcess, _ adopted: AdoptedProcess, of node: String) {
+    processes.finish(
+      process, of: node, as: adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye))
+  }
+}

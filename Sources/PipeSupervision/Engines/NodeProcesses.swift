@@ -1,0 +1,187 @@
+import Glibc
+import PipeClient
+import PipeSystem
+import PipeTransport
+import PipeWire
+
+/// The processes of a topology's nodes, whichever engine runs them: reads their output, logs it, and reports their ends.
+final class NodeProcesses {
+  /// Receives what happens to the processes.
+  protocol Observer: AnyObject {
+    func handle(_ input: NodeLifecycle.Input, of node: String)
+    /// A process has ended: what it sent before is to be taken before its end is.
+    func takeRest(of node: String)
+    /// It is certain that the process has ended, and all that it has left is taken.
+    func hasEnded(_ node: String)
+    func takeLastLines(_ lines: [String], of node: String)
+    /// What has come on the control socket is to be taken.
+    func takeFrames()
+    func line(node: String, _ stream: LogStream, _ text: String)
+  }
+
+  let directories: RuntimeDirectories
+  let loop: PollLoop
+  let logs: NodeLogs
+  let helpers: HelperSweep
+  weak var observer: (any Observer)?
+  private var processes: [String: NodeProcess] = [:]
+
+  /// How long the last frames of a process that is no child, and the system's report of its end, are waited for.
+  static let lastFramesDelay: Duration = .milliseconds(100)
+
+  init(in directories: RuntimeDirectories, loop: PollLoop, logs: NodeLogs) {
+    self.directories = directories
+    self.loop = loop
+    self.logs = logs
+    helpers = HelperSweep(loop)
+  }
+
+  /// The nodes that have a process.
+  var nodes: some Sequence<String> { processes.keys }
+
+  subscript(node: String) -> NodeProcess? { processes[node] }
+
+  /// The node whose own process this is.
+  func name(of process: NodeProcess) -> String? { processes.first { $0.value === process }?.key }
+
+  /// The processes with handles of one engine's.
+  func all<Handle: ProcessHandle>(
+    _: Handle.Type
+  ) -> [(node: String, process: NodeProcess, handle: Handle)] {
+    processes.compactMap { node, process in
+      (process.handle as? Handle).map { (node, process, $0) }
+    }
+  }
+
+  /// Adds the process that a record describes.
+  @discardableResult
+  func add(_ handle: any ProcessHandle, as record: ProcessRecord) -> NodeProcess {
+    add(handle, as: record, capture: OutputCapture(writer: logs.writer(of: record.node)))
+  }
+
+  /// - Parameter capture: What takes its output.
+  @discardableResult
+  func add(
+    _ handle: any ProcessHandle, as record: ProcessRecord, capture: OutputCapture
+  ) -> NodeProcess {
+    let process = NodeProcess(handle, incarnation: record.incarnation, capture: capture)
+    processes[record.node] = process
+    return process
+  }
+
+  // MARK: Output
+
+  /// Reads and logs what comes through the pipes of a process.
+  func watchOutput(of node: String) {
+    guard let process = processes[node] else { return }
+    for (stream, descriptor) in process.pipes {
+      process.registrations[stream] = loop.add(descriptor: descriptor, for: self) {
+        $0.read(process, of: node, stream, descriptor)
+      }
+    }
+  }
+
+  /// Reads what waits in one of a node's pipes; stops watching it at its end.
+  private func read(
+    _ process: NodeProcess, of node: String, _ stream: LogStream, _ descriptor: Int32
+  ) {
+    logs.noteClock()
+    let drained = process.capture.drain(descriptor, as: stream)
+    process.handle.observe(drained.lines)
+    take(drained, of: node, stream)
+    if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
+      loop.remove(registration)
+    }
+  }
+
+  /// Logs and shows lines that were read.
+  func take(_ drained: OutputCapture.Drained, of node: String, _ stream: LogStream) {
+    for line in drained.lines { observer?.line(node: node, stream, line) }
+    logs.tell(drained.notice, of: node)
+    for (embedded, lines) in drained.ofLodgers {
+      logs.tell(logs.writer(of: embedded).write(lines, from: stream), of: embedded)
+      for line in lines { observer?.line(node: embedded, stream, line) }
+    }
+  }
+
+  /// Reads what waits in the pipes.
+  func readRest(of process: NodeProcess, _ node: String) {
+    for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
+      read(process, of: node, stream, descriptor)
+    }
+  }
+
+  /// Reads no more of what a process writes.
+  func stopReading(_ process: NodeProcess) {
+    for registration in process.registrations.values { loop.remove(registration) }
+    process.registrations = [:]
+  }
+
+  // MARK: The end
+
+  /// Takes the end of a process, and that of the nodes that were embedded in it.
+  /// - Parameter startFailure: Why its program did not run.
+  func finish(
+    _ process: NodeProcess, of node: String, as exit: ProcessExit, startFailure: SpawnError? = nil
+  ) {
+    remove(process, of: node)
+    if let startFailure {
+      let isDiskFull = SystemError.isDiskFull(startFailure.code)
+      observer?.handle(
+        .spawnFailed(reason: "\(startFailure)", isDiskFull: isDiskFull), of: node)
+    } else {
+      report(exit, of: process, node)
+    }
+    finishEmbedded(in: process, node, exit)
+  }
+
+  /// Gives up a process on another host that does not answer.
+  func abandon(_ node: String) {
+    guard let process = processes[node], process.isRemote else { return }
+    finish(process, of: node, as: .unseen(isCertain: false))
+  }
+
+  func remove(_ process: NodeProcess, of node: String) {
+    observer?.takeRest(of: node)
+    readRest(of: process, node)
+    stopReading(process)
+    process.handle.release(process)
+    processes.removeValue(forKey: node)
+    if process.carrier == nil, !process.isRemote {
+      helpers.begin(
+        HelperProcesses.marker(of: node, incarnation: process.incarnation, in: directories))
+    }
+    ProcessRecord.remove(node, in: directories)
+    observer?.hasEnded(node)
+  }
+
+  /// Reports how a process has ended. Where it ended by itself and wrote why, that is the reason: its
+  /// goodbye, which says the same, may still be on its way.
+  func report(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
+    if !exit.isSuccess {
+      let lines = process.capture.recentLines(ofLodger: process.carrier == nil ? nil : node)
+      observer?.takeLastLines(lines, of: node)
+      if case .exited = exit,
+        let line = lines.last(where: { $0.hasPrefix(NodeLogPrefix.error) })
+      {
+        let reason = String(line.dropFirst(NodeLogPrefix.error.count))
+        observer?.handle(.complained(reason: reason), of: node)
+      } else if let reason = process.handle.failureReason {
+        observer?.handle(.complained(reason: reason), of: node)
+      }
+    }
+    observer?.handle(.exited(exit), of: node)
+  }
+
+  private func finishEmbedded(in carrier: NodeProcess, _ name: String, _ exit: ProcessExit) {
+    for node in carrier.embedded.sorted() {
+      guard let process = processes[node], process.carrier === carrier else { continue }
+      remove(process, of: node)
+      let lines = process.capture.recentLines(ofLodger: node)
+      observer?.takeLastLines(lines, of: node)
+      observer?.handle(
+        .complained(reason: "'\(name)', in whose process it lives, ended: \(exit)"), of: node)
+      observer?.handle(.exited(exit), of: node)
+    }
+  }
+}
