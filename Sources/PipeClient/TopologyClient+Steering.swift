@@ -167,7 +167,7 @@ extension ControlAnswer {
     case .failed(let reason): throw TopologyClientError.failed(reason)
     case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
     case .done, .directory, .description, .composites, .steered, .planned, .ended, .logs,
-      .letters:
+      .letters, .journal:
       break
     }
     guard let value = value(self) else { throw TopologyClientError.outOfPlace }

@@ -67,7 +67,7 @@ package struct JournalReader {
       var snapshot = JournalSnapshot(
         path: path, byteCount: byteCount, topology: try meta("topology"), node: try meta("node"),
         machine: try meta("machine"), created: try meta("created"),
-        id: try JournalCheck.stream(of: database, path, node: node))
+        id: String(try JournalCheck.stream(of: database, path, node: node), radix: 16))
       snapshot.stateFields = try Self.fields(in: database)
       // The current state is always among them.
       snapshot.records = try records(limit: max(1, limit))
@@ -96,11 +96,6 @@ package struct JournalReader {
   /// The machine whose journal it is.
   package var machine: String {
     get throws(JournalError) { try read { try meta("machine") } }
-  }
-
-  /// All dead letters, oldest first.
-  package func letters() throws(JournalError) -> [DeadLetter] {
-    try read { try database.select(JournalContents.letterQuery) { DeadLetter($0) } }
   }
 
   /// The oldest dead letters that have higher numbers than this.
@@ -156,7 +151,7 @@ package struct JournalReader {
       """
     ) { row in
       JournalSnapshot.InPipe(
-        name: row.text(0), stream: row.unsigned(1), consumed: row.unsigned(2),
+        name: row.text(0), stream: String(row.unsigned(1), radix: 16), consumed: row.unsigned(2),
         senderClosed: row.integer(3) != 0, postponedCount: Int(row.integer(4)))
     }
     let postponed = try database.prepare(

@@ -1,9 +1,9 @@
 import PipeMachines
 
 /// What a journal holds at one moment, for people to read.
-package struct JournalSnapshot: Sendable {
+package struct JournalSnapshot: Codable, Sendable {
   /// The state after a burst of steps.
-  package struct Record: Hashable, Sendable {
+  package struct Record: Codable, Hashable, Sendable {
     package var version: UInt64
     package var incarnation: UInt64
     /// Unit: nanoseconds since 1970.
@@ -16,16 +16,16 @@ package struct JournalSnapshot: Sendable {
   }
 
   /// An event and its number in its pipe.
-  package struct Event: Hashable, Sendable {
+  package struct Event: Codable, Hashable, Sendable {
     package var sequence: UInt64
     package var event: JSONValue
   }
 
   /// The receiving end of a pipe.
-  package struct InPipe: Hashable, Sendable {
+  package struct InPipe: Codable, Hashable, Sendable {
     package var name: String
-    /// Names the sender's numbering.
-    package var stream: UInt64
+    /// Names the sender's numbering. Hexadecimal.
+    package var stream: String
     /// The last event of which all up to it are done with, or postponed.
     package var consumed: UInt64
     /// Whether the sender has stopped in order.
@@ -36,7 +36,7 @@ package struct JournalSnapshot: Sendable {
   }
 
   /// The sending end of a pipe.
-  package struct OutPipe: Hashable, Sendable {
+  package struct OutPipe: Codable, Hashable, Sendable {
     package var name: String
     package var queued: UInt64
     package var acknowledged: UInt64
@@ -46,7 +46,7 @@ package struct JournalSnapshot: Sendable {
   }
 
   /// An effect that has not ended.
-  package struct Effect: Hashable, Sendable {
+  package struct Effect: Codable, Hashable, Sendable {
     /// The version of the step that started it.
     package var version: UInt64
     package var state: JSONValue
@@ -55,7 +55,7 @@ package struct JournalSnapshot: Sendable {
   }
 
   /// A step that the node is prepared to take together with others, and that has not ended.
-  package struct Prepared: Hashable, Sendable {
+  package struct Prepared: Codable, Hashable, Sendable {
     package var transaction: TransactionID
     package var composite: String
     package var event: JSONValue
@@ -89,8 +89,8 @@ package struct JournalSnapshot: Sendable {
   package var node: String
   package var machine: String
   package var created: String
-  /// Names this journal, and the numbering of what the node sends.
-  package var id: UInt64
+  /// Names this journal, and the numbering of what the node sends. Hexadecimal, as in an idempotency key.
+  package var id: String
   /// The names of the state's fields where that is a struct; `nil` where it is an enum.
   package var stateFields: [String]?
   /// The last records, oldest first; the very last is the current state.

@@ -1,3 +1,4 @@
+import CProcess
 import Glibc
 
 /// The few file operations that the runtime needs, with errors that name the file.
@@ -180,6 +181,13 @@ package enum FileSystem {
     } else {
       unlink(path)
     }
+  }
+}
+
+extension FileSystem {
+  /// When an open file was made; 0 where its file system does not record that. Unit: nanoseconds since 1970.
+  package static func birthTime(of descriptor: Int32) -> Int64 {
+    pr_birth_time(descriptor)
   }
 }
 

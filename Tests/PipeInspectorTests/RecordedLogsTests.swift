@@ -11,25 +11,25 @@ struct RecordedLogsTests {
   }
 
   @Test("are told with the nearest time that there is, where theirs is out of reach")
-  func farTimes() throws {
+  func farTimes() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")
-    var logs = RecordedLogs(directory: directory.path)
+    var logs = RecordedLogs(TopologyLogs(directory: directory.path, follows: true))
     for time in ["1000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"] {
       _ = door.write(["at \(time)"], from: .out, at: try #require(Timestamp(time)))
     }
-    #expect(logs.next().compactMap { $0["time"]?.integer } == [.min, .max])
+    #expect(try await logs.next().compactMap { $0["time"]?.integer } == [.min, .max])
   }
 
   @Test("are told from the last lines on, once, with who wrote them and where")
-  func lines() throws {
+  func lines() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")
-    var logs = RecordedLogs(directory: directory.path)
+    var logs = RecordedLogs(TopologyLogs(directory: directory.path, follows: true))
     _ = door.write(["opened"], from: .out, at: Timestamp(milliseconds: 1))
     _ = door.write(["exited"], from: .note, at: Timestamp(milliseconds: 2))
     #expect(
-      logs.next() == [
+      try await logs.next() == [
         [
           "node": "door", "time": 1_000_000, "stream": "out", "text": "opened", "large": .null,
         ],
@@ -37,31 +37,31 @@ struct RecordedLogsTests {
           "node": "door", "time": 2_000_000, "stream": "note", "text": "exited", "large": .null,
         ],
       ])
-    #expect(logs.next() == [])
+    #expect(try await logs.next() == [])
     _ = door.write(["closed"], from: .err, at: Timestamp(milliseconds: 3))
-    #expect(Self.texts(logs.next()) == ["closed"])
+    #expect(Self.texts(try await logs.next()) == ["closed"])
   }
 
   @Test("of a node that writes more than is told, the latest lines are, and the others are counted")
-  func much() throws {
+  func much() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")
-    var logs = RecordedLogs(directory: directory.path)
+    var logs = RecordedLogs(TopologyLogs(directory: directory.path, follows: true))
     _ = door.write(["first"], from: .out)
-    #expect(Self.texts(logs.next()) == ["first"])
+    #expect(Self.texts(try await logs.next()) == ["first"])
     _ = door.write((0..<RecordedLogs.limit + 7).map { "\($0)" }, from: .out)
-    let lines = Self.texts(logs.next())
+    let lines = Self.texts(try await logs.next())
     #expect(lines.count == RecordedLogs.limit + 1 && lines.first == "skipped 7")
     #expect(lines.last == "\(RecordedLogs.limit + 6)")
   }
 
   @Test("a long line is cut between characters, and its size is told")
-  func long() throws {
+  func long() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")
     _ = door.write(["a" + String(repeating: "é", count: 5_000)], from: .out)
-    var logs = RecordedLogs(directory: directory.path)
-    let line = try #require(logs.next().first)
+    var logs = RecordedLogs(TopologyLogs(directory: directory.path, follows: true))
+    let line = try #require(try await logs.next().first)
     #expect(line["large"] == 10_001)
     #expect(line["text"]?.string == "a" + String(repeating: "é", count: 2_047))
   }

@@ -16,8 +16,18 @@ struct StateChartTests {
   }
 
   private static func chart(of node: String, in file: String) throws -> StateChart {
-    try StateChartSearch(.load(.file("topologies/\(file).yaml"))).chart(of: node)
+    try StateChartSearch(
+      .load(.file("topologies/\(file).yaml")), limits: patient
+    ).chart(of: node)
   }
+
+  /// The limits of a search that ends by itself, however slow the machine is.
+  fileprivate static let patient: StateChartSearch.Limits = {
+    var limits = StateChartSearch.Limits()
+    limits.patience = .seconds(600)
+    limits.time = .seconds(600)
+    return limits
+  }()
 
   @Test("of a lift's door: a guard, and a way back from everywhere")
   func liftDoor() throws {
@@ -69,7 +79,7 @@ struct StateChartTests {
   func shipped(file: String) throws {
     let loaded = try LoadedTopology.load(.file("topologies/\(file).yaml"))
     for node in loaded.topology.nodes where node.constant == nil {
-      let chart = try StateChartSearch(loaded).chart(of: node.name)
+      let chart = try StateChartSearch(loaded, limits: Self.patient).chart(of: node.name)
       let names = Set(chart.states.map(\.name))
       #expect(names.count == chart.states.count)
       #expect(names.contains(chart.initial ?? ""), "\(node.name)")
@@ -83,7 +93,7 @@ struct StateChartTests {
   @Test("its limits hold, and it says that there is more")
   func limits() throws {
     let loaded = try LoadedTopology.load(.file("topologies/elevator.yaml"))
-    var limits = StateChartSearch.Limits()
+    var limits = Self.patient
     limits.states = 3
     let chart = try StateChartSearch(loaded, limits: limits).chart(of: "door")
     #expect(chart.notes == ["there was more to try than is tried for a chart"])
@@ -114,7 +124,7 @@ struct OddStateChartTests {
     defer { FileSystem.removeTree(path) }
     let text = "topology: odd\nprogram: TestNodes\nnodes: { node: \(node) }\n\(section)\n"
     try FileSystem.replace(path, with: Array(text.utf8))
-    var limits = StateChartSearch.Limits()
+    var limits = StateChartTests.patient
     change(&limits)
     return try StateChartSearch(.load(.file(path)), limits: limits).chart(of: "node")
   }

@@ -43,6 +43,9 @@ int pr_spawn_report(int report);
 /// Opens a new close-on-exec file in memory, which goes with its last descriptor. Returns -1 and errno where it cannot.
 int pr_memory_file(const char *name);
 
+/// Returns when an open file was made, in nanoseconds since 1970; 0 where its file system does not record that.
+int64_t pr_birth_time(int descriptor);
+
 /// Opens a close-on-exec descriptor of any process, readable once that has ended, or -1 and errno.
 int pr_process_descriptor(pid_t pid);
 

@@ -25,7 +25,10 @@ package struct LogEntry: Hashable, Sendable {
     self.text = text
   }
 
-  /// What an orchestrator of another host tells; a line that is not of our form has no time.
+  /// The line as it stands in a log.
+  package var line: String { "\(time.description) \(stream.rawValue) \(text)" }
+
+  /// A line that an orchestrator of another host has read; a line that is not of our form has no time.
   package init(_ line: LogPage.Line) {
     self =
       LogEntry(node: line.node, line: line.text)
@@ -60,8 +63,8 @@ package enum LogOrder {
     }
   }
 
-  /// Merges the entries of several logs; those of each one keep their order.
-  package static func merged(_ entries: [LogEntry]) -> [LogEntry] {
+  /// The order of entries of several logs, by their indices; those of each log keep their order.
+  static func order(of entries: [LogEntry]) -> [Int] {
     var steps: [String: Int] = [:]
     for entry in entries where entry.isClockNote { steps[entry.node, default: 0] += 1 }
     var latest: [String: Timestamp] = [:]
@@ -74,7 +77,7 @@ package enum LogOrder {
       latest[entry.node] = time
       return Key(era: -(steps[entry.node] ?? 0), time: time, index: index)
     }
-    return keys.sorted().map { entries[$0.index] }
+    return keys.sorted().map(\.index)
   }
 }
 

@@ -47,14 +47,14 @@ package final class LiveRecording: PageSource {
     tasks.withLock { $0 = [task, recordLogs()] }
   }
 
-  /// Logs are files, which are there while the topology does not run: of what ended it they tell.
+  /// Logs of this host are files, which are there while the topology does not run: they show what ended it.
   private func recordLogs() -> Task<Void, Never> {
     Task { [weak self, name, target] in
       guard target.remote == nil else { return await Self.followLogs { [weak self] in self } }
       guard let directory = try? RuntimeDirectories(topology: name).logs else { return }
-      var logs = RecordedLogs(directory: directory)
+      var logs = RecordedLogs(TopologyLogs(directory: directory, follows: true))
       while !Task.isCancelled, let recorder = self?.recorder {
-        recorder.write(logs.next())
+        if let lines = try? await logs.next() { recorder.write(lines) }
         try? await Task.sleep(for: Self.logPause)
       }
     }
@@ -278,20 +278,16 @@ extension LiveRecording {
 
   /// Records what a topology of another host writes, as its orchestrator reads it, while that runs.
   static func followLogs(of recording: @escaping @Sendable () -> LiveRecording?) async {
-    var logs: (reader: RemoteLogs, of: ObjectIdentifier, lines: RecordedLogs)?
+    var following: (logs: RecordedLogs, client: ObjectIdentifier)?
     while !Task.isCancelled {
       guard let recording = recording() else { return }
       if let client = recording.client.withLock({ $0 }) {
-        // Another connection goes on where the last one was; of what it has told nothing comes twice.
-        var following = logs ?? (RemoteLogs(client), ObjectIdentifier(client), RecordedLogs())
-        if following.of != ObjectIdentifier(client) {
-          following.reader = following.reader.going(on: client)
-          following.of = ObjectIdentifier(client)
-        }
-        if let lines = try? await following.reader.next(lines: RecordedLogs.firstLines).lines {
-          recording.recorder.write(following.lines.take(lines.map(LogEntry.init)))
-        }
-        logs = following
+        var (logs, former) =
+          following ?? (RecordedLogs(TopologyLogs(client)), ObjectIdentifier(client))
+        // Another connection goes on where the last one was; no line comes twice.
+        if former != ObjectIdentifier(client) { logs.go(on: client) }
+        if let lines = try? await logs.next() { recording.recorder.write(lines) }
+        following = (logs, ObjectIdentifier(client))
       }
       try? await Task.sleep(for: remotePause)
     }

@@ -6,11 +6,10 @@ import PipeWire
 
 /// What the nodes of a topology write, and what the orchestrator notes of them, read from their logs as they grow.
 package struct RecordedLogs {
-  private var reader: LogReader?
+  private var logs: TopologyLogs
   private var isFirst = true
-  private let directory: String?
 
-  /// Of one look: what is more is counted, so that who writes much costs no more. Unit: lines.
+  /// Of one look: what is more is counted, so that a node that writes much costs no more. Unit: lines.
   package static let limit = 500
   /// Longer lines are cut. Unit: bytes.
   package static let lineByteCount = 4 << 10
@@ -19,26 +18,19 @@ package struct RecordedLogs {
   /// Of all nodes together.
   private static let firstLimit = 5_000
 
-  /// - Parameter directory: Where the logs are, or will be.
-  package init(directory: String) {
-    self.directory = directory
-    reader = LogReader(directory: directory)
-  }
+  package init(_ logs: TopologyLogs) { self.logs = logs }
 
-  /// Of a topology of another host: what is taken is written by others.
-  init() { (directory, reader) = (nil, nil) }
+  /// Goes on from the same position through another client of the topology.
+  mutating func go(on client: TopologyClient) { logs = logs.going(on: client) }
 
   /// What was written since the last look, in the order of its times; at the first one, the last lines of each node.
-  package mutating func next() -> [JSONValue] {
-    guard let directory else { return [] }
-    let nodes = isFirst ? LogReader.nodes(in: directory).count : 1
-    return take(
-      reader?.next(
-        limit: max(1, min(Self.firstLines, Self.firstLimit / max(1, nodes))), hasMore: true) ?? [])
-  }
-
-  /// What is recorded of lines that were written since the last look.
-  mutating func take(_ new: [LogEntry]) -> [JSONValue] {
+  package mutating func next() async throws -> [JSONValue] {
+    var new: [LogEntry] = []
+    while true {
+      let (entries, hasMore) = try await logs.next(lines: Self.firstLines)
+      new += entries
+      if !hasMore || new.count > Self.firstLimit { break }
+    }
     let most = isFirst ? Self.firstLimit : Self.limit
     isFirst = false
     let skipped = max(0, new.count - most)

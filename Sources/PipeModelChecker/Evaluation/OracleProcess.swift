@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Glibc
 import PipeClient
 import PipeMachines
@@ -65,19 +64,19 @@ final class OracleProcess {
   func ask(
     _ request: OracleRequest, _ count: Int
   ) -> (answers: [OracleAnswer], trouble: OracleTrouble?) {
-    guard var line = try? JSONEncoder().encode(request) else {
+    guard var line = try? JSONRecord.encode(request) else {
       return ([], .garbage("a state or an event that cannot be written as JSON"))
     }
     line.append(UInt8(ascii: "\n"))
     // What nobody has asked for would be taken for the answer.
     guard output.isEmpty else { return ([], .garbage(Self.text(of: output))) }
-    if let trouble = send([UInt8](line)) { return ([], trouble) }
+    if let trouble = send(line) { return ([], trouble) }
     var answers: [OracleAnswer] = []
     var wait = Wait(for: child.pid)
     while answers.count < count {
       if let line = takeLine() {
         do {
-          answers.append(try JSONDecoder().decode(OracleAnswer.self, checking: Data(line)))
+          answers.append(try JSONRecord.decode(OracleAnswer.self, from: Array(line)))
         } catch {
           return (answers, .garbage(Self.text(of: line)))
         }

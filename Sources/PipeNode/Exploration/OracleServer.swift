@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Glibc
 import PipeMachines
 import PipeSystem
@@ -25,13 +24,12 @@ package struct OracleServer {
     guard answers >= 0, dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 else { return 1 }
     _ = fcntl(answers, F_SETFD, FD_CLOEXEC)
     AnswerReaderWatch.start(for: answers)
-    let encoder = JSONEncoder()
     while let line = readLine(strippingNewline: true) {
       // Each answer is out before the next question is looked at, which may end the process.
       let isWritten = answer(line) { answer in
-        guard var bytes = try? encoder.encode(answer) else { return false }
+        guard var bytes = try? JSONRecord.encode(answer) else { return false }
         bytes.append(UInt8(ascii: "\n"))
-        return Self.write([UInt8](bytes), to: answers)
+        return Self.write(bytes, to: answers)
       }
       guard isWritten else { return 1 }
     }
@@ -43,7 +41,7 @@ package struct OracleServer {
   private mutating func answer(_ line: String, _ tell: (OracleAnswer) -> Bool) -> Bool {
     let request: OracleRequest
     do {
-      request = try JSONDecoder().decode(OracleRequest.self, checking: Data(line.utf8))
+      request = try JSONRecord.decode(OracleRequest.self, from: Array(line.utf8))
     } catch {
       return tell(.invalid(problem: "that is no request: \(error)"))
     }

@@ -1,4 +1,5 @@
 import PipeClient
+import PipeJournal
 import PipeMachines
 import PipeSystem
 import PipeTopology
@@ -50,7 +51,18 @@ extension Supervisor {
       waiting.appendUntilEnd(asker)
       answerWaiting()
     case .logs(let request): readLogs(request, for: asker)
-    case .letters(let node, let id): readLetters(of: node, after: id, for: asker)
+    case .letters(let node, let id):
+      readJournal(of: node, for: asker) { path in
+        do {
+          return .letters(try LetterPage(of: node, journal: path, after: id))
+        } catch JournalError.missing {
+          return .letters(LetterPage(letters: [], hasMore: false, lost: 0))
+        }
+      }
+    case .journal(let node, let limit):
+      readJournal(of: node, for: asker) { path in
+        try .journal(ofJournal: path, of: node, limit: limit)
+      }
     }
   }
 
@@ -326,15 +338,18 @@ extension Supervisor {
     }
   }
 
-  /// Answers with letters of a node's journal.
-  func readLetters(of node: String, after id: UInt64, for asker: Asker) {
+  /// Answers from a node's journal.
+  private func readJournal(
+    of node: String, for asker: Asker,
+    read: @escaping @Sendable (_ path: String) throws -> ControlAnswer
+  ) {
     guard let journal = directory().nodes.first(where: { $0.name == node })?.journal else {
       return control.answer(
         .failed("there is no node '\(node)' that keeps a journal"), to: asker)
     }
     answer(asker) {
       do {
-        return .letters(try LetterPage(of: node, journal: journal, after: id))
+        return try read(journal)
       } catch {
         return .failed("\(error)")
       }
@@ -349,5 +364,27 @@ extension Supervisor {
       let answer = read()
       handle.post { owner.value.supervisor.control.answer(answer, to: owner.value.asker) }
     }
+  }
+}
+
+extension ControlAnswer {
+  /// The most that a journal may take in an answer. Unit: bytes. Source: ``WireLimits/messageByteCount``.
+  private static let journalByteLimit = 3 << 20
+
+  /// What a journal holds.
+  /// - Parameter limit: The most records, and the most events of each pipe.
+  fileprivate static func journal(
+    ofJournal path: String, of node: String, limit: Int
+  ) throws(JournalError) -> ControlAnswer {
+    let snapshot = try JournalReader(path, node: node).snapshot(limit: limit)
+    guard let value = try? JSONValue(encoding: snapshot) else {
+      return .failed("the journal of node '\(node)' cannot be sent")
+    }
+    guard value.bytes.count <= journalByteLimit else {
+      return .failed(
+        "the last \(limit) records of node '\(node)' take more than an answer of \(journalByteLimit >> 20) MiB "
+          + "holds: ask for fewer with '-n'")
+    }
+    return .journal(value)
   }
 }

@@ -29,6 +29,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case logs(LogRequest)
   /// Dead letters from a node's journal, those with higher numbers than this, as many as an answer may have.
   case letters(node: String, after: UInt64)
+  /// What a node's journal holds, with its last records.
+  case journal(node: String, limit: Int)
 }
 
 extension ControlCommand {
@@ -36,7 +38,7 @@ extension ControlCommand {
   package var isRepeatable: Bool {
     switch self {
     case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
-      .outcome, .logs, .letters:
+      .outcome, .logs, .letters, .journal:
       true
     case .restart, .kill, .plan, .apply: false
     }
@@ -82,6 +84,7 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case ended(TopologyOutcome)
   case logs(LogPage)
   case letters(LetterPage)
+  case journal(JSONValue)
   case failed(String)
 }
 

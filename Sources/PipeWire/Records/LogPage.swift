@@ -1,4 +1,4 @@
-/// What a client wants to have of the logs: the body of a `logs` command.
+/// A question for a page of logs: the body of a `logs` command.
 ///
 /// Nothing is kept in between: the marks of the last page say where the next one begins.
 package struct LogRequest: Codable, Hashable, Sendable {
@@ -9,14 +9,25 @@ package struct LogRequest: Codable, Hashable, Sendable {
   /// Of a log without a mark: what was written since then. Unit: milliseconds since 1970.
   package var since: Int64?
   package var marks: [LogMark]
+  /// Whether another request follows: an entry that is written meanwhile then waits for it, so that all come in order.
+  package var isFollowed: Bool
 
   package init(
-    nodes: [String]? = nil, lines: Int? = nil, since: Int64? = nil, marks: [LogMark] = []
+    nodes: [String]? = nil, lines: Int? = nil, since: Int64? = nil, marks: [LogMark] = [],
+    isFollowed: Bool = false
   ) {
     self.nodes = nodes
     self.lines = lines
     self.since = since
     self.marks = marks
+    self.isFollowed = isFollowed
+  }
+
+  /// Goes on behind a page. A log that is not there for a moment keeps its mark.
+  package mutating func take(_ new: [LogMark]) {
+    (lines, since) = (nil, nil)
+    let nodes = Set(new.map(\.node))
+    marks = marks.filter { !nodes.contains($0.node) } + new
   }
 }
 
@@ -27,11 +38,19 @@ package struct LogMark: Codable, Hashable, Sendable {
   package var file: String
   /// Unit: bytes.
   package var offset: Int
+  /// That of the last line. Unit: nanoseconds since 1970.
+  package var time: Int64
+  /// The files before it, oldest first, as far as they were there: they were read, or are not wanted.
+  package var former: [String]
 
-  package init(node: String, file: String, offset: Int) {
+  package init(
+    node: String, file: String, offset: Int, time: Int64 = 0, former: [String] = []
+  ) {
     self.node = node
     self.file = file
     self.offset = offset
+    self.time = time
+    self.former = former
   }
 }
 
@@ -66,10 +85,13 @@ package struct LetterPage: Codable, Hashable, Sendable {
   package var letters: [DeadLetter]
   /// Whether there are more than an answer may have.
   package var hasMore: Bool
+  /// Refused events that became no dead letters, since there were too many.
+  package var lost: UInt64
 
-  package init(letters: [DeadLetter], hasMore: Bool) {
+  package init(letters: [DeadLetter], hasMore: Bool, lost: UInt64) {
     self.letters = letters
     self.hasMore = hasMore
+    self.lost = lost
   }
 }
 

@@ -29,6 +29,7 @@ package struct PackageTemplate: Sendable {
   package var files: [PackageFile] {
     [
       PackageFile(path: ".gitignore", text: ".build/\n"),
+      PackageFile(path: "Makefile", text: makefile),
       PackageFile(path: "Package.swift", text: manifest),
       PackageFile(path: "Sources/\(name.text)/Program.swift", text: program),
       PackageFile(path: "Sources/\(name.text)/TrafficLight.swift", text: machine),
@@ -63,6 +64,34 @@ package struct PackageTemplate: Sendable {
 
     """
   }
+
+  private var makefile: String {
+    """
+    .PHONY: build test release
+
+    build:
+    \tswift build
+
+    test:
+    \tswift test
+
+    # The build to deploy: with the Swift runtime linked in, nodes start sooner and take less memory.
+    # PipeRuntime's figures for starts and memory were measured with these settings.
+    RELEASE_FLAGS := \(Self.releaseFlags.joined(separator: " \\\n  "))
+
+    release:
+    \tswift build $(RELEASE_FLAGS) --product \(name.text)
+    \tswift build $(RELEASE_FLAGS) --product orchestrator
+
+    """
+  }
+
+  /// The settings of a release build, in the lines of a Makefile.
+  package static let releaseFlags = [
+    "-c release --static-swift-stdlib --disable-local-rpath -Xswiftc -disable-incremental-imports",
+    "-Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld",
+    "-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic",
+  ]
 
   private var program: String {
     """

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Glibc
 import PipeClient
 import PipeRuntime
@@ -116,6 +115,6 @@ struct BackgroundRun {
   }
 
   private static func message(_ line: String) -> BackgroundReporter.Message? {
-    try? JSONDecoder().decode(BackgroundReporter.Message.self, from: Data(line.utf8))
+    try? JSONRecord.decode(BackgroundReporter.Message.self, from: Array(line.utf8))
   }
 }

@@ -24,19 +24,14 @@ final class ScreenShell {
   private let signals: SignalDescriptor
   private let terminal: TerminalDriver
   private var screen: Screen
-  private var logs: ScreenLogs
+  private var logs: TopologyLogs
+  private let logPause: Duration
   private var ending: Ending?
   private var asking: Task<Void, Never>?
   private var watching: Task<Void, Never>?
   private var following: Task<Void, Never>?
   private var watched: Set<String> = []
   private let nodes: [String]
-
-  /// Where the logs are read.
-  private enum ScreenLogs {
-    case files(LogReader)
-    case remote(RemoteLogs)
-  }
 
   /// The signals that it takes, which must be blocked before any thread starts.
   static let signals: [Signal] = [.interrupt, .terminate, .hangUp, .windowSize, .resume]
@@ -45,7 +40,7 @@ final class ScreenShell {
   /// Between an answer of the orchestrator and the next question.
   private static let askPause: Duration = .milliseconds(250)
   /// Between two looks at the logs.
-  private static let logPause: Duration = .milliseconds(200)
+  private static let localLogPause: Duration = .milliseconds(200)
   private static let remoteLogPause: Duration = .milliseconds(500)
   /// The lines of each node's log that it begins with.
   private static let logLines = 100
@@ -66,8 +61,8 @@ final class ScreenShell {
     self.terminal = terminal
     self.nodes = nodes
     logs =
-      directories.map { .files(LogReader(directory: $0.logs)) }
-      ?? .remote(RemoteLogs(client))
+      directories.map { TopologyLogs(directory: $0.logs, follows: true) } ?? TopologyLogs(client)
+    logPause = directories == nil ? Self.remoteLogPause : Self.localLogPause
     screen = Screen(
       size: terminal.size, nodes: nodes, endsTopology: endsTopology,
       startedAt: directories.flatMap { RunningTopology.find($0)?.startedAt }.map {
@@ -137,24 +132,17 @@ final class ScreenShell {
   }
 
   private func readLogs() {
-    switch logs {
-    case .files(var reader):
-      takeLogs(reader.next(limit: Self.logLines, hasMore: true))
-      logs = .files(reader)
-      loop.schedule(after: Self.logPause, for: self) { $0.readLogs() }
-    case .remote(let remote):
-      onTask {
-        var remote = remote
-        let lines = try await remote.next(lines: Self.logLines).lines
-        return (remote, lines.map(LogEntry.init))
-      } then: { shell, result in
-        // Where none came, the same is asked again.
-        if case .success((let remote, let entries)) = result {
-          shell.logs = .remote(remote)
-          shell.takeLogs(entries)
-        }
-        shell.loop.schedule(after: Self.remoteLogPause, for: shell) { $0.readLogs() }
+    onTask { [logs] in
+      var logs = logs
+      let entries = try await logs.next(lines: Self.logLines).entries
+      return (logs, entries)
+    } then: { shell, result in
+      // Where none came, the same is asked again.
+      if case .success((let logs, let entries)) = result {
+        shell.logs = logs
+        shell.takeLogs(entries)
       }
+      shell.loop.schedule(after: shell.logPause, for: shell) { $0.readLogs() }
     }
   }
 

@@ -22,28 +22,33 @@ struct ShowJournal: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    try arguments.expectHere("'orchestrator journal' reads the nodes' journals")
-    let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     let node = arguments.positionals[0]
-    let reader = try directories.journalReader(of: node)
     let limit = arguments.count("lines") ?? 10
-    let page = JournalPage(snapshot: try reader.snapshot(limit: limit), limit: limit)
+    let snapshot = try await snapshot(of: node, limit: limit, arguments)
+    let page = JournalPage(snapshot: snapshot, limit: limit)
     try console.print(page.record, as: arguments.format, lines: page.lines(console.style))
     return .success
+  }
+
+  private func snapshot(
+    of node: String, limit: Int, _ arguments: ParsedArguments
+  ) async throws -> JournalSnapshot {
+    if case .remote = try arguments.target {
+      let client = try TopologyClient.attach(to: arguments.target)
+      defer { client.close() }
+      return try await client.records.journal(of: node, limit: limit)
+    }
+    let directories = try TopologyChoice.withState(arguments, wanted: "journals")
+    do {
+      return try await TopologyRecords.files(directories).journal(of: node, limit: limit)
+    } catch JournalError.missing(let path, let node) {
+      try directories.checkIsKnown(node)
+      throw JournalError.missing(path: path, node: node)
+    }
   }
 }
 
 extension RuntimeDirectories {
-  /// Opens a node's journal.
-  func journalReader(of node: String) throws -> JournalReader {
-    do {
-      return try JournalReader(JournalPlaces(in: self)[node], node: node)
-    } catch {
-      if case .missing = error { try checkIsKnown(node) }
-      throw error
-    }
-  }
-
   /// The nodes that have a journal, or what is left of one.
   var nodesWithJournals: [String] {
     Set(JournalReader.nodes(in: journals) + JournalPlaces(in: self).nodesElsewhere).sorted()
@@ -75,7 +80,7 @@ struct JournalPage {
     let hasLetters = snapshot.letterCount > 0 || snapshot.lostLetters > 0
     let parts = [
       ("file", ["\(snapshot.path)  (\(snapshot.byteCount / 1024) KiB)"]),
-      ("created", ["\(created(style)), id \(snapshot.idText)"]),
+      ("created", ["\(created(style)), id \(snapshot.id)"]),
       ("state", [state]),
       ("pipes in", snapshot.ins.flatMap(lines(of:))),
       ("pipes out", snapshot.outs.flatMap(lines(of:))),
@@ -94,7 +99,7 @@ struct JournalPage {
       "topology": .string(snapshot.topology), "node": .string(snapshot.node),
       "machine": .string(snapshot.machine), "path": .string(snapshot.path),
       "byteCount": .integer(snapshot.byteCount), "created": .string(snapshot.created),
-      "id": .string(snapshot.idText), "state": snapshot.records.last?.state ?? .null,
+      "id": .string(snapshot.id), "state": snapshot.records.last?.state ?? .null,
       "version": snapshot.records.last.map { .count($0.version) } ?? .null,
       "records": .array(snapshot.records.suffix(limit).map(\.record)),
       "ins": .array(snapshot.ins.map(\.record)), "outs": .array(snapshot.outs.map(\.record)),
@@ -161,11 +166,6 @@ struct JournalPage {
   }
 }
 
-extension JournalSnapshot {
-  /// As in an idempotency key.
-  var idText: String { String(id, radix: 16) }
-}
-
 extension JournalSnapshot.Record {
   fileprivate var record: JSONValue {
     [
@@ -183,7 +183,7 @@ extension JournalSnapshot.Event {
 extension JournalSnapshot.InPipe {
   fileprivate var record: JSONValue {
     [
-      "pipe": .string(name), "stream": .string(String(stream, radix: 16)),
+      "pipe": .string(name), "stream": .string(stream),
       "consumed": .count(consumed), "senderClosed": .bool(senderClosed),
       "postponed": .integer(Int64(postponedCount)),
       "postponedEvents": .array(postponed.map(\.record)),

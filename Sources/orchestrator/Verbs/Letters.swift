@@ -62,7 +62,7 @@ struct Letters: Verb {
 
   // MARK: Reading
 
-  /// The letters: of a node that keeps a journal from there, of another one as it tells them.
+  /// The letters in the node's journal; of a node that keeps none, the last few in its memory.
   private func find(
     _ node: String, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> [DeadLetter] {
@@ -70,22 +70,33 @@ struct Letters: Verb {
     if case .local = target {
       let directories = try TopologyChoice.withState(arguments, wanted: "journals")
       guard RunningTopology.find(directories) != nil else {
-        let reader = try directories.journalReader(of: node)
-        Self.note(lost: try reader.lostLetters(), console)
-        return try reader.letters()
+        do {
+          return try await find(node, in: .files(directories), console)
+        } catch JournalError.missing(let path, let node) {
+          try directories.checkIsKnown(node)
+          throw JournalError.missing(path: path, node: node)
+        }
       }
       target = .local(directories.topology)
     }
     let client = try TopologyClient.attach(to: target)
     defer { client.close() }
-    let letters = try await client.letters(of: node)
     let information = try await client.directory()[node: node]
+    if information?.journal != nil { return try await find(node, in: client.records, console) }
+    let letters = try await client.letters(of: node)
     Self.note(lost: information?.status?.lettersLost ?? 0, console)
-    if information?.journal == nil, let count = information?.status?.letters, count > letters.count
-    {
+    if let count = information?.status?.letters, count > letters.count {
       console.note(
-        "the last \(letters.count) of \(count); a node without a journal tells of no more")
+        "the last \(letters.count) of \(count); a node without a journal keeps no more")
     }
+    return letters
+  }
+
+  private func find(
+    _ node: String, in records: TopologyRecords, _ console: Console
+  ) async throws -> [DeadLetter] {
+    let (letters, lost) = try await records.letters(of: node)
+    Self.note(lost: lost, console)
     return letters
   }
 

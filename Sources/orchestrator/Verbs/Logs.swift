@@ -29,79 +29,72 @@ struct Logs: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    if case .remote = try arguments.target { return try await follow(arguments, console) }
-    let directories = try TopologyChoice.withState(arguments, wanted: "logs")
     let nodes = arguments.positionals
-    try check(nodes, in: directories)
-    var reader = LogReader(directory: directories.logs, nodes: nodes.isEmpty ? nil : nodes)
-    var printer = LogPrinter(
-      format: arguments.format, hasTime: arguments.flag("timestamps"),
-      hasNode: !arguments.flag("no-prefix"),
-      nodes: nodes.isEmpty ? LogReader.nodes(in: directories.logs) : nodes)
-
-    let since = arguments.moment("since")
-    let limit = arguments.count("lines") ?? arguments.count("tail")
-    var isLast: Bool
-    var entries: [LogEntry] = []
-    repeat {
-      // Asked before reading: what is written before the end is then read.
-      isLast = !arguments.flag("follow") || RunningTopology.find(directories) == nil
-      let new = reader.next(limit: limit, since: since, hasMore: !isLast)
-      if arguments.format == .json {
-        entries += new
-      } else {
-        for entry in new { try console.print(printer.line(entry, style: console.style)) }
-        try console.flush()
+    let chosen = nodes.isEmpty ? nil : nodes
+    let follows = arguments.flag("follow")
+    if case .remote = try arguments.target {
+      let client = try TopologyClient.attach(to: arguments.target)
+      defer { client.close() }
+      let known = try await client.directory(fresh: false).nodes.map(\.name) + ["orchestrator"]
+      let logs = client.records.logs(of: chosen, follows: follows)
+      return try await show(logs, of: chosen ?? known, arguments, console, client: client) {
+        false
       }
-    } while !isLast && !console.waitUntilClosed(timeout: .milliseconds(100))
-    if arguments.format == .json { try console.print(.array(entries.map(\.record))) }
-    return .success
+    }
+    let directories = try TopologyChoice.withState(arguments, wanted: "logs")
+    try check(nodes, in: directories)
+    let known = LogReader.nodes(in: directories.logs)
+    let logs = TopologyRecords.files(directories).logs(of: chosen, follows: follows)
+    return try await show(logs, of: chosen ?? known, arguments, console) {
+      RunningTopology.find(directories) == nil
+    }
   }
 
-  /// Shows those of a topology of another host, as its orchestrator reads them.
-  private func follow(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode {
-    let client = try TopologyClient.attach(to: arguments.target)
-    defer { client.close() }
-    let nodes = arguments.positionals
-    var logs = RemoteLogs(
-      client, nodes: nodes.isEmpty ? nil : nodes, follows: arguments.flag("follow"))
-    let all = try await client.directory(fresh: false).nodes.map(\.name) + ["orchestrator"]
+  /// - Parameters:
+  ///   - client: The client of a topology of another host.
+  ///   - hasEnded: Whether the topology has ended, as far as this host can know.
+  private func show(
+    _ logs: TopologyLogs, of nodes: [String], _ arguments: ParsedArguments, _ console: Console,
+    client: TopologyClient? = nil, hasEnded: () -> Bool
+  ) async throws -> ExitCode {
+    var logs = logs
     var printer = LogPrinter(
       format: arguments.format, hasTime: arguments.flag("timestamps"),
-      hasNode: !arguments.flag("no-prefix"), nodes: nodes.isEmpty ? all : nodes)
+      hasNode: !arguments.flag("no-prefix"), nodes: nodes)
+    let follows = arguments.flag("follow")
+    let pause = client == nil ? Self.pause : Self.remotePause
     var entries: [LogEntry] = []
-    while true {
-      let lines: [LogPage.Line]
-      let hasMore: Bool
+    reading: while true {
+      // Asked before reading: what is written before the end is then read.
+      let isLast = !follows || hasEnded()
+      if isLast { logs.end() }
       do {
-        (lines, hasMore) = try await logs.next(
+        let (new, hasMore) = try await logs.next(
           lines: arguments.count("lines") ?? arguments.count("tail"),
           since: arguments.moment("since")?.milliseconds)
-      } catch TopologyClientError.notAnswering where arguments.flag("follow") {
-        // It may come again.
-        if console.waitUntilClosed(timeout: Self.pause) { break }
-        continue
-      } catch TopologyClientError.orchestratorGone where arguments.flag("follow") {
-        if let loss = client.lossOfConnection { throw loss }
-        break
-      }
-      if arguments.format == .json {
-        entries += lines.map(LogEntry.init)
-      } else {
-        for line in lines {
-          try console.print(printer.line(LogEntry(line), style: console.style))
+        if arguments.format == .json {
+          entries += new
+        } else {
+          for entry in new { try console.print(printer.line(entry, style: console.style)) }
+          try console.flush()
         }
-        try console.flush()
+        if hasMore { continue }
+      } catch TopologyClientError.notAnswering where follows {
+        // The orchestrator may answer again.
+      } catch TopologyClientError.orchestratorGone where follows {
+        if let loss = client?.lossOfConnection { throw loss }
+        break reading
       }
-      if hasMore { continue }
-      if !arguments.flag("follow") || console.waitUntilClosed(timeout: Self.pause) { break }
+      if isLast || console.waitUntilClosed(timeout: pause) { break }
     }
     if arguments.format == .json { try console.print(.array(entries.map(\.record))) }
     return .success
   }
 
+  /// Between two looks at the files.
+  private static let pause: Duration = .milliseconds(100)
   /// Between two questions to the orchestrator of another host.
-  private static let pause: Duration = .milliseconds(250)
+  private static let remotePause: Duration = .milliseconds(250)
 
   private func check(_ nodes: [String], in directories: RuntimeDirectories) throws {
     let known = LogReader.nodes(in: directories.logs)

@@ -7,7 +7,7 @@ import orchestrator
 @Suite("'orchestrator init'", .timed, .blocking)
 struct InitTests {
   private static let paths = [
-    ".gitignore", "Package.swift", "Sources/crossing/Program.swift",
+    ".gitignore", "Makefile", "Package.swift", "Sources/crossing/Program.swift",
     "Sources/crossing/TrafficLight.swift", "Tests/crossingTests/TrafficLightTests.swift",
     "crossing.yaml",
   ]
@@ -51,6 +51,22 @@ struct InitTests {
     }
     #expect(template.files.map(\.path) == Self.paths)
     #expect(FileSystem.entries(of: command.root) == ["PipeRuntime", "crossing"])
+  }
+
+  @Test("The Makefile builds a release with the settings of PipeRuntime's own")
+  func releaseSettings() throws {
+    let own = try text(of: PackagePath.root + "/Makefile")
+    for flags in PackageTemplate.releaseFlags { #expect(own.contains(flags), "\(flags)") }
+    let template = PackageTemplate(name: try PackageName("crossing"), dependency: "../PipeRuntime")
+    let makefile = try #require(template.files.first { $0.path == "Makefile" }).text
+    let command = try Command()
+    defer { command.remove() }
+    try FileSystem.replace(command.root + "/Makefile", with: Array(makefile.utf8))
+    let result = try command.run(shell: "make -n release")
+    #expect(result.exit == .exited(code: 0), "\(result)")
+    let lines = result.output.split(separator: "\n")
+    #expect(lines.last?.hasSuffix("--no-export-dynamic --product orchestrator") == true)
+    #expect(result.output.contains("--product crossing\n"))
   }
 
   @Test("it is written where --directory says, with the checkout that the orchestrator is of")

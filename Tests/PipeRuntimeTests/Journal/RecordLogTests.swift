@@ -61,7 +61,7 @@ struct RecordLogTests {
         effect.time = 0
         return effect
       }
-      letters = try reader.letters()
+      letters = try reader.letters(after: 0, limit: 1_000)
       counts = [
         snapshot.letterCount, snapshot.requestCount, snapshot.unacknowledgedCount,
         Int(snapshot.lostLetters),

@@ -1,0 +1,80 @@
+import PipeJournal
+import PipeMachines
+import PipeWire
+
+/// What the nodes of a topology have recorded, read in one way: from the files of this host, whether the topology runs or
+/// not, or through its orchestrator on another host.
+package enum TopologyRecords: Sendable {
+  case files(RuntimeDirectories)
+  case orchestrator(TopologyClient)
+
+  /// The dead letters in the journal of a node, oldest first.
+  /// - Returns: The letters, and the number of refused events that became none, since there were too many.
+  /// - Throws: ``JournalError``, or ``TopologyClientError``.
+  package func letters(of node: String) async throws -> (letters: [DeadLetter], lost: UInt64) {
+    var letters: [DeadLetter] = []
+    while true {
+      let page = try await page(of: node, after: letters.last?.id ?? 0)
+      letters += page.letters
+      if !page.hasMore || page.letters.isEmpty { return (letters, page.lost) }
+    }
+  }
+
+  private func page(of node: String, after id: UInt64) async throws -> LetterPage {
+    switch self {
+    case .files(let directories):
+      try LetterPage(of: node, journal: JournalPlaces(in: directories)[node], after: id)
+    case .orchestrator(let client):
+      try await client.command(.letters(node: node, after: id)).take {
+        if case .letters(let page) = $0 { page } else { nil }
+      }
+    }
+  }
+
+  /// What the journal of a node holds.
+  /// - Parameter limit: The most records, and the most events of each pipe.
+  /// - Throws: ``JournalError``, or ``TopologyClientError``.
+  package func journal(of node: String, limit: Int) async throws -> JournalSnapshot {
+    switch self {
+    case .files(let directories):
+      try JournalReader(JournalPlaces(in: directories)[node], node: node).snapshot(limit: limit)
+    case .orchestrator(let client):
+      try await client.command(.journal(node: node, limit: limit)).take { answer in
+        if case .journal(let value) = answer { try? value.decode(JournalSnapshot.self) } else { nil }
+      }
+    }
+  }
+
+  /// The logs of nodes, of all where `nodes` is `nil`.
+  /// - Parameter follows: Whether what is written later is read as well.
+  package func logs(of nodes: [String]? = nil, follows: Bool = false) -> TopologyLogs {
+    switch self {
+    case .files(let directories):
+      TopologyLogs(directory: directories.logs, nodes: nodes, follows: follows)
+    case .orchestrator(let client): TopologyLogs(client, nodes: nodes, follows: follows)
+    }
+  }
+}
+
+extension LetterPage {
+  /// The most that a page has, but for a letter that takes more. Unit: bytes.
+  private static let byteLimit = 1 << 20
+  /// Unit: letters.
+  private static let letterLimit = 200
+
+  /// Reads the letters in a journal that have higher numbers than this.
+  package init(of node: String, journal path: String, after id: UInt64) throws(JournalError) {
+    let reader = try JournalReader(path, node: node)
+    let found = try reader.letters(after: id, limit: Self.letterLimit)
+    var byteCount = 0
+    let fitting = found.prefix { letter in
+      byteCount += letter.byteCount
+      return byteCount <= Self.byteLimit
+    }
+    let letters = fitting.isEmpty ? Array(found.prefix(1)) : Array(fitting)
+    self.init(
+      letters: letters,
+      hasMore: letters.count < found.count || found.count == Self.letterLimit,
+      lost: try reader.lostLetters())
+  }
+}
