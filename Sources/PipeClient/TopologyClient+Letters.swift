@@ -7,9 +7,9 @@ extension TopologyClient {
   /// - Throws: ``TopologyClientError``: `nodeDown` where it keeps none and does not run.
   public func letters(of node: String) async throws -> [DeadLetter] {
     let information = try self.node(node, in: await directory())
-    guard information.journal == nil else {
+    if let path = information.journal {
       do {
-        return try await records.letters(of: node).letters
+        return try await records.letters(of: node, journal: path).letters
       } catch JournalError.missing {
         return []
       } catch let error as JournalError {

@@ -9,25 +9,27 @@ package enum TopologyRecords: Sendable {
   case orchestrator(TopologyClient)
 
   /// The dead letters in the journal of a node, oldest first.
+  /// - Parameter path: The journal, where that is known; else it is where this host records it.
   /// - Returns: The letters, and the number of refused events that became none, since there were too many.
   /// - Throws: ``JournalError``, or ``TopologyClientError``.
-  package func letters(of node: String) async throws -> (letters: [DeadLetter], lost: UInt64) {
+  package func letters(
+    of node: String, journal path: String? = nil
+  ) async throws -> (letters: [DeadLetter], lost: UInt64) {
     var letters: [DeadLetter] = []
     while true {
-      let page = try await page(of: node, after: letters.last?.id ?? 0)
+      let page: LetterPage
+      let last = letters.last?.id ?? 0
+      switch self {
+      case .files(let directories):
+        let path = path ?? JournalPlaces(in: directories)[node]
+        page = try LetterPage(of: node, journal: path, after: last)
+      case .orchestrator(let client):
+        page = try await client.command(.letters(node: node, after: last)).take {
+          if case .letters(let page) = $0 { page } else { nil }
+        }
+      }
       letters += page.letters
       if !page.hasMore || page.letters.isEmpty { return (letters, page.lost) }
-    }
-  }
-
-  private func page(of node: String, after id: UInt64) async throws -> LetterPage {
-    switch self {
-    case .files(let directories):
-      try LetterPage(of: node, journal: JournalPlaces(in: directories)[node], after: id)
-    case .orchestrator(let client):
-      try await client.command(.letters(node: node, after: id)).take {
-        if case .letters(let page) = $0 { page } else { nil }
-      }
     }
   }
 
@@ -40,7 +42,11 @@ package enum TopologyRecords: Sendable {
       try JournalReader(JournalPlaces(in: directories)[node], node: node).snapshot(limit: limit)
     case .orchestrator(let client):
       try await client.command(.journal(node: node, limit: limit)).take { answer in
-        if case .journal(let value) = answer { try? value.decode(JournalSnapshot.self) } else { nil }
+        if case .journal(let value) = answer {
+          try? value.decode(JournalSnapshot.self)
+        } else {
+          nil
+        }
       }
     }
   }

@@ -3,17 +3,6 @@ import PipeSupport
 
 /// What a supervisor arranges for its own process.
 package enum OwnProcess {
-  /// Lets stdout and stderr go to a file from now on, so that whoever started us sees their end.
-  package static func redirectOutput(to path: String) throws {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
-    defer { if descriptor > 2 { close(descriptor) } }
-    fflush(nil)
-    guard dup2(descriptor, 1) >= 0, dup2(descriptor, 2) >= 0 else {
-      throw SystemError("dup2", on: path, code: errno)
-    }
-  }
-
   /// Gives this process the name of its program, as tools show it: one that is executed by a descriptor is named
   /// after that.
   package static func takeProgramName() {

@@ -84,7 +84,10 @@ private final class YAMLWriter {
   private func write(_ text: String, _ style: yaml_scalar_style_t) {
     var text = text
     text.withUTF8 { bytes in
-      emit { yaml_scalar_event_initialize($0, nil, nil, bytes.baseAddress, Int32(bytes.count), 1, 1, style) }
+      emit {
+        yaml_scalar_event_initialize(
+          $0, nil, nil, bytes.baseAddress, Int32(bytes.count), 1, 1, style)
+      }
     }
   }
 
@@ -104,7 +107,8 @@ private final class YAMLWriter {
     var event = yaml_event_t()
     // The emitter takes the event over. It fails where memory is out, as all the text is valid.
     guard initialize(&event) == 1, yaml_emitter_emit(emitter, &event) == 1 else {
-      fatalError("libyaml: \(emitter.pointee.problem.map { String(cString: $0) } ?? "out of memory")")
+      fatalError(
+        "libyaml: \(emitter.pointee.problem.map { String(cString: $0) } ?? "out of memory")")
     }
   }
 

@@ -86,8 +86,6 @@ package struct ExitCode: RawRepresentable, Hashable, Sendable {
   /// `check --explore`: the search was not complete, and has found nothing.
   package static let incomplete = ExitCode(rawValue: 6)
   package static let timedOut = ExitCode(rawValue: 124)
-  /// Second ^C.
-  package static let forced = ExitCode(rawValue: 130)
 }
 
 /// A failure of a verb that is worded for the person at the terminal.

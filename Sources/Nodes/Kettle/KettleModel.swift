@@ -59,17 +59,6 @@ package actor KettleModel: KettleModelProtocol {
   private func hasBoiled() { if !Task.isCancelled { take(.boiled) } }
 }
 
-/// A kettle in one state, for tests and previews.
-package actor ConstantKettleModel: KettleModelProtocol {
-  package nonisolated let state: KettleState
-  package nonisolated var stateDidChange: StatePublisher<KettleState> { .constant(state) }
-
-  package init(_ state: KettleState) { self.state = state }
-
-  package nonisolated func switchOn() {}
-  package nonisolated func switchOff() {}
-}
-
 extension KettleModel: HostableModel {
   package static func initialState(_ parameters: KettleParameters) -> KettleState { .off }
 

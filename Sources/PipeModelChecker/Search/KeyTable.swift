@@ -21,8 +21,6 @@ struct KeyTable: ~Copyable {
     index.entries.deallocate()
   }
 
-  var count: Int { keys.count }
-
   /// A key by its number.
   @inline(__always)
   func key(_ number: Int) -> UInt64 { keys[number] }

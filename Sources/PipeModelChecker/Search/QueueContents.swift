@@ -73,9 +73,6 @@ package struct QueueOperation: Equatable, Sendable {
     QueueOperation(appended: symbols, needsRoom: true)
   }
 
-  /// Changes nothing, and is permitted while the queue is below its capacity.
-  package static let room = QueueOperation(needsRoom: true)
-
   /// The contents after this operation, or `nil` where it is not permitted.
   func result(for contents: [Int], capacity: Int) -> [Int]? {
     if needsRoom && contents.count >= capacity { return nil }

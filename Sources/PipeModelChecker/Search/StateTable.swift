@@ -25,8 +25,6 @@ struct StateTable: ~Copyable {
     index.entries.deallocate()
   }
 
-  var count: Int { states.count }
-
   /// The words of a state; those of the next follow up to a multiple of `Chunked.chunkSize`.
   @inline(__always)
   func pointer(at number: Int) -> UnsafePointer<UInt64> {

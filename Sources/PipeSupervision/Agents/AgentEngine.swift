@@ -266,7 +266,8 @@ extension Supervisor {
       stopTimeout: node.supervision.timeouts.stop, startedAt: facts[name]?.startedAt ?? 0)
     do {
       try AgentMark(
-        record: record, session: (process.handle as? AgentEngine.Handle)?.session, key: key, endpoints: endpoints
+        record: record, session: (process.handle as? AgentEngine.Handle)?.session, key: key,
+        endpoints: endpoints
       ).write(in: directories)
     } catch {
       reporter.warning("\(error)")

@@ -84,7 +84,7 @@ final class EmbeddedEngine: ProcessEngine {
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input? {
     guard let carrier = supervisor.plan.host(of: node) else { return nil }
     guard signal == .kill else {
-      supervisor.control.send(FrameHeader(.stop), Array(node.utf8), to: carrier)
+      supervisor.control.send(FrameHeader(.stop), body: Array(node.utf8), to: carrier)
       return nil
     }
     processes[node]?.signal(.kill, group: true)

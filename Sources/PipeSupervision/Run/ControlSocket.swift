@@ -102,7 +102,7 @@ final class ControlSocket {
   }
 
   /// Sends a frame with a body to a node.
-  func send(_ header: FrameHeader, _ body: [UInt8], to node: String) {
+  func send(_ header: FrameHeader, body: [UInt8], to node: String) {
     socketOfNodes.send(header, body: body, to: Array(WireName.node(node).utf8))
   }
 

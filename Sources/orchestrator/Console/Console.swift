@@ -239,7 +239,6 @@ package struct Style: Hashable, Sendable {
   package func red(_ text: String) -> String { wrap(text, "31") }
   package func green(_ text: String) -> String { wrap(text, "32") }
   package func yellow(_ text: String) -> String { wrap(text, "33") }
-  package func cyan(_ text: String) -> String { wrap(text, "36") }
 
   /// One of a few colours, so that nodes are told apart.
   package func number(_ index: Int, _ text: String) -> String {

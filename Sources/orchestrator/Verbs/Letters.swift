@@ -71,7 +71,9 @@ struct Letters: Verb {
       let directories = try TopologyChoice.withState(arguments, wanted: "journals")
       guard RunningTopology.find(directories) != nil else {
         do {
-          return try await find(node, in: .files(directories), console)
+          let (letters, lost) = try await TopologyRecords.files(directories).letters(of: node)
+          Self.note(lost: lost, console)
+          return letters
         } catch JournalError.missing(let path, let node) {
           try directories.checkIsKnown(node)
           throw JournalError.missing(path: path, node: node)
@@ -82,21 +84,13 @@ struct Letters: Verb {
     let client = try TopologyClient.attach(to: target)
     defer { client.close() }
     let information = try await client.directory()[node: node]
-    if information?.journal != nil { return try await find(node, in: client.records, console) }
     let letters = try await client.letters(of: node)
     Self.note(lost: information?.status?.lettersLost ?? 0, console)
-    if let count = information?.status?.letters, count > letters.count {
+    if information?.journal == nil, let count = information?.status?.letters, count > letters.count
+    {
       console.note(
         "the last \(letters.count) of \(count); a node without a journal keeps no more")
     }
-    return letters
-  }
-
-  private func find(
-    _ node: String, in records: TopologyRecords, _ console: Console
-  ) async throws -> [DeadLetter] {
-    let (letters, lost) = try await records.letters(of: node)
-    Self.note(lost: lost, console)
     return letters
   }
 

@@ -114,7 +114,7 @@ struct LettersTests {
       let result = try await tool.run("letters", "gate", "-o", "jsonl")
       #expect(result.output.split(separator: "\n").count == 5, "\(result)")
       #expect(
-        result.error == "the last 5 of 7; a node without a journal tells of no more\n", "\(result)")
+        result.error == "the last 5 of 7; a node without a journal keeps no more\n", "\(result)")
       try await topology.send("gate", Gate.Event.open)
       #expect(
         try await topology.client.resend(letter: 7, of: "gate")

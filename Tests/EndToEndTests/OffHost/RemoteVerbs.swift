@@ -63,6 +63,9 @@ struct RemoteVerbs {
     #expect(letters.split(separator: "\n").count == 2, "\(letters)")
     let local = try await ward.run("letters", "gate", "-o", "jsonl").output
     #expect(letters == local)
+    let journal = try await host.run("journal", "gate", "-n", "2", "-o", "json").output
+    #expect(try await ward.run("journal", "gate", "-n", "2", "-o", "json").output == journal)
+    #expect(journal.contains(#""letters":2"#), "\(journal)")
     #expect(try await host.run("letters", "gate", "show", "1").output.contains("visitors"))
     try await host.run("letters", "gate", "drop", "1")
     try await host.run("send", "gate", "open")
@@ -112,10 +115,9 @@ struct RemoteVerbs {
   }
 
   private func refuse() async throws {
-    for verb in ["journal", "reset"] {
-      let error = try await host.run(verb, "gate", code: 2).error
-      #expect(error.contains("on the host of the orchestrator at \(try host.control.endpoint)"))
-    }
+    let reset = try await host.run("reset", "gate", code: 2).error
+    #expect(reset.contains("on the host of the orchestrator at \(try host.control.endpoint)"))
+    #expect(try await host.run("journal", "nobody", code: 1).error.contains("no node 'nobody'"))
     #expect(try await host.run("graph", code: 2).error.contains("on the host"))
     #expect(
       try await host.run("describe", "--graph", "gate", code: 2).error.contains("on the host"))

@@ -160,7 +160,7 @@ struct TopologyConfigTests {
           door:
             machine: Door
             program: nodes
-            parameters: { size: 3 }
+            parameters: {size: 3}
             stop:
               signal: SIGTERM
             restart:
@@ -210,14 +210,14 @@ struct TopologyConfigTests {
               lamp: ready
             durability: process
         pipes:
-          - from: door
-            when: open
-            to: lamp
-            send: { show: { text: "open: $n" } }
-            name: "door:open->lamp:show"
-            capacity: 1024
-            on_refused: record
-            durability: process
+        - from: door
+          when: open
+          to: lamp
+          send: {show: {text: "open: $n"}}
+          name: "door:open->lamp:show"
+          capacity: 1024
+          on_refused: record
+          durability: process
         monitors:
           log:
             monitor: StateLog
