@@ -34,6 +34,27 @@ struct SupervisionTests {
   }
 
   @Test(
+    "A node that gets no processor for longer than its heartbeat timeout is not taken for hung",
+    .needsProcessorQuota)
+  func starved() async throws {
+    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 1s }")) { ward in
+      let pid = try #require(try await ward.status("patient").pid)
+      let quota = try ProcessorQuota()
+      defer { quota.remove() }
+      try quota.add(pid)
+      // Of a millisecond a second it answers a few questions, and then stands in the queue.
+      let waited: Bool? = try await poll(within: .seconds(120)) {
+        ProcessorQuota.waitingTime(of: pid) > 5 ? true : nil
+      }
+      #expect(waited == true)
+      try quota.free(pid)
+      let status = try await ward.status("patient")
+      #expect(status.pid == pid && status.restarts == 0, "\(ward.logs("patient"))")
+      try await ward.send("patient", Fragile.Event.touch)
+    }
+  }
+
+  @Test(
     "a node that ends by itself is restarted as its policy says",
     arguments: [
       ("never", 3, "failed"), ("never", 0, "completed"), ("on-failure", 3, "running"),
