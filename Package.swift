@@ -200,14 +200,70 @@ let package = Package(
     .target(
       name: "KettleSuite", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Kettles"],
       path: "Tests/Programs/KettleSuite", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["PipeClient", "PipeSystem"], path: "Tests/TestSupport",
+      swiftSettings: strict),
     .testTarget(
-      name: "PipeRuntimeTests",
+      name: "PortableMachinesTests", dependencies: ["PipeMachines"], swiftSettings: strict),
+    .testTarget(
+      name: "PipeSupportTests",
+      dependencies: ["PipeSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeSystemTests",
+      dependencies: ["PipeSystem", "PipeSupport", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeMachinesTests",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "TestTraits",
+        "PipeMachines", "PipeSupport", "PipeRuntimeTestKit", "TestSupport", "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "PipeMachinesTests", dependencies: ["PipeMachines"], swiftSettings: strict),
+      name: "PipeWireTests",
+      dependencies: ["PipeWire", "PipeMachines", "PipeSystem", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeTopologyTests",
+      dependencies: [
+        "PipeTopology", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeTransportTests",
+      dependencies: [
+        "PipeTransport", "PipeWire", "PipeSystem", "PipeSupport", "PipeRuntimeTestKit",
+        "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeJournalTests",
+      dependencies: [
+        "PipeJournal", "PipeNode", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
+        "CSQLite", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeNodeTests",
+      dependencies: [
+        "PipeNode", "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSupport",
+        "PipeRuntimeTestKit", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeClientTests",
+      dependencies: [
+        "PipeClient", "PipeSupervision", "PipeTransport", "PipeWire", "PipeMachines", "PipeSystem",
+        "PipeSupport", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeSupervisionTests",
+      dependencies: [
+        "PipeSupervision", "PipeClient", "PipeTopology", "PipeWire", "PipeMachines", "PipeSystem",
+        "PipeSupport", "TestSupport",
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "PipeModelCheckerSearchTests", dependencies: ["PipeModelChecker"],
       swiftSettings: strict + optimized),

@@ -1,0 +1,147 @@
+import PipeClient
+import PipeMachines
+import PipeWire
+import Testing
+
+/// Each thing that a participant and a coordinator can say, and what is made of it.
+@Suite("Whether an event is enabled")
+struct EnablednessTests {
+  private static let open = CaseDescription(name: "open")
+  private static let go = CaseDescription(
+    name: "go", fields: [CaseDescription.Field(name: "floor", type: "Int")])
+  private static let transaction = TransactionID(epoch: 3, sequence: 17)
+  private static let prepared = InDoubtTransaction(
+    participant: "door", composite: "lift", event: "stop", transaction: transaction, since: 5)
+  private static let connected = CoordinatorExplanation(connected: ["door", "motor"])
+
+  /// A question of the lift, and one of the door alone.
+  private static func question(_ event: CaseDescription = open) throws -> EnablednessQuestion {
+    let composition = try Composition(
+      [
+        CompositeDeclaration(
+          "lift", components: ["door", "motor"], synchronize: [Synchronization(event.name)])
+      ], of: ["door": [event.name], "motor": [event.name]])
+    return EnablednessQuestion(event, composition.vectors[0], coordinator: "house")
+  }
+
+  private static func explained(
+    _ evaluation: Evaluation, _ hold: NodeExplanation.Hold? = nil
+  ) -> NodeAnswer<NodeExplanation> {
+    .success(
+      NodeExplanation(state: "shut", version: 4, events: ["open": evaluation], hold: hold))
+  }
+
+  /// What becomes of the door's word where the motor takes the event.
+  private static func answer(
+    _ door: NodeAnswer<NodeExplanation>, _ coordinator: NodeAnswer<CoordinatorExplanation>
+  ) throws -> EventEnabledness {
+    try question().answer(
+      nodes: ["door": door, "motor": explained(.taken)], coordinators: ["house": coordinator])
+  }
+
+  @Test(
+    "a participant that withholds it is told of with its reason",
+    arguments: [
+      (explained(.refused(.noTransition)), .refused(.noTransition)),
+      (explained(.refused(.guard)), .refused(.guard)),
+      (explained(.refused(.thrown("no"))), .refused(.thrown("no"))),
+      (explained(.asynchronous), .refused(.asynchronous)),
+      (explained(.taken, .transaction(prepared)), .inTransaction(transaction)),
+      // A transaction may lead to another state: what the present one says does not count.
+      (explained(.refused(.noTransition), .doubt(prepared)), .inDoubt(prepared)),
+      (explained(.refused(.noTransition), .transition), .inTransition),
+      (explained(.taken, .pipes(["out"])), .pipesFull(["out"])),
+      // A full pipe does not change the state.
+      (explained(.refused(.guard), .pipes(["out"])), .refused(.guard)),
+      (.failure(.down("failed")), .down("failed")),
+      (.failure(.silent(.seconds(2))), .silent(.seconds(2))),
+    ] as [(NodeAnswer<NodeExplanation>, EventObstacle)])
+  func obstacles(door: NodeAnswer<NodeExplanation>, obstacle: EventObstacle) throws {
+    let found = try Self.answer(door, .success(Self.connected))
+    #expect(found.verdict == .withheld)
+    #expect(found.withheld.map(\.participant) == ["door"])
+    #expect(found.withheld.first?.obstacle == obstacle)
+    #expect(found.answers.map(\.verdict) == [.withheld, .enabled])
+    #expect(found.composite == "lift" && found.participants == ["door", "motor"])
+  }
+
+  @Test(
+    "only a run can tell whether an asynchronous transition takes it", arguments: [false, true])
+  func undetermined(isGuardedElsewhere: Bool) throws {
+    let motor = Self.explained(isGuardedElsewhere ? .byValue : .taken)
+    let found = try Self.question().answer(
+      nodes: ["door": Self.explained(.selfContained), "motor": motor],
+      coordinators: ["house": .success(Self.connected)])
+    #expect(found.verdict == .undetermined)
+    #expect(found.withheld.isEmpty)
+    for evaluation in [Evaluation.selfContained, .asynchronous] {
+      let alone = EnablednessQuestion(Self.open, of: "door").answer(
+        nodes: ["door": Self.explained(evaluation)], coordinators: [:])
+      #expect(alone.verdict == .undetermined)
+    }
+  }
+
+  @Test("it is enabled where all take it, with the states that they take it in")
+  func enabled() throws {
+    let found = try Self.answer(Self.explained(.taken), .success(Self.connected))
+    #expect(found.verdict == .enabled)
+    #expect(found.withheld.isEmpty)
+    #expect(found.answers.map(\.state) == ["shut", "shut"])
+    #expect(found.answers.map(\.version) == [4, 4])
+  }
+
+  @Test("a guard on values that were not given decides, unless somebody withholds it anyway")
+  func values() throws {
+    let found = try Self.answer(Self.explained(.byValue), .success(Self.connected))
+    #expect(found.verdict == .dependsOnValue)
+    let both = try Self.question().answer(
+      nodes: ["door": Self.explained(.byValue), "motor": Self.explained(.refused(.guard))],
+      coordinators: ["house": .success(Self.connected)])
+    #expect(both.verdict == .withheld)
+    #expect(both.answers.map(\.verdict) == [.dependsOnValue, .withheld])
+  }
+
+  @Test("what the coordinator cannot do keeps it from being taken")
+  func coordinator() throws {
+    let alone = CoordinatorExplanation(connected: ["motor"])
+    let cut = try Self.answer(Self.explained(.taken), .success(alone))
+    #expect(cut.withheld.map(\.obstacle) == [.notConnected])
+    let busy = CoordinatorExplanation(
+      connected: ["door", "motor"],
+      transactions: [.init(transaction: Self.transaction, participants: ["door", "panel"])])
+    let locked = try Self.answer(Self.explained(.taken), .success(busy))
+    #expect(locked.withheld.map(\.obstacle) == [.inTransaction(Self.transaction)])
+    let down = try Self.answer(Self.explained(.taken), .failure(.down("backing off")))
+    #expect(down.verdict == .withheld)
+    #expect(down.answers.map(\.participant) == ["house", "door", "motor"])
+    #expect(down.answers.map(\.obstacle) == [.down("backing off"), nil, nil])
+  }
+
+  @Test("an event of one node needs no coordinator, and may be asynchronous")
+  func alone() {
+    let question = EnablednessQuestion(Self.open, of: "door")
+    func answer(_ door: NodeAnswer<NodeExplanation>) -> EventEnabledness {
+      question.answer(nodes: ["door": door], coordinators: [:])
+    }
+    #expect(answer(Self.explained(.asynchronous)).verdict == .undetermined)
+    #expect(answer(Self.explained(.taken)).composite == nil)
+    #expect(answer(Self.explained(.taken, .doubt(Self.prepared))).verdict == .withheld)
+  }
+
+  @Test("all events together are enabled where one is")
+  func verdict() {
+    func events(_ verdicts: EventEnabledness.Verdict...) -> EventEnabledness.Verdict {
+      EnabledEvents(
+        name: "door", kind: .machine, state: "shut", version: 1,
+        events: verdicts.map { verdict in
+          EventEnabledness(
+            event: Self.go, participants: ["door"],
+            answers: [.init(participant: "door", verdict: verdict)])
+        }
+      ).verdict
+    }
+    #expect(events(.withheld, .enabled, .dependsOnValue) == .enabled)
+    #expect(events(.withheld, .dependsOnValue) == .dependsOnValue)
+    #expect(events(.withheld) == .withheld)
+  }
+}

@@ -1,0 +1,54 @@
+import PipeClient
+import PipeTransport
+import TestSupport
+import Testing
+
+@Suite("A client")
+struct TopologyClientTests {
+  /// An endpoint where nobody answers.
+  private let nowhere = "ipc:///tmp/piperuntime-no-such-orchestrator"
+
+  @Test("that is closed ends the calls that wait, and answers those that come later")
+  func closed() async throws {
+    let client = try TopologyClient(topology: "nowhere", control: nowhere)
+    let waiting = Task { try await client.directory() }
+    // Either the call waits already, or it finds the client closed.
+    client.close()
+    await #expect(throws: TopologyClientError.closed) { try await waiting.value }
+    await #expect(throws: TopologyClientError.closed) { try await client.directory() }
+    client.close()
+  }
+
+  @Test("that nobody answers says so in time")
+  func unanswered() async throws {
+    let client = try TopologyClient(
+      topology: "nowhere", control: nowhere, answerTimeout: .milliseconds(20))
+    await #expect(throws: TopologyClientError.notAnswering("nowhere", after: .milliseconds(20))) {
+      try await client.directory()
+    }
+  }
+
+  @Test(
+    "of an orchestrator that dies before the connection is complete says so, and waits for no timeout"
+  )
+  func died() async throws {
+    let directory = try TemporaryDirectory()
+    let roots = RuntimeRoots(environment: ["PIPERUNTIME_ROOT": directory.path])
+    let directories = try RuntimeDirectories(topology: "lift", roots: roots)
+    let lock = try TopologyLock.acquire(directories, file: nil)
+    let client = try TopologyClient(
+      topology: "lift", control: directories.endpoint(.control), answerTimeout: .seconds(600))
+    defer { client.close() }
+    // The client has seen the lock when it was made: an orchestrator may be about to listen.
+    let waiting = Task { try await client.directory() }
+    lock.release()
+    await #expect(throws: TopologyClientError.orchestratorGone("lift")) { try await waiting.value }
+  }
+
+  @Test("that cannot connect fails, and leaves no thread behind")
+  func endpoint() {
+    #expect(throws: TransportError.self) {
+      try TopologyClient(topology: "nowhere", control: "nonsense://here")
+    }
+  }
+}

@@ -1,0 +1,193 @@
+import PipeClient
+import PipeMachines
+import PipeWire
+import Testing
+
+/// Shows a count; `+` adds one, `-` takes one away.
+private enum CountView: TerminalView {
+  enum Event: MachineEvent { case add, subtract }
+  static let minimumSize = TerminalSize(columns: 24, rows: 2)
+  static func body(_ state: Int, size: TerminalSize) -> [StyledLine] {
+    ["count \(state)", "in \(size)", "beyond"]
+  }
+  static func event(for key: Key, in state: Int) -> Event? {
+    switch key {
+    case .character("+"): .add
+    case .character("-") where state > 0: .subtract
+    default: nil
+    }
+  }
+}
+
+@Suite("What a view does with what comes")
+struct ViewSessionTests {
+  private static func change(_ version: UInt64, _ state: JSONValue) -> StateChange {
+    StateChange(
+      node: "n", incarnation: 1, version: version, time: 0, cause: "request", state: state)
+  }
+
+  private func session(count: Int64? = 0) -> ViewSession {
+    var session = ViewSession(
+      view: CountView.self, node: "n", size: TerminalSize(columns: 30, rows: 3))
+    if let count { #expect(session.show(Self.change(0, .integer(count))) == [.draw]) }
+    return session
+  }
+
+  private func texts(_ session: ViewSession) -> [String] { session.lines.map(\.description) }
+
+  @Test("it shows the body, cut to its room, and the status line at the bottom")
+  func lines() {
+    #expect(texts(session(count: nil))[0] == "waiting for 'n'")
+    let status = "n" + String(repeating: " ", count: 22) + "q quits"
+    #expect(texts(session()) == ["count 0", "in 30×2", status])
+  }
+
+  @Test("keys wait for the answer to the last one, and are taken in the state that it tells")
+  func order() {
+    var session = session()
+    #expect(session.press(.character("+")) == [.draw, .send("add")])
+    // At 0 it would do nothing; it is taken at 1.
+    #expect(session.press(.character("-")) == [])
+    #expect(session.sent(.moved(version: 1, state: 1)) == [.draw, .send("subtract")])
+    #expect(texts(session)[0] == "count 1")
+    // The feed may tell the state before the answer.
+    #expect(session.show(Self.change(2, 0)) == [.draw])
+    #expect(session.press(.character("+")) == [])
+    #expect(session.sent(.moved(version: 2, state: 0)) == [.draw, .send("add")])
+    #expect(session.sent(.moved(version: 3, state: 1)) == [.draw])
+    #expect(texts(session)[0] == "count 1")
+  }
+
+  @Test("what the feed tells late is passed over, and what a new process tells is not")
+  func late() {
+    var session = session()
+    _ = session.press(.character("+"))
+    _ = session.sent(.moved(version: 5, state: 5))
+    #expect(session.show(Self.change(4, 4)) == [])
+    #expect(texts(session)[0] == "count 5")
+    // An answer to a request that was sent again is older than what is shown.
+    _ = session.press(.character("+"))
+    #expect(session.sent(.moved(version: 3, state: 3)) == [.draw])
+    #expect(texts(session)[0] == "count 5")
+    var anew = Self.change(0, 0)
+    anew.incarnation = 2
+    #expect(session.show(anew) == [.draw])
+    #expect(texts(session)[0] == "count 0")
+  }
+
+  @Test("what became of an event is in the status line until the next key")
+  func notices() {
+    var session = session()
+    _ = session.press(.character("+"))
+    #expect(session.sent(.refused("no")) == [.draw])
+    #expect(texts(session)[2].hasPrefix("n  refused: add, no"))
+    #expect(session.press(.up) == [.draw])
+    #expect(!texts(session)[2].contains("refused"))
+    _ = session.press(.character("+"))
+    #expect(session.sent(.failed("node 'n' is busy")) == [.draw])
+    #expect(texts(session)[2].hasPrefix("n  node 'n' is busy"))
+    #expect(session.lines[2].width == 30)
+  }
+
+  @Test("too many keys are dropped, and that is said")
+  func manyKeys() {
+    var session = session()
+    for _ in 0..<65 { _ = session.press(.character("+")) }
+    #expect(!texts(session)[2].contains("too many"))
+    #expect(session.press(.character("+")) == [.draw])
+    #expect(texts(session)[2].contains("too many keys"))
+  }
+
+  @Test(
+    "q and ^C end it, ^Z suspends it, and nothing follows an end",
+    arguments: [
+      Key.character("q"), .control("c"),
+    ])
+  func quits(key: Key) {
+    var session = session()
+    #expect(session.press(.control("z")) == [.suspend])
+    #expect(session.press(key) == [.end(.quit)])
+    #expect(session.press(.character("+")) == [])
+    #expect(session.show(Self.change(1, 1)) == [])
+    #expect(session.end(.terminalClosed) == [])
+  }
+
+  @Test("a terminal that is too small is told so, whatever its size")
+  func small() {
+    var session = session()
+    for columns in 1...23 {
+      for rows in 1...4 {
+        let size = TerminalSize(columns: columns, rows: rows)
+        #expect(session.resize(to: size) == [.draw])
+        #expect(session.lines.count <= rows)
+        #expect(session.lines.first?.description.hasPrefix("The") == true)
+      }
+    }
+    // In one direction only, too.
+    for size in [TerminalSize(columns: 200, rows: 2), TerminalSize(columns: 23, rows: 50)] {
+      _ = session.resize(to: size)
+      #expect(texts(session)[0].hasPrefix("The view"), "\(size)")
+    }
+    _ = session.resize(to: TerminalSize(columns: 24, rows: 3))
+    #expect(texts(session)[0] == "count 0")
+  }
+
+  @Test("a state that is not the view's ends it")
+  func otherState() {
+    var session = session()
+    let actions = session.show(Self.change(1, ["open": ["persons": 1]]))
+    guard case .end(.otherStates(let node, let view, let problem))? = actions.first else {
+      Issue.record("it should have ended")
+      return
+    }
+    #expect(node == "n" && view == "CountView")
+    #expect(problem.contains("open"))
+  }
+
+  private func directory(
+    node phase: String, isRunning: Bool, topology: String = "running"
+  ) -> TopologyDirectory {
+    TopologyDirectory(
+      topology: "t", file: "t.yaml", pid: 1, phase: topology, isRunning: isRunning,
+      nodes: [
+        NodeInformation(
+          name: "n", kind: .machine, hosts: "Count", program: "nodes", phase: phase,
+          isRunning: isRunning, inbox: "", feed: "")
+      ], pipes: [])
+  }
+
+  @Test("a node that is being started is waited for, and one that has ended ends the view")
+  func phases() {
+    var session = session()
+    #expect(session.look(at: directory(node: "running", isRunning: true)) == [])
+    for phase in ["backing off", "starting", "configuring", "ready"] {
+      #expect(session.look(at: directory(node: phase, isRunning: false)) == [.draw])
+      #expect(texts(session)[2].hasPrefix("n \(phase)"))
+    }
+    #expect(session.look(at: directory(node: "running", isRunning: true)) == [.draw])
+    #expect(!texts(session)[2].contains("ready"))
+    var gone = directory(node: "running", isRunning: true)
+    gone.nodes = []
+    var removed = session
+    #expect(
+      removed.look(at: gone)
+        == [.end(.nodeDown(node: "n", reason: "the topology has it no more"))])
+    var other = session
+    #expect(
+      other.look(at: directory(node: "failed", isRunning: false))
+        == [.end(.nodeDown(node: "n", reason: "failed"))])
+    #expect(
+      session.look(at: directory(node: "running", isRunning: true, topology: "stopping"))
+        == [.end(.topologyDown("topology 't' is going down"))])
+  }
+
+  @Test("each ending has its exit code")
+  func exitCodes() {
+    #expect(ViewEnding.quit.exitCode == 0)
+    #expect(ViewEnding.terminalClosed.exitCode == 1)
+    #expect(ViewEnding.nodeDown(node: "n", reason: "stopped").exitCode == 1)
+    #expect(ViewEnding.topologyDown("gone").exitCode == 1)
+    #expect(ViewEnding.otherStates(node: "n", view: "V", problem: "p").exitCode == 2)
+    #expect(ViewEnding.failed("no", code: 3).exitCode == 3)
+  }
+}

@@ -1,0 +1,58 @@
+import PipeJournal
+import PipeSystem
+import PipeWire
+import TestSupport
+import Testing
+
+@Suite("A journal on storage that several hosts share")
+struct HeldJournalTests {
+  private static let identity = Journal.Identity(topology: "t", node: "door", machine: "m")
+
+  private func open(_ path: String, by incarnation: UInt64) throws -> Journal {
+    try Journal(path, identity: Self.identity, durability: .power, heldBy: incarnation)
+  }
+
+  private func withPath(_ body: (String) throws -> Void) throws {
+    let directory = try TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    try body(directory.path + "/door.sqlite")
+  }
+
+  @Test("one of an earlier start of the node is refused, and changes nothing")
+  func superseded() throws {
+    try withPath { path in
+      do {
+        let journal = try open(path, by: 7)
+        try journal.record { try journal.consumed("told", stream: 7, applied: 4, closed: false) }
+      }
+      let error = try #require(throws: JournalError.self) { try open(path, by: 6) }
+      #expect(error == .superseded(path: path, incarnation: 6, by: 7))
+      #expect("\(error)".contains("belongs to start 7 of the node, and this is start 6"))
+      #expect(!error.isTransient)
+      for next: UInt64 in [7, 8] {
+        #expect(try open(path, by: next).contents?.consumed["told"]?.applied == nil)
+      }
+      #expect(try JournalReader(path, node: "door").snapshot(limit: 9).ins.map(\.consumed) == [4])
+      #expect(throws: JournalError.superseded(path: path, incarnation: 7, by: 8)) {
+        try open(path, by: 7)
+      }
+    }
+  }
+
+  @Test("nobody else reads it while it is held, and no memory is shared for it")
+  func held() throws {
+    try withPath { path in
+      for incarnation: UInt64 in 1...2 {
+        let journal = try open(path, by: incarnation)
+        try journal.record { try journal.consumed("told", stream: 7, applied: 4, closed: false) }
+        #expect(FileSystem.exists(path + "-wal") && !FileSystem.exists(path + "-shm"))
+        let error = try #require(throws: JournalError.self) {
+          try JournalReader(path, node: "door")
+        }
+        #expect("\(error)".contains("lets nobody read its journal while it runs"))
+        withExtendedLifetime(journal) {}
+      }
+      #expect(try JournalReader(path, node: "door").machine == "m")
+    }
+  }
+}

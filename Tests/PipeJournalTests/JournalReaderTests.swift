@@ -1,0 +1,138 @@
+import Glibc
+import PipeJournal
+import PipeMachines
+import PipeSystem
+import PipeWire
+import TestSupport
+import Testing
+
+@Suite("Reading a journal")
+struct JournalReaderTests {
+  private func withFile(
+    _ bytes: [UInt8]?, suffix: String = "", _ body: (String) throws -> Void
+  ) throws {
+    let directory = try TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    let path = directory.path + "/door.sqlite"
+    if let bytes {
+      let descriptor = open(path + suffix, O_WRONLY | O_CREAT, 0o600)
+      defer { close(descriptor) }
+      #expect(write(descriptor, bytes, bytes.count) == bytes.count)
+    }
+    try body(path)
+  }
+
+  @Test("that is not there is told apart from one that is damaged")
+  func missing() throws {
+    try withFile(nil) { path in
+      #expect(throws: JournalError.missing(path: path, node: "door")) {
+        try JournalReader(path, node: "door")
+      }
+      #expect(!FileSystem.exists(path))
+    }
+    try withFile(Array("log".utf8), suffix: "-wal") { path in
+      let reason = "it is gone, and its file '-wal' is still there"
+      #expect(throws: JournalError.damaged(path: path, node: "door", reason: reason)) {
+        try JournalReader(path, node: "door")
+      }
+    }
+  }
+
+  @Test(
+    "any other bytes are no journal",
+    arguments: [[], Array("hello".utf8), [UInt8](repeating: 0, count: 8192)])
+  func garbage(bytes: [UInt8]) throws {
+    try withFile(bytes) { path in
+      let error = try #require(throws: JournalError.self) { try JournalReader(path, node: "door") }
+      guard case .damaged(path, "door", _) = error else {
+        Issue.record("\(error)")
+        return
+      }
+      #expect("\(error)".contains("'orchestrator reset door'"))
+      #expect(!error.isTransient)
+    }
+  }
+
+  @Test("how far a pipe was taken: what is consumed, and what a coordinator has committed")
+  func taken() throws {
+    try withFile(nil) { path in
+      let journal = try Journal(
+        path, identity: .init(topology: "t", node: "door", machine: "composite"),
+        durability: .process)
+      let request = RequestID(pipe: "told", stream: 7, sequence: 5)
+      func taken(_ pipe: String, _ stream: UInt64) throws -> UInt64 {
+        try JournalReader(path, node: "door").taken(
+          of: pipe, stream: stream,
+          caller: RequestID(pipe: pipe, stream: stream, sequence: 0).caller)
+      }
+      #expect(try taken("told", 7) == 0)
+      try journal.record { try journal.consumed("told", stream: 7, applied: 4, closed: false) }
+      #expect(try taken("told", 7) == 4)
+      try journal.record {
+        try journal.committed(
+          CommitRecord(
+            transaction: TransactionID(epoch: 1, sequence: 1), request: request, moves: [:]))
+      }
+      #expect(try taken("told", 7) == 5)
+      #expect(try taken("told", 8) == 0 && taken("other", 7) == 0)
+    }
+  }
+
+  @Test("where a pipe leads is recorded, with what went elsewhere before")
+  func receivers() throws {
+    try withFile(nil) { path in
+      let journal = try Journal(
+        path, identity: .init(topology: "t", node: "door", machine: "m"), durability: .process)
+      #expect(try journal.receivers() == [:])
+      try journal.record {
+        try journal.leads("told", to: .init("motor"))
+        try journal.leads("a b", to: .init("lift", turnedAfter: 12))
+      }
+      #expect(
+        try journal.receivers()
+          == ["told": .init("motor"), "a b": .init("lift", turnedAfter: 12)])
+      #expect(journal.path(ofNode: "motor") == path.replacing("door", with: "motor"))
+    }
+  }
+
+  @Test("files of a journal are removed all, and the lock is taken")
+  func files() throws {
+    try withFile(Array("x".utf8)) { path in
+      for suffix in ["-wal", "-shm", ".step", ".new"] {
+        close(creat(path + suffix, 0o600))
+      }
+      let held = try JournalFiles(path, node: "door")
+      #expect(throws: JournalError.locked(path: path, pid: nil)) {
+        try JournalFiles(path, node: "door")
+      }
+      try held.remove()
+      let left = Set(FileSystem.entries(of: FileSystem.directory(of: path)))
+      #expect(left == ["door.sqlite.reset", "door.sqlite.step"])
+      #expect(JournalReader.nodes(in: FileSystem.directory(of: path)) == [])
+    }
+  }
+
+  @Test(
+    "what goes wrong names the file and the way out",
+    arguments: [
+      (.missing(path: "/j/door.sqlite", node: "door"), "has never run"),
+      (.inaccessible(path: "/j/door.sqlite", node: "door", reason: "no"), "start the node again"),
+      (.full(path: "/j/door.sqlite"), "free some space"),
+      (.damaged(path: "/j/door.sqlite", node: "door", reason: "no"), "orchestrator reset door"),
+      (.otherVersion(path: "/j/door.sqlite", node: "door", found: 2), "orchestrator reset door"),
+      (
+        .other(path: "/j/door.sqlite", node: "door", what: "node", found: "a", expected: "door"),
+        "orchestrator reset door"
+      ),
+      (
+        .undecodable(path: "/j/door.sqlite", node: "door", problem: "no"), "orchestrator reset door"
+      ),
+      (.locked(path: "/j/door.sqlite", pid: 7), "process 7"),
+      (.superseded(path: "/j/door.sqlite", incarnation: 6, by: 7), "another orchestrator"),
+      (.failed(path: "/j/door.sqlite", reason: "no"), "no"),
+    ] as [(JournalError, String)])
+  func wording(error: JournalError, wayOut: String) {
+    #expect("\(error)".contains("/j/door.sqlite"))
+    #expect("\(error)".contains(wayOut))
+  }
+}

@@ -1,0 +1,340 @@
+import Glibc
+import PipeJournal
+import PipeMachines
+import PipeSupport
+import PipeSystem
+import PipeWire
+import TestSupport
+import Testing
+
+@Suite("Records that wait in a journal's log")
+struct RecordLogTests {
+  private static let suffixes = ["", "-wal", "-shm", ".step"]
+
+  /// A journal, and a directory for copies of its files: what the next process would find if this one were
+  /// killed now.
+  private final class Bench {
+    let directory: TemporaryDirectory
+    let journal: Journal
+
+    init(_ durability: Durability = .process) throws {
+      directory = try TemporaryDirectory()
+      journal = try Journal(
+        directory.path + "/door.sqlite", identity: Self.identity, durability: durability)
+    }
+
+    static var identity: Journal.Identity { .init(topology: "t", node: "door", machine: "m") }
+
+    /// The path of a copy.
+    func killed() throws -> String {
+      let copy = directory.path + "/copy.sqlite"
+      for suffix in RecordLogTests.suffixes {
+        unlink(copy + suffix)
+        guard let bytes = RecordLogTests.bytes(journal.path + suffix) else { continue }
+        try FileSystem.replace(copy + suffix, with: bytes)
+      }
+      return copy
+    }
+  }
+
+  private static func bytes(_ path: String) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return try? FileSystem.read(descriptor, limit: 1 << 26)
+  }
+
+  /// What a journal holds, but for its own name and times.
+  private struct Holdings: Equatable {
+    var records: [JournalSnapshot.Record]
+    var ins: [JournalSnapshot.InPipe]
+    var outs: [JournalSnapshot.OutPipe]
+    var effects: [JournalSnapshot.Effect]
+    var letters: [DeadLetter]
+    var counts: [Int]
+    var components: [String: [UInt8]] = [:]
+
+    init(_ path: String) throws {
+      let reader = try JournalReader(path, node: "door")
+      let snapshot = try reader.snapshot(limit: 2_000)
+      records = snapshot.records
+      ins = snapshot.ins
+      outs = snapshot.outs
+      effects = snapshot.effects.map { effect in
+        var effect = effect
+        effect.time = 0
+        return effect
+      }
+      letters = try reader.letters(after: 0, limit: 1_000)
+      counts = [
+        snapshot.letterCount, snapshot.requestCount, snapshot.unacknowledgedCount,
+        Int(snapshot.lostLetters),
+      ]
+    }
+  }
+
+  /// The same random records in several journals.
+  private struct RandomRecords {
+    var generator: SplitMix64
+    var version: UInt64 = 0
+    var queued: [String: UInt64] = [:]
+    var acknowledged: [String: UInt64] = [:]
+    var effects: [UInt64] = []
+    var postponed: [Int64] = []
+    var letters: [UInt64] = []
+    var lastLetter: UInt64 = 0
+    var answers: [UInt64] = []
+
+    init(seed: UInt64) { generator = SplitMix64(seed: seed) }
+
+    /// Each with its end.
+    static func events(after: UInt64, through last: UInt64) -> [String] {
+      last > after ? (after + 1...last).map { "\"tick \($0)\"\n" } : []
+    }
+
+    mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &generator) == 0 }
+
+    /// One record, to be written into each of the journals.
+    mutating func next() -> (Journal) throws -> Void {
+      var parts: [(Journal) throws -> Void] = []
+      version += 1
+      let number = version
+      let size = chance(20) ? 60_000 : 20
+      let state = Array("{\"counting\":{\"text\":\"\(String(repeating: "x", count: size))\"}}".utf8)
+      parts.append {
+        try $0.moved(to: state, version: number, steps: 1, cause: "in", time: 5, incarnation: 1)
+      }
+      for pipe in ["in", "again"] where chance(2) {
+        parts.append { try $0.consumed(pipe, stream: 9, applied: number, closed: false) }
+      }
+      for pipe in ["out", "other"] where chance(2) {
+        let count = Int.random(in: 1...5, using: &generator)
+        let last = queued[pipe, default: 0] + UInt64(count)
+        queued[pipe] = last
+        let events = Array(Self.events(after: last - UInt64(count), through: last).joined().utf8)
+        let trims = chance(2)
+        if trims {
+          let done = acknowledged[pipe, default: 0]
+          acknowledged[pipe] = UInt64.random(in: done..<last, using: &generator)
+        }
+        let done = acknowledged[pipe, default: 0]
+        parts.append { try $0.queued(pipe, last: last, count: count, events: events) }
+        parts.append { try $0.sent(pipe, queued: last, acknowledged: done, trims: trims) }
+      }
+      if chance(3) {
+        effects.append(number)
+        parts.append {
+          try $0.effectStarted(
+            EffectOrigin(version: number), state: Array("1".utf8), progress: BootClock.now)
+        }
+      } else if let first = effects.first, chance(2) {
+        effects.removeFirst()
+        parts.append { try $0.effectEnded(EffectOrigin(version: first)) }
+      }
+      if chance(3) {
+        postponed.append(Int64(number))
+        parts.append {
+          try $0.consumed("in", stream: 9, applied: number, closed: false)
+          try $0.postponed(Int64(number), "in", number, event: Array("\"late\"".utf8))
+        }
+      } else if let first = postponed.first, chance(2) {
+        postponed.removeFirst()
+        parts.append { try $0.unpostponed(first) }
+      }
+      if chance(4) {
+        lastLetter += 1
+        letters.append(lastLetter)
+        let letter = DeadLetter(
+          id: lastLetter, pipe: "in", sequence: number, event: "no", reason: "guard", state: nil,
+          version: number, time: 3)
+        parts.append { try $0.deadLetterAdded(letter) }
+      } else if let first = letters.first, chance(3) {
+        letters.removeFirst()
+        parts.append { try $0.deadLetterRemoved(first) }
+      }
+      if chance(3) {
+        answers.append(number)
+        parts.append {
+          try $0.answered(RequestKey(client: 1, id: number), version: number, state: [0x31])
+        }
+      } else if let first = answers.first, chance(2) {
+        answers.removeFirst()
+        parts.append { try $0.requestsAcknowledged(of: 1, before: first + 1) }
+      }
+      if chance(3) {
+        let client = 2 + number % 3
+        parts.append {
+          try $0.answered(RequestKey(client: client, id: number), version: number, state: [0x32])
+        }
+      } else if chance(3) {
+        parts.append { try $0.clientForgotten(2 + number % 3, through: number - 1) }
+      }
+      if chance(5) {
+        let commit = CommitRecord(
+          transaction: TransactionID(epoch: 1, sequence: number),
+          request: RequestID(caller: "c", number: number), moves: [:])
+        parts.append { try $0.committed(commit) }
+        if chance(2) { parts.append { try $0.acknowledged(commit.transaction) } }
+      }
+      return { journal in try journal.record { for part in parts { try part(journal) } } }
+    }
+  }
+
+  @Test(
+    "are read, and taken up by the next process, as those that are in the database at once",
+    arguments: 1...6 as ClosedRange<UInt64>)
+  func same(seed: UInt64) throws {
+    let (waiting, direct) = (try Bench(.process), try Bench(.power))
+    var records = RandomRecords(seed: seed)
+    for round in 1...400 {
+      let record = records.next()
+      try record(waiting.journal)
+      try record(direct.journal)
+      guard round % 40 == 0 else { continue }
+      #expect(!direct.journal.hasUnwritten)
+      let copy = try waiting.killed()
+      let expected = try Holdings(direct.journal.path)
+      #expect(try Holdings(copy) == expected, "read beside its process, round \(round)")
+      do {
+        let next = try Journal(copy, identity: Bench.identity, durability: .process)
+        #expect(!next.hasUnwritten)
+        #expect(next.contents?.record.version == records.version)
+        try compareOutboxes(of: next, records)
+      }
+      unlink(copy + ".step")
+      #expect(try Holdings(copy) == expected, "in the database of the next process")
+      if round == 200 { try waiting.journal.writeOut() }
+    }
+  }
+
+  /// A pipe goes on with the events that are not acknowledged, from the first or a later one on.
+  private func compareOutboxes(of journal: Journal, _ records: RandomRecords) throws {
+    for (pipe, last) in records.queued {
+      var sent = try #require(journal.contents?.sent[pipe])
+      for dropped in [0, 1, 6] {
+        let left = RandomRecords.events(after: sent.acknowledged, through: last).dropFirst(dropped)
+        guard sent.events.count > dropped else { continue }
+        sent.events.removeFirst(dropped)
+        sent.acknowledged += UInt64(dropped)
+        #expect(sent.events.map { String(decoding: $0, as: UTF8.self) + "\n" } == Array(left))
+        #expect(sent.events.count == left.count)
+      }
+    }
+  }
+
+  @Test("one that is cut off or damaged anywhere has not been made, and those before it have")
+  func torn() throws {
+    let bench = try Bench()
+    func record(_ version: UInt64) throws {
+      try bench.journal.record {
+        try bench.journal.moved(
+          to: Array("\"on\"".utf8), version: version, steps: 1, cause: "in", time: 1,
+          incarnation: 1)
+      }
+    }
+    try record(1)
+    try bench.journal.writeOut()
+    try record(2)
+    let before = try #require(Self.bytes(bench.journal.path + ".step"))
+    try record(3)
+    let after = try #require(Self.bytes(bench.journal.path + ".step"))
+    let changed = before.indices.filter { before[$0] != after[$0] }
+    #expect(changed.count > 20)
+    let copy = try bench.killed()
+    // The number of the last record is written after it, and damage is told by it.
+    let recordWord = 3 * 8..<4 * 8
+    for place in changed where !recordWord.contains(place) {
+      var bytes = after
+      bytes[place] = ~bytes[place]
+      bytes.replaceSubrange(recordWord, with: before[recordWord])
+      try FileSystem.replace(copy + ".step", with: bytes)
+      let versions = try JournalReader(copy, node: "door").snapshot(limit: 9).records.map(\.version)
+      #expect(versions == [1, 2], "byte \(place)")
+    }
+    // Of stores that were not made any more when the process was killed.
+    for end in changed where !recordWord.contains(end) {
+      var bytes = before
+      bytes.replaceSubrange(..<end, with: after[..<end])
+      bytes.replaceSubrange(recordWord, with: before[recordWord])
+      try FileSystem.replace(copy + ".step", with: bytes)
+      let next = try Journal(copy, identity: Bench.identity, durability: .process)
+      #expect(next.contents?.record.version == 2, "up to byte \(end)")
+      for suffix in ["", "-wal", "-shm"] {
+        unlink(copy + suffix)
+        if let original = Self.bytes(bench.journal.path + suffix) {
+          try FileSystem.replace(copy + suffix, with: original)
+        }
+      }
+    }
+  }
+
+  @Test("those of an earlier round, and of another journal, are passed over")
+  func stale() throws {
+    let (bench, other) = (try Bench(), try Bench())
+    func record(_ journal: Journal, _ version: UInt64, byteCount: Int = 2) throws {
+      try journal.record {
+        try journal.moved(
+          to: Array(repeating: 0x31, count: byteCount), version: version, steps: 1, cause: "in",
+          time: 1, incarnation: 1)
+      }
+    }
+    for version in 1...9 as ClosedRange<UInt64> { try record(bench.journal, version) }
+    try bench.journal.writeOut()
+    // The log still holds what the database has.
+    let written = try JournalReader(try bench.killed(), node: "door").snapshot(limit: 99)
+    #expect(written.records.map(\.version) == Array(1...9))
+    try record(bench.journal, 10)
+    let reader = try JournalReader(try bench.killed(), node: "door")
+    #expect(try reader.snapshot(limit: 99).records.map(\.version) == Array(1...10))
+    for version in 1...20 as ClosedRange<UInt64> { try record(other.journal, version) }
+    let copy = try bench.killed()
+    let log = try #require(Self.bytes(other.journal.path + ".step"))
+    try FileSystem.replace(copy + ".step", with: log)
+    #expect(
+      try JournalReader(copy, node: "door").snapshot(limit: 99).records.map(\.version)
+        == Array(1...9))
+    // One without room in the log goes to the database, and so do those before it.
+    try record(bench.journal, 11, byteCount: 1 << 20)
+    #expect(!bench.journal.hasUnwritten)
+    try record(bench.journal, 12)
+    #expect(bench.journal.hasUnwritten)
+    let last = try JournalReader(try bench.killed(), node: "door").snapshot(limit: 99)
+    #expect(last.records.map(\.version) == Array(1...12))
+  }
+
+  @Test("after a loss of power none that was lost comes back behind the new ones")
+  func anotherBoot() throws {
+    let bench = try Bench()
+    func record(_ journal: Journal, _ version: UInt64) throws {
+      try journal.record {
+        try journal.moved(
+          to: Array("\"on\"".utf8), version: version, steps: 1, cause: "in", time: 1,
+          incarnation: 1)
+      }
+    }
+    try record(bench.journal, 1)
+    try bench.journal.writeOut()
+    for version in 2...200 as ClosedRange<UInt64> { try record(bench.journal, version) }
+    // The system was started again, and of the log it had not written the first page.
+    for last in [2, 60, 120] as [UInt64] {
+      let copy = try bench.killed()
+      var bytes = try #require(Self.bytes(copy + ".step"))
+      let logStart = bytes.count - Self.logByteCount
+      for place in logStart..<(logStart + 4096) { bytes[place] = 0 }
+      for place in Self.bootWord { bytes[place] = ~bytes[place] }
+      try FileSystem.replace(copy + ".step", with: bytes)
+      do {
+        let next = try Journal(copy, identity: Bench.identity, durability: .process)
+        #expect(next.contents?.record.version == 1)
+        for version in 2...last { try record(next, version) }
+        next.leave()
+      }
+      let then = try Journal(copy, identity: Bench.identity, durability: .process)
+      #expect(then.contents?.record.version == last)
+    }
+  }
+
+  private static let logByteCount = 512 << 10
+  /// Where the file tells which start of the system it is of.
+  private static let bootWord = 2 * 8..<3 * 8
+}

@@ -1,0 +1,52 @@
+import PipeMachines
+import Testing
+
+@Suite("The elevator, as it stands in the guide")
+struct ElevatorTests {
+  let machine = makeElevator()
+
+  @Test(
+    "every state and event has the answer that the guide tells",
+    arguments: [
+      (.open(persons: 0), .personsHaveEntered(persons: 3), .next(.open(persons: 3))),
+      (.open(persons: 4), .personsHaveEntered(persons: 3), .next(.open(persons: 7))),
+      (.open(persons: 9), .closeButtonWasPressed, .next(.closing(persons: 9))),
+      (.open(persons: 10), .closeButtonWasPressed, .refused(.guard)),
+      (.open(persons: 1), .doorHasLocked, .refused(.noTransition)),
+      (.closing(persons: 1), .doorHasLocked, .next(.closed)),
+      (.closing(persons: 1), .closeButtonWasPressed, .refused(.noTransition)),
+      (.closing(persons: 1), .personsHaveEntered(persons: 1), .refused(.noTransition)),
+      (.closed, .personsHaveEntered(persons: 1), .refused(.noTransition)),
+      (.closed, .doorHasLocked, .refused(.noTransition)),
+    ] as [(State, Event, Reduction<State>)])
+  func reduces(state: State, event: Event, answer: Reduction<State>) {
+    #expect(machine.reduce(state, event) == answer)
+  }
+
+  @Test("the closing door has the only output, by the number of persons")
+  func outputs() {
+    #expect(machine.output(.open(persons: 3)) == nil)
+    #expect(machine.output(.closing(persons: 5)) == .close(speed: 2))
+    #expect(machine.output(.closing(persons: 6)) == .close(speed: 1))
+    #expect(machine.output(.closed) == nil)
+  }
+
+  @Test("it starts open and empty")
+  func initial() { #expect(machine.initial == .open(persons: 0)) }
+
+  @Test("its cases are listed with the names that JSON gives their values")
+  func listing() {
+    #expect(
+      machine.states == [
+        .init(name: "open", fields: [.init(name: "persons", type: "Int")]),
+        .init(name: "closing", fields: [.init(name: "persons", type: "Int")]),
+        .init(name: "closed"),
+      ])
+    #expect(
+      machine.events.map(\.name) == [
+        "personsHaveEntered", "closeButtonWasPressed", "doorHasLocked",
+      ])
+    #expect(machine.outputs.map(\.name) == ["close"])
+    #expect(machine.alphabet == ["personsHaveEntered", "closeButtonWasPressed", "doorHasLocked"])
+  }
+}

@@ -1,0 +1,134 @@
+import PipeMachines
+import Synchronization
+import Testing
+
+private enum Shelf: MachineState, Equatable {
+  case empty
+  case holding(Int)
+  case locked
+}
+
+private enum Order: MachineEvent {
+  case put(Int)
+  case take(Int)
+  case clear
+  case lock
+  case weigh
+  case paint(colour: String)
+  case ship(to: String)
+}
+
+private let weighings = Atomic(0)
+
+private func shelf() -> StateMachine<Shelf, Order, Never> {
+  StateMachine(initial: Shelf.empty) {
+    When(state: Shelf.empty) {
+      On(event: Order.put) { Transition(to: .holding($0)) }
+      On(event: Order.lock) { Transition(to: .locked) }
+    }
+    When(state: Shelf.holding) { count in
+      On(event: Order.take) {
+        Guard(predicate: $0 <= count)
+      } transition: {
+        Transition(to: .holding(count - $0))
+      }
+      // As a machine that is written imperatively: known only by running it.
+      if count > 2 {
+        On(event: Order.clear) { Transition(to: .empty) }
+      } else {
+        On(event: Order.put) { Transition(to: .holding(count + $0)) }
+      }
+      for colour in 0..<count where colour > 5 {
+        On(event: Order.paint(colour:)) { _ in Transition(to: .holding(colour)) }
+      }
+      On(event: Order.lock) {
+        Guard(predicate: count == 0)
+      } transition: {
+        Transition(to: .locked)
+      }
+      On(event: Order.weigh) {
+        weighings.add(1, ordering: .relaxed)
+        try? await Task.sleep(for: .zero)
+        return Transition(to: Shelf.holding(count))
+      }
+      if count == 1 {
+        On(event: Order.ship(to:)) { (_: String) in await later(.empty) }
+      } else if count == 2 {
+        On(event: Order.ship(to:)) { (_: String) in await later(.empty) }.selfContained()
+      } else if count == 3 {
+        On(event: Order.ship(to:)) {
+          Guard(predicate: $0 == "here")
+        } transition: { (_: String) in
+          Transition(to: .empty)
+        }
+        On(event: Order.ship(to:)) { (_: String) in await later(.empty) }
+      }
+    }
+  }
+}
+
+private func later(_ shelf: Shelf) async -> Transition<Shelf> { Transition(to: shelf) }
+
+@Suite("What a machine would say")
+struct EvaluationTests {
+  private let machine = shelf()
+
+  @Test(
+    "to a case is told without a value, as far as that can be",
+    arguments: [
+      (.empty, "put", .taken), (.empty, "take", .refused(.noTransition)),
+      (.empty, "clear", .refused(.noTransition)),
+      (.empty, "lock", .taken), (.empty, "paint", .refused(.noTransition)),
+      (.holding(1), "take", .byValue), (.holding(1), "put", .taken),
+      (.holding(1), "clear", .refused(.noTransition)), (.holding(1), "lock", .refused(.guard)),
+      (.holding(1), "paint", .refused(.noTransition)), (.holding(1), "weigh", .asynchronous),
+      (.holding(3), "put", .refused(.noTransition)), (.holding(3), "clear", .taken),
+      (.holding(0), "lock", .taken), (.holding(7), "paint", .taken),
+      // An asynchronous transition may throw, so that its event is refused.
+      (.holding(1), "ship", .asynchronous), (.holding(2), "ship", .selfContained),
+      (.holding(3), "ship", .byValue),
+      (.locked, "put", .refused(.noTransition)), (.locked, "lock", .refused(.noTransition)),
+    ] as [(Shelf, String, Evaluation)])
+  fileprivate func cases(state: Shelf, name: String, evaluation: Evaluation) {
+    #expect(machine.evaluate(caseNamed: name, in: state) == evaluation)
+  }
+
+  @Test("to a value is told as it would be taken, and no transition is run")
+  func values() async {
+    #expect(machine.evaluate(.take(2), in: .holding(2)) == .taken)
+    #expect(machine.evaluate(.take(3), in: .holding(2)) == .refused(.guard))
+    #expect(machine.evaluate(.take(3), in: .empty) == .refused(.noTransition))
+    #expect(machine.evaluate(.weigh, in: .holding(2)) == .asynchronous)
+    #expect(machine.evaluate(.ship(to: "there"), in: .holding(2)) == .selfContained)
+    #expect(weighings.load(ordering: .relaxed) == 0)
+  }
+
+  @Test("to a case that it does not have is told as such")
+  func unknown() {
+    #expect(machine.evaluate(caseNamed: "open", in: .empty) == nil)
+  }
+
+  @Test("without a value agrees with every value")
+  func agreement() {
+    for state in [Shelf.empty, .holding(0), .holding(1), .holding(3), .holding(7), .locked] {
+      for value in 0..<9 {
+        for event in [Order.put(value), .take(value), .paint(colour: "\(value)")] {
+          let name = EnumCases.name(of: event) ?? ""
+          switch machine.evaluate(caseNamed: name, in: state) {
+          case .byValue: continue
+          case let sure: #expect(machine.evaluate(event, in: state) == sure, "\(event) in \(state)")
+          }
+        }
+      }
+    }
+  }
+
+  @Test("a function is asked with values only")
+  func functions() {
+    let function = StateMachine<Shelf, Order, Never>(
+      initial: .empty, reduce: { state, _ in state })
+    #expect(function.evaluate(caseNamed: "put", in: .empty) == .byValue)
+    #expect(function.evaluate(caseNamed: "clear", in: .empty) == .refused(.noTransition))
+    #expect(function.evaluate(caseNamed: "nothing", in: .empty) == nil)
+  }
+}

@@ -1,0 +1,66 @@
+import FoundationEssentials
+import PipeMachines
+import Testing
+
+@Suite("Refusals")
+struct RefusalTests {
+  private enum Knock: DSLCompatible, Equatable { case once, often }
+  private struct Count: DSLCompatible, Equatable { var value = 0 }
+  private struct Closed: Error, CustomStringConvertible { let description: String }
+
+  private func refusal(_ text: String) -> Refusal? {
+    let machine = StateMachine<Count, Knock, Never>(
+      initial: Count(),
+      reducer: { count, knock in
+        count.value += 1
+        if knock == .often { throw Closed(description: text) }
+      })
+    #expect(machine.reduce(Count(), .once) == .next(Count(value: 1)))
+    guard case .refused(let refusal) = machine.reduce(Count(), .often) else { return nil }
+    return refusal
+  }
+
+  @Test("one by an error has its text, which is cut where it is very long")
+  func thrown() {
+    #expect(refusal("it is shut") == .thrown("it is shut"))
+    let long = refusal(String(repeating: "x", count: 600))
+    #expect(long == .thrown(String(repeating: "x", count: 500) + "…"))
+    #expect(long?.error?.count == 501)
+  }
+
+  private static let all: [Refusal] = [
+    .noTransition, .guard, .thrown("it is \"shut\""), .asynchronous, .overdue,
+    .stateTooLarge,
+  ]
+
+  @Test("each travels in records, in its own coding, and in what a node would say", arguments: all)
+  func travels(refusal: Refusal) throws {
+    #expect(Refusal(of: .object(refusal.members)) == refusal)
+    let coded = try JSONEncoder().encode([refusal])
+    #expect(try JSONDecoder().decode([Refusal].self, from: coded) == [refusal])
+  }
+
+  @Test(
+    "what a machine would say travels, too",
+    arguments: [
+      .taken, .asynchronous, .selfContained, .refused(.noTransition), .refused(.guard),
+      .refused(.thrown("no")),
+      .byValue,
+    ] as [Evaluation])
+  func evaluation(evaluation: Evaluation) throws {
+    let coded = try JSONEncoder().encode(["go": evaluation])
+    #expect(try JSONDecoder().decode([String: Evaluation].self, from: coded) == ["go": evaluation])
+  }
+
+  @Test("an unknown one is told as such")
+  func unknown() {
+    #expect(Refusal(of: ["reason": "mood"]) == nil)
+    #expect(Refusal(of: nil) == nil)
+    #expect(throws: DecodingError.self) {
+      try JSONDecoder().decode([Refusal].self, from: Data(#"["mood"]"#.utf8))
+    }
+    #expect(throws: DecodingError.self) {
+      try JSONDecoder().decode([Evaluation].self, from: Data(#"["mood"]"#.utf8))
+    }
+  }
+}

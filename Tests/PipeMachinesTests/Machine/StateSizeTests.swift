@@ -1,0 +1,88 @@
+import PipeMachines
+import Testing
+
+private enum Page: MachineState, Equatable {
+  case blank
+  case written(String)
+  case list([String])
+}
+
+private enum Edit: MachineEvent {
+  case write(String)
+  case append(byteCount: Int)
+  case later(byteCount: Int)
+  case clear
+}
+
+private func text(_ count: Int) -> String { String(repeating: "x", count: count) }
+
+private func editor(_ initial: Page = .blank) -> StateMachine<Page, Edit, Never> {
+  StateMachine(initial: initial, reduce: { edited($0, by: $1) })
+}
+
+private func edited(_ page: Page, by edit: Edit) -> Reduction<Page> {
+  switch (page, edit) {
+  case (_, .write(let text)): .next(.written(text))
+  case (.list(let lines), .append(let count)): .next(.list(lines + [text(count)]))
+  case (_, .append(let count)): .next(.list([text(count)]))
+  case (_, .later(let count)):
+    .suspended(SuspendedTransition(within: .seconds(1)) { .written(text(count)) })
+  case (_, .clear): .next(.blank)
+  }
+}
+
+private let limit = StateSizeLimit.byteCount
+
+@Suite("The largest state of a node")
+struct StateSizeTests {
+  @Test("a step to a larger state is refused with that reason, and others are taken")
+  func refused() {
+    let machine = editor().refusing(by: StateMeter())
+    #expect(machine.reduce(.blank, .write(text(limit))) == .refused(.stateTooLarge))
+    #expect(machine.reduce(.blank, .write("short")) == .next(.written("short")))
+    let most = text(limit - "{\"written\":{\"_0\":\"\"}}".utf8.count)
+    #expect(machine.reduce(.blank, .write(most)) == .next(.written(most)))
+    #expect(machine.reduce(.written(most), .write(most + "x")) == .refused(.stateTooLarge))
+  }
+
+  @Test("an asynchronous transition to a larger state is refused in the same way")
+  func asynchronous() async throws {
+    let machine = editor().refusing(by: StateMeter())
+    guard case .suspended(let transition) = machine.reduce(.blank, .later(byteCount: limit)) else {
+      Issue.record("not suspended")
+      return
+    }
+    #expect(transition.limit == .seconds(1))
+    do {
+      _ = try await transition()
+      Issue.record("not refused")
+    } catch { #expect(Refusal.thrown(by: error) == .stateTooLarge) }
+  }
+
+  @Test(
+    "a state that grows step by step never passes the limit", arguments: [1_000, 30_000, 200_000])
+  func growth(step: Int) {
+    let machine = editor().refusing(by: StateMeter())
+    var state = Page.blank
+    var steps = 0
+    // As many as fit, and not one more.
+    let most = (limit - "{\"list\":{\"_0\":[]}}".utf8.count + 1) / (step + 3)
+    while steps <= most, case .next(let next) = machine.reduce(state, .append(byteCount: step)) {
+      state = next
+      steps += 1
+    }
+    #expect(steps == most)
+    #expect(machine.reduce(state, .append(byteCount: step)) == .refused(.stateTooLarge))
+  }
+
+  @Test("a state from an older journal that is too large may shrink or stay, and not grow")
+  func tooLarge() {
+    let machine = editor().refusing(by: StateMeter())
+    let old = Page.written(text(2 * limit))
+    #expect(machine.reduce(old, .write(text(2 * limit + 1))) == .refused(.stateTooLarge))
+    #expect(machine.reduce(old, .write(text(2 * limit))) == .next(old))
+    let less = Page.written(text(limit + 5))
+    #expect(machine.reduce(old, .write(text(limit + 5))) == .next(less))
+    #expect(machine.reduce(less, .clear) == .next(.blank))
+  }
+}

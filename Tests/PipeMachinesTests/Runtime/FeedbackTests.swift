@@ -1,0 +1,198 @@
+import PipeMachines
+import TestTraits
+import Testing
+
+/// A list that is loaded page by page; its state is a struct.
+private struct Pages: DSLCompatible, Equatable {
+  var loaded: [Int] = []
+  var next: Int?
+  var isWatched = false
+}
+
+private enum Turn: DSLCompatible, Equatable {
+  case fetch(Int), came(Int), cancel, watch, tick, spin
+}
+
+private func machine() -> StateMachine<Pages, Turn, Never> {
+  StateMachine(initial: Pages()) { state, event in
+    var state = state
+    switch event {
+    case .fetch(let page): state.next = page
+    case .came(let page):
+      guard state.next == page else { return .refused(.guard) }
+      state.loaded.append(page)
+      state.next = nil
+    case .cancel: state.next = nil
+    case .watch: state.isWatched.toggle()
+    case .tick: state.loaded.append(0)
+    case .spin: state.next = (state.next ?? 0) + 1
+    }
+    return .next(state)
+  }
+}
+
+private typealias Run = AsyncStateMachineSequence<Pages, Turn, Never>
+
+extension Run {
+  fileprivate func first(where isWanted: (Pages) -> Bool) async -> Pages? {
+    for await state in self where isWanted(state) { return state }
+    return nil
+  }
+}
+
+@Suite("Feedbacks")
+struct FeedbackTests {
+  @Test("a part of the state starts its work, whose event the machine takes")
+  func starts() async {
+    let runtime = Runtime<Pages, Turn, Never>()
+      .feedback(Feedback(lensing: \.next) { page in Turn.came(page) })
+    let run = Run(stateMachine: machine(), runtime: runtime)
+    await run.send(.fetch(1))
+    #expect(await run.first { $0.loaded == [1] }?.next == nil)
+    await run.send(.fetch(2))
+    #expect(await run.first { $0.loaded == [1, 2] } != nil)
+  }
+
+  @Test("work is cancelled when its part of the state goes or is another, and not otherwise")
+  func stops() async {
+    let (started, starts) = AsyncStream.makeStream(of: Int.self)
+    let (cancelled, cancels) = AsyncStream.makeStream(of: Int.self)
+    let runtime = Runtime<Pages, Turn, Never>()
+      .feedback(
+        Feedback(lensing: \.next) { page -> Turn? in
+          starts.yield(page)
+          do { try await Task.sleep(for: .seconds(600)) } catch { cancels.yield(page) }
+          return nil
+        })
+    let run = Run(stateMachine: machine(), runtime: runtime)
+    var began = started.makeAsyncIterator()
+    var ended = cancelled.makeAsyncIterator()
+    await run.send(.fetch(1))
+    #expect(await began.next() == 1)
+    await run.send(.watch)
+    await run.send(.fetch(1))
+    await run.send(.fetch(2))
+    #expect(await began.next() == 2)
+    #expect(await ended.next() == 1)
+    await run.send(.cancel)
+    #expect(await ended.next() == 2)
+    await run.send(.fetch(3))
+    #expect(await began.next() == 3)
+    run.finish()
+    #expect(await ended.next() == 3)
+  }
+
+  @Test("an effect of many events goes on while its part of the state is there")
+  func many() async {
+    let runtime = Runtime<Pages, Turn, Never>()
+      .feedback(
+        Feedback(lensing: { $0.isWatched ? true : nil }) { _ in
+          AsyncStream { ticks in
+            for _ in 0..<3 { ticks.yield(Turn.tick) }
+            ticks.finish()
+          }
+        })
+    let run = Run(stateMachine: machine(), runtime: runtime)
+    await run.send(.watch)
+    #expect(await run.first { $0.loaded == [0, 0, 0] } != nil)
+  }
+
+  @Test("feedbacks run beside each other and beside the effect of an output")
+  func several() async {
+    let runtime = Runtime<Pages, Turn, Never>()
+      .feedback(Feedback(lensing: \.next) { page in Turn.came(page) })
+      .feedback(Feedback(when: \.isWatched) { _ in Turn.tick })
+    let run = Run(stateMachine: machine(), runtime: runtime)
+    await run.send(.watch)
+    await run.send(.fetch(7))
+    #expect(await run.first { $0.loaded.sorted() == [0, 7] } != nil)
+  }
+
+  @Test("a feedback that starts itself for ever is held, and goes on with an event from elsewhere")
+  func bounded() async {
+    let (inputs, input) = AsyncStream.makeStream(of: Engine<Pages, Turn, Never>.Input.self)
+    let engine = Engine(
+      machine: machine(),
+      runtime: Runtime().feedback(Feedback(lensing: \.next) { _ in Turn.spin }),
+      post: { input.yield($0) })
+    engine.start()
+    engine.take(.spin, cause: "test")
+    for await next in inputs {
+      engine.process(next)
+      // Held: nothing runs that could go on.
+      if engine.runningEffects == 0 { break }
+    }
+    #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
+    engine.take(.watch, cause: "test")
+    #expect(engine.runningEffects == 1)
+    // It is held once more, and nothing is left of it when its part of the state goes.
+    for await next in inputs {
+      engine.process(next)
+      if engine.runningEffects == 0 { break }
+    }
+    engine.take(.cancel, cause: "test")
+    #expect(engine.runningEffects == 0)
+    engine.take(.watch, cause: "test")
+    #expect(engine.runningEffects == 0)
+    engine.take(.spin, cause: "test")
+    #expect(engine.runningEffects == 1)
+  }
+}
+
+@Suite("Feedbacks of machines that take their time", .stallLimit(.seconds(60)))
+struct SlowFeedbackTests {
+  @Test("one that starts itself by way of asynchronous transitions is held too")
+  func bounded() async {
+    let slow = StateMachine<Pages, Turn, Never>(initial: Pages()) { state, event in
+      guard case .next(let next) = machine().reduce(state, event) else {
+        return .refused(.noTransition)
+      }
+      return .suspended { next }
+    }
+    let (inputs, input) = AsyncStream.makeStream(of: Engine<Pages, Turn, Never>.Input.self)
+    let engine = Engine(
+      machine: slow,
+      runtime: Runtime().feedback(Feedback(lensing: \.next) { _ in Turn.spin }),
+      post: { input.yield($0) })
+    engine.start()
+    engine.take(.spin, cause: "test")
+    for await next in inputs {
+      engine.process(next)
+      // Held: it has come to rest, and nothing runs that could go on.
+      if !engine.isInTransition, engine.runningEffects == 0 { break }
+    }
+    #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
+  }
+}
+
+@Suite("Machines that are a function")
+struct FunctionMachineTests {
+  @Test("it takes, refuses and enters as one that is described")
+  func steps() async {
+    #expect(machine().reduce(Pages(), .came(1)) == .refused(.guard))
+    #expect(machine().reduce(Pages(), .fetch(3)) == .next(Pages(next: 3)))
+    let run = Run(stateMachine: machine())
+    #expect(await run.send(.came(1)) == .refused(.guard))
+    #expect(await run.send(.fetch(3)) == .moved(Pages(next: 3)))
+  }
+
+  @Test("every event counts as taken, and outputs start effects")
+  func outputs() async {
+    enum Ask: DSLCompatible { case load(Int) }
+    let machine = StateMachine<Pages, Turn, Ask>(
+      initial: Pages(), reduce: machine().reduce, output: { $0.next.map(Ask.load) })
+    #expect(
+      machine.alphabet
+        == ["fetch", "came", "cancel", "watch", "tick", "spin"].sorted {
+          machine.events.map(\.name).firstIndex(of: $0)! < machine.events.map(\.name).firstIndex(
+            of: $1)!
+        })
+    #expect(machine.output(Pages(next: 4)) != nil)
+    let run = AsyncStateMachineSequence(
+      stateMachine: machine,
+      runtime: Runtime().map(output: Ask.load, to: { page in Turn.came(page) }))
+    await run.send(.fetch(4))
+    for await state in run where state.loaded == [4] { break }
+    #expect(run.state.loaded == [4])
+  }
+}

@@ -1,0 +1,195 @@
+import PipeMachines
+import PipeSupport
+import Synchronization
+import Testing
+
+private enum Count: MachineEvent, Equatable { case number(Int) }
+private enum Other: MachineEvent { case bare }
+
+private final class Outlet: PipeOutlet {
+  typealias Event = Count
+  let events = Mutex<[Count]>([])
+  let full = Mutex(false)
+
+  func enqueue(_ event: Count) { events.withLock { $0.append(event) } }
+  var isFull: Bool { full.withLock { $0 } }
+}
+
+private func drain(_ receiver: PipeReceiver<Count>) -> [Int] {
+  var numbers: [Int] = []
+  while case .number(let number)? = receiver.next() { numbers.append(number) }
+  return numbers
+}
+
+@Suite("Pipes in memory")
+struct PipeTests {
+  @Test("events arrive in the order sent, at every receiver")
+  func order() {
+    let pipe = EventPipe<Count>()
+    let receivers = (0..<3).map { _ in pipe.attach {} }
+    for number in 0..<100 { pipe.send(.number(number)) }
+    for receiver in receivers { #expect(drain(receiver) == Array(0..<100)) }
+  }
+
+  @Test("a receiver that comes late gets what waits, and is told")
+  func late() {
+    let pipe = EventPipe<Count>()
+    for number in 0..<10 { pipe.send(.number(number)) }
+    let notified = Mutex(0)
+    let receiver = pipe.attach { notified.withLock { $0 += 1 } }
+    pipe.send(.number(10))
+    #expect(drain(receiver) == Array(0...10))
+    #expect(notified.withLock { $0 } == 2)
+  }
+
+  @Test("what a receiver leaves behind waits for the next")
+  func leave() {
+    let pipe = EventPipe<Count>()
+    let first = pipe.attach {}
+    for number in 0..<4 { pipe.send(.number(number)) }
+    #expect(first.next() == .number(0))
+    pipe.detach(first)
+    pipe.send(.number(4))
+    #expect(drain(pipe.attach {}) == [1, 2, 3, 4])
+  }
+
+  @Test("a pipe is full when a receiver has its capacity, and drops nothing of it")
+  func bounds() {
+    let pipe = EventPipe<Count>(capacity: 2)
+    pipe.send(.number(0))
+    pipe.send(.number(1))
+    let receiver = pipe.attach {}
+    #expect(pipe.isFull)
+    pipe.send(.number(2))
+    #expect(receiver.next() == .number(0))
+    #expect(pipe.isFull)
+    #expect(receiver.next() == .number(1))
+    #expect(!pipe.isFull)
+    #expect(receiver.next() == .number(2))
+    #expect(pipe.discarded == 0)
+  }
+
+  @Test(
+    "without a receiver a pipe is never full; it keeps the last events, counts, and says so once")
+  func nobody() {
+    let told = Locked<[String]>([])
+    Warnings.$tell.withValue({ text in told.withLock { $0.append(text) } }) {
+      let pipe = EventPipe<Count>(capacity: 2)
+      for number in 0..<2 { pipe.send(.number(number)) }
+      #expect(!pipe.isFull)
+      #expect(told.withLock { $0 } == [])
+      for number in 2..<5 { pipe.send(.number(number)) }
+      #expect(!pipe.isFull)
+      #expect(pipe.discarded == 3)
+      let receiver = pipe.attach {}
+      #expect(pipe.isFull)
+      #expect(drain(receiver) == [3, 4])
+      // A receiver that leaves takes its say with it.
+      for number in 5..<7 { pipe.send(.number(number)) }
+      #expect(pipe.isFull)
+      pipe.detach(receiver)
+      #expect(!pipe.isFull)
+      pipe.send(.number(7))
+      #expect(pipe.discarded == 4)
+      #expect(drain(pipe.attach {}) == [6, 7])
+    }
+    #expect(
+      told.withLock { $0 } == [
+        "a pipe of Count events: nobody receives from it, and it holds 2 events; from here on the "
+          + "oldest give way"
+      ])
+  }
+
+  @Test("a bound pipe forwards what waited, then everything, and is as full as its outlet")
+  func binding() {
+    let pipe = EventPipe<Count>()
+    let outlet = Outlet()
+    pipe.send(.number(0))
+    pipe.bind(to: outlet)
+    pipe.send(.number(1))
+    #expect(outlet.events.withLock { $0 } == [.number(0), .number(1)])
+    #expect(!pipe.isFull)
+    outlet.full.withLock { $0 = true }
+    #expect(pipe.isFull)
+  }
+}
+
+@Suite("Ports")
+struct PortsTests {
+  @Test("one name is one pipe")
+  func same() {
+    let ports = Ports()
+    let first: EventPipe<Count> = ports.pipe("numbers")
+    let second: EventPipe<Count> = ports.pipe("numbers")
+    #expect(first === second)
+    #expect(first.name == "numbers")
+    #expect(ports.problems.isEmpty)
+  }
+
+  @Test("one name with two event types is reported")
+  func clash() {
+    let ports = Ports()
+    let _: EventPipe<Count> = ports.pipe("numbers")
+    let _: EventPipe<Other> = ports.pipe("numbers")
+    #expect(ports.problems.count == 1)
+    #expect(ports.problems[0].contains("'numbers'"))
+  }
+
+  @Test("a host is shown each port once, in the order asked for")
+  func binder() {
+    final class Box: PortBinder {
+      var names: [String] = []
+      func bind<Event: MachineEvent>(_ pipe: EventPipe<Event>) {
+        names.append("\(pipe.name ?? "") \(Event.self)")
+      }
+    }
+    let ports = Ports()
+    let _: EventPipe<Count> = ports.pipe("b")
+    let _: EventPipe<Other> = ports.pipe("a")
+    let _: EventPipe<Count> = ports.pipe("b")
+    let box = Box()
+    ports.bind(with: box)
+    #expect(box.names == ["b Count", "a Other"])
+  }
+}
+
+@Suite("Pipes that go by events")
+struct EventPipeTests {
+  private enum Lamp: DSLCompatible { case off, on }
+  private enum Switch: DSLCompatible, Equatable { case press, release }
+  private enum Heard: DSLCompatible, Equatable { case start, click(isOn: Bool) }
+
+  @Test("what an event is turned into is sent once for each that is taken, and for no other")
+  func events() async {
+    let pipe = EventPipe<Heard>()
+    let lamp = StateMachine<Lamp, Switch, Never>(initial: Lamp.off) {
+      When(state: Lamp.off) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Switch.press) { Transition(to: Lamp.on) }
+      }
+      When(state: Lamp.on) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Switch.release) { Transition(to: Lamp.off) }
+      }
+    }
+    let listener = StateMachine<Heard, Heard, Never>(initial: .start) { _, event in .next(event) }
+    let run = AsyncStateMachineSequence(
+      stateMachine: lamp,
+      runtime: Runtime().connectAsSender(
+        to: pipe,
+        forEachEvent: { event in
+          Heard.click(isOn: event == .press)
+        }))
+    let heard = AsyncStateMachineSequence(
+      stateMachine: listener, runtime: Runtime().connectAsReceiver(to: pipe))
+    for event in [Switch.release, .press, .press, .release] { await run.send(event) }
+    var states: [Heard] = []
+    for await state in heard {
+      states.append(state)
+      if states.count == 3 { break }
+    }
+    #expect(states == [.start, .click(isOn: true), .click(isOn: false)])
+  }
+}

@@ -1,0 +1,280 @@
+import PipeMachines
+import PipeSupport
+import Synchronization
+import Testing
+
+private enum Word: MachineEvent, Hashable { case ask, answer, other }
+private enum Mood: MachineState, Hashable { case quiet, asked(String), answered, done }
+
+/// Collects warnings.
+private final class Log: Sendable {
+  private let lines = Mutex<[String]>([])
+  var all: [String] { lines.withLock { $0 } }
+  func tell(_ line: String) { lines.withLock { $0.append(line) } }
+}
+
+/// A machine that can be sent to by its own transition.
+private final class Wire: Sendable {
+  private let sequences = Mutex<[AsyncStateMachineSequence<Mood, Word, Never>]>([])
+  func join(_ sequence: AsyncStateMachineSequence<Mood, Word, Never>) {
+    sequences.withLock { $0.append(sequence) }
+  }
+  func finish() { sequences.withLock { $0[0].finish() } }
+  func send(_ word: Word, to place: Int = 0) async -> SendOutcome<Mood> {
+    await sequences.withLock { $0[place] }.send(word)
+  }
+}
+
+/// Asks by a transition that awaits what `work` says, and takes an answer in any state.
+private func machine(_ work: @escaping @Sendable () async -> Mood) -> StateMachine<
+  Mood, Word, Never
+> {
+  StateMachine(initial: Mood.quiet) {
+    When(
+      states: OneOf {
+        Mood.quiet; Mood.asked; Mood.answered; Mood.done
+      }
+    ) { _ in
+      Execute.noOutput
+    } transitions: { _ in
+      On(event: Word.ask) { Transition(to: await work()) }
+      On(event: Word.answer) { Transition(to: Mood.answered) }
+      On(event: Word.other) { Transition(to: Mood.done) }
+    }
+  }
+}
+
+extension SendOutcome {
+  /// The text of an error, where the event was refused with one.
+  fileprivate var error: String? {
+    if case .refused(let refusal) = self { refusal.error } else { nil }
+  }
+}
+
+@Suite("A step that awaits a send to its own machine", .timeLimit(.minutes(1)))
+struct SelfSendTests {
+  private func run(_ wire: Wire, _ machine: StateMachine<Mood, Word, Never>) {
+    wire.join(AsyncStateMachineSequence(stateMachine: machine, runtime: Runtime()))
+  }
+
+  private static func naming(_ outer: String, _ inner: String) -> @Sendable (String) -> Bool {
+    { $0.contains("the step of '\(outer)'") && $0.contains("awaits the send of '\(inner)'") }
+  }
+
+  @Test("has the send refused with an error that names both events, and ends")
+  func machine() async throws {
+    let (wire, log) = (Wire(), Log())
+    await Warnings.$tell.withValue({ log.tell($0) }) {
+      run(wire, PipeMachinesTests.machine { .asked(await wire.send(.answer).error ?? "taken") })
+      let outcome = await wire.send(.ask)
+      guard case .moved(.asked(let error)) = outcome else {
+        Issue.record("\(outcome)")
+        return
+      }
+      #expect(Self.naming("ask", "answer")(error), "\(error)")
+      // The machine goes on.
+      #expect(await wire.send(.answer) == .moved(.answered))
+    }
+  }
+
+  @Test("is found by way of another machine, too, whichever of the two waits in its queue")
+  func chain() async throws {
+    let wire = Wire()
+    await Warnings.$tell.withValue({ _ in }) {
+      run(wire, PipeMachinesTests.machine { .asked(await wire.send(.ask, to: 1).error ?? "taken") })
+      run(
+        wire, PipeMachinesTests.machine { .asked(await wire.send(.answer, to: 0).error ?? "taken") })
+      // The second is busy with others' events when the first sends.
+      async let others: Void = {
+        for _ in 0..<100 { _ = await wire.send(.other, to: 1) }
+      }()
+      #expect(await wire.send(.ask) == .moved(.asked("taken")))
+      await others
+    }
+  }
+
+  @Test("is no such step where it does not wait: a task of its own, or an event that is posted")
+  func task() async throws {
+    let (wire, log) = (Wire(), Log())
+    await Warnings.$tell.withValue({ log.tell($0) }) {
+      let answered = AsyncStream.makeStream(of: SendOutcome<Mood>.self)
+      run(
+        wire,
+        PipeMachinesTests.machine {
+          Task { answered.continuation.yield(await wire.send(.answer)) }
+          return .done
+        })
+      #expect(await wire.send(.ask) == .moved(.done))
+      for await outcome in answered.stream {
+        #expect(outcome == .moved(.answered))
+        break
+      }
+    }
+    #expect(log.all == [])
+  }
+
+  @Test("is told of where a task of its own makes the send, and it does not end")
+  func childTask() async throws {
+    let (wire, log) = (Wire(), Log())
+    await Warnings.$tell.withValue({ log.tell($0) }) {
+      run(
+        wire,
+        PipeMachinesTests.machine {
+          async let answer = wire.send(.answer)
+          return .asked(await answer.error ?? "taken")
+        })
+      let asking = Task { await wire.send(.ask) }
+      while log.all.isEmpty { try? await Task.sleep(for: .milliseconds(50)) }
+      #expect(Self.naming("ask", "answer")(log.all[0]), "\(log.all)")
+      wire.finish()
+      #expect(await asking.value == .finished)
+    }
+  }
+
+  @Test("of a composite has the send refused, and a synchronized event of its own is busy")
+  func composite() async throws {
+    let wire = Locked<(@Sendable (Word) async -> String)?>(nil)
+    let asker = CompositeComponent(
+      "asker",
+      stateMachine: PipeMachinesTests.machine { .asked(await wire.withLock { $0! }(.answer)) },
+      runtime: Runtime())
+    let other = CompositeComponent(
+      "other", stateMachine: PipeMachinesTests.machine { .done }, runtime: Runtime())
+    await Warnings.$tell.withValue({ _ in }) {
+      do {
+        let pair = try AsyncCompositeSequence("pair", asker, other, synchronize: [])
+        wire.withLock { $0 = { word in (try? await pair.send(word, to: asker))?.error ?? "taken" } }
+        guard case .moved(.asked(let error)) = try await pair.send(Word.ask, to: asker) else {
+          Issue.record("not taken")
+          return
+        }
+        #expect(Self.naming("ask", "answer")(error), "\(error)")
+      } catch { Issue.record("\(error)") }
+    }
+  }
+}
+
+// The same of stores.
+
+private struct Diary: Sendable, Equatable {
+  var entries: [String] = []
+  var part = 0
+}
+
+private enum Entry: Sendable { case outer, inner, unawaited, child }
+
+/// Sends to a store from within its own action.
+@MainActor
+private final class Library {
+  var stores: [Store<DiaryFeature>] = []
+  var part: Store<PartFeature>?
+}
+
+private struct DiaryFeature: FeatureType {
+  let library: Library
+  var target = 0
+
+  func reduce(state: Diary, action: Entry) async -> Diary {
+    var next = state
+    switch action {
+    case .outer: await library.stores[target].send(action: .inner)
+    case .inner: break
+    case .unawaited: Task { [library] in await library.stores[0].send(action: .inner) }
+    case .child: await library.part?.send(action: true)
+    }
+    next.entries.append("\(action)")
+    return next
+  }
+}
+
+private struct PartFeature: FeatureType {
+  func reduce(state: Int, action: Bool) async -> Int { state + 1 }
+}
+
+@MainActor
+@Suite("An action that awaits a send to its own store", .timeLimit(.minutes(1)))
+struct SelfSendingStoreTests {
+  private let library = Library()
+  private let log = Log()
+
+  private func store(sendingTo target: Int = 0) -> Store<DiaryFeature> {
+    let store = Store(
+      feature: DiaryFeature(library: library, target: target), initialState: Diary())
+    library.stores.append(store)
+    return store
+  }
+
+  /// Waits for what was posted before.
+  private func entries(of store: Store<DiaryFeature>) async -> [String] {
+    for _ in 0..<1_000 where store.state.entries.count < 2 { await Task.yield() }
+    return store.state.entries
+  }
+
+  @Test("ends; the action that it sends is taken after it, and a warning names both")
+  func own() async {
+    let store = store()
+    await Warnings.$tell.withValue({ [log] in log.tell($0) }) { await store.send(action: .outer) }
+    #expect(await entries(of: store) == ["outer", "inner"])
+    #expect(log.all.count == 1)
+    #expect(
+      log.all.first?.contains("the step of 'outer' awaits the send of 'inner' to its own machine")
+        == true, "\(log.all)")
+  }
+
+  @Test("ends also by way of a store of a part, and of another store")
+  func others() async {
+    let store = store(sendingTo: 1)
+    let other = self.store(sendingTo: 0)
+    library.part = store.scope(
+      state: \.part, action: { _ in Entry.inner }, feature: PartFeature())
+    await Warnings.$tell.withValue({ [log] in log.tell($0) }) {
+      await store.send(action: .child)
+      #expect(await entries(of: store) == ["child", "inner"])
+      #expect(store.state.part == 1)
+      library.stores[1] = other
+      await store.send(action: .outer)
+    }
+    #expect(other.state.entries == ["inner"])
+    #expect(log.all.count == 1)
+  }
+
+  @Test("by way of another store that awaits a send to the first one ends as well")
+  func chain() async {
+    struct Relay: FeatureType {
+      let library: Library
+      func reduce(state: Int, action: Bool) async -> Int {
+        await library.stores[0].send(action: .inner)
+        return state + 1
+      }
+    }
+    // The first store's action goes by way of the relay, which sends to the first store.
+    let first = store()
+    let relay = Store(feature: Relay(library: library), initialState: 0)
+    struct Through: FeatureType {
+      let relay: Store<Relay>
+      func reduce(state: Diary, action: Entry) async -> Diary {
+        var next = state
+        if case .outer = action { await relay.send(action: true) }
+        next.entries.append("\(action)")
+        return next
+      }
+    }
+    let through = first.scope(
+      state: \.self, action: { (action: Entry) in action == .outer ? .inner : action },
+      feature: Through(relay: relay))
+    await Warnings.$tell.withValue({ [log] in log.tell($0) }) { await through.send(action: .outer) }
+    #expect(relay.state == 1)
+    #expect(log.all.count == 1, "\(log.all)")
+    #expect(await entries(of: first).first == "outer")
+  }
+
+  @Test("is none where a task of its own sends: that waits until the action is taken")
+  func unawaited() async {
+    let store = store()
+    await Warnings.$tell.withValue({ [log] in log.tell($0) }) {
+      await store.send(action: .unawaited)
+      #expect(await entries(of: store) == ["unawaited", "inner"])
+    }
+    #expect(log.all == [])
+  }
+}

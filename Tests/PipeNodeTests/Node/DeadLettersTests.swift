@@ -1,0 +1,85 @@
+import PipeJournal
+import PipeMachines
+import PipeNode
+import PipeWire
+import TestSupport
+import Testing
+
+@Suite("The dead letters of a node")
+struct DeadLettersTests {
+  private static func letter(_ byteCount: Int = 0) -> DeadLetter {
+    DeadLetter(
+      id: 0, pipe: "visitors", sequence: 1,
+      event: .string(String(repeating: "x", count: byteCount)), reason: "refused", version: 0,
+      time: 0)
+  }
+
+  /// A journal of a node that has entered a state: of any other, nothing is read again.
+  private static func open(_ directory: TemporaryDirectory) throws -> Journal {
+    try Journal(
+      directory.path + "/gate.sqlite",
+      identity: .init(topology: "ward", node: "gate", machine: "Gate"), durability: .process)
+  }
+
+  private static func record(_ letters: inout DeadLetters, in journal: Journal) throws {
+    try journal.record {
+      try journal.moved(
+        to: Array("1".utf8), version: 1, steps: 1, cause: "initial", time: 0, incarnation: 1)
+      try letters.record(into: journal)
+    }
+    letters.recorded()
+    #expect(!letters.hasUnrecorded)
+  }
+
+  @Test("they have a limit of bytes, too; the oldest stay, and the next process has the same ones")
+  func bytes() throws {
+    let directory = try TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    let fitting = 20
+    let size = DeadLetter.byteLimit / fitting - 1_000
+    do {
+      let journal = try Self.open(directory)
+      var letters = DeadLetters(journal: journal)
+      func add(_ byteCount: Int) -> Bool { letters.add(Self.letter(byteCount)) }
+      for _ in 0..<fitting { #expect(add(size)) }
+      try Self.record(&letters, in: journal)
+      #expect(!add(size))
+      #expect(letters.hasUnrecorded)
+      try Self.record(&letters, in: journal)
+      #expect(letters.present == fitting && letters.lost == 1 && letters.count == 20)
+      #expect(add(1_000))
+      #expect(!add(size))
+      try Self.record(&letters, in: journal)
+    }
+    let journal = try Self.open(directory)
+    var letters = DeadLetters(journal: journal)
+    func add(_ byteCount: Int) -> Bool { letters.add(Self.letter(byteCount)) }
+    func remove(_ id: UInt64) -> Bool { letters.remove(id) }
+    journal.forgetContents()
+    #expect(letters.present == fitting + 1 && letters.lost == 2 && letters.count == 21)
+    #expect(!add(size))
+    // The first is not among the recent ones of a node with many; here all are.
+    #expect(remove(1) && !remove(1))
+    #expect(add(size))
+    #expect(!add(size))
+    #expect(letters.present == fitting + 1 && letters.lost == 4)
+    try Self.record(&letters, in: journal)
+    #expect(letters[1] == nil && letters[2]?.id == 2 && letters[22]?.id == 22)
+    var status = NodeStatus()
+    letters.fill(&status)
+    #expect(status.letters == 21 && status.lettersLost == 4)
+    #expect(status.recentLetters.map(\.id) == [18, 19, 20, 21, 22])
+  }
+
+  @Test("a node without a journal keeps the last ones")
+  func volatile() {
+    var letters = DeadLetters(journal: nil)
+    func add(_ byteCount: Int) -> Bool { letters.add(Self.letter(byteCount)) }
+    for _ in 0..<(DeadLetter.keptInMemory + 5) { #expect(add(0)) }
+    #expect(letters.present == DeadLetter.keptInMemory && letters.lost == 0)
+    #expect(letters[5] == nil && letters[6]?.id == 6)
+    var status = NodeStatus()
+    letters.fill(&status)
+    #expect(status.lettersLost == nil)
+  }
+}

@@ -1,0 +1,288 @@
+import PipeNode
+import PipeSupport
+import PipeWire
+import Testing
+
+@Suite("A pipe between nodes that keep journals")
+struct DurablePipeTests {
+  @Test("sends no event before it is recorded")
+  func recordFirst() {
+    var pipe = OutPipeStateMachine(capacity: 8, stream: 7, isDurable: true)
+    _ = pipe.welcomed(session: 1, stream: 0, received: 0, window: 8, isDurable: true)
+    pipe.enqueue { $0 += [0x31] }
+    #expect(pipe.flush() == [])
+    #expect(pipe.credited(session: 1, applied: 0, window: 8) == [])
+    pipe.record()
+    #expect(pipe.flush().batches == [1...1])
+  }
+
+  @Test("a receiver that keeps a journal gets again whatever it has not recorded")
+  func receiverDied() {
+    var pipe = OutPipeStateMachine(capacity: 16, stream: 7, isDurable: true)
+    _ = pipe.welcomed(session: 1, stream: 0, received: 0, window: 16, isDurable: true)
+    pipe.enqueue(5)
+    #expect(pipe.flush().batches == [1...5])
+    let again = pipe.welcomed(session: 2, stream: 7, received: 2, window: 16, isDurable: true)
+    #expect(
+      again.first == .open(FrameHeader(.open, sequence: 3, number: 2), stream: 7))
+    #expect(again.batches == [1...5])
+    // One that had recorded nothing yet does not know the stream.
+    let anew = pipe.welcomed(session: 3, stream: 0, received: 0, window: 16, isDurable: true)
+    #expect(anew.first == .open(FrameHeader(.open, sequence: 1, number: 3), stream: 7))
+    #expect(anew.reports == [])
+  }
+
+  @Test("a receiver that went back to an older record is told what is not here any more")
+  func receiverWentBack() {
+    var sender = OutPipeStateMachine(capacity: 8, stream: 7, isDurable: true)
+    _ = sender.welcomed(session: 1, stream: 0, received: 0, window: 8, isDurable: true)
+    sender.enqueue(6)
+    _ = sender.flush()
+    _ = sender.credited(session: 1, applied: 5, window: 8)
+    let actions = sender.welcomed(session: 2, stream: 7, received: 3, window: 8, isDurable: true)
+    #expect(actions.first == .report(lost: 2, through: 5))
+    let open = FrameHeader(.open, count: 2, sequence: 6, number: 2)
+    #expect(actions.dropFirst().first == .open(open, stream: 7))
+    var receiver = InPipeStateMachine(
+      capacity: 8, session: 2, stream: 7, applied: 3, postponed: 0, senderClosed: false)
+    #expect(
+      receiver.opened(session: 2, stream: 7, first: 6, lost: 2).first
+        == .report(.forgotten(from: 4, through: 5)))
+    #expect(receiver.arrived(session: 2, first: 6, count: 1) == [.take(from: 0, first: 6)])
+  }
+
+  @Test("a sender whose receiver knows more events than its journal does not go on")
+  func senderWentBack() {
+    var pipe = OutPipeStateMachine(
+      capacity: 8, stream: 7, acknowledged: 3, events: [[0x31], [0x32]])
+    #expect(pipe.queued == 5)
+    #expect(
+      pipe.welcomed(session: 1, stream: 7, received: 6, window: 8, isDurable: true)
+        == [.isBehind(received: 6)])
+  }
+
+  @Test("what a receiver holds back takes room, and is acknowledged once it is recorded")
+  func held() {
+    var pipe = InPipeStateMachine(capacity: 8, session: 2, isDurable: true)
+    _ = pipe.connected()
+    _ = pipe.opened(session: 2, stream: 7, first: 1, lost: 0)
+    _ = pipe.arrived(session: 2, first: 1, count: 8)
+    for number in UInt64(1)...4 { pipe.postpone(number, of: pipe.stream) }
+    #expect(pipe.acknowledgement() == nil)
+    pipe.record()
+    #expect(pipe.applied == 4)
+    // Four are postponed: no more room than before.
+    #expect(
+      pipe.acknowledgement() == FrameHeader(.credit, count: 4, sequence: 4, number: 2))
+    pipe.finishPostponed(1, of: pipe.stream)
+    #expect(
+      pipe.acknowledgement() == FrameHeader(.credit, count: 5, sequence: 4, number: 2))
+  }
+
+  @Test("says nothing of what is applied and not recorded")
+  func unrecorded() {
+    var pipe = InPipeStateMachine(capacity: 8, session: 2, isDurable: true)
+    _ = pipe.connected()
+    _ = pipe.opened(session: 2, stream: 7, first: 1, lost: 0)
+    _ = pipe.arrived(session: 2, first: 1, count: 8)
+    for number in UInt64(1)...6 { pipe.finish(number, of: pipe.stream) }
+    #expect(pipe.acknowledgementDue() == nil)
+    #expect(pipe.close() == FrameHeader(.closed, sequence: 0, number: 2))
+    pipe.record()
+    #expect(
+      pipe.acknowledgementDue() == FrameHeader(.credit, count: 8, sequence: 6, number: 2))
+  }
+
+  @Test("a small window does not wait for a large batch")
+  func split() {
+    var pipe = OutPipeStateMachine(capacity: 8, stream: 7)
+    pipe.enqueue(4)
+    let actions = pipe.welcomed(session: 1, received: 0, window: 3)
+    #expect(actions.batches == [1...3])
+    #expect(pipe.credited(session: 1, applied: 3, window: 3).batches == [4...4])
+  }
+
+  @Test("every event is applied once and in order, whoever dies whenever", arguments: 0..<4)
+  func together(seed: UInt64) async {
+    var generator = SplitMix64(seed: seed &* 7919 &+ 1)
+    for _ in 0..<50 {
+      await Task.yield()
+      var run = DurablePipeRun(capacity: Int.random(in: 1...12, using: &generator))
+      for _ in 0..<300 { run.step(using: &generator) }
+      run.finish()
+      #expect(run.problem == nil)
+      #expect(run.recorded == Array(0..<run.made))
+    }
+  }
+}
+
+/// Both ends of a pipe, what their journals have, and the messages between them.
+private struct DurablePipeRun {
+  let capacity: Int
+  var sender: OutPipeStateMachine
+  var receiver: InPipeStateMachine
+  /// Events made so far; those after `madeRecorded` are not in the journal.
+  var made = 0
+  var madeRecorded = 0
+  var senderJournal: (acknowledged: UInt64, events: [[UInt8]]) = (0, [])
+  var receiverJournal: (stream: UInt64, applied: UInt64)?
+  /// What the machine has applied, of which the journal has the first `recorded.count`.
+  var applied: [Int] = []
+  var recorded: [Int] = []
+  var waiting: [(number: UInt64, event: Int)] = []
+  var session: UInt64 = 1
+  var toReceiver: [OutPipeStateMachine.Action] = []
+  var toSender: [InPipeStateMachine.Action] = []
+  var problem: String?
+
+  init(capacity: Int) {
+    self.capacity = capacity
+    sender = OutPipeStateMachine(capacity: capacity, stream: 7, isDurable: true)
+    receiver = InPipeStateMachine(capacity: capacity, session: 1, isDurable: true)
+    connect()
+  }
+
+  mutating func step(using generator: inout SplitMix64) {
+    switch Int.random(in: 0..<24, using: &generator) {
+    case 0..<4: make(Int.random(in: 1...3, using: &generator))
+    case 4..<8: recordSender()
+    case 8..<12: if !toReceiver.isEmpty { deliver(toReceiver.removeFirst()) }
+    case 12..<15: if !toSender.isEmpty { deliver(toSender.removeFirst()) }
+    case 15..<18: apply(Int.random(in: 1...4, using: &generator))
+    case 18..<20: recordReceiver()
+    case 20: connect()
+    case 21: killSender()
+    case 22: killReceiver()
+    default:
+      if let header = receiver.acknowledgement() { toSender.append(.send(header)) }
+    }
+  }
+
+  /// Everybody lives and everything arrives.
+  mutating func finish() {
+    make(1)
+    for _ in 0..<200 {
+      recordSender()
+      connect()
+      while !toReceiver.isEmpty || !toSender.isEmpty || !waiting.isEmpty {
+        while !toSender.isEmpty { deliver(toSender.removeFirst()) }
+        while !toReceiver.isEmpty { deliver(toReceiver.removeFirst()) }
+        apply(.max)
+        recordReceiver()
+        if let header = receiver.acknowledgement() { toSender.append(.send(header)) }
+      }
+      if sender.pending == 0 { return }
+    }
+  }
+
+  private mutating func make(_ count: Int) {
+    for _ in 0..<count where !sender.isFull {
+      sender.enqueue { $0 += Array(String(made).utf8) }
+      made += 1
+    }
+  }
+
+  private mutating func recordSender() {
+    senderJournal.events += (madeRecorded..<made).map { Array(String($0).utf8) }
+    let trimmed = Int(sender.acknowledged - senderJournal.acknowledged)
+    senderJournal.events.removeFirst(trimmed)
+    senderJournal.acknowledged = sender.acknowledged
+    madeRecorded = made
+    sender.record()
+    toReceiver += sender.flush()
+  }
+
+  private mutating func apply(_ count: Int) {
+    for _ in 0..<min(count, waiting.count) {
+      let next = waiting.removeFirst()
+      applied.append(next.event)
+      receiver.finish(next.number, of: receiver.stream)
+    }
+  }
+
+  private mutating func recordReceiver() {
+    recorded = applied
+    if receiver.stream != 0 { receiverJournal = (receiver.stream, receiver.finished) }
+    receiver.record()
+  }
+
+  /// A new connection: what was under way is gone.
+  private mutating func connect() {
+    toReceiver = []
+    toSender = receiver.connected()
+  }
+
+  private mutating func killSender() {
+    made = madeRecorded
+    sender = OutPipeStateMachine(
+      capacity: capacity, stream: 7, acknowledged: senderJournal.acknowledged,
+      events: senderJournal.events)
+    connect()
+  }
+
+  private mutating func killReceiver() {
+    session += 1
+    applied = recorded
+    waiting = []
+    if let (stream, applied) = receiverJournal {
+      receiver = InPipeStateMachine(
+        capacity: capacity, session: session, stream: stream, applied: applied, postponed: 0,
+        senderClosed: false)
+    } else {
+      receiver = InPipeStateMachine(capacity: capacity, session: session, isDurable: true)
+    }
+    connect()
+  }
+
+  private mutating func deliver(_ action: OutPipeStateMachine.Action) {
+    switch action {
+    case .send: break
+    case .open(let header, let stream):
+      toSender += receiver.opened(
+        session: header.number, stream: stream, first: header.sequence, lost: header.count)
+    case .sendBatch(let batch, let session):
+      let actions = receiver.arrived(
+        session: session, first: batch.first, count: UInt32(batch.count))
+      for action in actions {
+        guard case .take(let skipping, let first) = action else {
+          toSender.append(action)
+          continue
+        }
+        var number = first
+        for event in batch.events.dropFirst(skipping) {
+          waiting.append((number, event))
+          number += 1
+        }
+      }
+    case .report(let lost, _): problem = "\(lost) events reported lost"
+    case .isBehind: problem = "the sender's journal is behind"
+    }
+  }
+
+  private mutating func deliver(_ action: InPipeStateMachine.Action) {
+    switch action {
+    case .welcome(let header, let stream):
+      toReceiver += sender.welcomed(
+        session: header.number, stream: stream, received: header.sequence, window: header.count,
+        isDurable: header.flags & InPipeStateMachine.durableFlag != 0)
+    case .send(let header):
+      toReceiver += sender.credited(
+        session: header.number, applied: header.sequence, window: header.count)
+    case .report(let gap): problem = "\(gap)"
+    case .take: break
+    }
+  }
+}
+
+extension EventBatch {
+  /// The events, each a number.
+  fileprivate var events: [Int] {
+    var events: [Int] = []
+    try? bytes.withUnsafeBytes { body in
+      try EventBatch.forEach(in: body, count: UInt32(count)) { bytes in
+        events.append(Int(String(decoding: bytes, as: UTF8.self)) ?? -1)
+      }
+    }
+    return events
+  }
+}

@@ -1,0 +1,135 @@
+import PipeNode
+import PipeSupport
+import Testing
+
+/// What a feed tells under a clock that the test moves.
+private struct BudgetRun {
+  private var budget = FeedBudget()
+  private var opensAt: Int64?
+  /// Whether each of what has happened was told.
+  private(set) var fates: [Bool] = []
+  /// When those that were told happened. Unit: nanoseconds.
+  private(set) var times: [Int64] = []
+  /// How many were left out, each time that this was asked for.
+  private(set) var gaps: [UInt64] = []
+
+  mutating func happen(at now: Int64) {
+    if let opensAt, now >= opensAt { reopen() }
+    switch budget.take(at: { now }) {
+    case .skip: fates.append(false)
+    case .tell: told(now)
+    case .tellAndClose(let wait):
+      told(now)
+      opensAt = now + Int64(wait / .nanoseconds(1))
+    }
+  }
+
+  mutating func reopen() {
+    opensAt = nil
+    gaps.append(budget.reopen())
+  }
+
+  private mutating func told(_ now: Int64) {
+    fates.append(true)
+    times.append(now)
+  }
+
+  /// The most that was told within one second.
+  var mostInASecond: Int {
+    var first = 0
+    return times.indices.reduce(0) { most, last in
+      while times[last] - times[first] >= 1_000_000_000 { first += 1 }
+      return max(most, last - first + 1)
+    }
+  }
+}
+
+@Suite("The budget of a feed")
+struct FeedBudgetTests {
+  @Test("what comes at a lower rate is told completely")
+  func slow() {
+    var run = BudgetRun()
+    // 1,700 a second for ten seconds, and a hundred at once in each.
+    for event in 0..<17_000 { run.happen(at: Int64(event) * 588_235) }
+    #expect(run.fates.allSatisfy { $0 })
+    for event in 0..<100 { run.happen(at: 11_000_000_000 + Int64(event)) }
+    #expect(run.fates.allSatisfy { $0 })
+  }
+
+  @Test("of a flood it tells bursts without a gap, and the exact number between them")
+  func flood() {
+    var run = BudgetRun()
+    for event in 0..<3_000_000 { run.happen(at: Int64(event) * 1_000) }
+    run.reopen()
+    let bursts = run.fates.split(separator: false)
+    #expect(bursts.allSatisfy { $0.count == FeedBudget.burst })
+    let told = run.fates.count { $0 }
+    #expect(UInt64(run.fates.count - told) == run.gaps.reduce(0, +))
+    let between = run.fates.split(separator: true).map { UInt64($0.count) }
+    #expect(between == run.gaps.filter { $0 > 0 })
+    // Three seconds: a burst, and what has come back.
+    #expect((5_000...5_800).contains(told), "\(told)")
+  }
+
+  @Test("in no second it tells more than it may, whatever happens when", arguments: 1...20)
+  func limit(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    var run = BudgetRun()
+    var now: Int64 = 0
+    while now < 5_000_000_000 {
+      let pause = Int64.random(
+        in: 0...[1_000, 500_000, 2_000_000, 150_000_000].randomElement(using: &random)!,
+        using: &random)
+      now += pause
+      for _ in 0..<Int.random(in: 1...300, using: &random) {
+        run.happen(at: now)
+        now += Int64.random(in: 0...2_000, using: &random)
+      }
+    }
+    #expect(run.mostInASecond <= FeedBudget.perSecond)
+    #expect(run.mostInASecond > FeedBudget.burst)
+  }
+
+  @Test("while nothing is told the time is not asked for")
+  func clock() {
+    var budget = FeedBudget()
+    var asked = 0
+    for _ in 0..<10_000 {
+      _ = budget.take {
+        asked += 1
+        return 0
+      }
+    }
+    #expect(asked == FeedBudget.burst)
+  }
+}
+
+@Suite("The pace of summaries")
+struct SummaryPaceTests {
+  @Test("a change after a rest is told at once, and the next ones a tenth of a second later")
+  func pace() {
+    var pace = SummaryPace()
+    #expect(pace.changed(at: 5) == .tell)
+    #expect(pace.changed(at: 30_000_005) == .wait(.milliseconds(70)))
+    #expect(pace.isWaiting)
+    pace.waited()
+    #expect(!pace.isWaiting)
+    #expect(pace.changed(at: 100_000_004) == .wait(.nanoseconds(1)))
+    pace.waited()
+    #expect(pace.changed(at: 100_000_005) == .tell)
+    #expect(pace.changed(at: 900_000_000) == .tell)
+  }
+
+  @Test("a node that changes all the time tells ten a second")
+  func flood() {
+    var pace = SummaryPace()
+    var told = 0
+    for now in stride(from: Int64(0), to: 10_000_000_000, by: 1_000_000) {
+      switch pace.changed(at: now) {
+      case .tell: told += 1
+      case .wait: pace.waited()
+      }
+    }
+    #expect(told == 100)
+  }
+}

@@ -1,0 +1,127 @@
+import PipeNode
+import PipeWire
+import Testing
+
+@Suite("What a node is told of its neighbours")
+struct KnownNeighboursTests {
+  private typealias Peer = Neighbourhood.Peer
+  private typealias Change = KnownNeighbours.Change
+
+  private func peer(
+    _ name: String, _ incarnation: UInt64 = 1, names: [String] = []
+  ) -> Peer {
+    Peer(
+      name: name, incarnation: incarnation,
+      endpoints: NodeEndpoints(
+        inbox: "tcp://127.0.0.1:\(incarnation)1", feed: "tcp://127.0.0.1:\(incarnation)2"),
+      key: "\(name)\(incarnation)", names: names)
+  }
+
+  /// What is to be done about the last one of some lists, which are numbered from 1.
+  private func last(_ lists: Neighbourhood...) -> Change? {
+    var known = KnownNeighbours()
+    var change: Change?
+    for (place, list) in lists.enumerated() { change = known.take(list, number: UInt64(place) + 1) }
+    return change
+  }
+
+  private func change(_ fill: (inout Change) -> Void) -> Change {
+    var change = Change()
+    fill(&change)
+    return change
+  }
+
+  @Test("the first list lets all in, and meets them")
+  func first() {
+    let (door, motor) = (peer("door", names: ["pipe/a"]), peer("motor"))
+    #expect(
+      last(Neighbourhood(peers: [motor, door], clients: ["me"]))
+        == change {
+          $0.allowed = [door, motor]
+          $0.met = [door, motor]
+          $0.clients = ["me"]
+        })
+  }
+
+  @Test("the same list again changes nothing")
+  func same() {
+    let list = Neighbourhood(peers: [peer("door"), peer("motor")], clients: ["me"])
+    let turned = Neighbourhood(peers: list.peers.reversed(), clients: ["me"])
+    #expect(last(list, turned) == Change())
+  }
+
+  @Test("another process takes the place of the former one, whose key is revoked")
+  func replaced() {
+    #expect(
+      last(
+        Neighbourhood(peers: [peer("door", 1), peer("motor")], clients: []),
+        Neighbourhood(peers: [peer("door", 2), peer("motor")], clients: []))
+        == change {
+          $0.parted = [peer("door", 1)]
+          $0.revoked = ["door1"]
+          $0.allowed = [peer("door", 2)]
+          $0.met = [peer("door", 2)]
+        })
+  }
+
+  @Test("one that is gone is parted from, and its key is revoked")
+  func gone() {
+    #expect(
+      last(
+        Neighbourhood(peers: [peer("door"), peer("motor")], clients: []),
+        Neighbourhood(peers: [peer("motor")], clients: []))
+        == change {
+          $0.parted = [peer("door")]
+          $0.revoked = ["door1"]
+        })
+  }
+
+  @Test("other names for the same process are let in, without a new connection")
+  func names() {
+    #expect(
+      last(
+        Neighbourhood(peers: [peer("door", names: ["pipe/a"])], clients: []),
+        Neighbourhood(peers: [peer("door", names: ["pipe/b"])], clients: []))
+        == change { $0.allowed = [peer("door", names: ["pipe/b"])] })
+  }
+
+  @Test("a process that is elsewhere with the same key is connected to there, and its key stays")
+  func moved() {
+    var there = peer("door")
+    there.endpoints.inbox = "tcp://127.0.0.1:99"
+    #expect(
+      last(
+        Neighbourhood(peers: [peer("door")], clients: []),
+        Neighbourhood(peers: [there], clients: []))
+        == change {
+          $0.parted = [peer("door")]
+          $0.met = [there]
+        })
+  }
+
+  @Test("clients' keys come and go")
+  func clients() {
+    #expect(
+      last(
+        Neighbourhood(peers: [], clients: ["a", "b"]),
+        Neighbourhood(peers: [], clients: ["b", "c"]))
+        == change {
+          $0.revoked = ["a"]
+          $0.clients = ["c"]
+        })
+  }
+
+  @Test("an old list is passed over, whatever it says, until another orchestrator counts anew")
+  func old() {
+    var known = KnownNeighbours()
+    let list = Neighbourhood(peers: [peer("door")], clients: [])
+    #expect(known.take(list, number: 5) != nil)
+    for number in [UInt64(5), 4, 0] {
+      #expect(known.take(Neighbourhood(peers: [], clients: []), number: number) == nil)
+    }
+    #expect(known.take(list, number: 6) == Change())
+    known.forgetNumber()
+    #expect(known.take(list, number: 1) == Change())
+    #expect(known.take(list, number: 1) == nil)
+  }
+}

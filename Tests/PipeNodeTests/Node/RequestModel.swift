@@ -1,0 +1,346 @@
+import PipeClient
+import PipeJournal
+import PipeMachines
+import PipeNode
+import PipeWire
+import TestSupport
+
+/// Clients that send requests to a node, its request book, and its journal, as values that a test steps at random.
+struct RequestModel {
+  /// What a client was told of an event in the end.
+  enum Verdict: Hashable {
+    case applied(version: UInt64)
+    /// The event will never be applied.
+    case notApplied
+    /// It may have been applied.
+    case unknown
+  }
+
+  /// A number for each event that a client has wanted to send.
+  typealias Event = Int
+
+  struct Request {
+    var event: Event
+    var copies = 0
+    var unavailable = 0
+  }
+
+  struct Client {
+    var number: UInt64
+    var window: RequestWindow
+    var requests: [UInt64: Request] = [:]
+    var connection: Int
+  }
+
+  struct Frame {
+    var key: RequestKey
+    var oldest: UInt64
+    var event: Event
+    var connection: Int
+  }
+
+  struct Journal {
+    var applied: [Event] = []
+    var requests: [RequestKey: (version: UInt64, state: [UInt8])] = [:]
+    var forgottenThrough: UInt64 = 0
+
+    mutating func take(_ record: RequestBook.Record) {
+      switch record {
+      case .answered(let key, let version, let state): requests[key] = (version, state)
+      case .acknowledged(let client, let oldest):
+        requests = requests.filter { $0.key.client != client || $0.key.id >= oldest }
+      case .clientForgotten(let client, let last):
+        requests = requests.filter { $0.key.client != client }
+        forgottenThrough = last
+      }
+    }
+
+    /// A book that the next process begins with.
+    func book(_ limits: RequestBook.Limits) -> RequestBook {
+      RequestBook(
+        restored: requests.map { .init(key: $0, version: $1.version, state: $1.state) },
+        forgottenThrough: forgottenThrough, limits: limits)
+    }
+  }
+
+  /// What the node has sent, by the connection.
+  final class Outbox {
+    var replies: [Int: [(id: UInt64, reply: RequestReply)]] = [:]
+  }
+
+  /// What the runs were made of.
+  struct Tally {
+    var applied = 0
+    var repeated = 0
+    var forgotten = 0
+    var stateless = 0
+    var full = 0
+    var kills = 0
+    var deaths = 0
+    var unknown = 0
+  }
+
+  private let limits: RequestBook.Limits
+  private var random: Seeded
+  private var time: UInt64 = 1_000
+  private var lastEvent = 0
+  private var lastConnection = 0
+  private var clients: [Client] = []
+  private var verdicts: [Event: Verdict] = [:]
+  private(set) var tally = Tally()
+  private(set) var violations: [String] = []
+  // The node.
+  private var journal = Journal()
+  private var book: RequestBook
+  /// Applied, and not recorded.
+  private var steps: [Event] = []
+  private var inbox: [Frame] = []
+  private var due: [(RequestReply, (RequestReply) -> Void)] = []
+  private var isStarted = true
+  /// Frames by the connection, in their order; of a connection that was cut some may still be read.
+  private var frames: [Int: [Frame]] = [:]
+  private let outbox = Outbox()
+
+  init(seed: UInt64, limits: RequestBook.Limits) {
+    self.limits = limits
+    random = Seeded(state: seed)
+    book = journal.book(limits)
+    for _ in 0..<3 { addClient() }
+  }
+
+  // MARK: A run
+
+  mutating func run(steps count: Int) {
+    for _ in 0..<count where violations.isEmpty { step() }
+    settle()
+    check()
+  }
+
+  private mutating func step() {
+    time += 1
+    switch below(100) {
+    case ..<20: begin(below(clients.count))
+    case ..<32: sendAgain(below(clients.count))
+    case ..<55: readFrame()
+    case ..<70: takeStep()
+    case ..<80: record()
+    case ..<92: readReply(below(clients.count))
+    case ..<94: giveUp(below(clients.count))
+    case ..<96: cut(below(clients.count))
+    case ..<97: kill()
+    case ..<98: isStarted = true
+    default: replaceClient(below(clients.count))
+    }
+  }
+
+  /// Lets all that is under way come to its end.
+  private mutating func settle() {
+    isStarted = true
+    for _ in 0..<200 where clients.contains(where: { !$0.requests.isEmpty }) {
+      for index in clients.indices { sendAll(index) }
+      while frames.values.contains(where: { !$0.isEmpty }) { readFrame() }
+      while !inbox.isEmpty { takeStep() }
+      record()
+      for index in clients.indices {
+        while outbox.replies[clients[index].connection]?.isEmpty == false { readReply(index) }
+      }
+    }
+    if clients.contains(where: { !$0.requests.isEmpty }) {
+      violations.append("a request is never answered")
+    }
+  }
+
+  private mutating func check() {
+    var count: [Event: Int] = [:]
+    for event in journal.applied { count[event, default: 0] += 1 }
+    for (event, times) in count where times > 1 {
+      violations.append("event \(event) was applied \(times) times")
+    }
+    for (event, verdict) in verdicts {
+      switch verdict {
+      case .applied(let version):
+        if version == 0 || version > journal.applied.count
+          || journal.applied[Int(version) - 1] != event
+        {
+          violations.append("event \(event) is not the one of version \(version)")
+        }
+      case .notApplied:
+        if count[event] != nil {
+          violations.append("event \(event) was applied, and said not to be")
+        }
+      case .unknown: break
+      }
+    }
+    tally.applied = journal.applied.count
+  }
+
+  private mutating func below(_ count: Int) -> Int {
+    Int.random(in: 0..<max(1, count), using: &random)
+  }
+
+  // MARK: Clients
+
+  private mutating func addClient() {
+    lastConnection += 1
+    // The clocks of hosts differ.
+    let first = max(1, time - UInt64(below(200))) << 4
+    clients.append(
+      Client(
+        number: .random(in: 1...UInt64(Int64.max), using: &random),
+        window: RequestWindow(first: first, limit: 4), connection: lastConnection))
+  }
+
+  private mutating func begin(_ index: Int) {
+    guard let id = clients[index].window.open() else { return }
+    lastEvent += 1
+    clients[index].requests[id] = Request(event: lastEvent)
+    send(id, of: index)
+  }
+
+  private mutating func send(_ id: UInt64, of index: Int) {
+    let client = clients[index]
+    guard let request = client.requests[id] else { return }
+    clients[index].requests[id]?.copies += 1
+    let frame = Frame(
+      key: RequestKey(client: client.number, id: id), oldest: client.window.oldest,
+      event: request.event, connection: client.connection)
+    frames[client.connection, default: []].append(frame)
+  }
+
+  private mutating func sendAgain(_ index: Int) {
+    let ids = clients[index].requests.keys.sorted()
+    guard !ids.isEmpty else { return }
+    tally.repeated += 1
+    send(ids[below(ids.count)], of: index)
+  }
+
+  private mutating func sendAll(_ index: Int) {
+    for id in clients[index].requests.keys.sorted() { send(id, of: index) }
+  }
+
+  private mutating func readReply(_ index: Int) {
+    let connection = clients[index].connection
+    guard outbox.replies[connection]?.isEmpty == false,
+      let (id, reply) = outbox.replies[connection]?.removeFirst(),
+      let request = clients[index].requests[id]
+    else { return }
+    switch reply {
+    case .moved(let version, let state):
+      if state.isEmpty { tally.stateless += 1 }
+      end(id, of: index, .applied(version: version))
+    case .refused, .busy, .invalid: end(id, of: index, .notApplied)
+    case .unavailable: clients[index].requests[id]?.unavailable += 1
+    case .forgotten(let last):
+      tally.forgotten += 1
+      guard request.copies == request.unavailable + 1, clients[index].window.skip(through: last)
+      else { return end(id, of: index, .unknown) }
+      clients[index].requests[id] = nil
+      clients[index].window.close(id)
+      guard let new = clients[index].window.open() else {
+        return verdicts[request.event] = .notApplied
+      }
+      clients[index].requests[new] = Request(event: request.event)
+      send(new, of: index)
+    case .done, .synchronized, .explained: violations.append("an answer out of place")
+    }
+  }
+
+  private mutating func end(_ id: UInt64, of index: Int, _ verdict: Verdict) {
+    guard let request = clients[index].requests.removeValue(forKey: id) else { return }
+    clients[index].window.close(id)
+    verdicts[request.event] = verdict
+    if verdict == .unknown { tally.unknown += 1 }
+  }
+
+  /// A request whose time is over.
+  private mutating func giveUp(_ index: Int) {
+    guard let (id, request) = clients[index].requests.min(by: { $0.key < $1.key }) else { return }
+    end(id, of: index, request.copies == request.unavailable ? .notApplied : .unknown)
+  }
+
+  /// A client ends, and another one comes.
+  private mutating func replaceClient(_ index: Int) {
+    tally.deaths += 1
+    outbox.replies[clients[index].connection] = nil
+    clients.remove(at: index)
+    addClient()
+  }
+
+  // MARK: Connections
+
+  /// A connection breaks: the client has read a part of what came, and the node may still read a part of what went.
+  private mutating func cut(_ index: Int) {
+    let old = clients[index].connection
+    for _ in 0..<below(3) { readReply(index) }
+    outbox.replies[old] = nil
+    if let waiting = frames[old] { frames[old] = Array(waiting.prefix(below(waiting.count + 1))) }
+    lastConnection += 1
+    clients[index].connection = lastConnection
+    sendAll(index)
+  }
+
+  // MARK: The node
+
+  private mutating func readFrame() {
+    let connections = frames.keys.filter { frames[$0]?.isEmpty == false }.sorted()
+    guard !connections.isEmpty else { return }
+    let connection = connections[below(connections.count)]
+    guard let frame = frames[connection]?.removeFirst() else { return }
+    let reply: (RequestReply) -> Void = { [outbox] in
+      outbox.replies[connection, default: []].append((frame.key.id, $0))
+    }
+    guard isStarted else { return reply(.unavailable("not started")) }
+    var key = frame.key
+    switch book.admit(&key, oldest: frame.oldest, hasCapacity: inbox.count < 5, reply: reply) {
+    case .new: inbox.append(frame)
+    case .waiting: break
+    case .answered(let answer): due.append((answer, reply))
+    case .full:
+      tally.full += 1
+      reply(.unavailable("full"))
+    case .forgotten(let last): reply(.forgotten(through: last))
+    }
+    if book.count > limits.numbers + 1 { violations.append("the book has \(book.count) numbers") }
+  }
+
+  private mutating func takeStep() {
+    guard !inbox.isEmpty else { return }
+    let frame = inbox.removeFirst()
+    let answer: RequestReply
+    let isDeadLetter = below(20) == 0
+    if isDeadLetter {
+      answer = .refused(.thrown("it has ended its node three times"), version: 0, state: [])
+    } else if below(4) == 0 {
+      answer = .refused(.noTransition, version: 0, state: [1, 2, 3])
+    } else {
+      steps.append(frame.event)
+      let version = UInt64(journal.applied.count + steps.count)
+      answer = .moved(version: version, state: Array(repeating: 7, count: 1 + below(9)))
+    }
+    if let reply = book.finish(frame.key, answer, isDeadLetter: isDeadLetter) {
+      due.append((answer, reply))
+    }
+  }
+
+  private mutating func record() {
+    if !steps.isEmpty || book.hasUnrecorded {
+      journal.applied += steps
+      steps = []
+      for record in book.takeRecords() { journal.take(record) }
+    }
+    for (answer, reply) in due { reply(answer) }
+    due = []
+  }
+
+  /// The process is killed; the next one has not started yet.
+  private mutating func kill() {
+    tally.kills += 1
+    if below(2) == 0 { record() }
+    (steps, inbox, due) = ([], [], [])
+    for index in clients.indices { cut(index) }
+    let alive = Set(clients.map(\.connection))
+    frames = frames.filter { alive.contains($0.key) }
+    book = journal.book(limits)
+    isStarted = below(2) == 0
+  }
+}

@@ -1,0 +1,41 @@
+import PipeNode
+import Testing
+
+/// Thousands of random schedules of clients, a node and its journal, with books so small that they are exceeded.
+@Suite("Requests of clients, as a model")
+struct RequestModelTests {
+  /// Small books, and one that never forgets a client.
+  static let limits = [
+    RequestBook.Limits(numbers: 12, byteCount: 30), RequestBook.Limits(numbers: 24, byteCount: 8),
+    RequestBook.Limits(numbers: 100_000, byteCount: 30),
+  ]
+
+  @Test(
+    "no schedule applies an event twice, and an answer says what became of its event",
+    arguments: [0, 1, 2], [0, 1, 2, 3])
+  func soak(limits index: Int, batch: UInt64) async {
+    let limits = Self.limits[index]
+    var tally = RequestModel.Tally()
+    for seed in batch * 150..<(batch + 1) * 150 {
+      // Others wait for this thread.
+      await Task.yield()
+      var model = RequestModel(seed: seed, limits: limits)
+      model.run(steps: 600)
+      #expect(model.violations == [], "seed \(seed)")
+      if !model.violations.isEmpty { return }
+      tally.applied += model.tally.applied
+      tally.repeated += model.tally.repeated
+      tally.forgotten += model.tally.forgotten
+      tally.stateless += model.tally.stateless
+      tally.kills += model.tally.kills
+      tally.deaths += model.tally.deaths
+      tally.full += model.tally.full
+    }
+    #expect(tally.applied > 1_000)
+    #expect(tally.repeated > 2_000)
+    #expect(tally.kills > 300)
+    #expect(tally.deaths > 500)
+    #expect(tally.stateless > 0)
+    if limits.numbers < 100 { #expect(tally.forgotten > 10) }
+  }
+}

@@ -1,0 +1,117 @@
+import PipeMachines
+import PipeNode
+import PipeWire
+import Testing
+
+@Suite("The rules of pipes that lead from a composite")
+struct CompositeRulesTests {
+  private struct Unshown: Error {}
+
+  private static let plan = CompositePlan(
+    name: "pair", components: ["a", "b"], nodes: ["a", "b"], vectors: [], events: [])
+  private static let meeting = TransactionID(epoch: 1, sequence: 1)
+
+  private var nodes: [String: CompositeSteps.Node] = [:]
+  private var problems: [String] = []
+
+  private static func rules(
+    _ rule: NodeConfiguration.Rule, _ projection: CompositeStates.Projection? = nil,
+    nodes: [String: CompositeSteps.Node] = [:]
+  ) throws -> CompositeRules {
+    try CompositeRules(
+      [plan], rules: [("out", rule)], projections: projection.map { ["pair": $0] } ?? [:],
+      nodes: nodes)
+  }
+
+  /// Lets nodes move at once, and returns what is sent.
+  private mutating func move(
+    _ states: [String: JSONValue?], in rules: inout CompositeRules, entry: ToldStep.Entry = .step
+  ) -> [String] {
+    var step = CompositeSteps.Step(
+      told: [:], transaction: states.count > 1 ? Self.meeting : nil, isEntry: entry != .none)
+    for (name, state) in states {
+      nodes[name] = CompositeSteps.Node(state: state?.bytes, passed: .zero)
+      step.told[name] = CompositeSteps.Told(
+        ToldStep(entry, state: state?.bytes), place: 1)
+    }
+    var found: [String] = []
+    let events = rules.take(step, nodes) { found.append("\($0): \($1)") }
+    problems += found
+    return events.map { "\($0.pipe) \(String(decoding: $0.event, as: UTF8.self))" }
+  }
+
+  @Test("over the nodes' states: each step that makes another state, once all are known")
+  mutating func tuple() throws {
+    var rules = try Self.rules(
+      .init(when: nil, send: "go", composite: "pair", states: ["a": "open", "b": "idle"]))
+    #expect(move(["a": ["open": ["n": 1]]], in: &rules) == [])
+    #expect(move(["b": "idle"], in: &rules) == ["out \"go\""])
+    #expect(move(["b": "idle"], in: &rules) == [])
+    #expect(move(["a": ["open": ["n": 2]]], in: &rules) == ["out \"go\""])
+    #expect(move(["a": "shut"], in: &rules) == [])
+  }
+
+  @Test("a synchronized event enters a state also where it was in it")
+  mutating func again() throws {
+    var rules = try Self.rules(
+      .init(when: nil, send: "go", composite: "pair", states: ["a": "open"]))
+    for _ in 1...3 { #expect(move(["a": "open", "b": "idle"], in: &rules) == ["out \"go\""]) }
+  }
+
+  @Test("values come from the projection's state, or from the nodes'")
+  mutating func values() throws {
+    var rules = try Self.rules(
+      .init(when: "sum", send: ["count": ["n": "$n"]], composite: "pair"),
+      { states in ["sum": ["n": .integer((states[0].integer ?? 0) + (states[1].integer ?? 0))]] })
+    #expect(move(["a": 2, "b": 3], in: &rules) == [#"out {"count":{"n":5}}"#])
+    // The projection's state stays.
+    #expect(move(["a": 2], in: &rules) == [])
+    rules = try Self.rules(
+      .init(when: nil, send: ["seen": ["state": "$b"]], composite: "pair", states: ["a": "on"]),
+      nodes: nodes)
+    #expect(move(["a": "on"], in: &rules) == [#"out {"seen":{"state":3}}"#])
+  }
+
+  @Test("a node that was started again only stands in its state, and enters none")
+  mutating func standing() throws {
+    let rule = NodeConfiguration.Rule(
+      when: nil, send: "go", composite: "pair", states: ["a": "open"])
+    var rules = try Self.rules(rule)
+    #expect(move(["b": "idle"], in: &rules, entry: .none) == [])
+    #expect(move(["a": "open"], in: &rules, entry: .none) == [])
+    #expect(move(["b": "busy"], in: &rules) == ["out \"go\""])
+    // The next process knows the state from the journal.
+    rules = try Self.rules(rule, nodes: nodes)
+    #expect(move(["b": "busy"], in: &rules) == [])
+  }
+
+  @Test("where a projection throws nothing is sent, which is told; the next state is entered again")
+  mutating func throwing() throws {
+    var rules = try Self.rules(
+      .init(when: "fine", send: "go", composite: "pair"),
+      { states in
+        if states[0] == "bad" { throw Unshown() }
+        return "fine"
+      })
+    #expect(move(["a": "good", "b": "good"], in: &rules) == ["out \"go\""])
+    #expect(move(["a": "bad"], in: &rules) == [])
+    #expect(problems == ["pair: Unshown()"])
+    #expect(move(["b": "better"], in: &rules) == [])
+    #expect(move(["a": "good"], in: &rules) == ["out \"go\""])
+  }
+
+  @Test("a node that cannot tell its state leaves the composite in none until it can")
+  mutating func untold() throws {
+    let rule = NodeConfiguration.Rule(
+      when: nil, send: "go", composite: "pair", states: ["b": "idle"])
+    var rules = try Self.rules(rule)
+    #expect(move(["a": "open", "b": "idle"], in: &rules) == ["out \"go\""])
+    #expect(move(["a": nil, "b": "idle"], in: &rules) == [])
+    #expect(problems == ["pair: node 'a' is in a state that it cannot tell; its log says why"])
+    #expect(move(["b": "idle"], in: &rules) == [])
+    // The next process does not know it either.
+    rules = try Self.rules(rule, nodes: nodes)
+    #expect(move(["b": "idle"], in: &rules) == [])
+    #expect(move(["a": "open"], in: &rules) == ["out \"go\""])
+  }
+}

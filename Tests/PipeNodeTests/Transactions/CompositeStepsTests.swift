@@ -1,0 +1,261 @@
+import PipeMachines
+import PipeNode
+import PipeSupport
+import PipeWire
+import Testing
+
+@Suite("The steps of a composite's nodes in one order")
+struct CompositeStepsTests {
+  private static func told(
+    _ state: String, _ transaction: TransactionID? = nil, entry: ToldStep.Entry = .step,
+    place: Int64 = 1
+  ) -> CompositeSteps.Told {
+    CompositeSteps.Told(
+      ToldStep(entry, transaction: transaction, state: JSONValue.string(state).bytes),
+      place: place)
+  }
+
+  private let meeting = TransactionID(epoch: 1, sequence: 7)
+  private let last = TransactionID(epoch: 1, sequence: 9)
+
+  private func next(
+    _ steps: inout CompositeSteps, _ participants: [String]? = ["a", "b"]
+  ) -> CompositeSteps.Step? { steps.next(participants: { _ in participants }, last: last) }
+
+  @Test("a node's own steps come in its order, and wait for nobody")
+  func own() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    for state in ["one", "two"] { steps.append(Self.told(state), of: "a") }
+    #expect(next(&steps)?.told == ["a": Self.told("one")])
+    #expect(next(&steps)?.told == ["a": Self.told("two")])
+    #expect(next(&steps) == nil)
+    #expect(steps.nodes["a"]?.state == Array(#""two""#.utf8))
+  }
+
+  @Test("a synchronized event is one step, once all who took it have told of it")
+  func together() {
+    var steps = CompositeSteps(of: ["a", "b", "c"])
+    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(Self.told("after"), of: "a")
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("before"), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("met", meeting), of: "b")
+    let step = next(&steps)
+    #expect(step?.told.keys.sorted() == ["a", "b"])
+    #expect(step?.transaction == meeting)
+    #expect(next(&steps)?.told == ["a": Self.told("after")])
+  }
+
+  @Test("what a node has forgotten with its process is not waited for")
+  func afresh() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    steps.append(Self.told("met", meeting), of: "a")
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("start", entry: .first), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    #expect(next(&steps)?.told.keys.sorted() == ["a"])
+  }
+
+  @Test("what a new process takes after it has joined is waited for")
+  func joined() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    steps.began("b", after: TransactionID(epoch: 1, sequence: 6))
+    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(Self.told("start", entry: .first), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("met", meeting), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
+  }
+
+  @Test("steps are taken in the order in which they were received")
+  func received() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    for (place, name) in ["b", "a", "a", "b"].enumerated() {
+      steps.append(Self.told("on", place: Int64(place)), of: name)
+    }
+    #expect((0..<4).compactMap { _ in next(&steps)?.told.keys.first } == ["b", "a", "a", "b"])
+  }
+
+  @Test(
+    "what follows from a synchronized event waits until all have reported it, and they go first")
+  func behindMeeting() {
+    var steps = CompositeSteps(of: ["a", "b", "c"])
+    steps.append(Self.told("met", meeting, place: 1), of: "a")
+    steps.append(Self.told("caused", place: 2), of: "c")
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("before", place: 3), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("met", meeting, place: 4), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
+    #expect(next(&steps)?.told.keys.sorted() == ["c"])
+  }
+
+  @Test("nor what it had taken before it told of its steps, nor what it has left behind")
+  func passed() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(Self.told("standing", meeting, entry: .none, place: 2), of: "b")
+    let step = next(&steps)
+    #expect(step?.told.keys.sorted() == ["a"])
+    #expect(step?.isEntry == true)
+    let standing = next(&steps)
+    #expect(standing?.told.keys.sorted() == ["b"])
+    #expect(standing?.isEntry == false)
+    steps.append(Self.told("met", TransactionID(epoch: 1, sequence: 8)), of: "a")
+    steps.append(Self.told("later", TransactionID(epoch: 1, sequence: 9)), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["a"])
+  }
+
+  @Test("a transaction that is forgotten is a step of those who tell of it")
+  func forgotten() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    steps.append(Self.told("met", meeting), of: "a")
+    #expect(next(&steps, nil)?.told.keys.sorted() == ["a"])
+  }
+
+  @Test("a step that is told without its state keeps nobody waiting")
+  func untold() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(
+      CompositeSteps.Told(
+        ToldStep(.step, transaction: meeting, state: nil), place: 1), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
+    #expect(steps.nodes["b"] == CompositeSteps.Node(state: nil, passed: meeting))
+  }
+
+  @Test("who waits for whom is known: not those who have told of it behind something else")
+  func waits() {
+    var steps = CompositeSteps(of: ["a", "b", "c"])
+    let later = TransactionID(epoch: 1, sequence: 8)
+    let participants = { (transaction: TransactionID) -> [String]? in
+      transaction == later ? ["b", "c"] : ["a", "b"]
+    }
+    #expect(!steps.hasWaiting && steps.waits(participants: participants) == [])
+    steps.append(Self.told("met", later), of: "b")
+    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(Self.told("met", meeting), of: "b")
+    #expect(steps.hasWaiting)
+    #expect(
+      steps.waits(participants: participants) == [
+        CompositeSteps.Wait(later, told: ["b"], missing: ["c"])
+      ])
+    steps.append(Self.told("met", later), of: "c")
+    #expect(steps.waits(participants: participants) == [])
+  }
+
+  @Test("a wait is told when it has lasted, then after twice the time, and again when it is back")
+  func toldWaits() {
+    let wait = CompositeSteps.Wait(meeting, told: ["a"], missing: ["b"])
+    var waits = StepWaits()
+    let start = ContinuousClock.now
+    func told(_ seconds: Int, _ present: [CompositeSteps.Wait] = [wait]) -> [Duration] {
+      waits.look(present, at: start + .seconds(seconds)).map(\.duration)
+    }
+    #expect([0, 4].flatMap { told($0) } == [])
+    #expect([5, 9, 10, 19, 20].flatMap { told($0) } == [.seconds(5), .seconds(10), .seconds(20)])
+    #expect(told(21, []) == [] && told(30) == [] && told(35) == [.seconds(5)])
+    #expect(
+      StepWaits.Told(wait, for: .seconds(5)).warning
+        == "synchronized event 1.7: 'a' told of it at least 5 s ago, and 'b' not yet: until then what "
+        + "'a' did after it counts for no pipe of a composite. Does it run?")
+  }
+
+  /// Nodes that step, send to each other and meet at random: who has a step that no coordinator has received sends
+  /// nothing and meets nobody.
+  private struct Nodes {
+    static let names = ["a", "b", "c"]
+    var random: SplitMix64
+    /// What has happened, in any order that it may have had: each with the steps that it follows from.
+    private(set) var causes: [String: Set<String>] = [:]
+    /// By the nodes, what they know to have happened.
+    private var known: [String: Set<String>] = [:]
+    private(set) var meetings: [TransactionID: [String]] = [:]
+    /// Those that were not received yet.
+    private var reports: [String: [(state: String, transaction: TransactionID?)]] = [:]
+    private var count = 0
+
+    init(seed: UInt64) { random = SplitMix64(seed: seed) }
+
+    private func mayAct(_ name: String) -> Bool { reports[name, default: []].isEmpty }
+
+    private mutating func step(_ names: [String], _ transaction: TransactionID?) {
+      let past = names.reduce(into: Set<String>()) { $0.formUnion(known[$1, default: []]) }
+      for name in names {
+        let state = "\(name) \(count)"
+        causes[state] = past
+        known[name, default: []].formUnion(past.union(names.map { "\($0) \(count)" }))
+        reports[name, default: []].append((state, transaction))
+      }
+    }
+
+    /// One of them does something.
+    mutating func act() {
+      count += 1
+      let name = Self.names.randomElement(using: &random) ?? "a"
+      switch Int.random(in: 0..<4, using: &random) {
+      case 0:
+        let met = Self.names.filter { mayAct($0) && Bool.random(using: &random) }
+        guard met.count > 1 else { return }
+        let transaction = TransactionID(epoch: 1, sequence: UInt64(count))
+        meetings[transaction] = met
+        step(met, transaction)
+      case 1 where mayAct(name):
+        let other = Self.names.randomElement(using: &random) ?? "a"
+        known[other, default: []].formUnion(known[name, default: []])
+      default: step([name], nil)
+      }
+    }
+
+    /// One that the coordinator receives now.
+    mutating func received() -> (name: String, state: String, transaction: TransactionID?)? {
+      let ready = Self.names.filter { !mayAct($0) }
+      guard let name = ready.randomElement(using: &random) else { return nil }
+      let report = reports[name, default: []].removeFirst()
+      return (name, report.state, report.transaction)
+    }
+  }
+
+  @Test(
+    "whatever comes first, and whoever dies, the order is one that the nodes had",
+    arguments: 1...200
+  )
+  func anyOrder(seed: UInt64) {
+    var nodes = Nodes(seed: seed)
+    var steps = CompositeSteps(of: Nodes.names)
+    // What a journal has: all that was received and is not taken.
+    var recorded: [(name: String, told: CompositeSteps.Told)] = []
+    var taken: Set<String> = []
+    var place: Int64 = 0
+    for number in 0..<400 {
+      if number < 300 { nodes.act() }
+      if Int.random(in: 0..<20, using: &nodes.random) == 0 {
+        steps = CompositeSteps(of: Nodes.names, recorded: steps.nodes)
+        for (name, told) in recorded { steps.append(told, of: name) }
+      }
+      if let (name, state, transaction) = nodes.received() {
+        place += 1
+        let told = Self.told(state, transaction, place: place)
+        steps.append(told, of: name)
+        recorded.append((name, told))
+      }
+      while let step = steps.next(participants: { nodes.meetings[$0] }, last: .zero) {
+        let states = step.told.values.compactMap { told in
+          told.step.state.map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
+        }
+        if let transaction = step.transaction {
+          #expect(step.told.keys.sorted() == nodes.meetings[transaction])
+        }
+        let early = states.filter { nodes.causes[$0]?.isSubset(of: taken) != true }
+        #expect(early == [], "seed \(seed): before what they follow from")
+        taken.formUnion(states)
+        recorded.removeAll { step.told[$0.name]?.place == $0.told.place }
+      }
+    }
+    #expect(taken == Set(nodes.causes.keys), "seed \(seed)")
+  }
+}

@@ -1,0 +1,251 @@
+import PipeMachines
+import PipeNode
+import PipeWire
+import Testing
+
+/// Every phase against every input: the next phase, and what is done. A cell that is not listed keeps
+/// the phase and does nothing.
+@Suite("The table of a participant")
+struct ParticipantTableTests {
+  private typealias Participant = ParticipantStateMachine
+
+  // Transaction 5 is the one that the phases are about; 3 was applied before, 7 comes later.
+  private static let earlier = TransactionID(epoch: 1, sequence: 3)
+  private static let own = TransactionID(epoch: 1, sequence: 5)
+  private static let later = TransactionID(epoch: 1, sequence: 7)
+  private static let move = ParticipantMove(version: 9, state: [1])
+
+  private static func step(_ transaction: TransactionID) -> PreparedStep {
+    PreparedStep(transaction: transaction, event: [2], move: move)
+  }
+
+  private typealias Input = (name: String, apply: (inout Participant) -> [Participant.Action])
+
+  private static func prepare(
+    _ transaction: TransactionID, _ evaluate: @escaping Participant.Evaluate = enabled
+  ) -> (inout Participant) -> [Participant.Action] {
+    { $0.prepare(transaction, event: [2], wantsChange: false, evaluate: evaluate) }
+  }
+
+  private static func deliver(
+    _ transaction: TransactionID, _ evaluate: @escaping Participant.Evaluate = enabled
+  ) -> (inout Participant) -> [Participant.Action] {
+    { $0.deliver(transaction, event: [2], evaluate: evaluate) }
+  }
+
+  private static func enabled(_ event: [UInt8]) -> ParticipantAnswer { .moves(move) }
+
+  private static func slow(_ event: [UInt8]) -> ParticipantAnswer {
+    .takesTime(limit: .seconds(1), version: 8, state: [1])
+  }
+
+  private static let refusal = ParticipantRefusal.refused(.guard, version: 8, state: [1])
+
+  private static func withheld(_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer {
+    throw refusal
+  }
+
+  private static var phases: [(name: String, path: [(inout Participant) -> [Participant.Action]])] {
+    [
+      ("free", []),
+      ("preparing", [prepare(own)]),
+      ("prepared", [prepare(own), { $0.recorded(.prepared(step(own))) }]),
+      (
+        "applying",
+        [prepare(own), { $0.recorded(.prepared(step(own))) }, { $0.commit(own) }]
+      ),
+      ("delivering", [deliver(own)]),
+      ("evaluating", [prepare(own, slow)]),
+      ("evaluating to deliver", [deliver(own, slow)]),
+    ]
+  }
+
+  private static var inputs: [Input] {
+    [
+      ("start", { $0.start() }),
+      ("connected", { $0.connected() }),
+      ("disconnected", { $0.disconnected() }),
+      ("timer", { $0.queryTimerFired() }),
+      ("prepare 3", prepare(earlier)), ("prepare 5", prepare(own)), ("prepare 7", prepare(later)),
+      ("prepare 7, withheld", prepare(later, withheld)), ("prepare 7, slow", prepare(later, slow)),
+      ("commit 3", { $0.commit(earlier) }), ("commit 5", { $0.commit(own) }),
+      ("commit 7", { $0.commit(later) }),
+      ("abort 3", { $0.abort(earlier) }), ("abort 5", { $0.abort(own) }),
+      ("abort 7", { $0.abort(later) }),
+      ("deliver 3", deliver(earlier)), ("deliver 5", deliver(own)), ("deliver 7", deliver(later)),
+      ("deliver 7, withheld", deliver(later, withheld)), ("deliver 7, slow", deliver(later, slow)),
+      ("evaluated 5", { $0.evaluated(own, .success(move)) }),
+      ("evaluated 5, withheld", { $0.evaluated(own, .failure(refusal)) }),
+      ("evaluated 7", { $0.evaluated(later, .success(move)) }),
+      ("limit 5", { $0.limitPassed(own) }), ("limit 7", { $0.limitPassed(later) }),
+      ("PREPARED 5", { $0.recorded(.prepared(step(own))) }),
+      ("PREPARED 7", { $0.recorded(.prepared(step(later))) }),
+      ("STEP 5", { $0.recorded(.step(step(own))) }),
+      ("STEP 7", { $0.recorded(.step(step(later))) }),
+      ("step", { $0.stepped() }),
+    ]
+  }
+
+  private static let expected = """
+    free | prepare 5: preparing RECORD-PREPARED, prepare 7: preparing RECORD-PREPARED, prepare 7, \
+    withheld: NO-refused, prepare 7, slow: evaluating LIMIT TIMER, commit 3: ACK, commit 5: PROBLEM, \
+    commit 7: PROBLEM, deliver 5: delivering ENTER RECORD-STEP, deliver 7: delivering ENTER \
+    RECORD-STEP, deliver 7, withheld: RESULT-refused, deliver 7, slow: evaluating LIMIT TIMER
+    preparing | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free BACK \
+    UNFREEZE, deliver 3: RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, \
+    withheld: RESULT-busy, deliver 7, slow: RESULT-busy, PREPARED 5: prepared YES TIMER
+    prepared | start: TIMER, connected: QUERY TIMER, timer: QUERY TIMER, prepare 3: NO-busy, \
+    prepare 5: YES, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, slow: NO-busy, \
+    commit 3: ACK, commit 5: applying STOP ENTER RECORD-STEP, commit 7: PROBLEM, abort 5: free \
+    STOP BACK UNFREEZE, deliver 3: RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, \
+    deliver 7, withheld: RESULT-busy, deliver 7, slow: RESULT-busy
+    applying | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    slow: NO-busy, commit 3: ACK, commit 7: PROBLEM, abort 5: PROBLEM, deliver 3: RESULT-busy, \
+    deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, deliver 7, \
+    slow: RESULT-busy, STEP 5: free ACK UNFREEZE
+    delivering | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 3: RESULT-busy, \
+    deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, deliver 7, slow: RESULT-busy, STEP \
+    5: free RESULT-moved UNFREEZE
+    evaluating | connected: TIMER ASK, disconnected: free STOP-LIMIT STOP BACK UNFREEZE, timer: \
+    TIMER ASK, prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free STOP-LIMIT \
+    STOP BACK UNFREEZE, deliver 3: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: \
+    RESULT-busy, deliver 7, slow: RESULT-busy, evaluated 5: preparing STOP-LIMIT STOP \
+    RECORD-PREPARED, evaluated 5, withheld: free STOP-LIMIT STOP BACK NO-refused UNFREEZE, limit \
+    5: free STOP-LIMIT STOP BACK NO-overdue UNFREEZE
+    evaluating to deliver | connected: TIMER ASK, disconnected: free STOP-LIMIT STOP BACK \
+    UNFREEZE, timer: TIMER ASK, prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: \
+    NO-busy, prepare 7, slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort \
+    5: free STOP-LIMIT STOP BACK UNFREEZE, deliver 3: RESULT-busy, deliver 7: RESULT-busy, \
+    deliver 7, withheld: RESULT-busy, deliver 7, slow: RESULT-busy, evaluated 5: delivering \
+    STOP-LIMIT STOP ENTER RECORD-STEP, evaluated 5, withheld: free STOP-LIMIT STOP BACK \
+    RESULT-refused UNFREEZE, limit 5: free STOP-LIMIT STOP BACK RESULT-overdue UNFREEZE
+    """
+
+  @Test("every cell is decided", arguments: 0..<7)
+  func row(index: Int) {
+    let rows = Self.expected.split(separator: "\n")
+    #expect(rows.count == Self.phases.count)
+    #expect(index < rows.count && Self.row(index) == rows[index], "\(Self.row(index))")
+  }
+
+  private static func row(_ index: Int) -> String {
+    let cells = inputs.compactMap { name, apply -> String? in
+      var participant = Participant(applied: earlier, version: 8)
+      for input in phases[index].path { _ = input(&participant) }
+      let before = participant.phase
+      let done = apply(&participant).map(word)
+      if participant.phase == before && done.isEmpty { return nil }
+      let phase = participant.phase == before ? [] : [self.name(of: participant.phase)]
+      return "\(name): \((phase + done).joined(separator: " "))"
+    }
+    return "\(phases[index].name) | " + cells.joined(separator: ", ")
+  }
+
+  private static func name(of phase: Participant.Phase) -> String {
+    switch phase {
+    case .free: "free"
+    case .evaluating: "evaluating"
+    case .preparing: "preparing"
+    case .prepared: "prepared"
+    case .applying: "applying"
+    case .delivering: "delivering"
+    }
+  }
+
+  private static func word(_ action: Participant.Action) -> String {
+    switch action {
+    case .record(.prepared): "RECORD-PREPARED"
+    case .record(.step): "RECORD-STEP"
+    case .send(.yes): "YES"
+    case .send(.no(_, .busy)): "NO-busy"
+    case .send(.no(_, .withdrawn)): "NO-withdrawn"
+    case .send(.no(_, .refused(.overdue, _, _))): "NO-overdue"
+    case .send(.no(_, .refused)): "NO-refused"
+    case .send(.ack): "ACK"
+    case .send(.query): "QUERY"
+    case .send(.evaluating): "ASK"
+    case .send(.delivered(_, .success)): "RESULT-moved"
+    case .send(.delivered(_, .failure(.busy))): "RESULT-busy"
+    case .send(.delivered(_, .failure(.withdrawn))): "RESULT-withdrawn"
+    case .send(.delivered(_, .failure(.refused(.overdue, _, _)))): "RESULT-overdue"
+    case .send(.delivered(_, .failure(.refused))): "RESULT-refused"
+    case .send(.changed): "CHANGED"
+    case .enter: "ENTER"
+    case .startLimit: "LIMIT"
+    case .stopLimit: "STOP-LIMIT"
+    case .standBack: "BACK"
+    case .unfreeze: "UNFREEZE"
+    case .startQueryTimer: "TIMER"
+    case .stopQueryTimer: "STOP"
+    case .report: "PROBLEM"
+    }
+  }
+
+  @Test("takes other inputs in no phase but free", arguments: 0..<7)
+  func frozen(index: Int) {
+    var participant = Participant(applied: Self.earlier, version: 8)
+    for input in Self.phases[index].path { _ = input(&participant) }
+    #expect(participant.takesInputs == (index == 0))
+  }
+
+  @Test("comes back prepared where the journal holds no step since, and free otherwise")
+  func recovery() {
+    let prepared = Self.step(Self.own)
+    #expect(
+      Participant(prepared: prepared, applied: Self.earlier, version: 8).phase
+        == .prepared(prepared))
+    // A step of its own, or that of the transaction.
+    #expect(Participant(prepared: prepared, applied: Self.earlier, version: 9).phase == .free)
+    #expect(Participant(prepared: prepared, applied: Self.own, version: 9).phase == .free)
+    #expect(Participant(applied: Self.earlier, version: 8).phase == .free)
+    #expect(Participant(prepared: prepared, version: 20).watermark == Self.own)
+  }
+
+  @Test("a transition whose time was up, or that was aborted, has no say any more")
+  func late() {
+    var participant = Participant()
+    _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.slow)
+    #expect(
+      participant.limitPassed(Self.own) == [
+        .stopLimit, .stopQueryTimer, .standBack,
+        .send(.no(Self.own, .refused(.overdue, version: 8, state: [1]))),
+        .unfreeze,
+      ])
+    #expect(participant.evaluated(Self.own, .success(Self.move)) == [])
+    #expect(participant.takesInputs)
+    // Who asked is told of the next step, since another state may take less time.
+    #expect(participant.stepped() == [.send(.changed)])
+    _ = participant.prepare(Self.later, event: [], wantsChange: false, evaluate: Self.slow)
+    #expect(
+      participant.abort(Self.later) == [.stopLimit, .stopQueryTimer, .standBack, .unfreeze])
+    #expect(participant.limitPassed(Self.later) == [])
+    #expect(participant.evaluated(Self.later, .success(Self.move)) == [])
+  }
+
+  @Test("whom it has refused hears of its next step, once, if that was asked for")
+  func change() {
+    var participant = Participant()
+    let refused = participant.prepare(
+      Self.earlier, event: [], wantsChange: true, evaluate: Self.withheld)
+    #expect(refused.count == 1)
+    #expect(participant.stepped() == [.send(.changed)])
+    #expect(participant.stepped() == [])
+  }
+
+  @Test("whom it has refused since it was busy hears of its being free, or of its next step, once")
+  func release() {
+    var participant = Participant()
+    _ = participant.prepare(Self.earlier, event: [], wantsChange: false, evaluate: Self.enabled)
+    _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.enabled)
+    #expect(
+      participant.abort(Self.earlier) == [.standBack, .send(.changed), .unfreeze])
+    #expect(participant.stepped() == [])
+    // One that was refused in its state does not hear of its being free.
+    _ = participant.prepare(Self.later, event: [], wantsChange: true, evaluate: Self.slow)
+    #expect(participant.limitPassed(Self.later).contains(.send(.changed)) == false)
+    #expect(participant.stepped() == [.send(.changed)])
+  }
+}

@@ -1,0 +1,231 @@
+import PipeMachines
+import PipeNode
+import PipeWire
+
+/// A node with a machine that takes synchronized events while it is open, and a journal.
+final class SimulatedParticipant {
+  /// What the journal holds; only that survives a crash.
+  enum Entry {
+    case record(ParticipantRecord)
+    /// A step of its own: it opens or closes.
+    case own(isOpen: Bool)
+  }
+
+  let name: String
+  private(set) var journal: [Entry] = []
+  /// Records that are not durable yet, in order.
+  private(set) var pending: [ParticipantRecord] = []
+  private(set) var machine: ParticipantStateMachine?
+  private(set) var version: UInt64 = 0
+  private(set) var isOpen = true
+  private(set) var queryTimerRuns = false
+  private(set) var problems: [String] = []
+  /// How many times it came back prepared.
+  private(set) var inDoubt = 0
+  private(set) var recordCount = 0
+  /// Whether its transition takes its time.
+  let isSlow: Bool
+  /// The version at which the model stands that decides: ahead where a step was evaluated, and not taken.
+  private var modelVersion: UInt64 = 0
+  /// The transitions that have not returned. One whose time was up may still do.
+  private(set) var running: [TransactionID] = []
+  /// Those that this process has begun, and those whose time was up.
+  private var evaluated: Set<TransactionID> = []
+  private var overdue: Set<TransactionID> = []
+  /// The one whose time runs.
+  private(set) var limited: TransactionID?
+  private(set) var overdueCount = 0
+  /// Acknowledgements that wait for the next message; where that is a yes, it says them.
+  private var held: Set<TransactionID> = []
+
+  init(name: String, isSlow: Bool = false) {
+    self.name = name
+    self.isSlow = isSlow
+    machine = ParticipantStateMachine()
+  }
+
+  /// Loses all but the journal; of what was being written, some may be there.
+  func crash(using random: inout some RandomNumberGenerator) {
+    let written = pending.prefix(Int.random(in: 0...pending.count, using: &random))
+    journal += written.map(Entry.record)
+    pending = []
+    machine = nil
+    queryTimerRuns = false
+    running = []
+    evaluated = []
+    overdue = []
+    limited = nil
+    held = []
+  }
+
+  /// Comes back as the journal tells.
+  func restart() -> [ParticipantMessage] {
+    var prepared: PreparedStep?
+    var applied = TransactionID.zero
+    version = 0
+    isOpen = true
+    for entry in journal {
+      switch entry {
+      case .own(let isOpen):
+        version += 1
+        self.isOpen = isOpen
+      case .record(.prepared(let step)): prepared = step
+      case .record(.step(let step)):
+        version += 1
+        applied = step.transaction
+      }
+    }
+    let machine = ParticipantStateMachine(prepared: prepared, applied: applied, version: version)
+    if !machine.takesInputs { inDoubt += 1 }
+    modelVersion = version
+    self.machine = machine
+    return perform(machine.start())
+  }
+
+  func connected() -> [ParticipantMessage] { perform(machine?.connected() ?? []) }
+
+  /// A message finds that the connection is gone.
+  func disconnected() -> [ParticipantMessage] { perform(machine?.disconnected() ?? []) }
+
+  func received(_ message: CoordinatorMessage) -> [ParticipantMessage] {
+    switch message {
+    case .prepare(let transaction, let event, let wantsChange, _):
+      let answers = finishTaking()
+      return answers
+        + perform(
+          machine?.prepare(
+            transaction, event: event, wantsChange: wantsChange, evaluate: evaluate) ?? [])
+    case .commit(let transaction): return perform(machine?.commit(transaction) ?? [])
+    case .abort(let transaction): return perform(machine?.abort(transaction) ?? [])
+    case .deliver(let transaction, let event):
+      let answers = finishTaking()
+      return answers
+        + perform(machine?.deliver(transaction, event: event, evaluate: evaluate) ?? [])
+    }
+  }
+
+  /// Makes durable what is being taken.
+  private func finishTaking() -> [ParticipantMessage] {
+    var answers: [ParticipantMessage] = []
+    while machine?.isTaking == true, !pending.isEmpty { answers += record() }
+    return answers
+  }
+
+  func queryTimerFired() -> [ParticipantMessage] {
+    queryTimerRuns = false
+    return perform(machine?.queryTimerFired() ?? [])
+  }
+
+  /// Makes the oldest pending record durable.
+  func record() -> [ParticipantMessage] {
+    let record = pending.removeFirst()
+    journal.append(.record(record))
+    return perform(machine?.recorded(record) ?? [])
+  }
+
+  /// Takes a step of its own, if it may.
+  func step(isOpen: Bool) -> [ParticipantMessage] {
+    guard machine?.takesInputs == true else { return [] }
+    checkModel()
+    journal.append(.own(isOpen: isOpen))
+    version += 1
+    modelVersion = version
+    self.isOpen = isOpen
+    return perform(machine?.stepped() ?? [])
+  }
+
+  private func evaluate(_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer {
+    guard isOpen else {
+      throw .refused(.noTransition, version: version, state: Array("\"closed\"".utf8))
+    }
+    return isSlow
+      ? .takesTime(limit: .seconds(1), version: version, state: open)
+      : .moves(ParticipantMove(version: version + 1, state: open))
+  }
+
+  private var open: [UInt8] { Array("\"open\"".utf8) }
+
+  /// A transition returns, or throws.
+  func endTransition() -> [ParticipantMessage] {
+    let transaction = running.removeFirst()
+    let result: Result<ParticipantMove, ParticipantRefusal> =
+      transaction.sequence.isMultiple(of: 7)
+      ? .failure(.refused(.thrown("seven"), version: version, state: open))
+      : .success(ParticipantMove(version: version + 1, state: open))
+    return perform(machine?.evaluated(transaction, result) ?? [])
+  }
+
+  /// The time of the transition that runs is up.
+  func passLimit() -> [ParticipantMessage] {
+    guard let transaction = limited else { return [] }
+    limited = nil
+    overdue.insert(transaction)
+    overdueCount += 1
+    return perform(machine?.limitPassed(transaction) ?? [])
+  }
+
+  /// A participant that is free stands where its model stands.
+  func checkModel() {
+    guard machine?.takesInputs == true, modelVersion != version else { return }
+    problems.append("\(name) stands at version \(version), and its model at \(modelVersion)")
+    modelVersion = version
+  }
+
+  private func perform(_ actions: [ParticipantStateMachine.Action]) -> [ParticipantMessage] {
+    var messages: [ParticipantMessage] = []
+    for action in actions {
+      switch action {
+      case .record(let record):
+        pending.append(record)
+        recordCount += 1
+      case .send(let message):
+        if case .yes(let transaction, _) = message, overdue.contains(transaction) {
+          problems.append("\(name) has promised \(transaction) after its time was up")
+        }
+        messages += told(with: message)
+      case .enter(let step):
+        if step.move.version != version + 1 {
+          problems.append("\(name) went from version \(version) to \(step.move.version)")
+        }
+        if evaluated.contains(step.transaction), modelVersion != step.move.version {
+          problems.append("\(name) enters \(step.move.version) with a model at \(modelVersion)")
+        }
+        version = step.move.version
+        modelVersion = version
+      case .startLimit(let transaction, _):
+        if !evaluated.insert(transaction).inserted {
+          problems.append("\(name) has run the transition of \(transaction) twice")
+        }
+        running.append(transaction)
+        limited = transaction
+        modelVersion = version + 1
+      case .stopLimit: limited = nil
+      case .standBack: modelVersion = version
+      case .unfreeze: break
+      case .startQueryTimer: queryTimerRuns = true
+      case .stopQueryTimer: queryTimerRuns = false
+      case .report(let problem): problems.append("\(name): \(problem)")
+      }
+    }
+    return messages
+  }
+
+  /// A message as it is sent, with the acknowledgements that have waited for it.
+  private func told(with message: ParticipantMessage) -> [ParticipantMessage] {
+    switch message {
+    // Some wait; one that is asked for again does not.
+    case .ack(let transaction) where transaction.sequence.isMultiple(of: 3):
+      if held.insert(transaction).inserted { return [] }
+      held.remove(transaction)
+    case .yes(let transaction, _): held = held.filter { $0 > transaction }
+    case .ack, .no, .query, .evaluating, .delivered, .changed: break
+    }
+    defer { held = [] }
+    return held.sorted().map { .ack($0) } + [message]
+  }
+
+  /// The synchronized steps of the journal, in order.
+  var steps: [PreparedStep] {
+    journal.compactMap { if case .record(.step(let step)) = $0 { step } else { nil } }
+  }
+}

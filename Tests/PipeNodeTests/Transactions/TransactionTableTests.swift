@@ -1,0 +1,119 @@
+import PipeMachines
+import PipeNode
+import PipeWire
+import Testing
+
+/// Every phase of a transaction at its coordinator against every input. A cell that is not listed
+/// keeps the phase and does nothing.
+@Suite("The table of a coordinator's transaction")
+struct TransactionTableTests {
+  private static let id = TransactionID(epoch: 2, sequence: 4)
+  private static let move = ParticipantMove(version: 3, state: [1])
+
+  private static var asked: TransactionStateMachine { .atomic(id, ["a", "b"]) }
+
+  /// In each, `a` has answered what it could, and `b` has not.
+  private static var phases: [(name: String, make: () -> TransactionStateMachine)] {
+    [
+      ("collecting", { after(asked, .yes("a", move)) }),
+      ("recording", { after(asked, .yes("a", move), .yes("b", move)) }),
+      (
+        "committing",
+        { after(asked, .yes("a", move), .yes("b", move), .recorded, .ack("a")) }
+      ),
+      (
+        "delivering",
+        {
+          after(
+            .broadcast(id, ["a", "b"], unavailable: []), .delivered("a", .success(3)))
+        }
+      ),
+    ]
+  }
+
+  private static func after(
+    _ transaction: TransactionStateMachine, _ inputs: TransactionStateMachine.Input...
+  ) -> TransactionStateMachine {
+    var transaction = transaction
+    for input in inputs { _ = transaction.take(input) }
+    return transaction
+  }
+
+  private static let inputs: [(name: String, input: TransactionStateMachine.Input)] = [
+    ("yes a", .yes("a", move)), ("yes b", .yes("b", move)), ("yes x", .yes("x", move)),
+    ("no a", .no("a", .busy)), ("no b", .no("b", .busy)), ("no x", .no("x", .busy)),
+    ("refused b", .no("b", .refused(.guard, version: 1, state: Array("\"s\"".utf8)))),
+    ("ack a", .ack("a")), ("ack b", .ack("b")), ("ack x", .ack("x")),
+    ("query a", .query("a")), ("query b", .query("b")), ("query x", .query("x")),
+    ("moved a", .delivered("a", .success(9))),
+    ("moved b", .delivered("b", .success(9))), ("busy b", .delivered("b", .failure(.busy))),
+    ("COMMIT", .recorded), ("votes overdue", .votesOverdue), ("resend due", .resendDue),
+    ("connected a", .connected("a")), ("connected b", .connected("b")),
+    ("disconnected a", .disconnected("a")), ("disconnected b", .disconnected("b")),
+    ("disconnected x", .disconnected("x")),
+  ]
+
+  private static let expected = """
+    collecting | yes b: recording RECORD, no a: ABORT busy to b, no b: ABORT busy to a, refused b: \
+    ABORT refused to a, votes overdue: ABORT unavailable b to a b, disconnected a: ABORT \
+    unavailable a to a b, disconnected b: ABORT unavailable b to a b
+    recording | COMMIT: committing COMMIT
+    committing | yes a: RESEND a, yes b: RESEND b, ack b: committing FINISH, query a: RESEND a, \
+    query b: RESEND b, resend due: RESEND b, connected b: RESEND b
+    delivering | moved b: delivering ANSWER, busy b: delivering ANSWER, votes overdue: ANSWER, \
+    disconnected b: delivering ANSWER
+    """
+
+  @Test("every cell is decided", arguments: 0..<4)
+  func row(index: Int) {
+    let rows = Self.expected.split(separator: "\n")
+    #expect(rows.count == Self.phases.count)
+    #expect(index < rows.count && Self.row(index) == rows[index], "\(Self.row(index))")
+  }
+
+  private static func row(_ index: Int) -> String {
+    let cells = inputs.compactMap { name, input -> String? in
+      var transaction = phases[index].make()
+      let before = transaction.phase
+      let decision = word(transaction.take(input))
+      let phase = transaction.phase == before ? [] : [self.name(of: transaction.phase)]
+      let words = phase + decision
+      return words.isEmpty ? nil : "\(name): \(words.joined(separator: " "))"
+    }
+    return "\(phases[index].name) | " + cells.joined(separator: ", ")
+  }
+
+  private static func name(of phase: TransactionStateMachine.Phase) -> String {
+    switch phase {
+    case .collecting: "collecting"
+    case .recording: "recording"
+    case .committing: "committing"
+    case .delivering: "delivering"
+    }
+  }
+
+  private static func word(_ decision: TransactionStateMachine.Decision) -> [String] {
+    switch decision {
+    case .nothing: []
+    case .recordCommit: ["RECORD"]
+    case .commit: ["COMMIT"]
+    case .resend(let to): ["RESEND"] + to
+    case .abort(.busy, let to): ["ABORT busy to"] + to
+    case .abort(.refused, let to): ["ABORT refused to"] + to
+    case .abort(.unavailable(let name), let to): ["ABORT unavailable \(name) to"] + to
+    case .abort(.committed, _), .abort(.unknown, _): ["ABORT with a wrong reply"]
+    case .finish: ["FINISH"]
+    case .answer: ["ANSWER"]
+    }
+  }
+
+  @Test("a refusal names who withholds the event, in which state, and why")
+  func refusal() {
+    var transaction = Self.asked
+    let refusal = ParticipantRefusal.refused(
+      .noTransition, version: 6, state: Array("\"closed\"".utf8))
+    let withheld = Withholding(
+      participant: "b", state: "closed", version: 6, reason: .noTransition)
+    #expect(transaction.take(.no("b", refusal)) == .abort(.refused([withheld]), ["a"]))
+  }
+}

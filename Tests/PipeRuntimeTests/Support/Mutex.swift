@@ -1,6 +1,0 @@
-#if PIPERUNTIME_TSAN
-  import PipeRuntime
-
-  /// Stands in for `Synchronization.Mutex`, which Thread Sanitizer does not know.
-  typealias Mutex<Value: ~Copyable> = Locked<Value>
-#endif

@@ -1,0 +1,162 @@
+import PipeClient
+import PipeSupervision
+import PipeSystem
+import PipeWire
+import Testing
+
+@Suite("What an agent does")
+struct AgentStateMachineTests {
+  private func launch(_ incarnation: UInt64) -> AgentLaunch {
+    AgentLaunch(
+      incarnation: incarnation, program: "/bin/nodes", arguments: ["run"], environment: [:],
+      key: "")
+  }
+
+  /// One that runs the third start, as process 17.
+  private func running() -> AgentStateMachine {
+    var agent = AgentStateMachine()
+    #expect(agent.handle(.launch(launch(3))) == [.start(launch(3))])
+    #expect(agent.handle(.started(pid: 17)) == [.report])
+    return agent
+  }
+
+  @Test("it starts what it is told to, once, and nothing beside it")
+  func once() {
+    var agent = running()
+    #expect(agent.process == .init(incarnation: 3, .running(pid: 17)))
+    #expect(agent.handle(.launch(launch(3))) == [.report])
+    #expect(agent.handle(.launch(launch(4))) == [.report])
+    #expect(agent.handle(.ended(.exited(code: 7))) == [.report])
+    #expect(agent.process == .init(incarnation: 3, .exited(code: 7)))
+    // What was started once is not started again, nor what came before it.
+    #expect(agent.handle(.launch(launch(3))) == [.report])
+    #expect(agent.handle(.launch(launch(2))) == [.report])
+    #expect(agent.handle(.launch(launch(4))) == [.start(launch(4))])
+    // Before it is known to run it counts as running.
+    #expect(agent.process?.isRunning == true)
+    #expect(agent.handle(.launch(launch(5))) == [.report])
+    #expect(agent.handle(.startFailed(reason: "no such file")) == [.report])
+    #expect(agent.process == .init(incarnation: 4, .notStarted(reason: "no such file")))
+  }
+
+  @Test("a signal is sent to the process that it is meant for")
+  func signals() {
+    var agent = running()
+    #expect(agent.handle(.signal(.init(incarnation: 3, number: 15))) == [.kill(.terminate)])
+    #expect(agent.handle(.signal(.init(incarnation: 3, number: 9))) == [.kill(.kill)])
+    #expect(agent.handle(.signal(.init(incarnation: 2, number: 9))) == [.report])
+    #expect(agent.handle(.ended(.signalled(number: 9))) == [.report])
+    #expect(agent.handle(.signal(.init(incarnation: 3, number: 9))) == [.report])
+    #expect(agent.process == .init(incarnation: 3, .signalled(number: 9)))
+  }
+
+  @Test("told to leave, it has its process end in order, then by force, and starts nothing more")
+  func leaves() {
+    var agent = running()
+    #expect(agent.handle(.leave) == [.report, .kill(.terminate)])
+    #expect(agent.isLeaving)
+    #expect(agent.handle(.leave) == [.report, .kill(.kill)])
+    #expect(agent.handle(.launch(launch(4))) == [.report])
+    #expect(agent.handle(.ended(.exited(code: 0))) == [.report, .end(isDisplaced: false)])
+    #expect(agent.handle(.launch(launch(4))) == [.report])
+
+    var idle = AgentStateMachine()
+    #expect(idle.handle(.leave) == [.report, .end(isDisplaced: false)])
+  }
+
+  @Test("displaced, it kills its process, and ends after that")
+  func displaced() {
+    var agent = running()
+    #expect(agent.handle(.displaced) == [.kill(.kill)])
+    #expect(agent.handle(.ended(.signalled(number: 9))) == [.report, .end(isDisplaced: true)])
+
+    var idle = AgentStateMachine()
+    #expect(idle.handle(.displaced) == [.end(isDisplaced: true)])
+
+    // Also where it was about to leave.
+    var leaving = running()
+    _ = leaving.handle(.leave)
+    #expect(leaving.handle(.displaced) == [.kill(.kill)])
+    #expect(leaving.handle(.ended(.signalled(number: 9))) == [.report, .end(isDisplaced: true)])
+  }
+}
+
+@Suite("Which agents are there")
+struct AgentBookTests {
+  private let start = AgentBook.Instant.now
+
+  private func report(
+    _ session: UInt64, running incarnation: UInt64? = nil, isLeaving: Bool = false
+  ) -> AgentReport {
+    AgentReport(
+      node: "door", session: session, address: "10.0.0.7", host: "n1",
+      process: incarnation.map { .init(incarnation: $0, .running(pid: 5)) }, isLeaving: isLeaving)
+  }
+
+  @Test("one that is not heard is not there, and comes back")
+  func silence() {
+    var book = AgentBook()
+    #expect(book.report(of: "door", at: start) == nil && !book.canStart("door", at: start))
+    #expect(book.take(report(1), at: start) == .present)
+    #expect(book.canStart("door", at: start + .milliseconds(3_999)))
+    #expect(book.report(of: "door", at: start + .milliseconds(3_999)) == report(1))
+    #expect(!book.canStart("door", at: start + .seconds(4)))
+    #expect(book.report(of: "door", at: start + .seconds(4)) == nil)
+    #expect(book.take(report(1), at: start + .seconds(10)) == .present)
+    #expect(book.canStart("door", at: start + .seconds(11)))
+  }
+
+  @Test("how long it was heard without a gap")
+  func timeHeard() {
+    var book = AgentBook()
+    for second in 0...5 { _ = book.take(report(1), at: start + .seconds(second)) }
+    #expect(book.timeHeard("door", at: start + .seconds(6)) == .seconds(6))
+    #expect(book.timeHeard("door", at: start + .seconds(9)) == .zero)
+    _ = book.take(report(1), at: start + .seconds(9))
+    #expect(book.timeHeard("door", at: start + .seconds(10)) == .seconds(1))
+    _ = book.take(report(2), at: start + .seconds(10))
+    #expect(book.timeHeard("door", at: start + .seconds(11)) == .seconds(1))
+  }
+
+  @Test("another one displaces it for good")
+  func displaced() {
+    var book = AgentBook()
+    #expect(book.take(report(1, running: 3), at: start) == .present)
+    #expect(book.take(report(2), at: start) == .another)
+    #expect(book.take(report(1, running: 3), at: start) == .displaced)
+    #expect(book.report(of: "door", at: start)?.session == 2)
+    #expect(book.take(report(3), at: start) == .another)
+    #expect(book.take(report(2), at: start) == .displaced)
+    #expect(book.take(report(3), at: start) == .present)
+  }
+
+  @Test("what a displaced one ran has ended when it says so, or is not heard any more")
+  func endOfDisplaced() {
+    var book = AgentBook()
+    func hasEnded(_ session: UInt64, after time: Int) -> Bool {
+      book.hasEnded(session: session, of: "door", at: start + .milliseconds(time))
+    }
+    _ = book.take(report(1, running: 3), at: start)
+    #expect(!hasEnded(1, after: 60_000))
+    _ = book.take(report(2), at: start + .seconds(1))
+    #expect(!hasEnded(1, after: 5_999) && hasEnded(1, after: 6_000))
+    // It is there still, and so is its process.
+    _ = book.take(report(1, running: 3), at: start + .seconds(2))
+    #expect(!hasEnded(1, after: 6_999) && hasEnded(1, after: 7_000))
+    _ = book.take(report(1), at: start + .seconds(3))
+    #expect(hasEnded(1, after: 3_000))
+    // One that a former orchestrator has known.
+    #expect(!hasEnded(7, after: 5_999) && hasEnded(7, after: 6_000))
+  }
+
+  @Test("one that leaves, or has a process, starts none")
+  func busy() {
+    var book = AgentBook()
+    _ = book.take(report(1, running: 3), at: start)
+    #expect(!book.canStart("door", at: start))
+    _ = book.take(report(1, isLeaving: true), at: start)
+    #expect(!book.canStart("door", at: start))
+    _ = book.take(report(1), at: start)
+    #expect(book.canStart("door", at: start))
+  }
+}

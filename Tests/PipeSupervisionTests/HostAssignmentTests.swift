@@ -1,0 +1,59 @@
+import PipeSupervision
+import PipeTopology
+import Testing
+
+@Suite("On which host each node runs")
+struct HostAssignmentTests {
+  private func hosts() throws -> HostAssignment {
+    let text = """
+      topology: t
+      program: nodes
+      nodes:
+        a: { machine: M, place: front, on_host_loss: move, durability: none }
+        b: { machine: M, place: front, on_host_loss: move, durability: none }
+        c: { machine: M, place: front, on_host_loss: move, durability: none }
+        d: { machine: M, place: front }
+        e: { machine: M }
+      """
+    let topology = try TopologyReader.read(text: text.utf8, file: "test.yaml").topology
+    let deployment = Deployment(
+      engine: .slurm,
+      places: [DeploymentPlace(name: "front", hosts: ["h1", "h2"], spare: ["h3", "h4"])])
+    return HostAssignment(topology, by: deployment)
+  }
+
+  private func next(_ hosts: HostAssignment) -> [String?] {
+    ["a", "b", "c", "d", "e"].map(hosts.next)
+  }
+
+  @Test("the nodes of a place are dealt to its hosts in turn, and stay there")
+  func dealt() throws {
+    let hosts = try hosts()
+    #expect(["a", "b", "c", "d", "e"].map(hosts.host) == ["h1", "h2", "h1", "h2", nil])
+    #expect(next(hosts) == ["h1", "h2", "h1", "h2", nil])
+    #expect(hosts.mayMove("a") && !hosts.mayMove("d") && !hosts.mayMove("e"))
+    // Where a former orchestrator may have moved them.
+    #expect(["h1", "h2", "h3", "h4", "h5"].filter { hosts.mayRun("a", on: $0) }.count == 4)
+    #expect(["h1", "h2", "h3", "h4", "h5"].filter { hosts.mayRun("d", on: $0) } == ["h1", "h2"])
+    #expect(!hosts.mayRun("e", on: "h1"))
+  }
+
+  @Test("those that may move go to the host with the fewest nodes, to spare ones first")
+  func moved() throws {
+    var hosts = try hosts()
+    hosts.lose("h1")
+    #expect(next(hosts) == ["h3", "h2", "h3", "h2", nil])
+    hosts.move("a", to: "h3")
+    #expect(next(hosts) == ["h3", "h2", "h4", "h2", nil])
+    hosts.move("c", to: "h4")
+    hosts.lose("h4")
+    hosts.lose("h3")
+    #expect(next(hosts) == ["h2", "h2", "h2", "h2", nil])
+    // One that waits has nowhere to go, nor has one with no host that answers.
+    hosts.lose("h2")
+    #expect(next(hosts) == [nil, nil, nil, nil, nil])
+    hosts.find("h1")
+    #expect(next(hosts) == ["h1", "h1", "h1", nil, nil])
+    #expect(hosts.lost == ["h2", "h3", "h4"])
+  }
+}

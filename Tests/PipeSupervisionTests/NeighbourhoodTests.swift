@@ -1,0 +1,126 @@
+import PipeSupervision
+import PipeWire
+import Testing
+
+@Suite("With whom each process of a deployed topology talks")
+struct NeighbourhoodTests {
+  private func out(_ name: String, to receiver: String) -> NodeConfiguration.Out {
+    .init(name: name, receiver: receiver, endpoint: "", capacity: 1, isDurable: false)
+  }
+
+  private func member(_ name: String, _ incarnation: UInt64 = 1) -> Neighbourhoods.Member {
+    .init(
+      incarnation: incarnation, key: "key of \(name)",
+      endpoints: NodeEndpoints(inbox: "inbox of \(name)", feed: "feed of \(name)"))
+  }
+
+  /// Two pipes from a door to a motor, one back, a coordinator of both, a lamp by itself, and a monitor.
+  private var hall: Neighbourhoods {
+    let components = ["door", "motor"].map {
+      CoordinatorPlan.Component(name: $0, inbox: "", feed: "")
+    }
+    let plan = CoordinatorPlan(
+      ConflictClassPlan(
+        name: "lift", program: "", durability: .volatile, composites: [], components: []),
+      components: components)
+    return Neighbourhoods([
+      .init(
+        "door",
+        NodeConfiguration(outs: [
+          out("calls", to: "motor"), out("alarms", to: "motor"), out("own", to: "door"),
+        ])),
+      .init(
+        "motor", NodeConfiguration(outs: [out("stops", to: "door"), out("steps", to: "lift")])),
+      .init("lift", NodeConfiguration(plan: plan)),
+      .init("lamp", NodeConfiguration()),
+      .init("watch", NodeConfiguration(), isMonitor: true),
+    ])
+  }
+
+  private func peers(
+    of node: String, _ present: [String], clients: [String] = []
+  ) -> Neighbourhood {
+    let members = present.map { ($0, member($0)) }
+    return hall.neighbourhood(
+      of: node, among: Dictionary(uniqueKeysWithValues: members), clients: clients)
+  }
+
+  @Test(
+    "each learns of both ends of its pipes, its coordinator and its participants, with the names they use there",
+    arguments: [
+      ("door", ["door": ["pipe/own"], "lift": ["sync/lift"], "motor": ["pipe/stops"]]),
+      ("motor", ["door": ["pipe/alarms", "pipe/calls"], "lift": ["sync/lift"]]),
+      ("lift", ["door": [], "motor": ["pipe/steps"]]),
+      ("lamp", [:]), ("watch", [:]),
+    ])
+  func names(node: String, expected: [String: [String]]) {
+    let told = peers(of: node, ["door", "motor", "lift", "lamp", "watch"])
+    #expect(told.peers.map(\.name) == expected.keys.sorted())
+    for peer in told.peers {
+      #expect(peer.names == expected[peer.name], "\(peer)")
+      #expect(peer.endpoints == member(peer.name).endpoints && peer.key == member(peer.name).key)
+    }
+  }
+
+  @Test("none that is not there is in the list")
+  func absent() {
+    #expect(peers(of: "door", ["door", "lift"]).peers.map(\.name) == ["door", "lift"])
+  }
+
+  @Test("monitors are let in as clients are, at all nodes but themselves")
+  func monitors() {
+    let present = ["door", "motor", "watch"]
+    #expect(peers(of: "lamp", present, clients: ["c"]).clients == ["c", "key of watch"])
+    #expect(peers(of: "watch", present, clients: ["c"]).clients == ["c"])
+    #expect(peers(of: "lamp", ["door"], clients: ["c"]).clients == ["c"])
+  }
+
+  @Test("where a process comes or goes, those are told whom it talks with; of a monitor, all")
+  func affected() {
+    #expect(hall.neighbours(of: "door") == ["door", "motor", "lift"])
+    #expect(hall.neighbours(of: "lift") == ["door", "motor"])
+    #expect(hall.neighbours(of: "lamp") == [])
+    #expect(hall.neighbours(of: "watch") == nil)
+  }
+
+  @Test("a list is told once, and again to who has another one")
+  func again() {
+    var told = ToldNeighbourhoods()
+    #expect(told.again("door", has: 0) == nil)
+    let alone = Neighbourhood(peers: [], clients: ["key"])
+    let all = peers(of: "door", ["door", "motor"], clients: ["key"])
+    let first = told.tell(alone, to: "door")
+    let repeated = told.tell(alone, to: "door")
+    let other = told.tell(alone, to: "motor")
+    #expect(first?.number == 1 && repeated == nil && other?.number == 2)
+    #expect(told.again("door", has: 0) == first)
+    #expect(told.again("door", has: 1) == nil)
+    let newer = told.tell(all, to: "door")
+    #expect(newer?.number == 3)
+    #expect(told.again("door", has: 1) == newer)
+    // It says hello on a new connection, and may have lost what it was told.
+    told.forget("door")
+    #expect(told.again("door", has: 3) == nil)
+    let once = told.tell(all, to: "door")
+    #expect(once?.neighbourhood == all && once?.number == 4)
+  }
+
+  @Test(
+    "the lists of an orchestrator have other numbers than those of the ones before, also in 32 bits"
+  )
+  func generations() {
+    var numbers: [UInt64] = []
+    for generation in UInt64(0)...5 {
+      var told = ToldNeighbourhoods(after: generation)
+      for count in 1...3 {
+        let list = Neighbourhood(peers: [], clients: ["\(count)"])
+        guard let number = told.tell(list, to: "door")?.number else { continue }
+        numbers.append(number)
+        // What a node says that it has from the orchestrator before is none of these.
+        #expect(told.again("door", has: UInt32(truncatingIfNeeded: number &- 1 << 20)) != nil)
+      }
+    }
+    #expect(numbers == numbers.sorted() && Set(numbers).count == 18)
+    #expect(Set(numbers.map { UInt32(truncatingIfNeeded: $0) }).count == 18)
+  }
+}

@@ -1,0 +1,140 @@
+import Glibc
+import PipeClient
+import PipeSupervision
+import Testing
+
+/// Every state against every input: the next state, and `!` where the process gets a message or a
+/// signal, `+` where one is spawned, and `?` where its host is asked for it. A cell that is not listed does nothing.
+@Suite("The table of a node's lifecycle")
+struct NodeLifecycleTableTests {
+  /// Ways into the states. The timeouts are so long that `tick` means "nothing is due".
+  private static let states: [(name: String, inputs: [NodeLifecycle.Input])] = [
+    ("idle", []), ("adopting", [.adopt(.init(pid: 7, incarnation: 3))]),
+    ("starting", [.start, .spawned(pid: 7)]),
+    ("configuring", [.start, .spawned(pid: 7), .hello(problem: nil)]),
+    ("ready", [.start, .spawned(pid: 7), .hello(problem: nil), .ready]),
+    ("running", [.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go]),
+    ("stopping", [.start, .spawned(pid: 7), .hello(problem: nil), .stopRequested]),
+    ("restarting", [.start, .spawned(pid: 7), .hello(problem: nil), .restartRequested]),
+    ("backing off", [.start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
+    ("stopped", [.stopRequested]),
+    (
+      "completed",
+      [.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go, .exited(.exited(code: 0))]
+    ),
+    (
+      "failed",
+      [.start, .spawned(pid: 7), .hello(problem: "x"), .exited(.signalled(number: 9))]
+    ),
+  ]
+
+  private static let inputs: [(name: String, input: NodeLifecycle.Input)] = [
+    ("start", .start), ("adopt", .adopt(.init(pid: 8, incarnation: 4))),
+    ("is ready", .answered(.ready)), ("runs", .answered(.running)), ("ends", .answered(.ending)),
+    ("differs", .answered(.differs(reason: "x"))), ("spawned", .spawned(pid: 7)),
+    ("spawn failed", .spawnFailed(reason: "x")),
+    ("hello", .hello(problem: nil)), ("wrong hello", .hello(problem: "x")), ("ready", .ready),
+    ("complaint", .complained(reason: "x")), ("go", .go), ("heartbeat", .heartbeat),
+    ("exit 0", .exited(.exited(code: 0))), ("exit 1", .exited(.exited(code: 1))),
+    ("crash", .exited(.signalled(number: 11))), ("stop", .stopRequested),
+    ("kill", .killRequested), ("restart", .restartRequested), ("host", .hostCame),
+    ("host leaves", .hostLeaves), ("host gone", .hostWent), ("tick", .tick),
+  ]
+
+  /// Ways of a lodger, a node in the process of another one, into the states.
+  private static let lodgerStates: [(name: String, inputs: [NodeLifecycle.Input])] = [
+    ("waiting", [.start]), ("adopting", [.adopt(.init(pid: 7, incarnation: 3)), .hostCame]),
+    ("starting", [.hostCame, .start, .spawned(pid: 7)]),
+    ("running", [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go]),
+    (
+      "leaving",
+      [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go, .hostLeaves]
+    ),
+    (
+      "restarting",
+      [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .restartRequested]
+    ),
+    ("backing off", [.hostCame, .start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
+    ("stopped", [.hostCame, .stopRequested]),
+  ]
+
+  private static let expectedOfLodgers = """
+    waiting | stop: stopped, kill: stopped, host: starting+
+    adopting | is ready: ready, runs: running, ends: stopping, differs: stopping!, hello: \
+    configuring!, wrong hello: stopping!, exit 0: starting+, exit 1: starting+, crash: starting+, \
+    stop: stopping!, kill: stopping!, restart: stopping!, host leaves: stopping!
+    starting | spawn failed: backing off, hello: configuring!, wrong hello: stopping!, exit 0: backing \
+    off, exit 1: backing off, crash: backing off, stop: stopping!, kill: stopping!, restart: \
+    stopping!, host leaves: stopping!
+    running | ready: running!, exit 0: backing off, exit 1: backing off, crash: backing off, stop: \
+    stopping!, kill: stopping!, restart: stopping!, host leaves: stopping!
+    leaving | spawn failed: waiting, exit 0: waiting, exit 1: waiting, crash: waiting, stop: stopping, \
+    kill: stopping!
+    restarting | spawn failed: starting+, exit 0: starting+, exit 1: starting+, crash: starting+, stop: stopping, \
+    kill: stopping!
+    backing off | start: starting+, stop: stopped, kill: stopped, restart: starting+
+    stopped | start: starting+, restart: starting+
+    """
+
+  private static let expected = """
+    idle | start: starting+, adopt: adopting!, stop: stopped, kill: stopped, restart: starting+
+    adopting | is ready: ready, runs: running, ends: stopping, differs: stopping!, hello: \
+    configuring!, wrong hello: stopping!, exit 0: starting+, exit 1: starting+, crash: starting+, \
+    stop: stopping!, kill: stopping!, restart: stopping!
+    starting | spawn failed: backing off, hello: configuring!, wrong hello: stopping!, exit 0: backing off, \
+    exit 1: backing off, crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
+    configuring | wrong hello: stopping!, ready: ready, exit 0: backing off, exit 1: backing \
+    off, crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
+    ready | go: running!, exit 0: backing off, exit 1: backing off, crash: backing off, \
+    stop: stopping!, kill: stopping!, restart: stopping!
+    running | ready: running!, exit 0: completed, exit 1: backing off, crash: backing off, stop: stopping!, \
+    kill: stopping!, restart: stopping!
+    stopping | start: stopping, spawn failed: stopped, exit 0: stopped, exit 1: stopped, crash: stopped, kill: \
+    stopping!, restart: stopping
+    restarting | spawn failed: starting+, exit 0: starting+, exit 1: starting+, crash: starting+, stop: stopping, \
+    kill: stopping!
+    backing off | start: starting+, stop: stopped, kill: stopped, restart: starting+
+    stopped | start: starting+, restart: starting+
+    completed | start: starting+, restart: starting+
+    failed | start: starting+, restart: starting+
+    """
+
+  @Test("every cell is decided", arguments: states.indices)
+  func row(index: Int) {
+    let rows = Self.expected.split(separator: "\n")
+    #expect(rows.count == Self.states.count)
+    let row = Self.row(Self.states[index])
+    #expect(index < rows.count && row == rows[index], "\(row)")
+  }
+
+  @Test("every cell is decided of a lodger, too", arguments: lodgerStates.indices)
+  func rowOfLodger(index: Int) {
+    let rows = Self.expectedOfLodgers.split(separator: "\n")
+    #expect(rows.count == Self.lodgerStates.count)
+    let row = Self.row(Self.lodgerStates[index], isLodger: true)
+    #expect(index < rows.count && row == rows[index], "\(row)")
+  }
+
+  private static func row(
+    _ state: (name: String, inputs: [NodeLifecycle.Input]), isLodger: Bool = false
+  ) -> String {
+    let cells = inputs.compactMap { name, input -> String? in
+      var node = SimulatedNode(isLodger: isLodger)
+      for input in state.inputs { node.take(input) }
+      let before = node.state
+      let actions = node.take(input)
+      var marks = ""
+      for action in actions {
+        switch action {
+        case .spawn: marks += "+"
+        case .greet, .sendConfigure, .sendStart, .sendStop, .kill: marks += "!"
+        case .findOut: marks += "?"
+        case .report, .nodeFailed, .nodeStopped: break
+        }
+      }
+      if node.state == before, marks.isEmpty { return nil }
+      return "\(name): \(node.state.name)\(marks)"
+    }
+    return "\(state.name) | " + cells.joined(separator: ", ")
+  }
+}

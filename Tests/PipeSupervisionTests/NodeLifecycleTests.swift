@@ -1,0 +1,420 @@
+import Glibc
+import PipeClient
+import PipeSupervision
+import PipeSupport
+import PipeSystem
+import PipeTopology
+import Testing
+
+/// A lifecycle on a clock of its own, which starts at 0 and moves only when told to.
+struct SimulatedNode {
+  var lifecycle: NodeLifecycle
+  let origin = SuspendingClock().now
+  var time: Duration = .zero
+
+  init(
+    restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
+    stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false,
+    isRemote: Bool = false
+  ) {
+    lifecycle = NodeLifecycle(
+      restart: restart, timeouts: timeouts, stopSignal: stopSignal, incarnation: incarnation,
+      seed: seed, isLodger: isLodger, isRemote: isRemote)
+  }
+
+  /// Hands in the inputs now and returns the actions but for reports.
+  @discardableResult
+  mutating func take(_ inputs: NodeLifecycle.Input...) -> [NodeLifecycle.Action] {
+    inputs.flatMap { lifecycle.handle($0, at: origin + time) }.filter {
+      if case .report = $0 { false } else { true }
+    }
+  }
+
+  /// Moves to the next deadline and ticks.
+  @discardableResult
+  mutating func tick() -> [NodeLifecycle.Action] {
+    guard let deadline = lifecycle.nextDeadline else { return [] }
+    time = max(time, deadline - origin)
+    return take(.tick)
+  }
+
+  mutating func run() { take(.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go) }
+  var state: NodeLifecycle.State { lifecycle.state }
+  var failure: String? { if case .failed(let reason) = state { reason } else { nil } }
+}
+
+@Suite("The lifecycle of a node")
+struct NodeLifecycleTests {
+  @Test("a node is spawned, configured, and goes only at the word")
+  func start() {
+    var node = SimulatedNode()
+    #expect(node.take(.start) == [.spawn(incarnation: 1)])
+    #expect(node.take(.spawned(pid: 7)) == [])
+    #expect(node.take(.go) == [])
+    #expect(node.take(.hello(problem: nil)) == [.sendConfigure])
+    #expect(node.take(.ready) == [])
+    #expect(node.state == .ready)
+    #expect(node.take(.go) == [.sendStart])
+    #expect(node.state == .running)
+    #expect(node.take(.start, .go, .hello(problem: nil)) == [])
+    #expect(node.take(.ready) == [.sendStart], "it has not heard the word")
+  }
+
+  @Test("a stop is a message, then SIGTERM, then SIGKILL, and ends without a restart")
+  func stop() {
+    var node = SimulatedNode(restart: RestartPolicy(.always))
+    node.run()
+    #expect(node.take(.stopRequested) == [.sendStop])
+    #expect(node.tick() == [.kill(.terminate)])
+    #expect(node.time == .milliseconds(2500))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(5))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.take(.exited(.signalled(number: SIGKILL))) == [.nodeStopped])
+    #expect(node.state == .stopped(.requested))
+    #expect(node.lifecycle.nextDeadline == nil)
+  }
+
+  @Test(
+    "what a running node's end leads to is its policy's choice",
+    arguments: [
+      (.never, .exited(code: 0), "completed"), (.never, .exited(code: 1), "failed"),
+      (.onFailure, .exited(code: 0), "completed"), (.onFailure, .exited(code: 1), "backing off"),
+      (.onFailure, .signalled(number: 9), "backing off"),
+      (.always, .exited(code: 0), "backing off"),
+      (.always, .signalled(number: 11), "backing off"),
+    ] as [(RestartPolicy.Mode, ProcessExit, String)])
+  func policy(policy: RestartPolicy.Mode, exit: ProcessExit, state: String) {
+    var node = SimulatedNode(restart: RestartPolicy(policy))
+    node.run()
+    node.take(.exited(exit))
+    #expect(node.state.name == state)
+    if state == "backing off" { #expect(node.tick() == [.spawn(incarnation: 2)]) }
+  }
+
+  @Test("restarts back off, and one too many within the window fails the node")
+  func restartLimit() {
+    var node = SimulatedNode(restart: RestartPolicy(max: 3, backoff: Backoff(jitter: 0)))
+    node.run()
+    for pause in [200, 400, 800] {
+      let before = node.time
+      #expect(node.take(.exited(.exited(code: 3))) == [])
+      node.tick()
+      #expect(node.time - before == .milliseconds(pause))
+      node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go)
+    }
+    let reason = "exit code 3; given up after 3 restarts within 1 min"
+    #expect(node.take(.exited(.exited(code: 3))) == [.nodeFailed(reason: reason)])
+    #expect(node.failure == reason)
+    #expect(node.lifecycle.restarts == 3)
+  }
+
+  /// The pauses before the first restarts.
+  private func pauses(seed: UInt64, jitter: Double) -> [Duration] {
+    var node = SimulatedNode(
+      restart: RestartPolicy(backoff: Backoff(jitter: jitter)), seed: seed)
+    node.run()
+    return (0..<4).map { _ in
+      let before = node.time
+      node.take(.exited(.exited(code: 3)))
+      node.tick()
+      defer { node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go) }
+      return node.time - before
+    }
+  }
+
+  @Test("jitter shortens the pauses by at most its part, other ones for each seed")
+  func jitter() {
+    let whole = [200, 400, 800, 1600].map { Duration.milliseconds($0) }
+    #expect(pauses(seed: 1, jitter: 0) == whole)
+    let some = pauses(seed: 1, jitter: 0.5)
+    #expect(zip(some, whole).allSatisfy { $0 < $1 && $0 >= $1 / 2 }, "\(some)")
+    #expect(pauses(seed: 1, jitter: 0.5) == some)
+    #expect(pauses(seed: 2, jitter: 0.5) != some)
+  }
+
+  @Test("restarts older than the window do not count")
+  func restartWindow() {
+    var node = SimulatedNode(restart: RestartPolicy(max: 1, window: .seconds(60)))
+    node.run()
+    for _ in 0..<5 {
+      node.take(.exited(.exited(code: 1)))
+      node.tick()
+      node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go)
+      node.time += .seconds(61)
+    }
+    #expect(node.state == .running)
+  }
+
+  @Test("a node is not found silent while it waits for a processor")
+  func queued() {
+    var node = SimulatedNode()
+    node.run()
+    node.time = .seconds(4)
+    node.take(.heartbeat)
+    node.time = .seconds(8)
+    #expect(node.lifecycle.isAwaited(at: node.origin + node.time))
+    node.take(.queued(.seconds(3)))
+    // No more than to now: what comes after it counts from there.
+    node.take(.queued(.seconds(30)))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(13))
+  }
+
+  @Test("what is awaited of a node may take longer by the time that it waits for a processor")
+  func queuedWhileAwaited() {
+    var node = SimulatedNode()
+    node.take(.start)
+    node.take(.spawned(pid: 10))
+    node.take(.queued(.seconds(7)))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(17))
+
+    node = SimulatedNode()
+    node.run()
+    node.take(.stopRequested)
+    node.take(.queued(.seconds(2)))
+    #expect(node.tick() == [.kill(.terminate)])
+    #expect(node.time == .seconds(4.5))
+    node.take(.queued(.seconds(1)))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(8))
+  }
+
+  @Test("a silent node is killed, and restarted only once it is reaped")
+  func hung() {
+    var node = SimulatedNode()
+    node.run()
+    node.time = .seconds(4)
+    node.take(.heartbeat)
+    node.time = .seconds(8)
+    #expect(node.take(.tick) == [])
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(9))
+    #expect(node.take(.exited(.signalled(number: SIGKILL))) == [])
+    #expect(node.state.name == "backing off")
+    #expect(node.tick() == [.spawn(incarnation: 2)])
+  }
+
+  @Test("a supervisor that itself stood still blames no node for the silence")
+  func lateTick() {
+    var node = SimulatedNode()
+    node.run()
+    node.time = .seconds(60)
+    #expect(node.take(.tick) == [])
+    #expect(node.state == .running)
+    #expect(node.tick() == [.kill(.kill)])
+  }
+
+  @Test(
+    "a node that never becomes ready, and is not restarted, fails with a reason that says what to do",
+    arguments: [
+      ([.exited(.exited(code: 3))], "exit code 3) before it said hello; its log has the cause"),
+      ([.exited(.exited(code: 0))], "it is no node program"),
+      ([.complained(reason: "no machine 'Dor'"), .exited(.exited(code: 2))], "no machine 'Dor'"),
+      ([.hello(problem: "no port 'x'"), .exited(.signalled(number: 9))], "no port 'x'"),
+      ([.spawnFailed(reason: "cannot start 'x'")], "cannot start 'x'"),
+    ] as [([NodeLifecycle.Input], String)])
+  func neverReady(inputs: [NodeLifecycle.Input], reason: String) {
+    var node = SimulatedNode(restart: RestartPolicy(.never))
+    node.take(.start)
+    if case .spawnFailed? = inputs.first {} else { node.take(.spawned(pid: 7)) }
+    for input in inputs { node.take(input) }
+    #expect(node.failure?.contains(reason) == true, "\(node.state)")
+  }
+
+  @Test(
+    "a node that fails at its first start is restarted as often as one that has run",
+    arguments: [
+      [.spawned(pid: 7), .exited(.exited(code: 3))],
+      [.spawned(pid: 7), .exited(.exited(code: 0))],
+      [.spawnFailed(reason: "no such file")],
+      [.spawned(pid: 7), .spawnFailed(reason: "no such file")],
+    ] as [[NodeLifecycle.Input]])
+  func failsAtFirstStart(inputs: [NodeLifecycle.Input]) {
+    var node = SimulatedNode(restart: RestartPolicy(max: 2))
+    node.take(.start)
+    for start in 1...3 {
+      #expect(node.lifecycle.incarnation == start)
+      #expect(node.state.name == "starting")
+      for input in inputs { node.take(input) }
+      node.tick()
+    }
+    #expect(node.failure?.contains("given up after 2 restarts") == true, "\(node.state)")
+  }
+
+  @Test("a full disk does not use up the restarts of a node")
+  func fullDisk() {
+    var node = SimulatedNode(restart: RestartPolicy(max: 1))
+    node.run()
+    for _ in 1...20 {
+      node.take(.exited(.diskFull))
+      #expect(node.state.name == "backing off")
+      node.tick()
+      node.take(.spawnFailed(reason: "no space", isDiskFull: true))
+      node.tick()
+      node.take(.spawned(pid: 7))
+    }
+    node.take(.hello(problem: nil), .ready, .go)
+    #expect(node.state == .running)
+    node.take(.exited(.exited(code: 1)))
+    #expect(node.state.name == "backing off", "the restart is still there")
+  }
+
+  @Test("a node with 'never' is not started again when the disk is full")
+  func fullDiskOfNever() {
+    var node = SimulatedNode(restart: RestartPolicy(.never))
+    node.run()
+    node.take(.exited(.diskFull))
+    #expect(node.state.name == "failed")
+  }
+
+  @Test("a program that turns out not to run, after its process was made, is told as the reason")
+  func lateSpawnFailure() {
+    var first = SimulatedNode(restart: RestartPolicy(.never))
+    first.take(.start, .spawned(pid: 7))
+    #expect(
+      first.take(.spawnFailed(reason: "no such file")) == [.nodeFailed(reason: "no such file")])
+    #expect(first.lifecycle.pid == nil)
+    // One that ran before is being replaced just now, and is tried again.
+    var later = SimulatedNode()
+    later.run()
+    later.take(.exited(.exited(code: 1)))
+    later.tick()
+    later.take(.spawned(pid: 8), .spawnFailed(reason: "no such file"))
+    #expect(later.state.name == "backing off")
+    #expect(later.tick() == [.spawn(incarnation: 3)])
+  }
+
+  @Test("a node that says itself that it cannot run is given up at once, whatever its policy")
+  func cannotRun() {
+    var node = SimulatedNode(restart: RestartPolicy(.always))
+    node.take(.start, .spawned(pid: 7))
+    #expect(node.take(.hello(problem: "its journal is damaged")) == [.kill(.kill)])
+    node.take(.exited(.signalled(number: SIGKILL)))
+    #expect(node.failure == "its journal is damaged")
+  }
+
+  @Test(
+    "a program that never says hello is killed at the start timeout and restarted by its policy")
+  func noHello() {
+    var node = SimulatedNode(
+      restart: RestartPolicy(max: 1), timeouts: Timeouts(start: .seconds(3)))
+    node.take(.start)
+    for _ in 1...2 {
+      node.take(.spawned(pid: 7))
+      let start = node.time
+      #expect(node.tick() == [.kill(.kill)])
+      #expect(node.time - start == .seconds(3))
+      node.take(.exited(.signalled(number: SIGKILL)))
+      node.tick()
+    }
+    #expect(node.failure?.contains("did not say hello within 3 s") == true)
+  }
+
+  @Test("a node killed from outside before its hello is tried again")
+  func killedEarly() {
+    var node = SimulatedNode()
+    node.take(.start, .spawned(pid: 7), .exited(.signalled(number: SIGKILL)))
+    #expect(node.state.name == "backing off")
+  }
+
+  @Test("a restart by hand stops in order, starts at once and uses up no restart")
+  func restartByHand() {
+    var node = SimulatedNode(restart: RestartPolicy(.never))
+    node.run()
+    #expect(node.take(.restartRequested) == [.sendStop])
+    #expect(node.take(.exited(.exited(code: 0))) == [.spawn(incarnation: 2)])
+    #expect(node.lifecycle.restarts == 0)
+  }
+
+  @Test("a failed or stopped node can be started by hand, with all its restarts")
+  func startAgain() {
+    var node = SimulatedNode(restart: RestartPolicy(max: 0))
+    node.run()
+    node.take(.exited(.exited(code: 1)))
+    #expect(node.failure == "exit code 1")
+    #expect(node.take(.start) == [.spawn(incarnation: 2)])
+  }
+
+  @Test("a node that is starting has the whole stop timeout to end on its signal")
+  func stopWhileStarting() {
+    var node = SimulatedNode(
+      timeouts: Timeouts(start: .seconds(60), stop: .seconds(4)), stopSignal: .interrupt)
+    node.take(.start, .spawned(pid: 7))
+    #expect(node.take(.stopRequested) == [.kill(.interrupt)])
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(4))
+  }
+
+  @Test(
+    "a node that runs is asked, then sent its stop signal, and killed when its stop timeout is over"
+  )
+  func stopWhileRunning() {
+    var node = SimulatedNode(timeouts: Timeouts(stop: .seconds(4)), stopSignal: .interrupt)
+    node.run()
+    #expect(node.take(.stopRequested) == [.sendStop])
+    #expect(node.tick() == [.kill(.interrupt)])
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(4))
+    node.take(.exited(.signalled(number: SIGKILL)))
+    var other = SimulatedNode(timeouts: Timeouts(stop: .seconds(4)), stopSignal: .interrupt)
+    other.run()
+    other.take(.stopRequested)
+    other.tick()
+    other.take(.exited(.signalled(number: SIGINT)))
+    #expect(other.lifecycle.stopProblem == nil)
+  }
+
+  @Test("a stop while the process is being spawned, or before its hello, is a signal")
+  func stopEarly() {
+    var node = SimulatedNode()
+    #expect(node.take(.start, .stopRequested) == [.spawn(incarnation: 1)])
+    #expect(node.take(.spawned(pid: 7)) == [.kill(.terminate)])
+    #expect(node.take(.exited(.signalled(number: SIGTERM))) == [.nodeStopped])
+    #expect(node.take(.start, .spawned(pid: 8), .killRequested).last == .kill(.kill))
+  }
+
+  @Test("whatever comes in, a process is spawned only when none is alive, and no wait is endless")
+  func randomWalk() {
+    var generator = SplitMix64(seed: 42)
+    var spawns = 0
+    for _ in 0..<500 {
+      var node = SimulatedNode(
+        restart: RestartPolicy(RestartPolicy.Mode.allCases.randomElement(using: &generator)!))
+      var isAlive = Bool.random(using: &generator)
+      if isAlive { node.take(.adopt(.init(pid: 6, incarnation: 5))) }
+      var last = isAlive ? 5 : 0
+      for _ in 0..<100 {
+        var inputs: [NodeLifecycle.Input] = [
+          .start, .hello(problem: nil), .ready, .go, .heartbeat, .stopRequested,
+          .answered(
+            [.ready, .running, .ending, .differs(reason: "so")]
+              .randomElement(using: &generator)!),
+          .killRequested, .restartRequested, .tick, .complained(reason: "so"),
+        ]
+        if isAlive { inputs += [.exited(.exited(code: 0)), .exited(.signalled(number: 9))] }
+        if isAlive, case .starting = node.state { inputs.append(.spawnFailed(reason: "so")) }
+        node.time += .milliseconds(Int.random(in: 0...3000, using: &generator))
+        let input = inputs.randomElement(using: &generator)!
+        switch input {
+        case .exited, .spawnFailed: isAlive = false
+        default: break
+        }
+        for action in node.take(input) {
+          guard case .spawn(let incarnation) = action else { continue }
+          #expect(!isAlive)
+          #expect(incarnation > last)
+          last = incarnation
+          isAlive = true
+          spawns += 1
+          node.take(.spawned(pid: 7))
+        }
+        #expect(isAlive == (node.lifecycle.pid != nil))
+        #expect(!(node.state.hasEnded && isAlive))
+        #expect(node.state.hasEnded == (node.lifecycle.nextDeadline == nil))
+      }
+    }
+    #expect(spawns > 500)
+  }
+}

@@ -1,0 +1,67 @@
+import PipeClient
+import PipeSupervision
+import PipeTopology
+import PipeWire
+import Testing
+
+private typealias Member = TopologyLifecycle.Member
+
+@Suite("Observers of a topology")
+struct ObserverTests {
+  private let members = [
+    Member("a", dependencies: ["b"]), Member("b"), Member("audit", isObserver: true),
+  ]
+
+  /// Where a line stands in the log.
+  private func place(_ line: String, in topology: SimulatedTopology) -> Int {
+    topology.log.firstIndex(of: line) ?? -1
+  }
+
+  @Test("go as soon as they are ready, before the barrier opens for the others")
+  func start() {
+    var topology = SimulatedTopology(members, stubborn: ["b"])
+    topology.take(.start)
+    #expect(topology.log.contains("go audit"))
+    #expect(!topology.log.contains("go a"))
+    topology.say("b", .hello(problem: nil))
+    #expect(topology.log.suffix(2) == ["go b", "go a"])
+  }
+
+  @Test("one that never gets ready holds nobody up")
+  func silent() {
+    var topology = SimulatedTopology(members, stubborn: ["audit"])
+    topology.take(.start)
+    #expect(topology.log.contains("go a"))
+    #expect(topology.lifecycle.state == .running)
+  }
+
+  @Test("stop after all that they watch")
+  func stop() {
+    var topology = SimulatedTopology(members)
+    topology.take(.start)
+    topology.take(.stop(.stopped))
+    #expect(topology.log.suffix(3) == ["stop a", "stop b", "stop audit"])
+    #expect(topology.outcome == .stopped)
+  }
+
+  @Test("are stopped when all that they watch has ended, and do not keep the topology up")
+  func ended() {
+    var topology = SimulatedTopology(members)
+    topology.take(.start)
+    topology.exit("a", .exited(code: 0))
+    #expect(topology.outcome == nil)
+    topology.exit("b", .exited(code: 0))
+    #expect(topology.log.last == "stop audit")
+    #expect(topology.outcome?.exitCode == 0)
+  }
+
+  @Test("one that ends by itself leaves the others alone")
+  func leaves() {
+    var topology = SimulatedTopology(members)
+    topology.take(.start)
+    topology.exit("audit", .exited(code: 0))
+    #expect(topology.outcome == nil)
+    #expect(topology.lifecycle.state == .running)
+    #expect(topology.lifecycle["a"]?.state == .running)
+  }
+}

@@ -1,0 +1,90 @@
+import PipeClient
+import PipeSupervision
+import PipeTopology
+import PipeWire
+import Testing
+
+private typealias Member = TopologyLifecycle.Member
+
+@Suite("A part of a topology that is started or stopped")
+struct PartOfTopologyTests {
+  private let chain = [
+    Member("a", dependencies: ["b"]), Member("b", dependencies: ["c"]), Member("c"), Member("d"),
+  ]
+
+  @Test(
+    "what a node needs, and what needs it, is found through all others, also around a circle",
+    arguments: [
+      (["a"], ["a", "b", "c"], ["a"]), (["b"], ["b", "c"], ["a", "b"]),
+      (["c"], ["c"], ["a", "b", "c"]), (["d", "b"], ["b", "c", "d"], ["a", "b", "d"]),
+      (["nobody"], [], []), ([], [], []),
+    ] as [([String], [String], [String])])
+  func closures(names: [String], dependencies: [String], dependents: [String]) {
+    #expect(chain.dependencies(of: names) == dependencies)
+    #expect(chain.dependents(of: names) == dependents)
+    let circle = [Member("a", dependencies: ["b"]), Member("b", dependencies: ["a"])]
+    #expect(circle.dependencies(of: ["a"]) == ["a", "b"])
+    #expect(circle.dependents(of: ["a"]) == ["a", "b"])
+  }
+
+  @Test("those that are held are stopped, hold nobody up, and start when they are asked for")
+  func held() {
+    var topology = SimulatedTopology(chain, held: ["a", "d"])
+    topology.take(.start)
+    #expect(topology.log == ["spawn b", "spawn c", "go c", "go b"])
+    #expect(topology.lifecycle.state == .running)
+    #expect(topology.lifecycle["a"]?.state == .stopped(.requested))
+    var started = TopologyReport.Started()
+    (started.running, started.stopped) = (2, 2)
+    #expect(topology.reports.last == .running(started))
+    #expect(started.isComplete)
+    topology.say("a", .start)
+    #expect(topology.log.suffix(2) == ["spawn a", "go a"])
+    topology.take(.stop(.stopped))
+    #expect(topology.outcome == .stopped)
+  }
+
+  @Test("one that lives on is adopted though it would not be started")
+  func heldSurvivor() {
+    var topology = SimulatedTopology(
+      chain, survivors: ["d": .init(pid: 9, incarnation: 3)], held: ["d"])
+    topology.take(.start)
+    #expect(topology.log.contains("greet d") && !topology.log.contains("spawn d"))
+  }
+
+  @Test("nodes that are ended end after those that depend on them, stay so, and the others go on")
+  func end() {
+    var topology = SimulatedTopology(chain)
+    topology.take(.start)
+    topology.log = []
+    topology.stubborn = ["a"]
+    topology.take(.end(chain.dependents(of: ["b"])))
+    #expect(topology.log == ["stop a"])
+    topology.exit("a", .exited(code: 0))
+    #expect(topology.log == ["stop a", "stop b"])
+    #expect(topology.lifecycle.state == .running)
+    #expect(topology.lifecycle.changes == 0)
+    for name in ["a", "b"] { #expect(topology.lifecycle[name]?.state == .stopped(.requested)) }
+    for name in ["c", "d"] { #expect(topology.lifecycle[name]?.state == .running) }
+    topology.stubborn = []
+    topology.log = []
+    for name in chain.dependencies(of: ["a"]) { topology.say(name, .start) }
+    #expect(topology.log == ["spawn a", "spawn b", "go b", "go a"])
+  }
+
+  @Test("nothing is ended by halves: not while others end, nor on the way down")
+  func notNow() {
+    var topology = SimulatedTopology(chain, stubborn: [])
+    topology.take(.start)
+    topology.stubborn = ["d"]
+    topology.take(.end(["d"]))
+    topology.log = []
+    topology.take(.end(["a"]))
+    #expect(topology.log.isEmpty)
+    topology.exit("d", .exited(code: 0))
+    topology.take(.stop(.stopped))
+    topology.log = []
+    topology.take(.end(["a"]))
+    #expect(topology.log.isEmpty)
+  }
+}

@@ -1,0 +1,96 @@
+import PipeClient
+import PipeSupervision
+import PipeTopology
+import PipeWire
+import Testing
+
+@Suite("A job of Slurm's")
+struct SlurmJobTests {
+  private let job = SlurmJob(id: "7", addresses: ["fh1": "10.0.0.1", "fh2": "10.0.0.2"])
+
+  private func examined(_ text: String) throws -> DeploymentFile.Examined {
+    try DeploymentFile.examine(
+      text: Array(text.utf8), file: "lab.yaml", variables: TopologyVariables([:]))
+  }
+
+  @Test("hosts that it does not have are told with their places, and what it has")
+  func hosts() throws {
+    let text = """
+      engine: slurm
+      places:
+        front: { hosts: [fh1], spare: [fh9] }
+        back: { hosts: [fh2] }
+      """
+    let found = job.check(try examined(text)).map(\.description)
+    #expect(
+      found == [
+        "lab.yaml:3:33: error: place 'front': host 'fh9' is not one of job 7's; it has 'fh1', 'fh2'. "
+          + "Did you mean 'fh1'? [unknown-host]"
+      ])
+  }
+
+  @Test("outside a job, what to do is told")
+  func none() {
+    #expect(throws: SlurmError.noJob) { try SlurmJob.current([:]) }
+    #expect("\(SlurmError.noJob)".contains("'orchestrator submit'"))
+  }
+
+  @Test("where Slurm's programs are not there, the first is named")
+  func tools() {
+    #expect(throws: SlurmError.noTool("srun")) {
+      try SlurmJob.current(["SLURM_JOB_ID": "7", "PATH": "/nowhere"])
+    }
+  }
+
+  @Test("the orchestrator's own address is that of its host in the job")
+  func own() {
+    #expect(job.ownAddress(["SLURMD_NODENAME": "fh2"]) == "10.0.0.2")
+    #expect(job.ownAddress(["SLURMD_NODENAME": "login"]) == nil && job.ownAddress([:]) == nil)
+  }
+}
+
+@Suite("What an srun says of its process")
+struct SrunReportTests {
+  private func report(_ lines: String...) -> SrunReport {
+    var report = SrunReport()
+    for line in lines { report.take(line) }
+    return report
+  }
+
+  @Test("how a task has ended is certain, and its code, or its signal, the process's")
+  func task() {
+    let failed = report("hello", "srun: error: fh1: task 0: Exited with exit code 3")
+    #expect(failed.doubt(about: .exited(code: 3)) == nil && failed.problem == nil)
+    #expect(SrunReport.exit(of: .exited(code: 3)) == .exited(code: 3))
+    let killed = report("srun: error: fh1: task 0: Killed")
+    #expect(killed.doubt(about: .exited(code: 137)) == nil)
+    #expect(SrunReport.exit(of: .exited(code: 137)) == .signalled(number: 9))
+    #expect(report().doubt(about: .exited(code: 0)) == nil)
+  }
+
+  @Test("that there is no step is certain, and why is the problem")
+  func none() {
+    let refused = report(
+      "srun: error: Unable to create step for job 1: Requested node configuration is not available")
+    #expect(refused.doubt(about: .exited(code: 1)) == nil && !refused.hasLostHost)
+    #expect(refused.problem?.hasPrefix("Unable to create step for job 1") == true)
+  }
+
+  @Test("a host that failed tells nothing of the process, although srun ends in order")
+  func host() {
+    let lost = report("srun: error: Node failure on fh1")
+    #expect(lost.hasLostHost)
+    #expect(lost.doubt(about: .exited(code: 0)) == "srun: error: Node failure on fh1")
+  }
+
+  @Test(
+    "an srun that ends otherwise than in order, or is killed, without a word on its task, tells nothing"
+  )
+  func silent() {
+    #expect(report().doubt(about: .signalled(number: 9)) != nil)
+    let late = report("srun: error: timeout waiting for task launch, started 0 of 1 tasks")
+    #expect(late.doubt(about: .exited(code: 1))?.hasSuffix("started 0 of 1 tasks") == true)
+    // What was said of a task before does not tell of an srun that was killed.
+    #expect(report("srun: error: fh1: task 0: Killed").doubt(about: .signalled(number: 9)) != nil)
+  }
+}

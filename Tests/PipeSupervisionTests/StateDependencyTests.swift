@@ -1,0 +1,281 @@
+import PipeClient
+import PipeMachines
+import PipeSupervision
+import PipeTopology
+import PipeWire
+import Testing
+
+private typealias Member = TopologyLifecycle.Member
+
+/// `guest` waits for `door` to be closed.
+private let pair = [
+  Member(
+    "guest", dependencies: [.init("door", .state("closed"))], restart: RestartPolicy(max: 1)),
+  Member("door"),
+]
+
+@Suite("Nodes that wait for a state")
+struct StateDependencyTests {
+
+  /// The nodes that were let go, in order.
+  private func gone(_ topology: SimulatedTopology) -> [String] {
+    topology.log.filter { $0.hasPrefix("go ") }.map { String($0.dropFirst(3)) }
+  }
+
+  private func started(_ members: [TopologyLifecycle.Member]) -> SimulatedTopology {
+    var topology = SimulatedTopology(members)
+    topology.take(.start)
+    return topology
+  }
+
+  @Test("a node goes when the other one is in the state, not when it runs, and stops before it")
+  func goes() {
+    var topology = started(pair)
+    #expect(gone(topology) == ["door"])
+    topology.take(.seen("door", in: ["open": ["persons": 3]]))
+    topology.take(.seen("another", in: "closed"))
+    #expect(gone(topology) == ["door"])
+    topology.take(.seen("door", in: "closed"))
+    #expect(gone(topology) == ["door", "guest"])
+    topology.log = []
+    topology.take(.stop(.stopped))
+    #expect(topology.log == ["stop guest", "stop door"])
+    #expect(topology.outcome == .stopped)
+  }
+
+  @Test(
+    "a label stands for the state with any values, values and fields of a struct for themselves",
+    arguments: [
+      ("open", nil, ["open": ["persons": 3]], true), ("open", nil, "closed", false),
+      (["open": ["persons": 3]], nil, ["open": ["persons": 3]], true),
+      (["open": ["persons": 3]], nil, ["open": ["persons": 2]], false),
+      (["count": 3], ["count", "note"], ["count": 3, "note": "x"], true),
+      (["count": 3], ["count", "note"], ["count": 2, "note": "x"], false),
+    ] as [(JSONValue, [String]?, JSONValue, Bool)])
+  func matches(wanted: JSONValue, fields: [String]?, state: JSONValue, isMet: Bool) {
+    var condition = StateCondition(wanted)
+    condition.fields = fields
+    var topology = started([
+      Member("guest", dependencies: [.init("door", .state(condition))]), Member("door"),
+    ])
+    #expect(topology.lifecycle.isAwaited(state, of: "door") == isMet)
+    topology.take(.seen("door", in: state))
+    #expect(gone(topology).contains("guest") == isMet)
+  }
+
+  @Test("a state counts that was left again before the node, or another dependency, was ready")
+  func passing() {
+    var topology = SimulatedTopology(
+      pair + [
+        Member(
+          "late", dependencies: [.init("door", .state("closed")), .init("lamp", .state("lit"))]),
+        Member("lamp"),
+      ])
+    topology.take(.start)
+    topology.stubborn = ["guest"]
+    topology.exit("guest", .signalled(number: 9))
+    topology.take(.seen("door", in: "closed"))
+    topology.take(.seen("door", in: "open"))
+    topology.take(.seen("lamp", in: "lit"))
+    #expect(gone(topology) == ["door", "lamp", "late"])
+    topology.tick()
+    topology.say("guest", .hello(problem: nil))
+    #expect(gone(topology) == ["door", "lamp", "late", "guest"])
+  }
+
+  @Test("a node that waits is told so, is no problem, and keeps the start from being complete")
+  func underway() {
+    var topology = started(
+      pair + [Member("friend", dependencies: ["guest"]), Member("free")])
+    let expectations = topology.lifecycle.expectations.mapValues(\.description)
+    #expect(
+      expectations == [
+        "guest": "'door' to be closed",
+        "friend": "'guest', on which it depends and which does not run yet",
+      ])
+    #expect(topology.lifecycle.obstacles.isEmpty && topology.problems.isEmpty)
+    func isComplete() -> Bool {
+      topology.reports.contains { if case .running = $0 { true } else { false } }
+    }
+    #expect(!isComplete())
+    topology.exit("free", .exited(code: 0))
+    #expect(topology.outcome == nil)
+    topology.take(.seen("door", in: "closed"))
+    #expect(isComplete())
+    #expect(topology.lifecycle.expectations.isEmpty)
+    #expect(gone(topology) == ["door", "free", "guest", "friend"])
+  }
+
+  @Test("each wait is told once, however often the other one is seen elsewhere")
+  func toldOnce() {
+    var lifecycle = TopologyLifecycle(pair)
+    let now = SuspendingClock().now
+    var told: [NodeReport] = []
+    func take(_ input: TopologyLifecycle.Input) {
+      for case .node("guest", .report(let report)) in lifecycle.handle(input, at: now) {
+        if case .waiting = report { told.append(report) }
+      }
+    }
+    take(.start)
+    for name in ["guest", "door"] {
+      for input in [NodeLifecycle.Input.spawned(pid: 7), .hello(problem: nil), .ready] {
+        take(.node(name, input))
+      }
+    }
+    take(.seen("door", in: "open"))
+    take(.node("door", .complained(reason: "so so")))
+    #expect(told.map(\.description) == ["waits for 'door' to be closed"])
+    #expect(told.allSatisfy { !$0.isProblem })
+  }
+
+  @Test("a node that has failed is told as such with the state, and waited for once it is started")
+  func failed() {
+    let door = Member("door", restart: RestartPolicy(.never))
+    var topology = SimulatedTopology(
+      pair.dropLast() + [door, Member("free")], stubborn: ["door"])
+    topology.take(.start)
+    topology.exit("door", .exited(code: 1))
+    #expect(
+      topology.problems.suffix(1) == ["guest: waits for 'door' to be closed, which has failed"])
+    var started = TopologyReport.Started()
+    (started.running, started.failed, started.waiting) = (1, 1, 1)
+    #expect(topology.reports.contains(.running(started)))
+    topology.stubborn = []
+    topology.say("door", .start)
+    #expect(gone(topology) == ["free", "door"])
+    #expect(topology.lifecycle.obstacles.isEmpty)
+    #expect(topology.lifecycle.expectations["guest"]?.reason == .underway)
+    topology.take(.seen("door", in: "closed"))
+    #expect(gone(topology) == ["free", "door", "guest"])
+  }
+
+  @Test(
+    "one that was stopped by hand after it was seen is waited for to run, not to be there again")
+  func stoppedAfterwards() {
+    var topology = SimulatedTopology(pair)
+    topology.take(.start)
+    topology.stubborn = ["guest"]
+    topology.exit("guest", .signalled(number: 9))
+    topology.take(.seen("door", in: "closed"))
+    topology.say("door", .stopRequested)
+    topology.tick()
+    topology.say("guest", .hello(problem: nil))
+    #expect(
+      topology.problems.suffix(1)
+        == ["guest: waits for 'door', on which it depends and which is stopped"])
+    topology.say("door", .start)
+    #expect(gone(topology) == ["door", "door", "guest"])
+  }
+
+  @Test("one that has completed counts where it was in the state, else its dependents have failed")
+  func completed() {
+    var seen = started(pair + [Member("free")])
+    seen.say("guest", .stopRequested)
+    seen.stubborn = ["guest"]
+    seen.say("guest", .start)
+    seen.take(.seen("door", in: "closed"))
+    seen.exit("door", .exited(code: 0))
+    seen.say("guest", .hello(problem: nil))
+    #expect(gone(seen) == ["door", "free", "guest"])
+
+    var unseen = started(pair)
+    unseen.exit("door", .exited(code: 0))
+    #expect(unseen.problems == ["guest: waits for 'door' to be closed, which has ended"])
+    #expect(unseen.outcome?.exitCode == 1)
+    #expect(unseen.outcome?.reason == "all nodes have ended, or wait for a state of one that has")
+    #expect(unseen.alive.isEmpty)
+  }
+
+  @Test("what its policy or 'restart' starts again does not wait for the state again")
+  func restarted() {
+    var topology = started(pair)
+    topology.take(.seen("door", in: "closed"))
+    topology.take(.seen("door", in: "open"))
+    topology.log = []
+    topology.exit("guest", .signalled(number: 9))
+    topology.tick()
+    #expect(topology.log == ["spawn guest", "go guest"])
+    topology.say("guest", .restartRequested)
+    #expect(topology.log.suffix(3) == ["stop guest", "spawn guest", "go guest"])
+    #expect(topology.lifecycle.awaitedNodes.isEmpty)
+  }
+
+  @Test("what was stopped or has failed, and is started, waits anew", arguments: [true, false])
+  func startedAnew(afterFailure: Bool) {
+    var topology = started(pair)
+    topology.take(.seen("door", in: "closed"))
+    if afterFailure {
+      topology.exit("guest", .exited(code: 1))
+      topology.tick()
+      topology.exit("guest", .exited(code: 1))
+      #expect(topology.lifecycle["guest"]?.state.name == "failed")
+    } else {
+      topology.say("guest", .stopRequested)
+    }
+    #expect(topology.lifecycle.awaitedNodes.isEmpty)
+    topology.log = []
+    topology.say("guest", .start)
+    #expect(topology.log == ["spawn guest"])
+    #expect(topology.lifecycle.awaitedNodes == ["door"])
+    topology.take(.seen("door", in: "closed"))
+    #expect(topology.log == ["spawn guest", "go guest"])
+  }
+
+  @Test("a state that was seen counts also where the other one is started again before the go")
+  func dependencyRestarts() {
+    var topology = started(pair + [Member("lamp")])
+    topology.stubborn = ["guest"]
+    topology.exit("guest", .signalled(number: 9))
+    topology.take(.seen("door", in: "closed"))
+    topology.exit("door", .signalled(number: 9))
+    topology.tick()
+    topology.say("guest", .hello(problem: nil))
+    #expect(gone(topology) == ["door", "lamp", "door", "guest"])
+  }
+
+  @Test("one that is adopted while it runs waits for nothing, also when it is started again")
+  func adoptedRunning() {
+    var topology = SimulatedTopology(
+      pair,
+      survivors: ["guest": .init(pid: 7, incarnation: 1), "door": .init(pid: 8, incarnation: 1)])
+    topology.take(.start)
+    #expect(topology.lifecycle.awaitedNodes == ["door"])
+    topology.say("door", .answered(.running))
+    topology.say("guest", .answered(.running))
+    #expect(topology.lifecycle.awaitedNodes.isEmpty)
+    topology.log = []
+    topology.exit("guest", .signalled(number: 9))
+    topology.tick()
+    #expect(topology.log == ["spawn guest", "go guest"])
+  }
+
+  @Test("one that is adopted before it went waits for the state anew")
+  func adoptedReady() {
+    var topology = SimulatedTopology(
+      pair,
+      survivors: ["guest": .init(pid: 7, incarnation: 1), "door": .init(pid: 8, incarnation: 1)])
+    topology.take(.start)
+    topology.say("door", .answered(.running))
+    topology.say("guest", .answered(.ready))
+    #expect(gone(topology).isEmpty)
+    #expect(topology.lifecycle.expectations["guest"]?.description == "'door' to be closed")
+    topology.take(.seen("door", in: "closed"))
+    #expect(gone(topology) == ["guest"])
+  }
+
+  @Test("states are awaited from the start to the go, and no more on the way down")
+  func awaited() {
+    var topology = SimulatedTopology(pair)
+    #expect(topology.lifecycle.awaitedNodes.isEmpty)
+    topology.take(.start)
+    #expect(topology.lifecycle.awaitedNodes == ["door"])
+    var stopped = topology
+    stopped.stubborn = ["guest", "door"]
+    stopped.take(.stop(.stopped))
+    #expect(stopped.lifecycle.awaitedNodes.isEmpty)
+    stopped.take(.seen("door", in: "closed"))
+    #expect(gone(stopped) == ["door"])
+    topology.take(.seen("door", in: "closed"))
+    #expect(topology.lifecycle.awaitedNodes.isEmpty)
+  }
+}

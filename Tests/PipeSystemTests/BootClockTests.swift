@@ -1,0 +1,39 @@
+import PipeSupport
+import PipeSystem
+import Testing
+
+@Suite("The clock that goes on from one process to the next")
+struct BootClockTests {
+  @Test(
+    "a time of day that is set changes nothing, unless the system was started again",
+    arguments: [
+      // Steady clock: 3 s have passed. Time of day: set forward, back, not at all.
+      (Int64(1_000), true, 3), (-1_000, true, 3), (0, true, 3),
+      // Started again: the steady clock began anew, only the time of day is left.
+      (4, false, 7), (-1_000, false, 0),
+    ])
+  func jumps(secondsSet: Int64, isSameBoot: Bool, passed: Int64) {
+    let second: Int64 = 1_000_000_000
+    let then = BootClock.Instant(time: 100 * second, clock: 50 * second)
+    let now = BootClock.Instant(time: (103 + secondsSet) * second, clock: 53 * second)
+    #expect(now.duration(since: then, isSameBoot: isSameBoot) == .seconds(passed))
+  }
+
+  @Test(
+    "a start is told by the present setting of the clock, and as it was noted where that was not set",
+    arguments: [(0, 100), (-3_600, -3_500), (1_000_000, 1_000_100)] as [(Int64, Int64)])
+  func start(secondsSet: Int64, start: Int64) {
+    let second: Int64 = 1_000_000_000
+    let then = BootClock.Instant(time: 100 * second, clock: 50 * second)
+    let now = BootClock.Instant(time: (110 + secondsSet) * second + 1_000, clock: 60 * second)
+    let told = then.time(asOf: now)
+    #expect(abs(told - start * second) <= 1_000)
+  }
+
+  @Test("names the run of the system, and does not go back")
+  func now() {
+    #expect(!BootClock.boot.isEmpty)
+    let first = BootClock.now
+    #expect(BootClock.now.duration(since: first, isSameBoot: true) >= .zero)
+  }
+}

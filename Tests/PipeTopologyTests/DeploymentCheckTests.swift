@@ -1,0 +1,291 @@
+import PipeSystem
+import PipeTopology
+import PipeWire
+import Testing
+
+@Suite("A topology and its deployment")
+struct DeploymentCheckTests {
+  /// A machine with a loopback interface and one to a network.
+  private static let interfaces = [
+    InterfaceAddress(
+      address: IPv4Address("127.0.0.1")!, mask: IPv4Address("255.0.0.0")!.number, isLoopback: true),
+    InterfaceAddress(
+      address: IPv4Address("10.0.0.9")!, mask: IPv4Address("255.255.255.0")!.number,
+      isLoopback: false),
+  ]
+
+  private func examined(_ text: String) throws -> DeploymentFile.Examined {
+    try DeploymentFile.examine(
+      text: Array(text.utf8), file: "lab.yaml", variables: TopologyVariables([:]))
+  }
+
+  /// What is told of the topology.
+  private func placed(
+    _ nodes: String, and rest: String = "", in deployment: String, classes: [ConflictClassPlan] = []
+  ) throws -> [String] {
+    let (topology, source) = try TopologyReader.read(
+      text: withNodes(nodes, and: rest).utf8, file: "test.yaml")
+    return PlacementChecker.check(
+      topology, source: source, classes: classes, in: try examined(deployment)
+    ).map(\.description)
+  }
+
+  /// What is told of the deployment.
+  private func checked(_ deployment: String, for nodes: String?) throws -> [String] {
+    let topologies = try nodes.map { [try topology(withNodes($0))] }
+    return DeploymentChecker.check(
+      try examined(deployment), for: topologies, interfaces: Self.interfaces
+    ).map(\.description)
+  }
+
+  // MARK: Places
+
+  @Test("a place that the deployment does not have is an error in the topology that names it")
+  func unknownPlace() throws {
+    let places = "engine: local\nplaces: { front: { address: 127.0.0.1 } }"
+    let nodes = "a: { machine: M, place: frnt }\nb: { machine: M, place: front }\nc: { machine: M }"
+    #expect(
+      try placed(nodes, in: places) == [
+        "test.yaml:4:27: error: node 'a': place 'frnt' is not in lab.yaml:2:1; it has 'front'. Did you "
+          + "mean 'front'? [unknown-place]"
+      ])
+    #expect(
+      try placed("a: { machine: M, place: front }", in: "engine: local") == [
+        "test.yaml:4:27: error: node 'a': place 'front' is not in lab.yaml:1:1; add it there "
+          + "[unknown-place]"
+      ])
+  }
+
+  @Test("a place that could not be read is not also unknown")
+  func brokenPlace() throws {
+    let text = "places: { front: , back: { address: x } }"
+    let nodes = "a: { machine: M, place: front }\nb: { machine: M, place: back }"
+    #expect(try examined(text).diagnostics.count == 2)
+    #expect(try placed(nodes, in: text) == [])
+  }
+
+  @Test("a place where no node runs is a warning, unless a topology could not be read")
+  func unusedPlace() throws {
+    let text = "places:\n  front: { address: 127.0.0.1 }\n  back: { address: 127.0.0.2 }\n"
+    #expect(
+      try checked(text, for: "a: { machine: M, place: back }") == [
+        "lab.yaml:2:3: warning: place 'front': no node runs there; give a node 'place: front', or "
+          + "remove it [unused-place]"
+      ])
+    #expect(try checked(text, for: nil) == [])
+  }
+
+  // MARK: Addresses
+
+  @Test(
+    "the engine 'local' takes the addresses of this machine, of a loopback network all",
+    arguments: [
+      ("127.0.0.1", true), ("127.0.0.2", true), ("127.255.3.4", true), ("10.0.0.9", true),
+      ("10.0.0.8", false), ("128.0.0.1", false), ("255.255.255.255", false),
+    ])
+  func foreignAddress(address: String, isOwn: Bool) throws {
+    let nodes = "a: { machine: M, place: front }"
+    let message =
+      "'address' \(address) is not this machine's, and engine 'local' starts processes on "
+      + "this machine alone; write one that it has: 127.0.0.1, 10.0.0.9 [foreign-address]"
+    #expect(
+      try checked("places: { front: { address: \(address) } }", for: nodes)
+        == (isOwn ? [] : ["lab.yaml:1:29: error: place 'front': \(message)"]))
+    #expect(
+      try checked("address: \(address)\nplaces: { front: { address: 127.0.0.1 } }", for: nodes)
+        == (isOwn ? [] : ["lab.yaml:1:10: error: the deployment: \(message)"]))
+  }
+
+  @Test("this machine owns its loopback network, and no address that is kept for examples")
+  func thisMachine() throws {
+    let interfaces = try InterfaceAddress.ofThisMachine()
+    let home = try #require(IPv4Address("127.0.0.7"))
+    let example = try #require(IPv4Address("192.0.2.1"))
+    #expect(interfaces.contains { $0.owns(home) })
+    #expect(!interfaces.contains { $0.owns(example) })
+  }
+
+  @Test("an address is four numbers from 0 to 255, written in one way")
+  func addresses() {
+    for text in ["0.0.0.0", "127.0.0.1", "255.254.10.9"] {
+      #expect(IPv4Address(text)?.description == text)
+    }
+    for text in [
+      "", "1", "1.2.3", "1.2.3.4.5", "1.2.3.", ".1.2.3", "1..2.3", "1.2.3.256", "1.2.3.04",
+      "1.2.3.+4",
+      "1.2.3.-0", "1.2.3.4 ", "a.b.c.d", "1.2.3.٤", "1.2.3.99999999999999999999",
+    ] {
+      #expect(IPv4Address(text) == nil, "\(text)")
+    }
+  }
+
+  // MARK: Moving
+
+  private static let without = "places: { front: { address: 127.0.0.1 } }"
+  private static let with = without + "\njournals: /shared\n"
+  private static let tooLittle = "survives the end of processes, not that of their host; make"
+  private static let staysThere =
+    "stays on the one that is lost, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there"
+
+  @Test(
+    "a node moves without a journal, or with one that has all and that other hosts see",
+    arguments: [
+      ("none", without, nil), ("none", with, nil), ("power", with, nil),
+      ("power", without, staysThere), ("process", with, tooLittle), ("process", without, tooLittle),
+      (nil, with, tooLittle),
+    ] as [(String?, String, String?)])
+  func move(durability: String?, deployment: String, problem: String?) throws {
+    let key = durability.map { ", durability: \($0)" } ?? ""
+    let node = "a: { machine: M, place: front, on_host_loss: move\(key) }"
+    let found = try placed(node, in: deployment)
+    #expect(found.count == (problem == nil ? 0 : 1), "\(found)")
+    guard let problem else { return }
+    #expect(
+      found[0].hasPrefix(
+        "test.yaml:4:48: error: node 'a' cannot move to another host: what it has recorded \(problem)"
+      ),
+      "\(found)")
+    #expect(found[0].hasSuffix("or write 'on_host_loss: wait' [bad-host-loss]"), "\(found)")
+    #expect(try placed(node.replacing("move", with: "wait"), in: deployment) == [])
+  }
+
+  @Test("a constant node has nothing that would have to move with it")
+  func constant() throws {
+    let node = "a: { constant: s, place: front, on_host_loss: move }"
+    #expect(try placed(node, in: Self.without) == [])
+  }
+
+  @Test(
+    "with Slurm, a node moves where its place has another host",
+    arguments: [
+      ("hosts: [h1]", true), ("hosts: [h1], spare: [h1]", true),
+      ("hosts: [h1], spare: [h2]", false),
+      ("hosts: [h1, h2]", false),
+    ])
+  func alone(hosts: String, isRefused: Bool) throws {
+    let node = "a: { machine: M, place: front, on_host_loss: move, durability: none }"
+    let found = try placed(node, in: "engine: slurm\nplaces:\n  front: { \(hosts) }")
+    #expect(
+      found
+        == (isRefused
+          ? [
+            "test.yaml:4:48: error: node 'a' has nowhere to move: place 'front' has host 'h1' alone; add "
+              + "'spare: [HOST]' at lab.yaml:3:3, or write 'on_host_loss: wait' [bad-host-loss]"
+          ] : []))
+  }
+
+  @Test("with Kubernetes no node moves")
+  func pods() throws {
+    let node = "a: { machine: M, place: front, on_host_loss: move, durability: none }"
+    let deployment = "engine: kubernetes\nimage: i\nplaces:\n  front: { hosts: [h1, h2] }"
+    let found = try placed(node, in: deployment)
+    #expect(
+      found.count == 1
+        && found[0].hasPrefix(
+          "test.yaml:4:48: error: node 'a' cannot move with engine 'kubernetes': the pod of a StatefulSet waits"
+        )
+        && found[0].hasSuffix("write 'on_host_loss: wait' [bad-host-loss]"), "\(found)")
+    #expect(try placed(node.replacing("move", with: "wait"), in: deployment) == [])
+    #expect(try checked(deployment, for: "a: { machine: M, place: front }") == [])
+  }
+
+  @Test("journals that could not be read are not also missing")
+  func brokenJournals() throws {
+    let node = "a: { machine: M, place: front, on_host_loss: move, durability: power }"
+    #expect(try placed(node, in: Self.without + "\njournals: 3\n") == [])
+  }
+
+  @Test("pipes of a node that moves are in its journal, or lost as a crash loses them")
+  func pipes() throws {
+    let nodes = """
+      a: { machine: M, place: front, on_host_loss: move, durability: power }
+      b: { machine: M }
+      c: { machine: M, place: front, on_host_loss: move, durability: none }
+      """
+    let pipes = "pipes: [{ from: a.out, to: b }, { from: b.out, to: a }, { from: b.out, to: c }]\n"
+    #expect(try placed(nodes, and: pipes, in: Self.with) == [])
+  }
+
+  @Test("a coordinator within a node moves with it, and what it has recorded must, too")
+  func lodger() throws {
+    let nodes = """
+      a: { machine: M, place: front, on_host_loss: move, durability: none }
+      b: { machine: M }
+      """
+    let composites = "composites: { c: { components: [a, b], synchronize: [e], within: a } }\n"
+    let found = try placed(nodes, and: composites, in: Self.with)
+    #expect(
+      found == [
+        "test.yaml:4:48: error: node 'a' cannot move to another host: what composite 'c', which is "
+          + "coordinated within it, has recorded survives the end of processes, not that of their host; "
+          + "make the 'durability' of the composite's nodes 'power', or 'none', or write "
+          + "'on_host_loss: wait' [bad-host-loss]"
+      ])
+    let apart = composites.replacing(", within: a", with: "")
+    #expect(try placed(nodes, and: apart, in: Self.with) == [])
+  }
+
+  @Test("a composite that shares the coordinator counts once the programs were asked")
+  func sharedLodger() throws {
+    let nodes = """
+      a: { machine: M, place: front, on_host_loss: move, durability: none }
+      b: { machine: M, durability: none }
+      """
+    let composites = "composites: { c: { components: [a, b], synchronize: [e], within: a } }\n"
+    #expect(try placed(nodes, and: composites, in: Self.with) == [])
+    let shared = ConflictClassPlan(
+      name: "c", host: "a", program: "p", durability: .process, composites: [], components: [])
+    let found = try placed(nodes, and: composites, in: Self.with, classes: [shared])
+    #expect(
+      found.count == 1 && found[0].contains("what composite 'c', which is coordinated within it"))
+  }
+
+  // MARK: Names in a cluster
+
+  private static let cluster = "engine: kubernetes\nimage: i"
+
+  @Test("two names that are one in a cluster are refused there, and the orchestrator's")
+  func clusterNames() throws {
+    let nodes = "a_b: { machine: M }\nc: { machine: M }\nA-b: { machine: M }"
+    #expect(
+      try placed(nodes, in: Self.cluster) == [
+        "test.yaml:6:3: error: 'a_b' and 'A-b' would both be 't-a-b' in a cluster, where names have small "
+          + "letters, digits and '-' alone; rename it [cluster-name]"
+      ])
+    #expect(try placed(nodes, in: Self.without) == [])
+    #expect(
+      try placed("Orchestrator: { machine: M }", in: Self.cluster) == [
+        "test.yaml:4:3: error: 'Orchestrator' would be 't-orchestrator' in a cluster, which is the "
+          + "orchestrator's name there; rename it [cluster-name]"
+      ])
+  }
+
+  @Test(
+    "a coordinator has a name in a cluster where it has a process of its own",
+    arguments: [(nil, true), ("b", false)] as [(String?, Bool)])
+  func coordinatorName(host: String?, isRefused: Bool) throws {
+    let composites = "composites: { A: { components: [a, b], synchronize: [e] } }\n"
+    let plan = ConflictClassPlan(
+      name: "A", host: host, program: "p", durability: .process, composites: [], components: [])
+    let found = try placed(
+      "a: { machine: M }\nb: { machine: M }", and: composites, in: Self.cluster, classes: [plan])
+    #expect(found.count == (isRefused ? 1 : 0), "\(found)")
+    if isRefused {
+      #expect(
+        found[0].hasPrefix("test.yaml:6:15: error: 'a' and 'A' would both be 't-a'"), "\(found)")
+    }
+  }
+
+  @Test("a topology whose name begins with a digit is refused in a cluster: no service's does")
+  func digit() throws {
+    let (topology, source) = try TopologyReader.read(
+      text: withNodes("a: { machine: M }").replacing("topology: t", with: "topology: 3d").utf8,
+      file: "test.yaml")
+    let found = PlacementChecker.check(topology, source: source, in: try examined(Self.cluster))
+    #expect(
+      found.map(\.description) == [
+        "test.yaml:1:11: error: topology '3d' cannot be in a cluster under this name: its services begin "
+          + "with it, and the name of a service begins with a letter; name it otherwise [cluster-name]"
+      ])
+  }
+}

@@ -1,0 +1,58 @@
+import PipeMachines
+import PipeSupport
+import Testing
+
+@Suite("Durations as text")
+struct DurationTests {
+  @Test(
+    "a duration is short to read",
+    arguments: [
+      (Duration.zero, "0 ms"), (.milliseconds(250), "250 ms"), (.milliseconds(1540), "1.5 s"),
+      (.seconds(10), "10 s"), (.seconds(200), "3 min 20 s"), (.seconds(7500), "2 h 5 min"),
+      (.seconds(180_000), "2 d 2 h"), (.milliseconds(-1500), "-1.5 s"),
+    ])
+  func text(duration: Duration, text: String) {
+    #expect(duration.shortText == text)
+  }
+
+  static let typed: [(text: String, duration: Duration?)] = [
+    ("200ms", .milliseconds(200)), ("60s", .seconds(60)), ("1m30s", .seconds(90)),
+    ("2min", .seconds(120)), ("2h", .seconds(7200)), ("1h0m1s", .seconds(3601)),
+    ("1d2h", .seconds(93_600)), ("5us", .microseconds(5)), ("1.5s", .milliseconds(1500)),
+    ("1.5h30.25s", .milliseconds(5_430_250)), ("0.000000001s", .nanoseconds(1)),
+    ("1234567s", .seconds(1_234_567)), ("1000000h", .seconds(3_600_000_000)), ("0s", .zero),
+    ("60", nil), ("", nil), ("s", nil), ("1s1m", nil), ("1s1s", nil), ("1m1min", nil),
+    ("-1s", nil), ("+1s", nil), (".5s", nil), ("1.s", nil), ("1.2.3s", nil), ("1,5s", nil),
+    ("1 s", nil), ("1S", nil), ("1e3s", nil), ("1234567890s", nil), ("١s", nil),
+  ]
+  /// What a pattern cannot tell.
+  static let refusedByValue = ["1000001h", "999999999d", "0.5ns", "0.0000000015s"]
+
+  @Test("durations are read with their units, and written to be read back", arguments: typed)
+  func grammar(text: String, expected: Duration?) {
+    #expect(DurationText.parse(text) == expected)
+    if let expected {
+      #expect(DurationText.parse(DurationText.write(expected)) == expected)
+    }
+  }
+
+  @Test("a duration of parts of a nanosecond, or of lifetimes, is none", arguments: refusedByValue)
+  func limits(text: String) {
+    #expect(DurationText.parse(text) == nil)
+  }
+
+  @Test("the schema takes the durations that are read", arguments: typed)
+  func schema(text: String, expected: Duration?) {
+    let file: JSONValue = [
+      "topology": "t",
+      "nodes": ["a": ["machine": "M", "restart": ["backoff": ["max": .string(text)]]]],
+    ]
+    #expect(TopologySchemaTests.schema.accepts(file) == (expected != nil))
+  }
+
+  @Test("what is no duration is told why")
+  func problem() {
+    #expect("\(DurationText.Problem(with: "1.5"))" == "has no unit; write 1.5s, 1.5ms or 1.5m")
+    #expect("\(DurationText.Problem(with: "soon"))".hasPrefix("must be a length of time such as"))
+  }
+}

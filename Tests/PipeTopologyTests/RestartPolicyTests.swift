@@ -1,0 +1,52 @@
+import PipeSupport
+import PipeTopology
+import PipeWire
+import Testing
+
+@Suite("Restart policies")
+struct RestartPolicyTests {
+  @Test("a coordinator is started again, whatever its participants say")
+  func coordinators() {
+    let patient = RestartPolicy(.always, max: 20, window: .seconds(30))
+    #expect(RestartPolicy.ofCoordinator(of: []) == RestartPolicy())
+    #expect(RestartPolicy.ofCoordinator(of: [RestartPolicy(.never, max: 100)]) == RestartPolicy())
+    #expect(RestartPolicy.ofCoordinator(of: [RestartPolicy(max: 0)]) == RestartPolicy())
+    #expect(
+      RestartPolicy.ofCoordinator(of: [RestartPolicy(.never, max: 100), patient, RestartPolicy()])
+        == patient)
+  }
+
+  @Test(
+    "a limit of restarts that the waits keep from its window cannot be reached",
+    arguments: [
+      (RestartPolicy(), true), (RestartPolicy(max: 0, window: .milliseconds(1)), true),
+      (RestartPolicy(.never, window: .milliseconds(1)), true),
+      // 100, 200 and 400 ms, and three processes that have to start.
+      (
+        RestartPolicy(
+          max: 3, window: .seconds(1), backoff: Backoff(initial: .milliseconds(100), jitter: 0)),
+        false
+      ),
+      (
+        RestartPolicy(
+          max: 3, window: .seconds(2), backoff: Backoff(initial: .milliseconds(100), jitter: 0)),
+        true
+      ),
+      (RestartPolicy(max: 1_000_000, window: .seconds(60)), false),
+      (RestartPolicy(max: 10, backoff: Backoff(initial: .seconds(5), max: .seconds(10))), false),
+    ])
+  func reach(policy: RestartPolicy, canBeReached: Bool) {
+    #expect((policy.shortestWayToFailure != nil) == canBeReached)
+  }
+
+  @Test("a limit of restarts that cannot be reached is a warning at 'restart'")
+  func warning() throws {
+    let text = withNodes(
+      "a: { machine: M, restart: { max: 3, window: 1s, backoff: { initial: 1s } } }")
+    let found = try TopologyReader.examine(
+      text: Array(text.utf8), file: "test.yaml", variables: .init([:])
+    ).diagnostics
+    #expect(found.map(\.code) == [.unreachableLimit])
+    #expect(found.map(\.line) == [4])
+  }
+}

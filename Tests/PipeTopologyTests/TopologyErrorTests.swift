@@ -1,0 +1,352 @@
+import PipeTopology
+import PipeWire
+import TestSupport
+import Testing
+
+/// A bad text, the place of its only error, a part of the message, and the code.
+struct BadTopology: CustomTestStringConvertible {
+  var text: String
+  var place: String
+  var message: String
+  var code: Diagnostic.Code
+  /// Whether the JSON Schema can tell as well: it knows types, not names.
+  var schemaTells = true
+
+  var testDescription: String { "\(code.rawValue) at \(place): \(message)" }
+
+  static func node(
+    _ node: String, _ place: String, _ message: String, _ code: Diagnostic.Code,
+    schemaTells: Bool = true
+  ) -> BadTopology {
+    BadTopology(
+      text: withNodes("a: \(node)\nb: { machine: M }"), place: place, message: message, code: code,
+      schemaTells: schemaTells)
+  }
+
+  static func pipe(
+    _ pipe: String, _ place: String, _ message: String, _ code: Diagnostic.Code,
+    schemaTells: Bool = true
+  ) -> BadTopology {
+    BadTopology(
+      text: withPipe(pipe), place: place, message: message, code: code, schemaTells: schemaTells)
+  }
+
+  static func top(
+    _ rest: String, _ place: String, _ message: String, _ code: Diagnostic.Code,
+    schemaTells: Bool = true
+  ) -> BadTopology {
+    BadTopology(
+      text: withNodes("a: { machine: M }", and: rest), place: place, message: message, code: code,
+      schemaTells: schemaTells)
+  }
+
+  static let nodes: [BadTopology] = [
+    .node("[]", "4:6", "node 'a' must be a mapping, not a list", .badValue),
+    .node("{ machine: }", "4:17", "'machine' must be a machine's name, not nothing", .badValue),
+    .node(
+      #"{ machine: "a\0" }"#, "4:17", "without control characters", .badValue, schemaTells: false),
+    .node(
+      #"{ machine: M, environment: { A: "\0" } }"#, "4:38", "must be text", .badValue,
+      schemaTells: false),
+    .node("{ machine: 12 }", "4:17", "put 12 in quotes", .badValue),
+    .node("{ machine: M, mashine: N }", "4:20", "Did you mean 'machine'?", .unknownKey),
+    .node(
+      "{ <<: 3, machine: M }", "4:12",
+      "'<<' must be an alias of a mapping, or a list of such, not 3",
+      .badValue),
+    .node(
+      "{ <<: { required: true }, <<: { required: false }, machine: M }", "4:32",
+      "name both aliases in one list", .duplicateKey),
+    .node(#"{ "<<": { machine: M }, machine: M }"#, "4:8", "has no key '<<'", .unknownKey),
+    .node(
+      "{ machine: M, parameters: { n: 99999999999999999999 } }", "4:37",
+      "'parameters.n' cannot be 99999999999999999999: whole numbers go from -9223372036854775808 to "
+        + "9223372036854775807", .badValue, schemaTells: false),
+    .node(
+      "{ machine: M, parameters: { n: [-9223372036854775809] } }", "4:38",
+      "cannot be -9223372036854775809", .badValue, schemaTells: false),
+    .node(
+      "{ machine: ${M:-}, required: true }", "4:17", "must be a machine's name, not nothing",
+      .badValue, schemaTells: false),
+    .node(
+      "{ machine: ${1M} }", "4:17", "'${1M}' is no variable; write '${NAME}'", .badVariable,
+      schemaTells: false),
+    .node(
+      "{ machine: M, machine: N }", "4:20", "node 'a'", .duplicateKey, schemaTells: false),
+    .node(
+      "{ machine: M, logs: { max_size: 10 } }", "4:38",
+      "'logs.max_size' must be a size from 4KiB to 100MiB, such as 10MB, not 10", .badValue),
+    .node(
+      "{ machine: M, logs: { max_size: 101MiB } }", "4:38", "from 4KiB to 100MiB", .badValue,
+      schemaTells: false),
+    .node("{ machine: M, logs: { max_size: 4 KiB } }", "4:38", "not '4 KiB'", .badValue),
+    .node(
+      "{ machine: M, logs: { max_files: 0 } }", "4:39",
+      "'logs.max_files' must be a whole number of files from 1 to 100, not 0", .badValue),
+    .node("{ machine: M, logs: { max_file: 3 } }", "4:28", "mean 'max_files'?", .unknownKey),
+    .node("{ constant: closed, parameters: {} }", "4:26", "remove them", .conflictingKeys),
+    .node("{ constant: 3 }", "4:18", "must be a label, or {label: {field: value}}", .badValue),
+    .node("{ constant: { a: 1 } }", "4:18", "name the field", .badValue),
+    .node("{ constant: { a: {}, b: {} } }", "4:18", "must be a label", .badValue),
+    .node("{ constant: a b }", "4:18", "'a b' is no Swift case", .badValue),
+    .node("{ machine: M, parameters: 3 }", "4:32", "must be a mapping, not 3", .badValue),
+    .node(
+      "{ machine: M, parameters: { x: .inf } }", "4:37", "which JSON does not have", .badValue,
+      schemaTells: false),
+    .node("{ machine: M, required: yes }", "4:30", "true or false, not 'yes'", .badValue),
+    .node("{ machine: M, environment: { 1A: x } }", "4:35", "no variable's name", .badName),
+    .node("{ machine: M, environment: { A: [] } }", "4:38", "must be text", .badValue),
+    .node("{ machine: M, depends_on: b }", "4:32", "{ door: ready }", .badValue),
+    .node("{ machine: M, depends_on: { b: raedy } }", "4:37", "Did you mean 'ready'?", .badValue),
+    .node("{ machine: M, depends_on: [b, b] }", "4:36", "names 'b' twice", .duplicateKey),
+    .node(
+      "{ machine: M, depends_on: { b: closed } }", "4:37",
+      "cannot be 'closed'; write 'ready', or a state to wait for, as in { state: closed }",
+      .badValue),
+    .node("{ machine: M, depends_on: { b: [s] } }", "4:37", "cannot be a list", .badValue),
+    .node(
+      "{ machine: M, depends_on: { b: {} } }", "4:37",
+      "node 'a': 'depends_on.b' has no 'state'; add it, or write 'ready'", .missingKey),
+    .node(
+      "{ machine: M, depends_on: { b: { stat: s } } }", "4:39",
+      "'depends_on.b' has no key 'stat'; the keys are 'state'. Did you mean 'state'?",
+      .unknownKey),
+    .node(
+      "{ machine: M, depends_on: { b: { state: 3 } } }", "4:46",
+      "'depends_on.b.state' must be a label, {label: {field: value}}, or some fields of a struct, "
+        + "not 3", .badValue),
+    .node("{ machine: M, depends_on: { b: { state: a b } } }", "4:46", "not 'a b'", .badValue),
+    .node(
+      "{ machine: M, depends_on: { b: { state: {} } } }", "4:46", "not an empty mapping",
+      .badValue),
+    .node(
+      "{ machine: M, depends_on: { c: { state: s } } }", "4:34", "there is no node 'c'",
+      .unknownNode, schemaTells: false),
+    .node(
+      "{ machine: M, depends_on: { a: { state: s } } }", "4:34", "'a' -> 'a'", .dependencyCycle,
+      schemaTells: false),
+    .node(
+      "{ machine: M, depends_on: [c] }", "4:33", "there is no node 'c'", .unknownNode,
+      schemaTells: false),
+    .node(
+      "{ machine: M, depends_on: [a] }", "4:33", "'a' -> 'a'", .dependencyCycle,
+      schemaTells: false),
+    .node("{ machine: M, durability: proces }", "4:32", "Did you mean 'process'?", .badValue),
+    .node(
+      "{ machine: M, on_host_loss: wait }", "4:20",
+      "node 'a' has 'on_host_loss' and no 'place'; add 'place: NAME', or remove it",
+      .conflictingKeys),
+    .node(
+      "{ constant: s, place: front, on_host_loss: mov }", "4:49", "Did you mean 'move'?", .badValue),
+    .node(
+      "{ machine: M, place: the lab }", "4:27",
+      "node 'a': 'place': 'the lab' is no name; use 1 to 41 of A-Z a-z 0-9 _ -", .badName),
+    .node("{ machine: M, place: 12 }", "4:27", "put 12 in quotes", .badValue),
+    .node("{ machine: M, place: [] }", "4:27", "must be a place's name, not", .badValue),
+    .node(
+      "{ machine: M, restart: { policy: on_failure } }", "4:39", "Did you mean 'on-failure'?",
+      .badValue),
+    .node("{ machine: M, restart: { window: 0s } }", "4:39", "longer than 0s", .badDuration),
+    .node("{ machine: M, restart: { window: 1 m } }", "4:39", "such as 200ms", .badDuration),
+    .node(
+      "{ machine: M, restart: { backoff: { initial: 2s, max: 1s } } }", "4:40",
+      "starts at 2s, above its 'max' of 1s", .badValue, schemaTells: false),
+    .node(
+      "{ machine: M, restart: { backoff: { jitter: 2 } } }", "4:50",
+      "must be a number from 0 to 1, not 2", .badValue),
+    .node(
+      "{ machine: M, restart: { backoff: { jitter: much } } }", "4:50",
+      "must be a number from 0 to 1", .badValue),
+  ]
+
+  static let pipes: [BadTopology] = [
+    .pipe("door.arrivals", "7:5", "pipe 1 must be a mapping", .badValue),
+    .pipe("{ from: door.arrivals }", "7:5", "has no 'to'; add it", .missingKey),
+    .pipe("{ from: door., to: display }", "7:13", "NODE or NODE.PORT", .badName),
+    .pipe("{ from: door, to: display }", "7:13", "add 'when: STATE'", .missingKey),
+    .pipe("{ from: door, when: closed, to: display }", "7:5", "has no 'send'", .missingKey),
+    .pipe("{ from: door, send: refresh, to: display }", "7:5", "has no 'when'", .missingKey),
+    .pipe(
+      "{ from: door.arrivals, when: closed, to: display, send: refresh }", "7:28",
+      "sends by itself", .conflictingKeys),
+    .pipe(
+      "{ from: door, when: open, to: display, send: { persons: 3 } }", "7:50", "name the field",
+      .badValue),
+    .pipe(
+      "{ from: door, when: open, to: display, send: { persons: { count: $ } } }", "7:50",
+      "a '$' without a name in '$'", .badTemplate),
+    .pipe(
+      "{ from: door, when: open, to: display, send: $persons }", "7:50", "is no Swift case",
+      .badValue),
+    .pipe(
+      "{ from: door.arrivals, to: display, capacity: 65537 }", "7:51", "from 1 to 65536",
+      .badValue),
+    .pipe(
+      "{ from: door.arrivals, to: display, on_refused: postpon }", "7:53",
+      "Did you mean 'postpone'?", .badValue),
+    .pipe(
+      "{ from: door.arrivals, to: display, name: \(String(repeating: "x", count: 129)) }", "7:47",
+      "1 to 128 characters", .badName),
+    .pipe("{ from: door.arrivals, to: display, name: a b }", "7:47", "without spaces", .badName),
+    .pipe(
+      "{ from: door.arrivals, to: display, durability: power }", "7:53",
+      "node 'door' survives less, 'process'", .badValue, schemaTells: false),
+    .pipe(
+      "{ from: door.arrivals, to: dispaly }", "7:32", "Did you mean 'display'?", .unknownNode,
+      schemaTells: false),
+  ]
+
+  static let tops: [BadTopology] = [
+    .top("node: {}\n", "5:1", "Did you mean 'nodes'?", .unknownKey),
+    .top("pipes: {}\n", "5:8", "must be a list of pipes, not a mapping", .badValue),
+    .top("timeouts: { strat: 1s }\n", "5:13", "Did you mean 'start'?", .unknownKey),
+    .top("timeouts: { stop: 5 }\n", "5:19", "write 5s, 5ms or 5m", .badDuration),
+    .top("monitors: { m: {} }\n", "5:16", "has no 'monitor'", .missingKey),
+    .top("monitors: { m: { monitor: L, watch: [] } }\n", "5:37", "leave it out", .badValue),
+    .top(
+      "monitors: { m: { monitor: L, watch: [b] } }\n", "5:38", "there is no node 'b'", .unknownNode,
+      schemaTells: false),
+    .top(
+      "monitors: { a: { monitor: L } }\n", "5:13", "taken by the node at line 4, column 3",
+      .nameTaken, schemaTells: false),
+    .top("composites: { c: { components: [] } }\n", "5:32", "has no components", .badValue),
+    .top("composites: { c: {} }\n", "5:18", "has no 'components'", .missingKey),
+    .top(
+      "composites: { c: { components: [a], synchronize: { e: [] } } }\n", "5:55",
+      "leave the list out for every component that takes the event", .badValue),
+    .top(
+      "composites: { c: { components: [a], synchronize: { e f: [a] } } }\n", "5:52",
+      "'e f' is no Swift case", .badValue),
+    .top(
+      "composites: { c: { components: [a], synchronize: [1] } }\n", "5:51", "put 1 in quotes",
+      .badValue),
+    .top(
+      "composites: { c: { components: [a, a] } }\n", "5:36", "names 'a' twice", .duplicateKey),
+    .top(
+      "composites: { a: { components: [a] } }\n", "5:15", "taken by the node at line 4, column 3",
+      .nameTaken, schemaTells: false),
+    .top(
+      "composites: { c: { components: [c] } }\n", "5:33", "contain each other: c > c",
+      .compositeCycle, schemaTells: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M }\nb: { machine: M, depends_on: { c: { state: s } } }",
+        and: "composites: { c: { components: [a] } }\n"),
+      place: "5:34", message: "'c' is a composite, and a node starts after nodes",
+      code: .unknownNode, schemaTells: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M, depends_on: [m] }", and: "monitors: { m: { monitor: L } }\n"),
+      place: "4:33", message: "'m' is a monitor, which has no states", code: .unknownNode,
+      schemaTells: false),
+    BadTopology(
+      text: withNodes(
+        "c: { constant: s }\na: { machine: M, depends_on: { c: { state: { t: { x: 1 } } } } }"),
+      place: "5:46", message: "node 'c' is constant and never in t(x: 1); it stays in s",
+      code: .unknownState, schemaTells: false),
+    BadTopology(
+      text: "topology: t\nnodes: { a: { machine: M } }\n", place: "2:10",
+      message: "has no program to run it", code: .noProgram, schemaTells: false),
+    BadTopology(
+      text: "topology: t\nprogram: p\nnodes: {}\n", place: "3:8", message: "at least one node",
+      code: .missingKey),
+    BadTopology(
+      text: "program: p\nnodes: { a: { machine: M } }\n", place: "1:1",
+      message: "has no 'topology'", code: .missingKey),
+    BadTopology(
+      text: withNodes("a.b: { machine: M }"), place: "4:3", message: "'a.b' is no name",
+      code: .badName),
+    BadTopology(
+      text: withNodes("orchestrator: { machine: M }"), place: "4:3",
+      message: "the name 'orchestrator' is reserved for the orchestrator's own log", code: .badName),
+    BadTopology(
+      text: withNodes("1: { machine: M }"), place: "4:3",
+      message: #"node '1': a name is text, and 1 without quotes is none; write "1", or begin it"#,
+      code: .badName, schemaTells: false),
+    BadTopology(
+      text: withNodes("'1': { machine: M }\na: { machine: M, depends_on: { 1: ready } }"),
+      place: "5:34", message: #"a name is text, and 1 without quotes is none; write "1""#,
+      code: .badName, schemaTells: false),
+    BadTopology(
+      text: withNodes("true: { machine: M }"), place: "4:3", message: #"write "true""#,
+      code: .badName, schemaTells: false),
+    BadTopology(
+      text: withNodes("door: { machine: M }\ndoor: { machine: M }"), place: "5:3",
+      message: "node 'door' is named twice, first at line 4, column 3", code: .duplicateKey,
+      schemaTells: false),
+    BadTopology(
+      text: withNodes("c: { constant: s }\na: { machine: M }")
+        + "pipes: [{ from: a.out, to: c }]\n", place: "6:28", message: "takes no events",
+      code: .constantReceiver, schemaTells: false),
+    BadTopology(
+      text: withNodes("c: { constant: s }\na: { machine: M }")
+        + "pipes: [{ from: c.out, to: a }]\n", place: "6:17", message: "has no out-port 'out'",
+      code: .unknownPort, schemaTells: false),
+    BadTopology(
+      text: withNodes("c: { constant: s }\na: { machine: M }")
+        + "pipes: [{ from: c, when: r, to: a, send: e }]\n", place: "6:26",
+      message: "never enters 'r'; it stays in 's'", code: .unknownState, schemaTells: false),
+    BadTopology(
+      text: withPipe("{ from: door.arrivals, to: display }")
+        + "  - { from: door.arrivals, to: display }\n", place: "8:5",
+      message: "is named twice, first at line 7, column 5", code: .nameTaken, schemaTells: false),
+  ]
+}
+
+@Suite("Bad topologies")
+struct TopologyErrorTests {
+  @Test(
+    "each is refused with its place, what is wrong and what to do",
+    arguments: BadTopology.nodes + BadTopology.pipes + BadTopology.tops)
+  func refused(bad: BadTopology) {
+    let found = errors(bad.text)
+    #expect(found.count == 1)
+    let first = found.first ?? ""
+    #expect(first.hasPrefix("test.yaml:\(bad.place): error: "), "\(found)")
+    #expect(first.contains(bad.message), "\(found)")
+    #expect(first.hasSuffix("[\(bad.code.rawValue)]"), "\(found)")
+  }
+
+  @Test("a file that is cut or garbled anywhere is read or refused with a place")
+  func garbled() throws {
+    let text = try packageFile("topologies/elevator.yaml")
+    var refused = 0
+    for index in text.indices {
+      let (head, tail) = (Array(text[..<index]), Array(text[index...]))
+      let variants: [[UInt8]] = [
+        head, head + [0xFF] + tail, head + [0x09] + tail, head + tail.dropFirst(),
+      ]
+      for garbled in variants {
+        do throws(TopologyErrors) {
+          _ = try TopologyReader.read(text: garbled, file: "f")
+        } catch {
+          refused += 1
+          #expect(error.diagnostics.allSatisfy { $0.line > 0 && $0.column > 0 })
+        }
+      }
+    }
+    #expect(refused > text.count)
+  }
+
+  @Test("a circle of waiting nodes is named once, whoever else waits for it")
+  func cycle() {
+    let text = withNodes(
+      """
+      x: { machine: M, depends_on: [b] }
+      a: { machine: M, depends_on: [b] }
+      b: { machine: M, depends_on: [c] }
+      c: { machine: M, depends_on: [a] }
+      z: { machine: M, depends_on: [z] }
+      """)
+    let found = errors(text)
+    #expect(found.count == 2)
+    #expect(found[0].contains(":6:33: ") && found[0].contains("'b' -> 'c' -> 'a' -> 'b'"))
+    #expect(found[1].contains(":8:33: ") && found[1].contains("'z' -> 'z'"))
+  }
+
+  @Test("a node that could not be read is not also unknown")
+  func brokenNode() {
+    let text = withNodes("door: { machine: 3 }\nb: { machine: M, depends_on: [door] }")
+    #expect(errors(text).count == 1)
+  }
+}

@@ -1,0 +1,115 @@
+import PipeMachines
+import PipeTopology
+import TestSupport
+import Testing
+
+@Suite("The JSON Schema")
+struct TopologySchemaTests {
+  static let schema = JSONSchema(root: try! JSONValue(parsing: TopologySchema.text.utf8))
+
+  /// A text as the JSON that an editor validates.
+  private func json(_ text: [UInt8]) throws -> JSONValue {
+    try #require(try YAMLDocument.parse(text)).json
+  }
+
+  @Test("the text in the code is the text of the file")
+  func sameText() throws {
+    let file = try packageFile("topologies/topology.schema.json")
+    #expect(TopologySchema.text == String(decoding: file, as: UTF8.self))
+  }
+
+  @Test(
+    "every example keeps to it, and is read",
+    arguments: [
+      "elevator", "washing-machine", "relay", "lift", "composite", "philosophers",
+      "vending-machine", "counter", "example", "kettles", "movies", "movies-pages", "quiz",
+      "address", "washing-machine-reduced",
+    ])
+  func examples(name: String) throws {
+    let text = try packageFile("topologies/\(name).yaml")
+    #expect(Self.schema.accepts(try json(text)))
+    let path = "\(packageRoot)/topologies/\(name).yaml"
+    let (topology, _) = try TopologyReader.read(path: path)
+    #expect(topology.name == name)
+    #expect(Self.schema.accepts(topology.json))
+    #expect(Self.schema.accepts(topology.resolved.json))
+  }
+
+  @Test(
+    "it refuses what the reader refuses, where names play no part",
+    arguments: BadTopology.nodes + BadTopology.pipes + BadTopology.tops)
+  func agreement(bad: BadTopology) throws {
+    #expect(Self.schema.accepts(try json(Array(bad.text.utf8))) == !bad.schemaTells)
+  }
+
+  @Test("sections of one's own are passed over")
+  func sections() throws {
+    let text = withNodes("a: { machine: M }", and: "x-y: [{ any: thing }, ${NONE}]\n")
+    #expect(errors(text) == [])
+    #expect(Self.schema.accepts(try json(Array(text.utf8))))
+  }
+
+  @Test("a variable can stand for every value that the reader takes one for")
+  func variables() throws {
+    let text = TopologyVariableTests.everywhere
+    #expect(errors(text) == [])
+    #expect(Self.schema.accepts(try json(Array(text.utf8))))
+  }
+
+  @Test("its keys are the reader's keys")
+  func keys() throws {
+    // A reader that is asked for a key it does not have lists those that it has.
+    let asked: [(pointer: [String], text: String)] = [
+      (["properties"], withNodes("a: { machine: M }", and: "y-x: 1\n")),
+      (["$defs", "node", "properties"], withNodes("a: { machine: M, x-y: 1 }")),
+      (["$defs", "pipe", "properties"], withPipe("{ from: door.a, to: display, x-y: 1 }")),
+      (
+        ["$defs", "composite", "properties"],
+        withNodes("a: { machine: M }", and: "composites: { c: { components: [a], x-y: 1 } }\n")
+      ),
+      (
+        ["$defs", "node", "properties", "restart", "properties"],
+        withNodes("a: { machine: M, restart: { x-y: 1 } }")
+      ),
+      (
+        ["$defs", "explore", "properties"],
+        withNodes(
+          "a: { machine: M }",
+          and: "explore: { x-y: "
+            + "1 }\n")
+      ),
+      (
+        ["$defs", "property", "properties"],
+        withNodes("a: { machine: M }", and: "explore: { properties: { p: { x-y: 1 } } }\n")
+      ),
+      (
+        ["$defs", "dependency", "properties"],
+        withNodes("b: { machine: M }\na: { machine: M, depends_on: { b: { x-y: 1 } } }")
+      ),
+    ]
+    for (pointer, text) in asked {
+      guard
+        case .object(let members)? = pointer.reduce(Optional(Self.schema.root), { $0?[$1] })
+      else {
+        Issue.record("the schema has no \(pointer)")
+        continue
+      }
+      let message = try #require(errors(text).first)
+      let list = message.split(separator: "the keys are ")[1].split(separator: " [")[0]
+      let names = list.split(separator: ", ").map { $0.filter { $0 != "'" } }
+      #expect(Set(names) == Set(members.keys))
+    }
+  }
+}
+
+extension YAMLNode {
+  /// The node as JSON, the last of equal keys winning as it does in an editor.
+  var json: JSONValue {
+    switch content {
+    case .scalar(let scalar): scalar.value
+    case .sequence(let nodes): .array(nodes.map(\.json))
+    case .mapping(let entries):
+      .object(Dictionary(entries.map { ($0.key, $0.value.json) }) { _, last in last })
+    }
+  }
+}

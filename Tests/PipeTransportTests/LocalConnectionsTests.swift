@@ -1,0 +1,42 @@
+import PipeTransport
+import TestSupport
+import Testing
+
+@Suite("Connections that a failpoint cuts")
+struct LocalConnectionsTests {
+  /// Where a socket is to be bound.
+  enum Place: CaseIterable { case file, network }
+
+  @Test("one that was cut ends and is made again, and others stay", arguments: Place.allCases)
+  func cut(at place: Place) throws {
+    let directory = try TemporaryDirectory()
+    let (context, loop) = (Context(.few), PollLoop())
+    loop.schedule(after: .seconds(20)) { [unowned loop] in loop.stop() }
+    let inboxes = try (0..<2).map { number in
+      let socket = try Socket(.router, in: context)
+      try socket.bind(place == .file ? "ipc://\(directory.path)/\(number)" : "tcp://127.0.0.1:*")
+      return socket
+    }
+    let endpoints = try inboxes.map { try #require($0.lastEndpoint) }
+    let router = try ConnectingRouter(as: "sync/LIFT", in: context)
+    var events: [[ConnectionMonitor.Event]] = [[], []]
+    var cut = 0
+    loop.add(router.monitorSocket) { [unowned loop] in
+      router.readConnections { peer, event in events[peer].append(event) }
+      if cut == 0, events == [[.connected], [.connected]] {
+        cut = LocalConnections.cut(endpoints[0])
+      }
+      if events[0].count == 3 { loop.stop() }
+    }
+    for (peer, endpoint) in endpoints.enumerated() {
+      try router.connect(peer, to: PeerPlace(endpoint))
+    }
+    loop.run()
+    // Both ends are of this process, and the one may know of the other by then.
+    #expect((1...2).contains(cut))
+    #expect(events == [[.connected, .disconnected, .connected], [.connected]])
+    #expect(LocalConnections.cut("tcp://127.0.0.1:1") == 0)
+    router.close(linger: 0)
+    for inbox in inboxes { inbox.close() }
+  }
+}

@@ -1,0 +1,55 @@
+import PipeTransport
+import Testing
+
+@Suite("The timers of a loop")
+struct TimerQueueTests {
+  private let start: Int64 = 5_000_000_000
+
+  @Test("are due in the order of their instants, those of one instant as they were made")
+  func order() {
+    var timers = TimerQueue()
+    var fired: [String] = []
+    _ = timers.schedule(at: start + 2_000_000_000) { fired.append("late") }
+    _ = timers.schedule(at: start + 1_000_000_000) { fired.append("first") }
+    _ = timers.schedule(at: start + 1_000_000_000) { fired.append("second") }
+    while let work = timers.takeDue(at: start + 1_500_000_000, through: timers.newest) { work() }
+    #expect(fired == ["first", "second"])
+    while let work = timers.takeDue(at: start + 2_000_000_000, through: timers.newest) { work() }
+    #expect(fired == ["first", "second", "late"])
+    #expect(timers.takeDue(at: start + 9_000_000_000, through: timers.newest) == nil)
+  }
+
+  @Test("a cancelled one is never due")
+  func cancel() {
+    var timers = TimerQueue()
+    let id = timers.schedule(at: start + 1_000_000_000) {}
+    _ = timers.schedule(at: start + 2_000_000_000) {}
+    timers.cancel(id)
+    timers.cancel(id)
+    #expect(timers.takeDue(at: start + 1_000_000_000, through: timers.newest) == nil)
+    #expect(timers.takeDue(at: start + 2_000_000_000, through: timers.newest) != nil)
+    #expect(timers.next == nil)
+  }
+
+  @Test("the next one is told, whichever was made first")
+  func next() {
+    var timers = TimerQueue()
+    #expect(timers.next == nil)
+    _ = timers.schedule(at: start + 2) {}
+    let earlier = timers.schedule(at: start + 1) {}
+    #expect(timers.next == start + 1)
+    timers.cancel(earlier)
+    #expect(timers.next == start + 2)
+  }
+
+  @Test("what was scheduled meanwhile is left for the next time")
+  func later() {
+    var timers = TimerQueue()
+    _ = timers.schedule(at: start) {}
+    let newest = timers.newest
+    #expect(timers.takeDue(at: start + 9, through: newest) != nil)
+    _ = timers.schedule(at: start + 1) {}
+    #expect(timers.takeDue(at: start + 9, through: newest) == nil)
+    #expect(timers.takeDue(at: start + 9, through: timers.newest) != nil)
+  }
+}

@@ -1,0 +1,106 @@
+import PipeTransport
+import Testing
+
+@Suite("Who may connect from other hosts")
+struct ZapPolicyTests {
+  private let key = try! CurveKeyPair.make().publicKey
+  private let other = try! CurveKeyPair.make().publicKey
+
+  /// What is done with a key before it is asked about.
+  enum Step: CaseIterable { case allow, revoke }
+
+  @Test(
+    "a key is let in from the time it is allowed, until it is revoked, and then never again",
+    arguments: [
+      ([], ZapPolicy.Verdict.unknown),
+      ([.allow], .member(1)),
+      ([.allow, .allow], .member(1)),
+      ([.revoke], .revoked),
+      ([.allow, .revoke], .revoked),
+      ([.revoke, .allow], .revoked),
+      ([.allow, .revoke, .allow], .revoked),
+    ] as [([Step], ZapPolicy.Verdict)])
+  func verdicts(steps: [Step], verdict: ZapPolicy.Verdict) {
+    var policy = ZapPolicy()
+    for step in steps {
+      switch step {
+      case .allow: policy.allow(key, as: .ofClients)
+      case .revoke: _ = policy.revoke(key)
+      }
+    }
+    #expect(policy.verdict(on: key) == verdict)
+    #expect(policy.verdict(on: other) == .unknown)
+  }
+
+  @Test(
+    "a member uses its own names, a client all that belong to nobody",
+    arguments: [
+      (ZapPolicy.Names.only("pipe/a", "sync/b"), "pipe/a", ZapPolicy.Admission.admitted),
+      (.only("pipe/a", "sync/b"), "sync/b", .admitted),
+      (.only("pipe/a"), "pipe/b", .foreignName),
+      (.only("pipe/a"), "", .foreignName),
+      (.only("pipe/a"), "\u{0}1234", .foreignName),
+      (.only(), "pipe/a", .foreignName),
+      (.ofClients, "\u{0}1234", .admitted),
+      (.ofClients, "anything", .admitted),
+      (.ofClients, "pipe/a", .foreignName),
+      (.ofClients, "sync/b", .foreignName),
+      (.ofClients, "node/c", .foreignName),
+    ])
+  func names(_ names: ZapPolicy.Names, _ name: String, _ admission: ZapPolicy.Admission) throws {
+    var policy = ZapPolicy()
+    policy.allow(key, as: names)
+    #expect(policy.admission(of: 1, as: Array(name.utf8)) == admission)
+    // A socket that knows no names looks at the key alone.
+    #expect(policy.admission(of: 1, as: nil) == .admitted)
+    #expect(policy.admission(of: 2, as: nil) == .revoked)
+    #expect(policy.revoke(key) == 1)
+    #expect(policy.admission(of: 1, as: Array(name.utf8)) == .revoked)
+    #expect(policy.admission(of: 1, as: nil) == .revoked)
+  }
+
+  @Test("other names take the place of the former ones")
+  func otherNames() {
+    var policy = ZapPolicy()
+    policy.allow(key, as: .only("pipe/a"))
+    policy.allow(key, as: .only("pipe/b"))
+    #expect(policy.admission(of: 1, as: Array("pipe/a".utf8)) == .foreignName)
+    #expect(policy.admission(of: 1, as: Array("pipe/b".utf8)) == .admitted)
+    #expect(policy.key(of: 1) == key)
+  }
+
+  @Test("of revoked keys the last 1024 are remembered; older ones are turned away all the same")
+  func bound() throws {
+    var policy = ZapPolicy()
+    _ = policy.revoke(key)
+    for number in 0..<ZapPolicy.rememberedCount {
+      let bytes = withUnsafeBytes(of: number) { Array($0) } + [UInt8](repeating: 7, count: 24)
+      _ = policy.revoke(try #require(PublicKey(bytes: bytes)))
+    }
+    #expect(policy.verdict(on: key) == .unknown)
+  }
+
+  @Test("a question of libzmq is read, and answered with 200, 300 or 400")
+  func messages() throws {
+    let bytes = [UInt8](1...32)
+    func parts(_ mechanism: String, _ rest: [[UInt8]], version: String = "1.0") -> [[UInt8]] {
+      [version, "1", "door", "10.0.0.3", "", mechanism].map { Array($0.utf8) } + rest
+    }
+    let request = try #require(ZapRequest(parts("CURVE", [bytes])))
+    #expect(request.domain == "door" && request.address == "10.0.0.3")
+    #expect(request.key == PublicKey(bytes: bytes) && request.key != nil)
+    #expect(ZapRequest(parts("NULL", []))?.key == nil)
+    #expect(ZapRequest(parts("PLAIN", [Array("me".utf8), Array("secret".utf8)]))?.key == nil)
+    #expect(ZapRequest(parts("CURVE", [[1, 2, 3]]))?.key == nil)
+    #expect(ZapRequest(parts("CURVE", [bytes], version: "2.0")) == nil)
+    #expect(ZapRequest([]) == nil)
+    func reply(_ verdict: ZapPolicy.Verdict) -> [String] {
+      request.reply(verdict, connection: 5).map { String(decoding: $0, as: UTF8.self) }
+    }
+    #expect(reply(.member(3)) == ["1.0", "1", "200", "OK", "3.5", ""])
+    #expect(reply(.unknown) == ["1.0", "1", "300", "not known yet", "", ""])
+    #expect(reply(.revoked) == ["1.0", "1", "400", "revoked", "", ""])
+    #expect(ConnectionTag("3.5") == ConnectionTag(member: 3, connection: 5))
+    for text in ["", "3", "3.5.7", "-3.5", "3.x"] { #expect(ConnectionTag(text) == nil) }
+  }
+}

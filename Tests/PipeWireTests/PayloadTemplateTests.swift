@@ -1,0 +1,64 @@
+import PipeMachines
+import PipeWire
+import Testing
+
+@Suite("Payload templates")
+struct PayloadTemplateTests {
+  @Test(
+    "values of the state take the place of their names",
+    arguments: [
+      ("start", #"{"s":{}}"#, #""start""#),
+      (["e": [:]], #"{"s":{}}"#, #"{"e":{}}"#),
+      (["e": ["n": 1, "a": [.null, true]]], #"{"s":{}}"#, #"{"e":{"a":[null,true],"n":1}}"#),
+      (["e": ["n": "$v"]], #"{"s":{"v":3}}"#, #"{"e":{"n":3}}"#),
+      (["e": ["n": "$v"]], #"{"s":{"u":"}","v":"a\"b,"}}"#, #"{"e":{"n":"a\"b,"}}"#),
+      (
+        ["e": ["n": "$_0", "m": "$_1"]], #"{"s":{"_0":1.5,"_1":{"a":[1,{}]}}}"#,
+        #"{"e":{"m":{"a":[1,{}]},"n":1.5}}"#
+      ),
+      (["e": ["n": ["$v", ["k": "$v"]]]], #"{"s":{"v":null}}"#, #"{"e":{"n":[null,{"k":null}]}}"#),
+      (["e": ["n": "$v"]], #"{"s":{}}"#, #"{"e":{"n":null}}"#),
+      (["e": ["n": "$v"]], #""s""#, #"{"e":{"n":null}}"#),
+      (["e": ["n": "$$v"]], #"{"s":{"v":3}}"#, #"{"e":{"n":"$v"}}"#),
+      (["e": ["n": "a $v, $w$$"]], #"{"s":{"v":3,"w":"\"x\""}}"#, #"{"e":{"n":"a 3, \"x\"$"}}"#),
+      (["e": ["n": "is $v"]], #"{"s":{"v":{"a":"b"}}}"#, #"{"e":{"n":"is {\"a\":\"b\"}"}}"#),
+      (["e": ["n": "$v"]], " { \"s\" : { \"v\" : [ 1 ] , \"w\" : 2 } } ", #"{"e":{"n":[ 1 ]}}"#),
+      (["e": ["n": "$größe"]], #"{"s":{"größe":3}}"#, #"{"e":{"n":3}}"#),
+    ] as [(JSONValue, String, String)])
+  func render(send: JSONValue, state: String, event: String) throws {
+    let template = try PayloadTemplate(send)
+    #expect(String(decoding: template.render(state: Array(state.utf8)), as: UTF8.self) == event)
+  }
+
+  @Test("a value of many levels is taken whole")
+  func deep() throws {
+    let value = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
+    let event = try PayloadTemplate(["e": ["n": "$v"]]).render(
+      state: Array(#"{"s":{"v":\#(value)}}"#.utf8))
+    #expect(String(decoding: event, as: UTF8.self) == #"{"e":{"n":\#(value)}}"#)
+  }
+
+  @Test("a template without values has its bytes ready")
+  func constant() throws {
+    #expect(try PayloadTemplate("start").constant == Array(#""start""#.utf8))
+    #expect(try PayloadTemplate(["e": ["n": "$$"]]).constant == Array(#"{"e":{"n":"$"}}"#.utf8))
+    let template = try PayloadTemplate(["e": ["n": "$v", "m": "$w$v"]])
+    #expect(template.constant == nil)
+    #expect(Set(template.variables) == ["v", "w"])
+  }
+
+  @Test("a '$' without a name is an error", arguments: ["$", "a$ b", "$1", "$$$", "$-"])
+  func lone(text: String) {
+    #expect(throws: PayloadTemplateError.self) { try PayloadTemplate(["e": ["n": .string(text)]]) }
+  }
+
+  @Test("a state that is no JSON is survived")
+  func garbage() throws {
+    let template = try PayloadTemplate(["e": ["n": "$v"]])
+    let whole = Array(#"{"s":{"v":"a\"","w":[1]}}"#.utf8)
+    for count in 0..<whole.count {
+      #expect(!template.render(state: Array(whole.prefix(count))).isEmpty)
+    }
+    #expect(!template.render(state: Array(#"{"s":{"v\"#.utf8)).isEmpty)
+  }
+}

@@ -1,0 +1,42 @@
+import PipeMachines
+import PipeWire
+import Testing
+
+@Suite("What a node tells of itself")
+struct StatusTests {
+  /// As `docs/PROTOCOL.md` has it.
+  private static let example = """
+    {"blocked":[],"composites":[],"effects":0,"events":3,"gaps":0,"garbage":0,"ins":[],"letters":0,\
+    "outs":[{"applied":2,"capacity":1024,"events":3,"name":"orders","waiting":1}],\
+    "recentLetters":[],"refused":0,"state":"open","unconnected":0,"version":3}
+    """
+
+  private static func members() throws -> [String: JSONValue] {
+    guard case .object(let members) = try JSONValue(parsing: example.utf8) else { return [:] }
+    return members
+  }
+
+  private static func read(_ members: [String: JSONValue]) throws(StatusProblem) -> NodeStatus {
+    try NodeStatus(reading: JSONValue.object(members).bytes)
+  }
+
+  @Test("what must be told is enough")
+  func example() throws {
+    let status = try NodeStatus(reading: Array(Self.example.utf8))
+    #expect(status.state == "open" && status.version == 3 && status.events == 3)
+    #expect(status.outs.map(\.waiting) == [1])
+    #expect(status.doubt == nil && status.records == nil && status.synchronization == nil)
+  }
+
+  @Test("each key that must be there is named where it is missing, or has no value")
+  func keys() throws {
+    let members = try Self.members()
+    for key in members.keys where key != "state" {
+      var part = members
+      part[key] = nil
+      #expect(throws: StatusProblem.lacksKey(key)) { try Self.read(part) }
+      part[key] = .null
+      #expect(throws: StatusProblem.wrongValue(of: key)) { try Self.read(part) }
+    }
+  }
+}

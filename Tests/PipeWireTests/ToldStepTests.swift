@@ -1,0 +1,52 @@
+import PipeMachines
+import PipeWire
+import Testing
+
+@Suite("What a node tells of a step")
+struct ToldStepTests {
+  @Test(
+    "is read as it was written",
+    arguments: [
+      ToldStep(.step, state: Array(#""open""#.utf8)),
+      ToldStep(
+        .step, transaction: TransactionID(epoch: 3, sequence: 17),
+        state: Array(#"{"closing":{"speed":1.50,"a":[{},"\"}"]}}"#.utf8)),
+      ToldStep(.first, state: Array("null".utf8)), ToldStep(.none, state: Array("[]".utf8)),
+      ToldStep(.step, transaction: TransactionID(epoch: 3, sequence: 17), state: nil),
+      ToldStep(.first, state: nil),
+    ])
+  func roundTrip(step: ToldStep) throws {
+    var bytes: [UInt8] = []
+    step.write(into: &bytes)
+    #expect(ToldStep(bytes) == step)
+  }
+
+  @Test(
+    "anything else is no step",
+    arguments: [
+      "", "null", "[]", #"{"state":1}"#, #"{"entry":"fall","state":1}"#,
+      #"{"entry":1,"state":1}"#, #"{"entry":"step","transaction":"x","state":1}"#,
+      #"{"entry":"step","transaction":3,"state":1}"#, #"{"entry":"step","state":1"#,
+    ])
+  func garbage(text: String) { #expect(ToldStep(Array(text.utf8)) == nil) }
+
+  @Test("the largest and the deepest state that is told makes an event that is read")
+  func limits() throws {
+    let last = TransactionID(epoch: .max, sequence: .max)
+    let text = String(repeating: "x", count: ToldStep.stateByteCount - 2)
+    let depth = ToldStep.stateDepth
+    let nest = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+    for state in [Array("\"\(text)\"".utf8), Array(nest.utf8)] {
+      #expect(ToldStep.obstacle(toTelling: state) == nil)
+      let step = ToldStep(.first, transaction: last, state: state)
+      var bytes: [UInt8] = []
+      step.write(into: &bytes)
+      #expect(bytes.count <= WireLimits.eventByteCount)
+      #expect(ToldStep(bytes) == step)
+    }
+    let large = try #require(ToldStep.obstacle(toTelling: Array("\"\(text)x\"".utf8)))
+    #expect(large.hasPrefix("it has 1048449 bytes; the limit is 1048448. "))
+    let deep = try #require(ToldStep.obstacle(toTelling: Array("[\(nest)]".utf8)))
+    #expect(deep.hasPrefix("it is nested more than 498 deep, which is the limit. "))
+  }
+}
