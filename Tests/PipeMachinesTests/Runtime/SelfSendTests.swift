@@ -83,7 +83,8 @@ struct SelfSendTests {
     await Warnings.$tell.withValue({ _ in }) {
       run(wire, PipeMachinesTests.machine { .asked(await wire.send(.ask, to: 1).error ?? "taken") })
       run(
-        wire, PipeMachinesTests.machine { .asked(await wire.send(.answer, to: 0).error ?? "taken") })
+        wire, PipeMachinesTests.machine { .asked(await wire.send(.answer, to: 0).error ?? "taken") }
+      )
       // The second is busy with others' events when the first sends.
       async let others: Void = {
         for _ in 0..<100 { _ = await wire.send(.other, to: 1) }
