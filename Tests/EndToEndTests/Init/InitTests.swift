@@ -65,8 +65,16 @@ struct InitTests {
     let result = try command.run(shell: "make -n release")
     #expect(result.exit == .exited(code: 0), "\(result)")
     let lines = result.output.split(separator: "\n")
-    #expect(lines.last?.hasSuffix("--no-export-dynamic --product orchestrator") == true)
-    #expect(result.output.contains("--product crossing\n"))
+    #expect(lines.last?.hasSuffix(" --product orchestrator") == true)
+    #expect(result.output.contains(" --product crossing\n"))
+    #expect(!result.output.contains("symbol-ordering"))
+    try FileSystem.makeDirectories(command.root + "/tree/tools")
+    try FileSystem.replace(command.root + "/tree/tools/start.order", with: [])
+    let ordered = PackageTemplate(name: try PackageName("crossing"), dependency: "tree")
+    let other = try #require(ordered.files.first { $0.path == "Makefile" }).text
+    try FileSystem.replace(command.root + "/Makefile", with: Array(other.utf8))
+    let with = try command.run(shell: "make -n release").output
+    #expect(with.contains("--symbol-ordering-file=tree/tools/start.order"), "\(with)")
   }
 
   @Test("it is written where --directory says, with the checkout that the orchestrator is of")
