@@ -12,6 +12,8 @@ package struct LogPager {
   /// The most that a page has, but for a line that is longer. As JSON it may be six times as much.
   /// Unit: bytes. Source: ``WireLimits/messageByteCount``.
   package static let wireByteLimit = 512 << 10
+  /// The same of a page for a reader of this host, so that many large logs are read in few passes. Unit: bytes.
+  static let fileByteLimit = 64 << 20
   /// The least that is read of one node, where there are many. Lines are shorter: they are cut as they are written.
   /// Unit: bytes.
   private static let leastShare = 128 << 10

@@ -10,13 +10,10 @@ package struct LogReader {
   private let pager: LogPager
   private var request: LogRequest
 
-  /// A page holds this much, so that many large logs are read in few passes. Unit: bytes.
-  private static let byteLimit = 64 << 20
-
   /// - Parameter nodes: The nodes asked for; `nil` for all, those that appear later included.
   package init(directory: String, nodes: [String]? = nil) {
     self.directory = directory
-    pager = LogPager(directory: directory, byteLimit: Self.byteLimit)
+    pager = LogPager(directory: directory, byteLimit: LogPager.fileByteLimit)
     request = LogRequest(nodes: nodes)
   }
 

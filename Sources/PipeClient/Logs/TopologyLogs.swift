@@ -47,7 +47,7 @@ package struct TopologyLogs: Sendable {
     if request.marks.isEmpty { (request.lines, request.since) = (lines, time) }
     switch source {
     case .files(let directory):
-      let page = LogPager(directory: directory).entries(request)
+      let page = LogPager(directory: directory, byteLimit: LogPager.fileByteLimit).entries(request)
       request.take(page.marks)
       return (page.entries, page.hasMore)
     case .orchestrator(let client):
