@@ -68,8 +68,8 @@ struct TopologyInputTests {
       """
     let text = try run(line).output
     #expect(text.hasPrefix("topology: own\nprogram: TestNodes\nnodes:\n  a:\n"))
-    #expect(text.contains("    capacity: 10\n"))
-    #expect(text.contains("    parameters: { work: 7 }\n"))
+    #expect(text.contains("  capacity: 10\n"))
+    #expect(text.contains("    parameters: {work: 7}\n"))
     #expect(!text.contains("x-sink") && !text.contains("<<"))
   }
 
