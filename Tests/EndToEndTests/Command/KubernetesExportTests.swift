@@ -39,8 +39,8 @@ struct KubernetesExportTests {
     let again = try run("\(Self.call) > a && \(Self.call) > b && cmp a b && cat a")
     #expect(again.exit == .exited(code: 0), "\(again)")
     for line in [
-      "  name: hall-door", "  name: hall-motor-2", "            - Motor_2",
-      "          image: \"registry.example/hall:1.0\"",
+      "  name: hall-door", "  name: hall-motor-2", "        - Motor_2",
+      "        image: \"registry.example/hall:1.0\"",
     ] {
       #expect(again.output.contains(line + "\n"), "\(line)")
     }
