@@ -201,7 +201,7 @@ struct DeploymentVerbTests {
     #expect(config.output.contains("    place: back\n    on_host_loss: move\n"))
     #expect(
       config.output.hasSuffix(
-        "    durability: process\ntimeouts:\n  start: 10s\n  heartbeat: 5s\n  stop: 5s\n"
+        "  durability: process\ntimeouts:\n  start: 10s\n  heartbeat: 5s\n  stop: 5s\n"
           + "logs:\n  max_size: 1MiB\n  max_files: 3\n"))
   }
 }
