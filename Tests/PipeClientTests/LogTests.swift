@@ -158,8 +158,9 @@ struct LogFileTests {
   func removedAfterRotation() throws {
     let directory = try TemporaryDirectory()
     let writer = LogWriter(
-      path: directory.path + "/door.log", keeping: LogRetention(maxSize: 100))
-    for index in 0..<8 { _ = writer.write(["line \(index)"], from: .out, at: time) }
+      path: directory.path + "/door.log", keeping: LogRetention(maxSize: 100, maxFiles: 20))
+    // More files than a mark names.
+    for index in 0..<40 { _ = writer.write(["line \(index)"], from: .out, at: time) }
     var reader = LogReader(directory: directory.path)
     _ = reader.next(limit: 1)
     #expect(unlink(writer.path) == 0)

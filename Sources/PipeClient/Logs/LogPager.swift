@@ -185,7 +185,9 @@ private struct LogPart {
       let offset = max(0, mark.offset)
       return Position(file: index, offset: offset <= files[index].byteCount ? offset : 0)
     }
-    return files.firstIndex { !mark.former.contains($0.name) }.map { Position(file: $0, offset: 0) }
+    // The mark names the newest of the files before its own: all that are older were read as well.
+    let next = files.lastIndex { mark.former.contains($0.name) }.map { $0 + 1 } ?? 0
+    return next < files.count ? Position(file: next, offset: 0) : nil
   }
 
   /// Where the last lines begin that are wanted.
