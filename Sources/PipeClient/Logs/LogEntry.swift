@@ -63,7 +63,7 @@ package enum LogOrder {
     }
   }
 
-  /// The order of entries of several logs, by their indices; those of each log keep their order.
+  /// The order of entries of several logs, by their indices; the entries of each log keep their order.
   static func order(of entries: [LogEntry]) -> [Int] {
     var steps: [String: Int] = [:]
     for entry in entries where entry.isClockNote { steps[entry.node, default: 0] += 1 }

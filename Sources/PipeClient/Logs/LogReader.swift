@@ -10,7 +10,7 @@ package struct LogReader {
   private let pager: LogPager
   private var request: LogRequest
 
-  /// - Parameter nodes: The nodes asked for; `nil` for all, those that appear later included.
+  /// - Parameter nodes: The nodes asked for; `nil` for all, including nodes that appear later.
   package init(directory: String, nodes: [String]? = nil) {
     self.directory = directory
     pager = LogPager(directory: directory, byteLimit: LogPager.fileByteLimit)

@@ -59,6 +59,6 @@ package struct TopologyLogs: Sendable {
     }
   }
 
-  /// The last call of those that follow: what is still being written is not waited for.
+  /// Makes the next call the last one: it does not wait for lines that are still being written.
   package mutating func end() { request.isFollowed = false }
 }

@@ -254,7 +254,7 @@ extension Supervisor {
     try AgentMark(record: record, session: session, key: key, endpoints: nil).write(in: directories)
   }
 
-  /// Writes down where the process of a node is bound, before anybody else is told.
+  /// Writes down where the process of a node is bound, before its peers are notified.
   func markEndpoints(_ endpoints: NodeEndpoints, of name: String) {
     guard plan[name]?.hasAgent == true, deployed?.endpoints(of: name) != endpoints,
       let process = processes[name], let launch = facts[name]?.launch,

@@ -4,7 +4,7 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Runs processes on the orchestrator's own host: children of it, and those that a former orchestrator has left.
+/// Runs processes on the orchestrator's own host: its children, and processes that a former orchestrator has left.
 final class LocalEngine: ProcessEngine {
   /// A process on this host.
   final class Handle: ProcessHandle {

@@ -9,7 +9,7 @@ extension Supervisor {
   func begin() {
     // Also where none may move any more: one that was granted a lease may live where another one is to start.
     guard let left = LeaseMark.left(in: directories) else { return start() }
-    // Those that are taken over are granted theirs from here on.
+    // Adopted processes are granted their leases from here on.
     let leased =
       plan.nodes.filter { $0.lease != nil && $0.host == nil }.map(\.name)
       + lock.formerProcesses.filter(\.launch.hasLease).map(\.node)

@@ -42,7 +42,7 @@ final class SlurmSteps {
     return SlurmStep(name, on: host, in: present(of: host) ?? job.id)
   }
 
-  /// A step that nobody has, by which a host is asked whether it answers.
+  /// A step that no process has, by which a host is asked whether it answers.
   func step(ofHost host: String) -> SlurmStep {
     SlurmStep("\(job.id).host.\(host)", on: host, in: present(of: host) ?? job.id)
   }
@@ -131,10 +131,10 @@ final class SlurmSteps {
 
   // MARK: The end
 
-  /// Takes the ends of what was called.
+  /// Takes the ends of Slurm's commands.
   func reap() { calls.reap() }
 
-  /// Gives back what was asked for beside the job.
+  /// Ends the additional jobs.
   func close() {
     guard !replacements.isEmpty else { return }
     _ = try? ChildAnswer.read(
@@ -171,11 +171,11 @@ extension SlurmError: CustomStringConvertible {
 
 /// What an `srun` has written of its process, which tells whether its own end is that of the process.
 package struct SrunReport: Hashable, Sendable {
-  /// Why nobody knows what became of the process.
+  /// Why it is unknown what became of the process.
   package private(set) var doubt: String?
   /// The last that is not about how a task has ended.
   package private(set) var problem: String?
-  /// Whether it has told how the process has ended, or that there never was one.
+  /// Whether it has reported how the process has ended, or that there never was one.
   private var isSettled = false
 
   private static let prefix = "srun: error: "

@@ -2,7 +2,7 @@
 ///
 /// Nothing is kept in between: the marks of the last page say where the next one begins.
 package struct LogRequest: Codable, Hashable, Sendable {
-  /// `nil` for all, those that come later included.
+  /// `nil` for all, including nodes that appear later.
   package var nodes: [String]?
   /// Of a log without a mark: its last lines, so many; `nil` for all.
   package var lines: Int?
