@@ -19,7 +19,7 @@ package final class EventCodec<Value: Codable & Sendable> {
   // For what the two above leave, and for its errors.
   private lazy var encoder = JSONEncoder()
   private lazy var decoder = JSONDecoder()
-  private let bare = BareCases(Value.self)
+  private let bare = BareCases<Value>()
   /// The cases that are written and read in place.
   private let plain: PlainCases?
   /// Where values are made.

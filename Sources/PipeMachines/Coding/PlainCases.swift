@@ -29,6 +29,7 @@ final class PlainCases {
 
   /// - Returns: `nil` where no case is written and read in place.
   init?<Value>(_ type: Value.Type) {
+    guard !TypeReading.isReflective else { return nil }
     metadata = TypeMetadata(type)
     byteCount = MemoryLayout<Value>.size
     alignment = MemoryLayout<Value>.alignment
@@ -152,7 +153,7 @@ extension PlainCases.Case {
   /// - Returns: `nil` for a case that has another value, or none.
   fileprivate init?(_ tag: Int, of layout: EnumLayout) {
     let description = layout.cases[tag]
-    guard !layout.isBare[tag], layout.boxOffsets[tag] == 0, !description.fields.isEmpty else {
+    guard !layout.isBare(tag), layout.boxOffsets[tag] == 0, !description.fields.isEmpty else {
       return nil
     }
     let known = description.fields.indices.compactMap { index in
@@ -180,40 +181,55 @@ extension PlainCases.Case {
 }
 
 /// The cases of an enum that have no associated values: each travels as its label.
-struct BareCases {
-  private let metadata: TypeMetadata
-  private let byteCount: Int
+struct BareCases<Value> {
   /// The labels as JSON, by tag; `nil` for any other case.
   private var labels: [[UInt8]?] = []
 
-  init<Value>(_ type: Value.Type) {
-    metadata = TypeMetadata(type)
-    byteCount = MemoryLayout<Value>.size
-    let layout = EnumLayout.of(type)
+  init() {
+    let layout = EnumLayout.of(Value.self)
     for (tag, description) in layout.cases.enumerated() {
-      labels.append(layout.isBare[tag] ? JSONValue.string(description.name).bytes : nil)
+      labels.append(layout.isBare(tag) ? JSONValue.string(description.name).bytes : nil)
     }
   }
 
   /// The label of a value's case, where that has one.
   @inline(__always)
-  func label(of value: UnsafeRawPointer) -> [UInt8]? {
+  func label(of value: UnsafePointer<Value>) -> [UInt8]? {
+    if TypeReading.isReflective { return reflectedLabel(of: value.pointee) }
     // A type that is no enum has no cases.
-    labels.isEmpty ? nil : labels[metadata.tag(of: value)]
+    return labels.isEmpty ? nil : labels[EnumCases<Value>.tag(at: value)]
   }
 
-  /// Makes the value that a label stands for; returns `false` where it is none.
-  func make(_ text: UnsafeRawBufferPointer, in value: UnsafeMutableRawPointer) -> Bool {
+  /// Makes the value that a label stands for; returns `false` where there is none.
+  func make(_ text: UnsafeRawBufferPointer, in value: UnsafeMutablePointer<Value>) -> Bool {
     guard text.first == UInt8(ascii: "\"") else { return false }
+    if TypeReading.isReflective {
+      guard let bare = reflectedValue(of: text) else { return false }
+      value.initialize(to: bare)
+      return true
+    }
     // A handful: cheaper to compare than to hash.
     for tag in labels.indices {
       guard let label = labels[tag], label.count == text.count, label.elementsEqual(text) else {
         continue
       }
-      value.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
-      metadata.inject(tag, into: value)
+      let bytes = UnsafeMutableRawPointer(value)
+      bytes.initializeMemory(as: UInt8.self, repeating: 0, count: MemoryLayout<Value>.size)
+      TypeMetadata(Value.self).inject(tag, into: bytes)
       return true
     }
     return false
+  }
+
+  private func reflectedLabel(of value: Value) -> [UInt8]? {
+    guard let tag = EnumCases.tag(of: value) else { return nil }
+    let layout = EnumLayout.of(Value.self)
+    return layout.isBare(tag) ? JSONValue.string(layout.cases[tag].name).bytes : nil
+  }
+
+  private func reflectedValue(of label: UnsafeRawBufferPointer) -> Value? {
+    guard TypeMetadata(Value.self).isEnum else { return nil }
+    return (try? JSONValue(parsing: label))?.string
+      .flatMap(EnumCases<Value>.bareValue(named:))
   }
 }

@@ -9,7 +9,7 @@ package struct CasePattern<Value>: Sendable {
   @usableFromInline
   package init(value: Value) {
     Self.checkType()
-    tag = withUnsafePointer(to: value) { TypeMetadata(Value.self).tag(of: $0) }
+    tag = withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) }
   }
 
   /// The case that `constructor` makes.
@@ -30,7 +30,7 @@ package struct CasePattern<Value>: Sendable {
 
   @inlinable
   package func matches(_ value: Value) -> Bool {
-    withUnsafePointer(to: value) { TypeMetadata(Value.self).tag(of: $0) } == tag
+    withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) } == tag
   }
 
   /// The tag of the case that `constructor` makes, if that can be found out.
@@ -51,7 +51,7 @@ package struct CasePattern<Value>: Sendable {
       TypeMetadata(Value.self).isEnum,
       "\(Value.self) is not an enum: only enum cases can stand in the machine language.")
     precondition(
-      !EnumLayout.of(Value.self).cases.isEmpty,
+      TypeReading.current == .mirrorOnly || !EnumLayout.of(Value.self).cases.isEmpty,
       "\(Value.self) has no case names: compile it without -disable-reflection-metadata.")
   }
 }
@@ -63,6 +63,20 @@ extension EnumLayout {
   /// The caller has made sure that the value is of case `tag`, whose payload types these are.
   @inlinable
   static func withPayload<Value, each Payload, Result>(
+    of value: UnsafePointer<Value>, boxOffset: Int, _: repeat (each Payload).Type,
+    body: (repeat each Payload) -> Result
+  ) -> Result {
+    if TypeReading.isReflective {
+      let payload = reflectedPayload(of: value.pointee, repeat (each Payload).self)!
+      return body(repeat each payload)
+    }
+    return withStoredPayload(
+      of: value, boxOffset: boxOffset, repeat (each Payload).self, body: body)
+  }
+
+  /// The same, read from memory.
+  @inlinable
+  static func withStoredPayload<Value, each Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, _: repeat (each Payload).Type,
     body: (repeat each Payload) -> Result
   ) -> Result {
@@ -100,7 +114,7 @@ struct CasePlace<Value>: Sendable {
     let tag = CasePattern(constructor: constructor).tag
     guard layout.hasPayload(tag, repeat (each Field).self) else { layout.fail(tag, Value.self) }
     self.tag = tag
-    boxOffset = layout.boxOffsets[tag]
+    boxOffset = layout.boxOffset(tag)
   }
 
   /// Calls `body` with the payload of a value of this case.

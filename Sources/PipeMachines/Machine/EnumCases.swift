@@ -12,9 +12,17 @@ package enum EnumCases<Value> {
   /// The tag of `value`.
   @inlinable
   package static func tag(of value: Value) -> Int? {
-    let metadata = TypeMetadata(Value.self)
-    guard metadata.isEnum else { return nil }
-    return withUnsafePointer(to: value) { metadata.tag(of: $0) }
+    guard TypeMetadata(Value.self).isEnum else { return nil }
+    return withUnsafePointer(to: value) { tag(at: $0) }
+  }
+
+  /// The tag of the value at `value`; the type is an enum.
+  @inlinable
+  package static func tag(at value: UnsafePointer<Value>) -> Int {
+    if TypeReading.isReflective {
+      return EnumLayout.of(Value.self).reflectedTag(of: value.pointee)
+    }
+    return TypeMetadata(Value.self).tag(of: value)
   }
 
   /// The name of the case that `value` is.
@@ -27,7 +35,10 @@ package enum EnumCases<Value> {
   /// The value of a case without associated values.
   package static func bareValue(tag: Int) -> Value? {
     let layout = EnumLayout.of(Value.self)
-    guard layout.cases.indices.contains(tag), layout.isBare[tag] else { return nil }
+    guard layout.cases.indices.contains(tag), layout.isBare(tag) else { return nil }
+    if TypeReading.isReflective {
+      return layout.reflectedBareValue(named: layout.cases[tag].name, as: Value.self)
+    }
     return withUnsafeTemporaryAllocation(
       byteCount: max(1, MemoryLayout<Value>.size), alignment: MemoryLayout<Value>.alignment
     ) { bytes in
@@ -40,6 +51,9 @@ package enum EnumCases<Value> {
 
   /// The value of the case with this name, where it has no associated values.
   package static func bareValue(named name: String) -> Value? {
-    names.firstIndex(of: name).flatMap(bareValue(tag:))
+    if TypeReading.isReflective {
+      return EnumLayout.of(Value.self).reflectedBareValue(named: name, as: Value.self)
+    }
+    return names.firstIndex(of: name).flatMap(bareValue(tag:))
   }
 }

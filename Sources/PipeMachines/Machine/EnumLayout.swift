@@ -1,33 +1,40 @@
 import PipeSupport
 
-/// What is known of an enum type, worked out once per type: names, payload types, indirection.
+/// The cases of an enum type, read once per type: names, payload types, and where payloads are stored.
+///
+/// Where the compiler's layout of types is not known (``TypeReading``), values are read by reflection.
 @usableFromInline
-package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
-  /// The cases in tag order; none for a type that is not an enum.
-  package let cases: [CaseDescription]
+package final class EnumLayout: @unchecked Sendable {  // Immutable after init, except for what has a lock.
+  /// The cases in tag order, as the type lists them; `nil` where that list cannot be read.
+  private let listed: [CaseDescription]?
   /// The payload types of each case, element by element.
   let payloads: [[Any.Type]]
-  /// Where the elements of each case's payload lie in it. Unit: bytes.
+  /// The offsets of the elements of each case's payload. Unit: bytes.
   let offsets: [[Int]]
-  /// Which cases have no payload at all.
-  let isBare: [Bool]
-  /// Where each case's types begin in `types`; one more entry for the end.
+  /// Whether each case has no payload.
+  private let isListedBare: [Bool]
+  /// The index in `types` of each case's first type, and the number of types at the end.
   @usableFromInline let starts: UnsafePointer<Int>
-  /// The payload types of all cases, one after the other, as addresses.
+  /// The addresses of the payload types of all cases, one after the other.
   @usableFromInline let types: UnsafePointer<UnsafeRawPointer>
-  /// For each case: the offset of its payload in a heap box, or 0 where it lies in the value.
+  /// For each case: the offset of its payload in a heap box, or 0 where it is stored in the value.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
+  /// The cases that values have shown.
+  let observed: Locked<ObservedCases>
 
-  /// Reads a type, whether or not that is known to come out right; see ``of(_:)``.
-  init(_ metadata: TypeMetadata) {
-    let records = metadata.isEnum ? FieldDescriptor(of: metadata)?.records ?? [] : []
+  /// Reads a type.
+  /// - Parameter reading: How far the layout of types is known.
+  init(_ metadata: TypeMetadata, reading: TypeReading = .current) {
+    let records =
+      reading != .mirrorOnly && metadata.isStoredEnum
+      ? FieldDescriptor(of: metadata)?.records ?? [] : []
     let elements = records.map { record in
       record.payload.map { TypeMetadata($0).elements } ?? []
     }
     payloads = elements.map { $0.map(\.type) }
     offsets = elements.map { $0.map(\.offset) }
-    isBare = records.map { !$0.hasPayload }
-    cases = zip(records, elements).map { record, elements in
+    isListedBare = records.map { !$0.hasPayload }
+    let cases = zip(records, elements).map { record, elements in
       CaseDescription(
         name: record.name,
         fields: elements.enumerated().map { index, element in
@@ -36,10 +43,12 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
             type: TypeName.own(element.type))
         })
     }
+    listed = reading == .mirrorOnly ? nil : cases
+    observed = Locked(ObservedCases(names: cases.map(\.name)))
     let flat = payloads.flatMap { $0.map { TypeMetadata($0).pointer } }
     let starts = payloads.reduce(into: [0]) { $0.append($0.last! + $1.count) }
     let boxes = records.map { record -> Int in
-      guard record.isIndirect, let payload = record.payload else { return 0 }
+      guard reading == .layout, record.isIndirect, let payload = record.payload else { return 0 }
       let mask = TypeMetadata(payload).alignmentMask
       return (16 + mask) & ~mask
     }
@@ -60,10 +69,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     return UnsafePointer(table)
   }
 
-  private static let known: Locked<[ObjectIdentifier: EnumLayout]> = {
-    MetadataCanary.check()
-    return Locked([:])
-  }()
+  private static let known = Locked<[ObjectIdentifier: EnumLayout]>([:])
 
   /// The layout of `type`.
   @usableFromInline
@@ -76,6 +82,18 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
       layouts[key] = layout
       return layout
     }
+  }
+
+  /// The cases in tag order; none for a type that is not an enum.
+  ///
+  /// Where the type's list cannot be read, the cases of the values that have been looked at so far.
+  package var cases: [CaseDescription] {
+    listed ?? observed.withLock { $0.names.map { CaseDescription(name: $0) } }
+  }
+
+  /// Whether a case has no payload.
+  func isBare(_ tag: Int) -> Bool {
+    listed == nil ? observed.withLock { $0.bare[tag] != nil } : isListedBare[tag]
   }
 
   /// The tags of the cases whose payload has exactly these types.
@@ -95,7 +113,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     return payload.count == elements.count && zip(payload, elements).allSatisfy { $0 == $1 }
   }
 
-  /// Says whether the payload of case `tag` is this tuple, or this function.
+  /// Returns whether the payload of case `tag` is this tuple, or this function.
   @usableFromInline
   func hasOnePayload(_ tag: Int, _ type: Any.Type) -> Bool {
     guard matches(tag: tag, [type]) else { return false }
@@ -109,9 +127,12 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     return true
   }
 
-  /// Says whether the payload of case `tag` has exactly these types, in this order.
+  /// Returns whether the payload of case `tag` has exactly these types, in this order.
+  ///
+  /// Where the type's list of cases cannot be read, the payload itself decides later.
   @inlinable
   func hasPayload<each Payload>(_ tag: Int, _ payload: repeat (each Payload).Type) -> Bool {
+    if TypeReading.isReflective, isUnlisted { return true }
     var index = starts[tag]
     let end = starts[tag + 1]
     if index == end { return false }
@@ -126,22 +147,28 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     }
     return index == end
   }
+
+  @usableFromInline var isUnlisted: Bool { listed == nil }
+
+  /// The offset of a case's payload in a heap box, or 0 where it is stored in the value.
+  @inlinable
+  func boxOffset(_ tag: Int) -> Int { TypeReading.isReflective ? 0 : boxOffsets[tag] }
 }
 
-/// The cases of an enum, or the fields of a struct, as the compiler recorded them.
+/// The cases of an enum, as the compiler recorded them.
 struct FieldDescriptor {
   struct Record {
     var name: String
-    /// The type of the payload or field; `nil` for a bare case, and where it cannot be named.
+    /// The type of the payload; `nil` for a bare case, and where it cannot be named.
     var payload: Any.Type?
     var isIndirect: Bool
     var hasPayload: Bool
   }
 
-  /// In tag order, or as declared.
+  /// In tag order.
   let records: [Record]
 
-  /// Reads the descriptor of a nominal type; `nil` where reflection metadata is switched off.
+  /// Reads the descriptor of an enum; `nil` where reflection metadata is switched off.
   init?(of metadata: TypeMetadata) {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
     guard let fields = Self.follow(nominal + 16) else { return nil }
@@ -165,6 +192,16 @@ struct FieldDescriptor {
     }
   }
 
+  /// The kind of a type's descriptor, the size of a record and the number of records.
+  static func shape(of metadata: TypeMetadata) -> String {
+    let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
+    let kind = nominal.load(as: UInt32.self) & 0x1F
+    // Where this is another kind of descriptor, what follows is not a relative pointer.
+    guard kind == 18, let fields = follow(nominal + 16) else { return "\(kind)" }
+    let size = fields.load(fromByteOffset: 10, as: UInt16.self)
+    return "\(kind) \(size) \(fields.load(fromByteOffset: 12, as: UInt32.self))"
+  }
+
   /// The target of a relative pointer, or `nil` where it is null.
   private static func follow(_ address: UnsafeRawPointer) -> UnsafeRawPointer? {
     let offset = Int(address.load(as: Int32.self))
@@ -185,9 +222,13 @@ struct FieldDescriptor {
   }
 }
 
+/// The kind of a type, by the Swift runtime; the standard library's reflection asks it.
+@_silgen_name("swift_getMetadataKind")
+private func metadataKind(_ type: Any.Type) -> UInt
+
 /// The runtime's own record of a type, read as Swift 6.3 lays it out on 64-bit systems.
 ///
-/// Linux has no promise that another compiler does so, too: ``MetadataCanary`` looks.
+/// Swift does not promise this layout on Linux: ``MetadataCanary`` checks it for other compilers.
 ///
 /// Enums are matched through the value witness table of their type: it says which case a value is
 /// and where its payload lies, in a few nanoseconds and without a copy.
@@ -211,10 +252,19 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   }
 
   @inlinable
-  var kind: UInt { pointer.load(as: UInt.self) }
+  var kind: UInt { TypeReading.isReflective ? reflectedKind : storedKind }
+
+  @inlinable
+  var storedKind: UInt { pointer.load(as: UInt.self) }
+
+  /// The kind as the standard library reads it.
+  @usableFromInline
+  var reflectedKind: UInt { metadataKind(unsafeBitCast(pointer, to: Any.Type.self)) }
 
   @inlinable
   var isEnum: Bool { kind == Kind.enumeration || kind == Kind.optional }
+
+  var isStoredEnum: Bool { storedKind == Kind.enumeration || storedKind == Kind.optional }
 
   @inlinable
   var witnesses: UnsafeRawPointer { pointer.load(fromByteOffset: -8, as: UnsafeRawPointer.self) }
@@ -263,7 +313,7 @@ extension TypeMetadata {
   /// The elements of a tuple, or the type itself, unlabelled.
   var elements: [Element] {
     let type = unsafeBitCast(pointer, to: Any.Type.self)
-    guard kind == Kind.tuple else { return [Element(type: type)] }
+    guard storedKind == Kind.tuple else { return [Element(type: type)] }
     let count = pointer.load(fromByteOffset: 8, as: Int.self)
     var labels = Array(repeating: "", count: count)
     if let text = pointer.load(fromByteOffset: 16, as: UnsafePointer<CChar>?.self) {

@@ -29,7 +29,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   @inlinable
   static func matching(_ event: Event, isGuarded: Bool = false) -> Context? {
     guard let context = open else { return nil }
-    let tag = withUnsafePointer(to: event) { TypeMetadata(Event.self).tag(of: $0) }
+    let tag = withUnsafePointer(to: event) { EnumCases<Event>.tag(at: $0) }
     if context.pointee.status == .listing {
       context.pointee.listed?.takeUnretainedValue().add([tag], isGuarded: isGuarded)
       return nil
@@ -64,7 +64,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     if context.pointee.matches(constructor) {
       EnumLayout.withPayload(
         of: context.pointee.event.assumingMemoryBound(to: Event.self),
-        boxOffset: context.pointee.layout.boxOffsets[context.pointee.tag],
+        boxOffset: context.pointee.layout.boxOffset(context.pointee.tag),
         repeat (each Value).self
       ) { (values: repeat each Value) in body(context, (repeat each values)) }
     }
@@ -106,12 +106,18 @@ extension MatchContext {
   @inlinable
   func matches<Event, each Value>(_ constructor: (repeat each Value) -> Event) -> Bool {
     guard layout.hasPayload(tag, repeat (each Value).self) else { return false }
+    if TypeReading.isReflective,
+      EnumLayout.reflectedPayload(
+        of: event.assumingMemoryBound(to: Event.self).pointee, repeat (each Value).self) == nil
+    {
+      return false
+    }
     return EnumLayout.withPayload(
-      of: event.assumingMemoryBound(to: Event.self), boxOffset: layout.boxOffsets[tag],
+      of: event.assumingMemoryBound(to: Event.self), boxOffset: layout.boxOffset(tag),
       repeat (each Value).self
     ) { (values: repeat each Value) in
       withUnsafePointer(to: constructor(repeat each values)) {
-        TypeMetadata(Event.self).tag(of: $0)
+        EnumCases<Event>.tag(at: $0)
       }
     } == tag
   }
@@ -133,7 +139,7 @@ extension Matching {
     if context.pointee.matchesOne(constructor) {
       EnumLayout.withPayload(
         of: context.pointee.event.assumingMemoryBound(to: Event.self),
-        boxOffset: context.pointee.layout.boxOffsets[context.pointee.tag], as: Value.self
+        boxOffset: context.pointee.layout.boxOffset(context.pointee.tag), as: Value.self
       ) { body(context, $0) }
     }
   }
@@ -144,11 +150,17 @@ extension MatchContext {
   @inlinable
   func matchesOne<Event, Value>(_ constructor: (Value) -> Event) -> Bool {
     guard layout.hasPayload(tag, Value.self) else { return false }
+    if TypeReading.isReflective,
+      EnumLayout.reflectedPayload(
+        of: event.assumingMemoryBound(to: Event.self).pointee, Value.self) == nil
+    {
+      return false
+    }
     return EnumLayout.withPayload(
-      of: event.assumingMemoryBound(to: Event.self), boxOffset: layout.boxOffsets[tag],
+      of: event.assumingMemoryBound(to: Event.self), boxOffset: layout.boxOffset(tag),
       as: Value.self
     ) { value in
-      withUnsafePointer(to: constructor(value)) { TypeMetadata(Event.self).tag(of: $0) }
+      withUnsafePointer(to: constructor(value)) { EnumCases<Event>.tag(at: $0) }
     } == tag
   }
 }
@@ -159,7 +171,10 @@ extension EnumLayout {
   static func withPayload<Value, Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, as: Payload.Type, body: (Payload) -> Result
   ) -> Result {
-    withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { scratch in
+    if TypeReading.isReflective {
+      return body(reflectedPayload(of: value.pointee, Payload.self)!)
+    }
+    return withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { scratch in
       let bits = UnsafeMutableRawPointer(scratch.baseAddress!)
       bits.copyMemory(from: value, byteCount: MemoryLayout<Value>.size)
       TypeMetadata(Value.self).project(bits)

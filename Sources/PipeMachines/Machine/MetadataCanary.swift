@@ -1,17 +1,11 @@
 import PipeSupport
 
-#if canImport(Darwin)
-  import Darwin
-#else
-  import Glibc
-#endif
-
-/// Holds what is read of types by hand against known answers, once, before the first answer is used.
+/// Checks how PipeRuntime reads the memory of values and types, with types made for that.
 ///
 /// Swift promises the layout of its metadata on Apple's systems only. Where a compiler lays it out
-/// otherwise, wrong cases would be matched in silence: the process ends with a sentence instead.
+/// differently, machines would match the wrong cases without an error: see ``TypeReading``.
 package enum MetadataCanary {
-  /// A reading of a type that was made for it.
+  /// Something that was read from a known type.
   package struct Reading: Hashable, Sendable {
     /// What was read.
     package let what: String
@@ -25,7 +19,7 @@ package enum MetadataCanary {
     }
   }
 
-  /// The compiler that built this, as far as that can be told.
+  /// The compiler that built this program.
   package static var compiler: String {
     #if compiler(>=6.5)
       "Swift 6.5 or later"
@@ -36,24 +30,55 @@ package enum MetadataCanary {
     #endif
   }
 
-  /// Why types cannot be read, in a sentence; `nil` where they can.
-  package static func problem(_ readings: [Reading] = readings()) -> String? {
-    guard let wrong = readings.first(where: { $0.found != $0.expected }) else { return nil }
-    return "this program was built by \(compiler), which lays out types otherwise than PipeRuntime "
-      + "reads them (\(wrong.what): \(wrong.found) instead of \(wrong.expected)). Build it with Swift 6.3, "
-      + "or with a version of PipeRuntime for this compiler"
+  /// How far enums can be read from memory, and the first difference found.
+  package static func reading(
+    kinds: [Reading] = kinds(), cases: @autoclosure () -> [Reading] = cases(),
+    values: @autoclosure () -> [Reading] = values()
+  ) -> (TypeReading, difference: Reading?) {
+    // In this order: each step reads what the one before has shown to be there.
+    func difference(_ readings: [Reading]) -> Reading? {
+      readings.first { $0.found != $0.expected }
+    }
+    if let found = difference(kinds) ?? difference(cases()) { return (.mirrorOnly, found) }
+    if let found = difference(values()) { return (.mirror, found) }
+    return (.layout, nil)
   }
 
-  /// Ends the process where types cannot be read: there is nothing right that it could do.
-  package static func check(_ readings: [Reading] = readings()) {
-    guard let problem = problem(readings) else { return }
-    StandardError.write("piperuntime: error: \(problem)\n")
-    exit(70)
+  /// The warning of a program whose compiler lays out types differently.
+  package static func warning(_ difference: Reading) -> String {
+    "this program was built by \(compiler), which lays out types in a way that PipeRuntime does not "
+      + "know (\(difference.what): \(difference.found) instead of \(difference.expected)); machines "
+      + "work as before, but each step is slower. To avoid that, update PipeRuntime or build with Swift 6.3"
   }
 
-  package static func readings() -> [Reading] {
-    let plain = EnumLayout(TypeMetadata(Probe.self))
-    let generic = EnumLayout(TypeMetadata(GenericProbe<Int8>.self))
+  /// What is read without a call, at addresses that every layout so far has had.
+  package static func kinds() -> [Reading] {
+    let probe = TypeMetadata(Probe.self)
+    let witnesses = probe.witnesses
+    return [
+      Reading(
+        "kinds",
+        line([
+          kind((Int, Int).self), kind((() -> Void).self), kind(Int?.self), kind(Probe.self),
+        ]), "301 302 202 201"),
+      Reading(
+        "sizes",
+        line([
+          "\(witnesses.load(fromByteOffset: 64, as: Int.self))",
+          "\(witnesses.load(fromByteOffset: 72, as: Int.self))", "\(probe.alignmentMask + 1)",
+        ]),
+        line([
+          "\(MemoryLayout<Probe>.size)", "\(MemoryLayout<Probe>.stride)",
+          "\(MemoryLayout<Probe>.alignment)",
+        ])),
+      Reading("descriptors", FieldDescriptor.shape(of: probe), "18 12 6"),
+    ]
+  }
+
+  /// What is read of the lists of cases.
+  package static func cases() -> [Reading] {
+    let plain = EnumLayout(TypeMetadata(Probe.self), reading: .layout)
+    let generic = EnumLayout(TypeMetadata(GenericProbe<Int8>.self), reading: .layout)
     return [
       Reading(
         "names", line(plain.cases.map(\.name)), "one pair box nest first second"),
@@ -64,8 +89,16 @@ package enum MetadataCanary {
       Reading("types", types(of: plain), "Int8|String Int|Int64|Inner||"),
       Reading(
         "offsets", line(plain.offsets.map { line($0.map { "\($0)" }) }, "|"), "0|0 16|0|0||"),
-      Reading("bare", line(plain.isBare.map { $0 ? "1" : "0" }, ""), "000011"),
+      Reading(
+        "bare", line(plain.cases.indices.map { plain.isBare($0) ? "1" : "0" }, ""), "000011"),
       Reading("a generic enum", types(of: generic), "Int8|Int8 Array<Int8>|"),
+    ]
+  }
+
+  /// What is read of values.
+  package static func values() -> [Reading] {
+    let plain = EnumLayout(TypeMetadata(Probe.self), reading: .layout)
+    return [
       Reading("tags", tags(of: Probe.samples), "0 1 2 3 4 5"),
       Reading("generic tags", tags(of: GenericProbe<Int8>.samples), "0 1 2"),
       Reading("optional tags", tags(of: [Int8?.some(1), nil]), "0 1"),
@@ -82,11 +115,6 @@ package enum MetadataCanary {
       Reading(
         "a case that is made with values", made(tag: 1, (text, 9)),
         "pair \(text) 9"),
-      Reading(
-        "kinds",
-        line([
-          kind((Int, Int).self), kind((() -> Void).self), kind(Int?.self), kind(Probe.self),
-        ]), "301 302 202 201"),
     ]
   }
 
@@ -120,7 +148,7 @@ package enum MetadataCanary {
     guard layout.cases.count == 6, layout.matches(tag: tag, [type]) else { return nil }
     return withUnsafePointer(to: value) {
       guard TypeMetadata(Probe.self).tag(of: $0) == tag else { return nil }
-      return EnumLayout.withPayload(of: $0, boxOffset: layout.boxOffsets[tag], as: type) { $0 }
+      return EnumLayout.withStoredPayload(of: $0, boxOffset: layout.boxOffsets[tag], type) { $0 }
     }
   }
 
@@ -139,7 +167,7 @@ package enum MetadataCanary {
   }
 
   private static func kind(_ type: Any.Type) -> String {
-    String(TypeMetadata(type).kind, radix: 16)
+    String(TypeMetadata(type).storedKind, radix: 16)
   }
 }
 

@@ -19,7 +19,7 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
   /// Whether `value` is one of these cases.
   public func contains(_ value: Value) -> Bool {
     guard !tags.isEmpty else { return false }
-    return tags.contains(withUnsafePointer(to: value) { TypeMetadata(Value.self).tag(of: $0) })
+    return tags.contains(withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) })
   }
 
   /// The names of the cases, each once.
@@ -134,7 +134,7 @@ extension OneOfBuilder {
     guard let step = step(over: Event.self) else {
       return OneOfCases(tags: [CasePattern(value: event).tag])
     }
-    let tag = withUnsafePointer(to: event) { TypeMetadata(Event.self).tag(of: $0) }
+    let tag = withUnsafePointer(to: event) { EnumCases<Event>.tag(at: $0) }
     return OneOfCases(hasMatchedContext: tag == step.pointee.tag)
   }
 

@@ -12,7 +12,7 @@ package struct PayloadValues: Hashable, Sendable {
   package static func fields<Value>(of type: Value.Type, case name: String) -> [PayloadValues] {
     let layout = EnumLayout.of(type)
     guard let tag = layout.cases.firstIndex(where: { $0.name == name }) else { return [] }
-    return layout.payloads[tag].map { of($0) }
+    return layout.payloads.indices.contains(tag) ? layout.payloads[tag].map { of($0) } : []
   }
 
   /// The values of a type.
@@ -36,7 +36,7 @@ package struct PayloadValues: Hashable, Sendable {
   /// The cases of an enum that has only bare ones.
   private static func bareCases<Value: Encodable>(_ type: Value.Type) -> PayloadValues? {
     let layout = EnumLayout.of(type)
-    guard !layout.cases.isEmpty, layout.isBare.allSatisfy(\.self) else { return nil }
+    guard !layout.cases.isEmpty, layout.cases.indices.allSatisfy(layout.isBare) else { return nil }
     let values = layout.cases.indices.compactMap { tag in
       EnumCases<Value>.bareValue(tag: tag).flatMap { try? JSONValue(encoding: $0) }
     }

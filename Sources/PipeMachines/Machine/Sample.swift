@@ -47,7 +47,8 @@ enum Sample {
 
   private static func firstBareCase<Value>(_ type: Value.Type) -> Value? {
     let layout = EnumLayout.of(type)
-    return layout.isBare.firstIndex(of: true).flatMap(EnumCases<Value>.bareValue(tag:))
+    return layout.cases.indices.first(where: layout.isBare)
+      .flatMap(EnumCases<Value>.bareValue(tag:))
   }
 }
 

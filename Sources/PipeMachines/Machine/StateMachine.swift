@@ -108,11 +108,8 @@ extension StateMachine {
 
   /// The fields of the state type where that is a struct, as declared; `nil` where it is an enum.
   public var stateFields: [CaseDescription.Field]? {
-    let metadata = TypeMetadata(State.self)
-    guard metadata.kind == TypeMetadata.Kind.structure else { return nil }
-    return (FieldDescriptor(of: metadata)?.records ?? []).map { record in
-      CaseDescription.Field(
-        name: record.name, type: record.payload.map { TypeName.own($0) } ?? "?")
+    StructFields.of(State.self)?.map {
+      CaseDescription.Field(name: $0.name, type: TypeName.own($0.type))
     }
   }
 

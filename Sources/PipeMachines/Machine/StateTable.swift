@@ -38,7 +38,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
       }
     }
     (starts + count).initialize(to: rules.baseAddress! + place)
-    hasStates = count > 0
+    stateCount = count
     ruleCount = place
   }
 
@@ -49,13 +49,15 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   }
 
   private let ruleCount: Int
-  @usableFromInline let hasStates: Bool
+  @usableFromInline let stateCount: Int
 
   /// Calls `body` for each `When` of the state until it says that it is done.
   @inlinable
   func visit(_ state: UnsafePointer<State>, _ body: (UnsafePointer<Rule>) -> Bool) {
-    guard hasStates else { return }
-    let tag = TypeMetadata(State.self).tag(of: state)
+    guard stateCount > 0 else { return }
+    let tag = EnumCases<State>.tag(at: state)
+    // A case that no `When` names, and that was not seen when the table was made.
+    if TypeReading.isReflective, tag >= stateCount { return }
     var rule = starts[tag]
     let end = starts[tag + 1]
     while rule < end, !body(rule) { rule += 1 }
@@ -81,7 +83,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     guard metadata.isEnum else { return .refused(.noTransition) }
     var context = MatchContext(
       status: .noTransition, stateType: State.self, eventType: Event.self, event: event,
-      tag: metadata.tag(of: event), layout: eventLayout, next: next)
+      tag: EnumCases<Event>.tag(at: event), layout: eventLayout, next: next)
     withUnsafeMutablePointer(to: &context) { context in
       MatchThread.with(context) {
         visit(state) { rule in

@@ -91,10 +91,8 @@ extension MachineParameters {
 
   /// The types of its stored properties, by their names; none where it is no struct.
   private static var fieldTypes: [String: String] {
-    let metadata = TypeMetadata(Self.self)
-    guard metadata.kind == TypeMetadata.Kind.structure else { return [:] }
-    return (FieldDescriptor(of: metadata)?.records ?? []).reduce(into: [:]) { types, record in
-      if let type = record.payload { types[record.name] = TypeName.of(type) }
+    (StructFields.of(Self.self) ?? []).reduce(into: [:]) { types, field in
+      types[field.name] = TypeName.of(field.type)
     }
   }
 

@@ -1,35 +1,60 @@
 import PipeMachines
 import Testing
 
-@Suite("What is read of types by hand")
+@Suite("The check of how types are laid out")
 struct MetadataCanaryTests {
-  @Test("reads the types of its own as they are")
-  func own() {
-    #expect(MetadataCanary.problem() == nil)
-    #expect(MetadataCanary.readings().count > 10)
+  typealias Reading = MetadataCanary.Reading
+
+  @Test("The compiler of this test lays out types as they are read")
+  func thisCompiler() {
+    let (reading, difference) = MetadataCanary.reading()
+    #expect(reading == .layout)
+    #expect(difference == nil)
   }
 
   @Test(
-    "says what is read wrongly, by which compiler, and what to do",
-    arguments: MetadataCanary.readings().map(\.what))
-  func wrong(what: String) throws {
-    let readings = MetadataCanary.readings().map {
-      $0.what == what ? MetadataCanary.Reading(what, "0", $0.expected) : $0
-    }
-    let problem = try #require(MetadataCanary.problem(readings))
-    #expect(problem.contains("(\(what): 0 instead of "))
-    #expect(problem.contains("Swift 6.3"))
-    #expect(problem.contains("Build it with"))
+    "A difference in the lists of cases leaves nothing to be read from memory",
+    arguments: MetadataCanary.kinds() + MetadataCanary.cases())
+  func lists(expected: Reading) {
+    let (reading, difference) = MetadataCanary.reading(
+      kinds: changed(MetadataCanary.kinds(), expected),
+      cases: changed(MetadataCanary.cases(), expected))
+    #expect(reading == .mirrorOnly)
+    #expect(difference?.what == expected.what)
   }
 
-  @Test("ends the process where types cannot be read")
-  func ends() async {
-    let result = await #expect(
-      processExitsWith: .exitCode(70), observing: [\.standardErrorContent]
-    ) {
-      MetadataCanary.check([MetadataCanary.Reading("tags", "1 0", "0 1")])
-    }
-    let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-    #expect(text.hasPrefix("piperuntime: error: this program was built by "))
+  @Test(
+    "A difference in values leaves the lists of cases to be read",
+    arguments: MetadataCanary.values())
+  func values(expected: Reading) {
+    let (reading, difference) = MetadataCanary.reading(
+      values: changed(MetadataCanary.values(), expected))
+    #expect(reading == .mirror)
+    #expect(difference?.what == expected.what)
+  }
+
+  @Test("Nothing further is read after a difference, since it may not be there")
+  func stops() {
+    let wrong = [Reading("kinds", "0", "1")]
+    let (reading, _) = MetadataCanary.reading(
+      kinds: wrong, cases: unreachable(), values: unreachable())
+    #expect(reading == .mirrorOnly)
+  }
+
+  @Test("The warning says what differs, by which compiler, and what to do")
+  func warning() {
+    let warning = MetadataCanary.warning(Reading("tags", "1 0", "0 1"))
+    #expect(warning.contains("(tags: 1 0 instead of 0 1)"))
+    #expect(warning.contains(MetadataCanary.compiler))
+    #expect(warning.contains("build with Swift 6.3"))
+  }
+
+  private func changed(_ readings: [Reading], _ one: Reading) -> [Reading] {
+    readings.map { $0.what == one.what ? Reading($0.what, "0", $0.expected) : $0 }
+  }
+
+  private func unreachable() -> [Reading] {
+    Issue.record("read after a difference")
+    return []
   }
 }

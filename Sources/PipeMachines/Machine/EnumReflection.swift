@@ -1,0 +1,106 @@
+/// The cases that the values of a type have shown, by tag.
+struct ObservedCases: Sendable {
+  private(set) var names: [String] = []
+  private var tags: [String: Int] = [:]
+  /// Values of cases without a payload.
+  // Values of types that are `Sendable`, held by a type that does not know theirs.
+  nonisolated(unsafe) var bare: [Int: Any] = [:]
+
+  init(names: [String]) {
+    for name in names { _ = add(name) }
+  }
+
+  /// The tag of the case with this name, which is new if no value has shown it before.
+  mutating func tag(of name: String) -> Int { tags[name] ?? add(name) }
+
+  func knownTag(of name: String) -> Int? { tags[name] }
+
+  private mutating func add(_ name: String) -> Int {
+    names.append(name)
+    tags[name] = names.count - 1
+    return names.count - 1
+  }
+}
+
+/// The case name of an enum value, by the Swift runtime; the standard library prints values with it.
+@_silgen_name("swift_EnumCaseName")
+private func caseName<Value>(_ value: Value) -> UnsafePointer<CChar>?
+
+// Reading values by reflection, where the compiler's layout of values is not known.
+extension EnumLayout {
+  /// The tag of a value.
+  @usableFromInline
+  func reflectedTag<Value>(of value: Value) -> Int {
+    guard let name = caseName(value).map({ String(cString: $0) }) else {
+      preconditionFailure(
+        "\(Value.self) has no case names: compile it without -disable-reflection-metadata.")
+    }
+    return observed.withLock { cases in
+      let tag = cases.tag(of: name)
+      if cases.bare[tag] == nil, Self.payload(of: value) == nil { cases.bare[tag] = value }
+      return tag
+    }
+  }
+
+  /// The payload of a value, which is a tuple where it has labels or several elements.
+  private static func payload<Value>(of value: Value) -> Any? {
+    Mirror(reflecting: value).children.first?.value
+  }
+
+  /// The payload of a value as these types; `nil` where it has others.
+  @usableFromInline
+  static func reflectedPayload<Value, each Payload>(
+    of value: Value, _: repeat (each Payload).Type
+  ) -> (repeat each Payload)? {
+    guard let payload = payload(of: value) else { return nil }
+    var count = 0
+    for _ in repeat (each Payload).self { count += 1 }
+    let elements = Mirror(reflecting: payload)
+    // A single value without a label is the payload itself, even where it is a tuple.
+    if count == 1, let single = try? (repeat cast(payload, to: (each Payload).self)) {
+      return single
+    }
+    guard elements.displayStyle == .tuple, elements.children.count == count else { return nil }
+    var rest = elements.children.makeIterator()
+    return try? (repeat cast(rest.next()!.value, to: (each Payload).self))
+  }
+
+  private struct OtherType: Error {}
+
+  /// Casts a value to its own type, or to one that does not show in it: a protocol, a function, a tuple.
+  private static func cast<Value>(_ value: Any, to type: Value.Type) throws -> Value {
+    let hidden = [
+      TypeMetadata.Kind.existential, TypeMetadata.Kind.existentialMetatype,
+      TypeMetadata.Kind.function, TypeMetadata.Kind.tuple,
+    ]
+    guard Swift.type(of: value) == type || hidden.contains(TypeMetadata(type).kind),
+      let cast = value as? Value
+    else { throw OtherType() }
+    return cast
+  }
+
+  /// The value of the case with this name, where it has no payload and a value of it can be made.
+  func reflectedBareValue<Value>(named name: String, as type: Value.Type) -> Value? {
+    let known = observed.withLock { cases in cases.knownTag(of: name).flatMap { cases.bare[$0] } }
+    if let known = known as? Value { return known }
+    guard let value = Self.bareValue(named: name, of: type), Self.payload(of: value) == nil,
+      caseName(value).map({ String(cString: $0) }) == name
+    else { return nil }
+    return value
+  }
+
+  private static func bareValue<Value>(named name: String, of type: Value.Type) -> Value? {
+    if let type = type as? any CaseIterable.Type {
+      func find<Cases: CaseIterable>(_ type: Cases.Type) -> Any? {
+        type.allCases.first { caseName($0).map { String(cString: $0) } == name }
+      }
+      return find(type) as? Value
+    }
+    guard let type = type as? any Decodable.Type else { return nil }
+    func decode<Decoded: Decodable>(_ type: Decoded.Type) -> Any? {
+      let synthesized: JSONValue = .object([name: .object([:])])
+      return (try? synthesized.decode(type)) ?? (try? JSONValue.string(name).decode(type))
+    }
+    return decode(type) as? Value
+  }
+}

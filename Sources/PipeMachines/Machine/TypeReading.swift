@@ -1,0 +1,45 @@
+import PipeSupport
+
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
+/// How this process reads enums: which case a value is, its payload, and the list of a type's cases.
+///
+/// Swift has no fast public interface for that, so PipeRuntime reads the memory of values and types as
+/// Swift 6.3 lays it out. A newer compiler may lay it out differently. ``MetadataCanary`` then finds the
+/// difference, and values are read by the standard library's reflection instead: the machine does the
+/// same, more slowly, after one warning.
+@usableFromInline
+package enum TypeReading: String, Sendable {
+  /// Values and types are read from memory.
+  case layout
+  /// Values are read by reflection; the lists of cases are read from memory.
+  case mirror
+  /// Nothing is read from memory, so a type's cases are those of the values seen so far.
+  case mirrorOnly = "mirror-only"
+
+  #if compiler(<6.4) && !DEBUG
+    package static var current: TypeReading { .layout }
+
+    @inlinable
+    static var isReflective: Bool { false }
+  #else
+    package static let current: TypeReading = choose()
+
+    @usableFromInline static let isReflective = current != .layout
+  #endif
+
+  /// The environment variable that selects a way in debug builds, and with newer compilers.
+  package static let variable = "PIPERUNTIME_TYPE_READING"
+
+  private static func choose() -> TypeReading {
+    let requested = getenv(variable).flatMap { TypeReading(rawValue: String(cString: $0)) }
+    let (reading, difference) = MetadataCanary.reading()
+    if let requested { return requested }
+    if let difference { Warnings.tell(MetadataCanary.warning(difference)) }
+    return reading
+  }
+}
