@@ -4,7 +4,7 @@ import PipeSupport
 ///
 /// Where the compiler's layout of types is not known (``TypeReading``), values are read by reflection.
 @usableFromInline
-package final class EnumLayout: @unchecked Sendable {  // Immutable after init, except for what has a lock.
+package final class EnumLayout: @unchecked Sendable {  // Immutable but for what is locked.
   /// The cases in tag order, as the type lists them; `nil` where that list cannot be read.
   private let listed: [CaseDescription]?
   /// The payload types of each case, element by element.
