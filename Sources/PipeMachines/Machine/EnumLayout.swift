@@ -2,8 +2,7 @@ import PipeSupport
 
 /// The cases of an enum type, read once per type: names, payload types, and where payloads are stored.
 ///
-/// If the compiler's layout of types is not known (see ``TypeReading``), values are read by
-/// reflection.
+/// If the compiler's layout of types is not known (see ``TypeReading``), values are read by reflection.
 @usableFromInline
 package final class EnumLayout: @unchecked Sendable {  // Immutable except for the locked cases.
   /// The cases in tag order, as the type lists them; `nil` if that list cannot be read.
@@ -131,8 +130,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
 
   /// Returns whether the payload of case `tag` has exactly these types, in this order.
   ///
-  /// If the type's list of cases cannot be read, returns `true`: the payload itself is checked
-  /// later.
+  /// If the type's list of cases cannot be read, returns `true`: the payload itself is checked later.
   @inlinable
   func hasPayload<each Payload>(_ tag: Int, _ payload: repeat (each Payload).Type) -> Bool {
     if TypeReading.isReflective, isUnlisted { return true }
@@ -199,7 +197,7 @@ struct FieldDescriptor {
   static func shape(of metadata: TypeMetadata) -> String {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
     let kind = nominal.load(as: UInt32.self) & 0x1F
-    // In another kind of descriptor, the next field is not a relative pointer.
+    // In another kind of descriptor, the field read below is not a relative pointer.
     guard kind == 18, let fields = follow(nominal + 16) else { return "\(kind)" }
     let size = fields.load(fromByteOffset: 10, as: UInt16.self)
     return "\(kind) \(size) \(fields.load(fromByteOffset: 12, as: UInt32.self))"
@@ -286,8 +284,7 @@ extension TypeMetadata {
   @usableFromInline
   typealias Inject = @convention(c) (UnsafeMutableRawPointer, UInt32, UnsafeRawPointer) -> Void
 
-  /// Returns the tag of the enum value at `value`: cases with a payload first, each group as
-  /// declared.
+  /// Returns the tag of the enum value at `value`: cases with a payload first, each group as declared.
   @inlinable
   func tag(of value: UnsafeRawPointer) -> Int {
     Int(witnesses.load(fromByteOffset: 88, as: GetTag.self)(value, pointer))
@@ -329,8 +326,7 @@ extension TypeMetadata {
       let element = pointer + 24 + 16 * index
       return Element(
         label: labels[index], type: element.load(as: Any.Type.self),
-        // The offset has 32 bits on Linux. On other systems it has 64, and these are the lower
-        // half.
+        // The offset has 32 bits on Linux. On other systems it has 64, and these are the lower half.
         offset: Int(element.load(fromByteOffset: 8, as: UInt32.self)))
     }
   }

@@ -81,8 +81,7 @@ extension EnumLayout {
     return cast
   }
 
-  /// Returns the value of the case with this name, if the case has no payload and a value can be
-  /// made.
+  /// Returns the value of the case with this name, if the case has no payload and a value can be made.
   func reflectedBareValue<Value>(named name: String, as type: Value.Type) -> Value? {
     let known = observed.withLock { cases in cases.knownTag(of: name).flatMap { cases.bare[$0] } }
     if let known = known as? Value { return known }

@@ -20,8 +20,7 @@ extension Execute where Output == Never {
   public static var noOutput: Execute<Never> { Execute(nil) }
 }
 
-/// A result builder for the output of a `When`: one `Execute`, optionally chosen by `if` or
-/// `switch`.
+/// A result builder for the output of a `When`: one `Execute`, optionally chosen by `if` or `switch`.
 @resultBuilder
 public enum ExecuteBuilder<Output: DSLCompatible> {
   /// Accepts one element.
@@ -45,8 +44,7 @@ public enum ExecuteBuilder<Output: DSLCompatible> {
 public struct Guard {
   @usableFromInline let passes: Bool
 
-  /// Creates a guard that passes if the predicate is `true`. Evaluates the predicate once in a
-  /// step.
+  /// Creates a guard that passes if the predicate is `true`. Evaluates the predicate once in a step.
   @inlinable
   public init(predicate: @autoclosure () -> Bool) { passes = predicate() }
 }

@@ -192,8 +192,8 @@ extension [CaseDescription] {
       }
   }
 
-  /// Returns the first reason why some JSON is not a case of this enum, in a sentence; `nil` if it
-  /// may be one.
+  /// Returns the first reason why some JSON is not a case of this enum, in a
+  /// sentence; `nil` if it may be one.
   package func problem(with json: JSONValue, noun: String, owner: String) -> String? {
     problems(with: json).first?.text(noun: noun, owner: owner)
   }

@@ -4,8 +4,7 @@
   import Glibc
 #endif
 
-/// The context of a running `When` closure, which its `On`s read: the event, and memory for the
-/// outcome.
+/// The context of a running `When` closure, which its `On`s read: the event, and memory for the outcome.
 ///
 /// `On` values are created in each step, so they store nothing: they compare themselves with the
 /// context of their thread's current step. A step within a step saves and restores the context.

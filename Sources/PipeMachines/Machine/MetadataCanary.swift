@@ -118,8 +118,7 @@ package enum MetadataCanary {
     ]
   }
 
-  /// Joins the words. The standard library's `joined` would search all conformances of the process
-  /// once.
+  /// Joins the words. The standard library's `joined` would search all conformances of the process once.
   private static func line(_ words: [String], _ separator: String = " ") -> String {
     var line = ""
     for (index, word) in words.enumerated() {
@@ -178,8 +177,8 @@ extension MetadataCanary.Reading {
   }
 }
 
-// `Inner` has a `text` of its own. A default description would search for its cases, which would
-// measurably slow down each start.
+// `Inner` has a `text` of its own. A default description would search the type for its cases, which
+// would measurably slow down each start.
 private enum Inner {
   case a, b(Int)
 

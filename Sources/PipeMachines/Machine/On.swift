@@ -1,8 +1,7 @@
 /// The response of a machine to an event in the state of the enclosing `When`.
 ///
-/// Events are matched by case: `On(event: Event.moved(to: 3))` matches every `moved`. The first
-/// `On` that matches and whose guard passes makes the transition. The machine ignores the `On`s
-/// after it.
+/// Events are matched by case: `On(event: Event.moved(to: 3))` matches every `moved`. The first `On`
+/// that matches and whose guard passes makes the transition. The machine ignores the `On`s after it.
 ///
 /// A transition written without `await` runs within the step. An asynchronous transition suspends
 /// the machine until it returns. A suspended machine accepts no other event.
@@ -18,8 +17,7 @@ public struct On<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// Compares the `On` with the event of the current thread's step; `nil` if that was done when the
   /// `On` was created.
   @usableFromInline let read: (@Sendable () -> Void)?
-  /// Whether this `On` suspended the current step, with its asynchronous transition, when it was
-  /// created.
+  /// Whether this `On` suspended the current step, with its asynchronous transition, when it was created.
   var hasSuspended = false
 
   @inlinable
@@ -29,8 +27,7 @@ public struct On<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 /// A placeholder for the event type of an `On` that is written directly in the closure of a `When`.
 /// Such an `On` is compared with the event while it is created, and stores nothing.
 ///
-/// Swift infers this type where it applies. An `On` that is stored has the event type itself
-/// instead.
+/// Swift infers this type where it applies. An `On` that is stored has the event type itself instead.
 public enum Listed<Event: DSLCompatible, Builder>: DSLCompatible {}
 
 // In the code below, `nonisolated(unsafe)` passes closures on to an `On`. They arrive as `sending`,
@@ -124,8 +121,7 @@ extension On {
 
 // An event given by its constructor.
 extension On {
-  /// Creates a transition on any event of one case, and passes the associated values to the
-  /// closure.
+  /// Creates a transition on any event of one case, and passes the associated values to the closure.
   @inlinable
   public init<each Value>(
     event: sending @escaping (repeat each Value) -> Event,
@@ -137,8 +133,7 @@ extension On {
     }
   }
 
-  /// Creates a transition on any event of one case, and passes the associated values to the
-  /// closure.
+  /// Creates a transition on any event of one case, and passes the associated values to the closure.
   @inlinable
   public init<Taken, Builder, each Value>(
     event: (repeat each Value) -> Taken,
@@ -206,8 +201,8 @@ extension On {
     }
   }
 
-  /// Creates a transition on any event of one case with a guard, and passes the associated value to
-  /// both closures.
+  /// Creates a transition on any event of one case with a guard, and passes the
+  /// associated value to both closures.
   @inlinable
   public init<Value>(
     event: sending @escaping (Value) -> Event, guard: sending @escaping (Value) -> Guard,
@@ -219,8 +214,8 @@ extension On {
     }
   }
 
-  /// Creates a transition on any event of one case with a guard, and passes the associated value to
-  /// both closures.
+  /// Creates a transition on any event of one case with a guard, and passes the
+  /// associated value to both closures.
   @inlinable
   public init<Taken, Builder, Value>(
     event: (Value) -> Taken, guard: (Value) -> Guard, transition: (Value) -> Transition<State>

@@ -8,8 +8,7 @@
 /// }
 /// ```
 public struct Transitions<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  // `On`s that are not read yet. A builder reads its `On`s while it lists them, and stores none
-  // here.
+  // `On`s that are not read yet. A builder reads its `On`s while it lists them, and stores none here.
   @usableFromInline let unread: [On<State, Event>]?
 
   @inlinable
@@ -40,8 +39,8 @@ extension Transitions: ExpressibleByArrayLiteral {
   }
 }
 
-/// A result builder for the transitions of a `When`: `On`s and lists of `On`s, with `if`, `switch`
-/// and `for`.
+/// A result builder for the transitions of a `When`: `On`s and lists of `On`s,
+/// with `if`, `switch` and `for`.
 @resultBuilder
 public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
   /// The transitions read so far.

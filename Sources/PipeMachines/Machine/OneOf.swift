@@ -9,8 +9,7 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
     self.hasMatchedContext = hasMatchedContext
   }
 
-  /// Creates a set from a list of cases, each given by a bare value, another value, or a
-  /// constructor.
+  /// Creates a set from a list of cases, each given by a bare value, another value, or a constructor.
   @inlinable
   public init(@OneOfBuilder<Value> _ cases: () -> OneOfCases<Value>) {
     let cases = cases()

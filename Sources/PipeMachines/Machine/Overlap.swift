@@ -3,8 +3,7 @@
 /// - Two `When`s may name one state. Their transitions are tried in the order written. The first
 ///   `When` that has an output closure determines the output, even if that is `noOutput`.
 /// - Two `On`s may name one event in one state. The first `On` whose guard passes makes the
-///   transition. An `On` without a guard always passes and hides all later ones: they are never
-///   tried.
+///   transition. An `On` without a guard always passes and hides all later ones: they are never tried.
 public struct Overlap: Hashable, Sendable {
   /// The position of a `When` or an `On` in the machine, counted from one.
   public struct Place: Hashable, Sendable {
@@ -44,8 +43,7 @@ extension Overlap.Place: CustomStringConvertible {
 }
 
 extension StateMachine {
-  /// Returns the states that several `When`s describe, and the events that several `On`s of a state
-  /// accept.
+  /// Returns the states that several `When`s describe, and the events that several `On`s of a state accept.
   ///
   /// An overlap is not an error: guards are often written that way. An overlap that
   /// ``Overlap/isHidden`` is usually a mistake. Overlaps are found by sample values, as
@@ -73,8 +71,7 @@ extension StateMachine {
         state: name, event: nil, first: .init(when: whens[0] + 1), second: .init(when: when + 1),
         isHidden: false)
     }
-    // For each event: the latest `On` so far, or the first one without a guard, which hides all
-    // after it.
+    // For each event: the latest `On` so far, or the first one without a guard, which hides all after it.
     var earlier: [Int: (place: Overlap.Place, isGuarded: Bool)] = [:]
     for when in whens {
       for (index, entry) in lists[when].enumerated() {

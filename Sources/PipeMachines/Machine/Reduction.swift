@@ -40,8 +40,7 @@ public struct SuspendedTransition<State: Sendable>: Sendable {
   }
 
   /// The longest time that the transition may take while its machine takes part in a synchronized
-  /// event. `nil` if the author has not declared that the transition acts on nothing but its own
-  /// state.
+  /// event. `nil` if the author has not declared that the transition acts on nothing but its own state.
   public var limit: Duration? { content.limit }
 
   /// Runs the transition.

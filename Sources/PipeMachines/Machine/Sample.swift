@@ -146,8 +146,7 @@ private struct SampleElements: UnkeyedDecodingContainer {
 /// Values for a constructor, which only passes them on.
 ///
 /// The values are valid for their types, but nothing more: the rules between the fields of a struct
-/// that cannot be decoded are unknown. Closures that read their arguments never receive such
-/// values.
+/// that cannot be decoded are unknown. Closures that read their arguments never receive such values.
 extension Sample {
   /// Returns one value of each type, or `nil` if no value of some type can be made.
   static func parts<each Value>(_: repeat (each Value).Type) -> (repeat each Value)? {

@@ -1,5 +1,4 @@
-/// The events for which the asynchronous function of a model or a feature acts on nothing but its
-/// own state.
+/// The events for which the asynchronous function of a model or a feature acts on nothing but its own state.
 ///
 /// Only such an event can be a synchronized event of several nodes. The function runs when its node
 /// is asked whether it accepts the event. If another participant refuses the event, all effects of
@@ -30,15 +29,15 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
     Self(content: .all(limit))
   }
 
-  /// Some events, regardless of their associated values: `.events(OneOf { Event.reset;
-  /// Event.move(to:) })`.
+  /// Some events, regardless of their associated values:
+  /// `.events(OneOf { Event.reset; Event.move(to:) })`.
   /// - Parameter limit: The same limit as for ``all(within:)``.
   public static func events(_ events: OneOf<Event>, within limit: Duration = .seconds(1)) -> Self {
     Self(content: .some([(events.tags, limit)]))
   }
 
-  /// Returns these events and others, which may have another limit. If an event is in both, the
-  /// limit of these events applies.
+  /// Returns these events and others, which may have another limit. An event that is already
+  /// included keeps its limit.
   public func and(_ events: OneOf<Event>, within limit: Duration = .seconds(1)) -> Self {
     switch content {
     case .none: Self(content: .some([(events.tags, limit)]))

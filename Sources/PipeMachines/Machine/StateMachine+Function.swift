@@ -7,8 +7,7 @@ extension StateMachine {
   /// - Parameters:
   ///   - initial: The state that the machine starts in.
   ///   - reduce: A pure function, called once for each event.
-  ///   - output: Returns the output that the runtime executes on entering a state. Default: no
-  ///     output.
+  ///   - output: Returns the output that the runtime executes on entering a state. Default: no output.
   @inlinable
   public init(
     initial: State, reduce: @escaping @Sendable (State, Event) -> Reduction<State>,
@@ -17,8 +16,7 @@ extension StateMachine {
     self.init(initial: initial, step: reduce, emit: output)
   }
 
-  /// Creates a machine from a function that returns the next state. The machine accepts every
-  /// event.
+  /// Creates a machine from a function that returns the next state. The machine accepts every event.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -79,8 +77,7 @@ extension StateMachine {
   }
 
   /// Creates a machine from an asynchronous function that returns the next state.
-  /// - Parameter selfContained: The events for which the function acts on nothing but its own
-  ///   state.
+  /// - Parameter selfContained: The events for which the function acts on nothing but its own state.
   package init(
     initial: State, awaiting next: @escaping @Sendable (State, Event) async throws -> State,
     selfContained: SelfContainedEvents<Event> = .none,

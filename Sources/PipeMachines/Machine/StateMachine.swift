@@ -122,9 +122,8 @@ extension StateMachine {
 
   /// The names of the events that the machine accepts in at least one state.
   ///
-  /// Found by reading each `When` with sample values. Every event counts as accepted if an `if` or
-  /// a `for` hides some `On`s from the samples, if no sample can be made, or if the machine is a
-  /// function.
+  /// Found by reading each `When` with sample values. Every event counts as accepted if an `if` or a
+  /// `for` hides some `On`s from the samples, if no sample can be made, or if the machine is a function.
   @export(interface)
   public var alphabet: [String] {
     guard isListed else { return EnumCases<Event>.names }
@@ -191,8 +190,8 @@ extension StateMachine {
     }
   }
 
-  /// Returns the machine's answer to an event whose case alone is known; `nil` if the machine has
-  /// no such case.
+  /// Returns the machine's answer to an event whose case alone is known; `nil`
+  /// if the machine has no such case.
   ///
   /// An event without associated values is evaluated directly. For any other event, this reads the
   /// transitions of the given state. The answer depends on the values if each of these transitions

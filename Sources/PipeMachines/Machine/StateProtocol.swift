@@ -1,7 +1,6 @@
 /// The state of a model or of a composite, which reports whether work is in progress.
 public protocol StateProtocol: Sendable {
-  /// Whether no work is in progress in this state, so that a model may start in it. Default:
-  /// `true`.
+  /// Whether no work is in progress in this state, so that a model may start in it. Default: `true`.
   var isStable: Bool { get }
 }
 
@@ -68,6 +67,5 @@ public protocol MachineEvent: DSLCompatible, Codable {}
 /// An output that a machine asks its runtime to execute.
 public protocol MachineOutput: DSLCompatible {}
 
-/// `Never` is the output type of a machine without outputs, and the event type of one without
-/// events.
+/// `Never` is the output type of a machine without outputs, and the event type of one without events.
 extension Never: MachineState, MachineEvent, MachineOutput {}

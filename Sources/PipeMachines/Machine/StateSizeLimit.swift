@@ -32,7 +32,7 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     var unmeasured = 0
   }
 
-  /// The number of bytes in the last measured state that save the measurement of one step.
+  /// The size of the last measured state per step that may remain unmeasured. Unit: bytes per step.
   private static var bytesPerStep: Int { 4_096 }
   private let codec: EventCodec<State>
   private let content = Locked(Content())

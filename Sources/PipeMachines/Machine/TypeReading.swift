@@ -18,8 +18,7 @@ package enum TypeReading: String, Sendable {
   case layout
   /// Values are read by reflection; the lists of cases are read from memory.
   case mirror
-  /// Nothing is read from memory, so the known cases of a type are the cases of the values seen so
-  /// far.
+  /// Nothing is read from memory, so the known cases of a type are the cases of the values seen so far.
   case mirrorOnly = "mirror-only"
 
   #if compiler(<6.4) && !DEBUG
@@ -33,8 +32,7 @@ package enum TypeReading: String, Sendable {
     @usableFromInline static let isReflective = current != .layout
   #endif
 
-  /// The environment variable that selects how enums are read, in debug builds and with newer
-  /// compilers.
+  /// The environment variable that selects how enums are read, in debug builds and with newer compilers.
   package static let variable = "PIPERUNTIME_TYPE_READING"
 
   private static func choose() -> TypeReading {

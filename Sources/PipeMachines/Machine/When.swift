@@ -15,8 +15,7 @@ public struct When<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompat
   @usableFromInline let output: Emit?
   /// Compares each `On` with the event of the current ``MatchContext``.
   @usableFromInline let transitions: Step?
-  /// Adds each `On` to the current list; returns `false` if no sample of the associated values can
-  /// be made.
+  /// Adds each `On` to the current list; returns `false` if no sample of the associated values can be made.
   @usableFromInline let list: (@Sendable () -> Bool)?
 
   @usableFromInline
