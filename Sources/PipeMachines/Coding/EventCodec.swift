@@ -103,7 +103,7 @@ package final class EventCodec<Value: Codable & Sendable> {
   }
 }
 
-// The cases that are written and read in place.
+// The cases that are encoded and decoded in place.
 extension EventCodec {
   /// Makes a value in `room`; returns `false` if the text must be decoded in another way.
   private func makePlain(_ text: UnsafeRawBufferPointer) -> Bool {

@@ -9,7 +9,7 @@ public struct CaseDescription: Codable, Hashable, Sendable {
     /// The Swift type without its module, such as `Int` or `Array<String>`.
     public var type: String
 
-    /// Makes a field.
+    /// Creates a field.
     public init(name: String, type: String) {
       self.name = name
       self.type = type
@@ -21,7 +21,7 @@ public struct CaseDescription: Codable, Hashable, Sendable {
   /// The associated values, in order; empty for a bare case.
   public var fields: [Field]
 
-  /// Makes a case.
+  /// Creates a case.
   public init(name: String, fields: [Field] = []) {
     self.name = name
     self.fields = fields
@@ -40,7 +40,7 @@ public struct PortDescription: Codable, Hashable, Sendable {
   /// known before the machine runs, because a function of the state makes some of them.
   public var sent: [String]?
 
-  /// Makes a port.
+  /// Creates a port.
   public init(
     name: String, eventType: String, events: [CaseDescription], sent: [String]? = nil
   ) {
@@ -61,7 +61,7 @@ public struct EffectDescription: Codable, Hashable, Sendable {
   /// Whether the effect may also end without an event.
   public var mayEnd: Bool
 
-  /// Makes an effect.
+  /// Creates a description of an effect.
   public init(name: String, gives: [String], mayEnd: Bool) {
     self.name = name
     self.gives = gives
@@ -108,7 +108,7 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   /// The parameter that ``problem`` is about, or `nil`.
   public var problemParameter: String?
 
-  /// Makes a description.
+  /// Creates a description.
   public init(
     machine: String, initial: JSONValue, states: [CaseDescription], events: [CaseDescription],
     alphabet: [String], outputs: [CaseDescription], outPorts: [PortDescription],
