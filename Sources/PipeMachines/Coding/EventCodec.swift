@@ -6,25 +6,27 @@ import PipeSupport
   import Foundation
 #endif
 
-/// Turns values of one enum into JSON and back.
+/// A codec that converts values of one enum to JSON and back.
 ///
-/// A case without associated values travels as its bare label, `"closed"`, which needs no JSON
-/// machinery; any other as Swift's synthesized `Codable` writes it. Both forms are read.
+/// A case without associated values is encoded as its bare label, `"closed"`, which needs no JSON encoder.
+/// Any other case is encoded as Swift's synthesized `Codable` encodes it. Both forms are decoded.
 ///
-/// Three ways lead to the same bytes: in place, for a ``SynthesizedCodable``; by way of the type's `Codable`,
-/// with a writer and a reader that are made for that; and Foundation's, for what those leave.
+/// There are three ways to encode and decode a value, and all use the same bytes. A case of a
+/// ``SynthesizedCodable`` is encoded in place. Other values go through the type's `Codable`, with a
+/// writer and a reader made for events. Foundation handles the values that the writer and the
+/// reader do not support.
 package final class EventCodec<Value: Codable & Sendable> {
   private let writer = EventWriter()
   private let reader = EventReader()
-  // For what the two above leave, and for its errors.
+  // For values that the writer and the reader do not support, and for their errors.
   private lazy var encoder = JSONEncoder()
   private lazy var decoder = JSONDecoder()
   private let bare = BareCases<Value>()
-  /// The cases that are written and read in place.
+  /// The cases that are encoded and decoded in place.
   private let plain: PlainCases?
-  /// Where values are made.
-  // Kept, and no optional: where this is not compiled for the type, each type that is made of it, an
-  // optional among them, is looked up in the runtime's tables each time.
+  /// The memory in which values are decoded.
+  // Kept, and not optional. In code that is not specialized for the type, the runtime looks up each
+  // type built from it, such as an optional, in its tables every time.
   private let room = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
   /// - Parameter isSynthesized: Whether the type is a ``SynthesizedCodable``.
@@ -59,14 +61,14 @@ package final class EventCodec<Value: Codable & Sendable> {
     }
   }
 
-  /// The value's JSON.
+  /// Returns the value's JSON.
   package func encode(_ value: Value) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try encode(value, into: &bytes)
     return bytes
   }
 
-  /// Reads a value. Throws ``UndecodableValue``, which says what the type takes.
+  /// Decodes a value. Throws ``UndecodableValue``, which names the cases that the type accepts.
   package func decode(_ bytes: UnsafeRawBufferPointer) throws -> Value {
     if bare.make(bytes, in: room) || makePlain(bytes) { return room.move() }
     return try decodeByCodable(bytes)
@@ -78,7 +80,8 @@ package final class EventCodec<Value: Codable & Sendable> {
     }
   }
 
-  /// Reads what the reader leaves to Swift's own decoder, or tells what is wrong with it.
+  /// Decodes text that the reader does not support, by Swift's own decoder. Throws
+  /// ``UndecodableValue`` if that fails, too.
   @export(interface)
   private func decodeOtherwise(_ bytes: UnsafeRawBufferPointer) throws -> Value {
     if let start = bytes.baseAddress,
@@ -100,9 +103,9 @@ package final class EventCodec<Value: Codable & Sendable> {
   }
 }
 
-// The cases that are written and read in place.
+// The cases that are encoded and decoded in place.
 extension EventCodec {
-  /// Makes a value in `room`; returns `false` where the text is for others to read.
+  /// Makes a value in `room`; returns `false` if the text must be decoded in another way.
   private func makePlain(_ text: UnsafeRawBufferPointer) -> Bool {
     guard let plain, let place = plain.place(of: text), isSame(place, in: plain) else {
       return false
@@ -110,7 +113,7 @@ extension EventCodec {
     return plain.make(text, of: place, in: room)
   }
 
-  /// Whether a case may be written and read in place.
+  /// Returns whether a case may be encoded and decoded in place.
   private func isSame(_ place: Int, in plain: PlainCases) -> Bool {
     switch plain.standing(of: place) {
     case .same: true
@@ -119,7 +122,7 @@ extension EventCodec {
     }
   }
 
-  /// Holds a case against the type's `Codable`, with samples: in the first all is left out that may be.
+  /// Compares a case with the type's `Codable` by samples. The first sample leaves out all optional values.
   @export(interface)
   private func compare(_ place: Int, in plain: PlainCases) -> Bool {
     var numbers = SplitMix64(seed: 1)
@@ -157,7 +160,7 @@ extension EventCodec {
   }
 }
 
-/// JSON that is not a value of the type it was meant for.
+/// An error for JSON that is not a value of the expected type.
 package struct UndecodableValue: Error, Sendable, CustomStringConvertible {
   package var text: String
   package var type: String
@@ -170,7 +173,7 @@ package struct UndecodableValue: Error, Sendable, CustomStringConvertible {
 }
 
 extension CaseDescription {
-  /// The case as a person would type it: `closing(persons: Int)`.
+  /// The case as a user would type it: `closing(persons: Int)`.
   package var signature: String {
     guard !fields.isEmpty else { return name }
     let list = fields.map { field in
@@ -180,12 +183,12 @@ extension CaseDescription {
   }
 }
 
-/// One value of an event, as its type's `init(from:)` sees it.
+/// A decoder of one value in an event, as passed to the type's `init(from:)`.
 struct EventDecoder: Decoder {
   let reader: EventReader
   let index: Int
 
-  // An error is not told from here, so no path is kept.
+  // Errors are not reported from here, so no path is kept.
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -272,12 +275,12 @@ extension EventDecoder {
   }
 }
 
-/// Where one value of an event goes, as its type's `encode(to:)` sees it.
+/// An encoder of one value in an event, as passed to the type's `encode(to:)`.
 struct EventEncoder: Encoder {
   let writer: EventWriter
   let depth: Int
 
-  // An error is not told from here, so no path is kept.
+  // Errors are not reported from here, so no path is kept.
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -348,26 +351,28 @@ extension EventEncoder {
   }
 }
 
-/// Keyed containers to give out once more, by the type of their keys.
+/// Keyed containers kept for reuse, by the type of their keys.
 ///
-/// What `container(keyedBy:)` returns is a box on the heap, of a type that the runtime looks up in its
-/// tables: that takes longer than all that is done with it. So a reader or writer keeps its boxes. One
-/// that nobody else holds any more stands for the next object with such keys; as long as somebody does,
-/// an object in it has a box of its own.
+/// `container(keyedBy:)` returns a box on the heap. The runtime looks up the type of the box in its
+/// tables, which takes longer than all other work with the box. A reader or writer therefore keeps
+/// its boxes. A box without other references is used again for the next object with the same type
+/// of keys. While a box is referenced, a nested object gets a box of its own.
 struct KeptContainers {
-  /// Stands for the class of the boxes, which is not known by name: they are counted, and not looked into.
-  // Not `AnyObject`: whether an object of that type is held once is asked of a copy, so that it never is.
+  /// A stand-in for the class of the boxes, whose name is not known. Boxes are reference-counted,
+  /// but never read.
+  // Not `AnyObject`: the check for a unique reference would work on a copy, so it would never succeed.
   final class Box {}
 
   private var keys: [ObjectIdentifier] = []
-  /// What the containers consist of: a reference to a box.
+  /// The boxes. A container consists of a reference to its box.
   private var boxes: [Box] = []
-  /// What the boxes lead to.
+  /// The object that each box refers to.
   private var members: [AnyObject] = []
-  /// Types of keys, which are searched one by one.
+  /// The maximum number of key types, which are searched one by one.
   private static let most = 64
 
-  /// The box for keys of a type that nobody holds, and what it leads to.
+  /// Returns the box for a type of keys and the object that it refers to; `nil` if there is no such
+  /// box, or if it is in use.
   mutating func next(keyedBy key: Any.Type) -> (box: Box, members: AnyObject)? {
     guard let index = keys.firstIndex(of: ObjectIdentifier(key)),
       isKnownUniquelyReferenced(&boxes[index])
@@ -375,7 +380,7 @@ struct KeptContainers {
     return (boxes[index], members[index])
   }
 
-  /// Keeps the box of a container that was made, unless there is one for such keys.
+  /// Keeps the box of a new container, unless there is already one for such keys.
   mutating func keep(_ box: Box, of members: AnyObject, keyedBy key: Any.Type) {
     let key = ObjectIdentifier(key)
     guard keys.count < Self.most, !keys.contains(key) else { return }
@@ -387,13 +392,14 @@ struct KeptContainers {
   mutating func removeAll() { self = KeptContainers() }
 }
 
-/// A type whose `Codable` is the one that the compiler writes: its author has written no `encode(to:)`, no
+/// A type with the `Codable` that the compiler writes: its author has written no `encode(to:)`, no
 /// `init(from:)` and no `CodingKeys`.
 ///
-/// Events and states that say so travel as any other does, in the same bytes, and cost a fraction of the
-/// time: a case whose values are numbers, truth values and texts, or optionals of these, is written and
-/// read in place. What has other values goes by way of `Codable`, as does every type that does not say
-/// so: nothing in a program tells whose the conformance is.
+/// Events and states of such a type are encoded in the same bytes as any other, in a fraction of
+/// the time. A case whose values are numbers, Booleans and strings, or optionals of these, is
+/// encoded and decoded in place. A case with other values goes through `Codable`. So does every
+/// type without this conformance, because a program cannot find out whether the compiler wrote a
+/// type's `Codable`.
 ///
 /// ```swift
 /// enum Event: MachineEvent, SynthesizedCodable {
@@ -401,7 +407,7 @@ struct KeptContainers {
 /// }
 /// ```
 ///
-/// - Note: Each case is held against its `Codable` with samples when it is first used. One that differs
-///   goes by way of `Codable`, with a warning; a conformance that treats only rare values otherwise is not
-///   found out.
+/// - Note: At its first use, each case is compared with its `Codable` by samples. A case that
+///   differs goes through `Codable`, with a warning. A conformance that differs for rare values
+///   only is not detected.
 public protocol SynthesizedCodable: Codable {}

@@ -4,15 +4,15 @@
   import Foundation
 #endif
 
-/// Decodes events where they lie, several times faster than Foundation's decoder.
+/// A decoder that reads events in place, several times faster than Foundation's decoder.
 ///
-/// It reads what events are made of. Where it does not succeed, for whatever reason, the caller asks
-/// Foundation, which also words the error.
+/// It supports only the JSON that events consist of. If it fails, for whatever reason, the caller
+/// falls back to Foundation, which also describes the error.
 final class EventReader {
-  /// The value is not what the type asks for, or something that is better left to Foundation.
+  /// An error for a value that is not of the requested type, or that is left to Foundation.
   struct Unread: Error {}
 
-  // Exclusivity is not checked at run time for what each event touches: one thread owns the reader.
+  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the reader.
   @exclusivity(unchecked)
   private(set) var tokens = JSONTokens()
   @exclusivity(unchecked)
@@ -20,7 +20,7 @@ final class EventReader {
   @exclusivity(unchecked)
   private var kept = KeptContainers()
 
-  /// Members of an object are searched one by one, up to this number.
+  /// The maximum number of members of an object, which are searched one by one.
   static let mostMembers = 64
 
   func read<Value: Decodable>(
@@ -35,7 +35,7 @@ final class EventReader {
   // MARK: Values
 
   func value<Value: Decodable>(_ type: Value.Type, at index: Int) throws -> Value {
-    // What Foundation reads in a way of its own.
+    // Foundation decodes these types in a way of its own.
     if type == Data.self || type == URL.self || type == Decimal.self { throw Unread() }
     return try Value(from: EventDecoder(reader: self, index: index))
   }
@@ -78,7 +78,8 @@ final class EventReader {
 
   // MARK: Members
 
-  /// The members of an object. Throws where the token is none, or one that is not to be read here.
+  /// Returns the members of an object. Throws if the token is not an object, or if this reader does
+  /// not support the object.
   func members<Key: CodingKey>(
     of index: Int, keyedBy type: Key.Type
   ) throws -> KeyedDecodingContainer<Key> {
@@ -105,16 +106,16 @@ final class EventReader {
     return container
   }
 
-  /// Parts with what it keeps, which leads back to it.
+  /// Releases the kept containers, which refer back to the reader.
   func close() { kept.removeAll() }
 
-  /// The text of a string or number, as it is written.
+  /// Returns the text of a string, without its quotes, or of a number, as written in the JSON.
   func text(at index: Int) -> UnsafeRawBufferPointer {
     let token = tokens.list[index]
     return UnsafeRawBufferPointer(rebasing: bytes[Int(token.start)..<Int(token.end)])
   }
 
-  /// The value of the member with this key, or `nil`.
+  /// Returns the index of the value of the member with this key, or `nil`.
   func member(_ key: String, of object: Int) -> Int? {
     var key = key
     return key.withUTF8 { key in
@@ -129,7 +130,7 @@ final class EventReader {
     }
   }
 
-  /// The keys of an object.
+  /// Returns the keys of an object.
   func keys(of object: Int) throws -> [String] {
     var keys: [String] = []
     var index = object + 1
@@ -142,10 +143,10 @@ final class EventReader {
   }
 }
 
-/// The members of an object that is read, as far as the type of their keys does not matter.
+/// The members of an object being read, independent of the type of their keys.
 class ReadMembers {
   let reader: EventReader
-  // Exclusivity is not checked at run time for what each event touches: one thread owns the reader.
+  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the reader.
   @exclusivity(unchecked)
   final var object: Int
 
@@ -155,11 +156,11 @@ class ReadMembers {
   }
 }
 
-/// The key of a single member with a name. As many as an enum of keys has cases.
-// A list of objects: an array's functions would look up the type of its elements.
+/// The key of an object's only member, by its name. An enum of keys has at most one per case.
+// A linked list of objects: the methods of an array would look up the type of its elements.
 private final class KnownKey<Key: CodingKey> {
   let name: [UInt8]
-  /// The key alone.
+  /// An array of only this key.
   let keys: [Key]
   let next: KnownKey?
 
@@ -170,13 +171,13 @@ private final class KnownKey<Key: CodingKey> {
   }
 }
 
-/// The same, as the type's `init(from:)` sees them.
+/// The members of an object being read, as passed to the type's `init(from:)`.
 final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerProtocol {
-  /// Keys that single members were found to have.
+  /// The keys found so far for objects with one member.
   @exclusivity(unchecked)
   private var known: KnownKey<Key>?
 
-  // An error is not told from here, so no path is kept.
+  // Errors are not reported from here, so no path is kept.
   var codingPath: [any CodingKey] { [] }
 
   var allKeys: [Key] {
@@ -197,7 +198,8 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
     ((try? reader.keys(of: object)) ?? []).compactMap(Key.init(stringValue:))
   }
 
-  /// The key of an object that has one member. A key that is an enum's case is always the same.
+  /// Returns the key of an object with one member. Keeps it if the key type is an enum, whose key
+  /// for a name never changes.
   @inline(never)
   private func newKey(named name: UnsafeRawBufferPointer) -> [Key] {
     let found = otherKeys
@@ -216,7 +218,7 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
     return index
   }
 
-  /// Where the member is, unless there is none, or it is null.
+  /// Returns the index of the member's value; `nil` if the member is missing or null.
   private func optional(_ key: Key) -> Int? {
     guard let index = place(of: key), !reader.isNull(at: index) else { return nil }
     return index

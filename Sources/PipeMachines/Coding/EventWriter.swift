@@ -4,19 +4,19 @@
   import Foundation
 #endif
 
-/// Encodes events into one growing text, several times faster than Foundation's encoder.
+/// An encoder that appends events to one growing text, several times faster than Foundation's encoder.
 ///
-/// It writes what events are made of. Where it does not succeed, for whatever reason, the caller asks
-/// Foundation, which also words the error.
+/// It supports only the values that events consist of. If it fails, for whatever reason, the caller
+/// falls back to Foundation, which also describes the error.
 final class EventWriter {
-  /// The value is something that is better left to Foundation.
+  /// An error for a value that is left to Foundation.
   struct Unwritten: Error {}
 
   enum Bracket: UInt8 {
     case object = 0x7B
     case array = 0x5B
 
-    /// Two after the opening one, in both cases.
+    /// The closing bracket. In ASCII, it is two after the opening bracket in both cases.
     var closing: UInt8 { rawValue + 2 }
   }
 
@@ -27,7 +27,7 @@ final class EventWriter {
     var isEmpty = true
   }
 
-  // Exclusivity is not checked at run time for what each event touches: one thread owns the writer.
+  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the writer.
   @exclusivity(unchecked)
   private(set) var bytes: [UInt8] = []
   @exclusivity(unchecked)
@@ -36,11 +36,11 @@ final class EventWriter {
   private var lastID = 0
   @exclusivity(unchecked)
   private var kept = KeptContainers()
-  /// Set where a value cannot be written, by a call that cannot throw.
+  /// Whether a value could not be written. Set by calls that cannot throw.
   @exclusivity(unchecked)
   private var isBroken = false
 
-  /// Appends the JSON of a value to `target`, or leaves it as it was and throws.
+  /// Appends the JSON of a value to `target`, or throws and leaves `target` unchanged.
   func write(_ value: some Encodable, into target: inout [UInt8]) throws {
     bytes.removeAll(keepingCapacity: true)
     open.removeAll(keepingCapacity: true)
@@ -55,8 +55,8 @@ final class EventWriter {
 
   var depth: Int { open.count }
 
-  /// Opens an object or array where a value belongs, or finds the one that was opened there before.
-  /// - Returns: The number to go on with.
+  /// Opens an object or array at a depth, or continues the one that is already open there.
+  /// - Returns: The ID of the object or array, for ``next(in:at:)``.
   func begin(_ bracket: Bracket, at depth: Int) -> Int {
     if open.count > depth {
       close(downTo: depth + 1)
@@ -69,7 +69,7 @@ final class EventWriter {
     return lastID
   }
 
-  /// The members of an object where a value belongs.
+  /// Returns a container for the members of an object at a depth.
   func members<Key: CodingKey>(
     at depth: Int, keyedBy type: Key.Type
   ) -> KeyedEncodingContainer<Key> {
@@ -95,13 +95,13 @@ final class EventWriter {
     return container
   }
 
-  /// Parts with what it keeps, which leads back to it.
+  /// Releases the kept containers, which refer back to the writer.
   func close() { kept.removeAll() }
 
-  /// Goes on with an object or array: closes what was opened in it, and separates the next value.
+  /// Continues an object or array: closes everything open inside it, and separates the next value.
   func next(in id: Int, at depth: Int) {
     guard depth < open.count, open[depth].id == id else {
-      // It was closed already: somebody writes two at once.
+      // The object or array is already closed: the caller writes into two containers at once.
       isBroken = true
       return
     }
@@ -124,13 +124,13 @@ final class EventWriter {
 
   func append(encoding value: some Encodable) throws {
     let type = type(of: value)
-    // What Foundation writes in a way of its own.
+    // Foundation encodes these types in a way of its own.
     if type == Data.self || type == URL.self || type == Decimal.self { throw Unwritten() }
     let depth = open.count
     let start = bytes.count
     try value.encode(to: EventEncoder(writer: self, depth: depth))
     close(downTo: depth)
-    // A value that writes nothing is an empty object to Foundation.
+    // Foundation encodes a value that writes nothing as an empty object.
     if bytes.count == start { throw Unwritten() }
   }
 
@@ -147,10 +147,10 @@ final class EventWriter {
   func append(_ value: String) { JSONText.append(value, to: &bytes) }
 }
 
-/// The members of an object that is written, as far as the type of their keys does not matter.
+/// The members of an object being written, independent of the type of their keys.
 class WrittenMembers {
   let writer: EventWriter
-  // Exclusivity is not checked at run time for what each event touches: one thread owns the writer.
+  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the writer.
   @exclusivity(unchecked)
   final var depth: Int
   @exclusivity(unchecked)
@@ -163,9 +163,9 @@ class WrittenMembers {
   }
 }
 
-/// The same, as the type's `encode(to:)` sees them.
+/// The members of an object being written, as passed to the type's `encode(to:)`.
 final class WritableMembers<Key: CodingKey>: WrittenMembers, KeyedEncodingContainerProtocol {
-  // An error is not told from here, so no path is kept.
+  // Errors are not reported from here, so no path is kept.
   var codingPath: [any CodingKey] { [] }
 
   private func next(_ key: Key) { writer.next(key.stringValue, in: id, at: depth) }

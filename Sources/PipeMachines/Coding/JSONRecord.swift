@@ -4,12 +4,12 @@
   import Foundation
 #endif
 
-/// Records of processes as JSON: what nodes, orchestrators and clients say to each other beside events.
+/// The JSON of records that nodes, orchestrators and clients exchange in addition to events.
 ///
-/// They are read and written as events are. Foundation has what is left over, and words the errors: a node
-/// that never meets it starts sooner, and holds less memory.
+/// Records are encoded and decoded like events. Foundation handles unsupported values, and
+/// describes the errors. A node that never uses Foundation starts sooner and uses less memory.
 package enum JSONRecord {
-  /// The JSON of a record.
+  /// Returns the JSON of a record.
   package static func encode(_ record: some Encodable) throws -> [UInt8] {
     var text: [UInt8] = []
     let writer = EventWriter()
@@ -20,22 +20,23 @@ package enum JSONRecord {
     return text
   }
 
-  /// Reads a record that others wrote.
-  /// - Throws: `DecodingError` where the text is not JSON of this type.
+  /// Decodes a record that another process wrote.
+  /// - Throws: `DecodingError` if the text is not JSON of this type.
   package static func decode<Record: Decodable>(
     _ type: Record.Type, from text: UnsafeRawBufferPointer
   ) throws -> Record {
     let reader = EventReader()
     defer { reader.close() }
-    // A type that goes on where it finds no text must not take a text with escapes for none.
+    // The reader does not support strings with escapes. A type that tolerates a missing string must
+    // not mistake such a string for a missing one.
     if !text.contains(UInt8(ascii: "\\")), let record = try? reader.read(type, from: text) {
       return record
     }
     return try JSONDecoder().decode(type, checking: Data(text))
   }
 
-  /// Reads a record that others wrote.
-  /// - Throws: `DecodingError` where the text is not JSON of this type.
+  /// Decodes a record that another process wrote.
+  /// - Throws: `DecodingError` if the text is not JSON of this type.
   package static func decode<Record: Decodable>(
     _ type: Record.Type, from text: [UInt8]
   ) throws -> Record {
@@ -44,13 +45,13 @@ package enum JSONRecord {
 }
 
 extension JSONDecoder {
-  /// Decodes text that others wrote.
+  /// Decodes text that another process wrote. Throws if the text is nested too deeply.
   package func decode<Value: Decodable>(_ type: Value.Type, checking text: Data) throws -> Value {
     try text.withUnsafeBytes { try Self.checkDepth(of: $0) }
     return try decode(type, from: text)
   }
 
-  /// Throws where text is nested too deep.
+  /// Throws if the text is nested too deeply.
   static func checkDepth(of text: UnsafeRawBufferPointer) throws {
     guard JSONTokens.depth(of: text, upTo: JSONTokens.deepest) > JSONTokens.deepest else { return }
     throw DecodingError.dataCorrupted(

@@ -1,4 +1,4 @@
-/// Appends the parts of a JSON text.
+/// Functions that append the parts of a JSON text.
 enum JSONText {
   static func append(_ value: Bool?, to bytes: inout [UInt8]) {
     bytes.append(contentsOf: (value.map { $0 ? "true" : "false" } ?? "null").utf8)
@@ -25,7 +25,7 @@ enum JSONText {
     }
   }
 
-  /// Appends a number; returns `false` where it is none that JSON has.
+  /// Appends a number; returns `false` if JSON cannot represent it.
   static func append(
     number value: some BinaryFloatingPoint & LosslessStringConvertible, to bytes: inout [UInt8]
   ) -> Bool {
@@ -49,11 +49,11 @@ enum JSONText {
     }
   }
 
-  /// Where, from a place on, the first byte is that a string cannot have as it is: a quote, a backslash
-  /// or a control character; the end where there is none.
+  /// Returns the index of the first byte at or after `start` that a string must escape: a quote, a
+  /// backslash or a control character. Returns the end if there is none.
   static func plainPrefix(of text: UnsafeRawBufferPointer, from start: Int) -> Int {
     var place = start
-    // Eight at a time. A byte that has to be zero in one of these has its highest bit set in the test.
+    // Tests eight bytes at a time. Each test sets the highest bit of a byte that must be escaped.
     while place + 8 <= text.count {
       let word = text.loadUnaligned(fromByteOffset: place, as: UInt64.self)
       let quotes = word ^ (everyByte &* 0x22)
@@ -70,7 +70,7 @@ enum JSONText {
     return place
   }
 
-  /// The string of these bytes; `nil` where they are not UTF-8.
+  /// Returns the string of these bytes; `nil` if they are not UTF-8.
   static func string(of text: UnsafeRawBufferPointer) -> String? {
     isASCII(text) ? String(decoding: text, as: UTF8.self) : String(validating: text, as: UTF8.self)
   }

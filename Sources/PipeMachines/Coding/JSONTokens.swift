@@ -6,34 +6,34 @@ package struct JSONTokens {
 
   package struct Token {
     package var kind: Kind
-    /// Whether one of the keys of an object is written with escapes.
+    /// Whether at least one key of the object is written with escapes.
     package var hasEscapedKey = false
-    /// Where it begins; for a string, behind the quote.
+    /// The offset at which the value begins; for a string, after the opening quote. Unit: bytes.
     package var start: Int32
-    /// Where it ends; for a string, before the quote.
+    /// The offset at which the value ends; for a string, before the closing quote. Unit: bytes.
     package var end: Int32
-    /// The index of the token after this one and all in it.
+    /// The index of the token after this one and all tokens inside it.
     package var next: Int32
-    /// How many members or elements it has.
+    /// The number of members or elements.
     package var count: Int32
 
-    /// Where its text is, the quotes of a string included.
+    /// The range of the value's text, including the quotes of a string.
     package var range: Range<Int> {
       let quotes = kind == .string || kind == .escapedString ? 1 : 0
       return Int(start) - quotes..<Int(end) + quotes
     }
   }
 
-  /// Members of an object come as a key, a string, and a value each.
+  /// The tokens. Each member of an object consists of a key, which is a string, and a value.
   package private(set) var list: [Token] = []
   private var offset = 0
   private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
 
-  /// Of objects and arrays in each other. Foundation reads a little more: it traps on some text that is
-  /// nested more than 512 deep and ends there.
+  /// The maximum nesting depth of objects and arrays. Foundation supports a little more, but it
+  /// traps on some text that is nested more than 512 deep and ends at that depth.
   package static let deepest = 500
 
-  /// How deep objects and arrays are in each other, as far as that is not more than one beyond a limit.
+  /// Returns the nesting depth of objects and arrays, but at most one more than `limit`.
   package static func depth(of text: UnsafeRawBufferPointer, upTo limit: Int) -> Int {
     var (depth, greatest) = (0, 0)
     var isInString = false
@@ -64,7 +64,7 @@ package struct JSONTokens {
 
   package init() {}
 
-  /// Reads a text. Returns `false` for what is not JSON, and for what is better left to others.
+  /// Reads a text. Returns `false` if it is not JSON, or if it must be decoded in another way.
   package mutating func read(_ bytes: UnsafeRawBufferPointer) -> Bool {
     list.removeAll(keepingCapacity: true)
     offset = 0
@@ -75,7 +75,7 @@ package struct JSONTokens {
     return offset == bytes.count
   }
 
-  /// The text of a string without escapes; `nil` for any other token, and for what is not UTF-8.
+  /// Returns a string without escapes; `nil` for any other token, and for text that is not UTF-8.
   func string(at index: Int, in bytes: UnsafeRawBufferPointer) -> String? {
     let token = list[index]
     guard token.kind == .string else { return nil }
@@ -83,7 +83,7 @@ package struct JSONTokens {
       of: UnsafeRawBufferPointer(rebasing: bytes[Int(token.start)..<Int(token.end)]))
   }
 
-  /// A whole number that an `Int64` holds; `nil` for any other token.
+  /// Returns an integer that fits into an `Int64`; `nil` for any other token.
   func integer(at index: Int, in bytes: UnsafeRawBufferPointer) -> Int64? {
     let token = list[index]
     guard token.kind == .number else { return nil }
@@ -103,7 +103,7 @@ package struct JSONTokens {
     return isNegative ? -number : number
   }
 
-  /// Such as nanoseconds since 1970.
+  /// Returns a long integer, such as the nanoseconds since 1970.
   private static func longInteger(_ text: Slice<UnsafeRawBufferPointer>) -> Int64? {
     text.count <= 20 ? Int64(String(decoding: text, as: UTF8.self)) : nil
   }
@@ -186,7 +186,7 @@ package struct JSONTokens {
     if bytes[offset] == UInt8(ascii: "-") { offset += 1 }
     let digits = offset
     skipDigits()
-    // No digit, or a zero before another.
+    // No digit, or a leading zero.
     guard offset > digits, bytes[digits] != UInt8(ascii: "0") || offset == digits + 1 else {
       return false
     }
@@ -240,8 +240,8 @@ package struct JSONTokens {
 }
 
 extension JSONTokens {
-  /// Reads a text; `nil` for what is not JSON, and for what is better left to Foundation: escapes,
-  /// fractions, large numbers, keys that come twice.
+  /// Parses a text; `nil` if it is not JSON, and for JSON that is left to Foundation: escapes,
+  /// fractions, large numbers, duplicate keys.
   static func value(of bytes: UnsafeRawBufferPointer) -> JSONValue? {
     var tokens = JSONTokens()
     return tokens.read(bytes) ? tokens.value(at: 0, in: bytes) : nil

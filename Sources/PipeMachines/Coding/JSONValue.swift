@@ -16,7 +16,7 @@ public enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// Parses UTF-8 JSON text. Throws `DecodingError` where the text is not JSON.
+  /// Parses UTF-8 JSON text. Throws `DecodingError` if the text is not JSON.
   public init(parsing text: some Sequence<UInt8>) throws {
     let read = try text.withContiguousStorageIfAvailable { bytes in
       try JSONValue(parsing: UnsafeRawBufferPointer(bytes))
@@ -25,7 +25,7 @@ extension JSONValue {
   }
 
   private init(parsing bytes: UnsafeRawBufferPointer) throws {
-    // Several times faster than Foundation, which reads the rest, and words the errors.
+    // Several times faster than Foundation, which parses the rest and describes the errors.
     if let value = JSONTokens.value(of: bytes) {
       self = value
     } else {
@@ -53,15 +53,15 @@ extension JSONValue {
   /// Compact JSON text with sorted keys.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// A count; one that is too large is the largest there is.
+  /// Returns a count as an integer. A count that is too large becomes the largest `Int64`.
   package static func count(_ count: UInt64) -> JSONValue { .integer(Int64(clamping: count)) }
 
-  /// An array of texts.
+  /// Returns an array of strings.
   package static func texts(_ texts: some Sequence<String>) -> JSONValue {
     .array(texts.map { .string($0) })
   }
 
-  /// A text, or `null`.
+  /// Returns a string, or `null`.
   package static func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
 
   /// The member of an object, or `nil`.
@@ -69,12 +69,12 @@ extension JSONValue {
     if case .object(let members) = self { members[key] } else { nil }
   }
 
-  /// The string, where this is one.
+  /// The string, if this is one; otherwise `nil`.
   public var string: String? {
     if case .string(let value) = self { value } else { nil }
   }
 
-  /// The whole number, where this is one.
+  /// The integer, if this is one; otherwise `nil`.
   public var integer: Int64? {
     if case .integer(let value) = self { value } else { nil }
   }
@@ -109,7 +109,7 @@ extension JSONValue {
 }
 
 extension JSONValue: Codable {
-  /// Reads any JSON.
+  /// Decodes any JSON.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if container.decodeNil() {
@@ -119,7 +119,7 @@ extension JSONValue: Codable {
     } else if let value = try? container.decode(Int64.self) {
       self = .integer(value)
     } else if let value = try? container.decode(Double.self) {
-      // Rounding may have made a whole number of it, which is read as one when it was written.
+      // Rounding may have produced an integer. It is stored as one, because its JSON is read as one.
       self = Int64(exactly: value).map { .integer($0) } ?? .number(value)
     } else if let value = try? container.decode(String.self) {
       self = .string(value)
@@ -130,7 +130,7 @@ extension JSONValue: Codable {
     }
   }
 
-  /// Writes the same JSON.
+  /// Encodes the same JSON.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
@@ -148,15 +148,15 @@ extension JSONValue: Codable {
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
   ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-  /// A string.
+  /// Creates a string.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// A whole number.
+  /// Creates an integer.
   public init(integerLiteral value: Int64) { self = .integer(value) }
-  /// A truth value.
+  /// Creates a Boolean.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
-  /// An array.
+  /// Creates an array.
   public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-  /// An object; of equal keys the last counts.
+  /// Creates an object. If a key occurs twice, the last value is used.
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
     self = .object(Dictionary(elements) { _, last in last })
   }

@@ -1,20 +1,21 @@
 import PipeSupport
 
-/// Writes and reads the values of an enum in place, without its `Codable`: those of the cases that have
-/// nothing but plain values, of a type that says that its `Codable` is the compiler's.
+/// An in-place encoder and decoder for the values of an enum, which does not use the enum's
+/// `Codable`. It supports the cases that carry only plain values, of a type that declares its
+/// `Codable` to be the compiler's.
 final class PlainCases {
-  // Without references, which would be counted for each event.
+  // Without references, because each event would have to count them.
   fileprivate struct Case {
     let tag: Int
-    /// `{"moved":{`
+    /// The beginning of the case's JSON, such as `{"moved":{`.
     let opening: UnsafeRawBufferPointer
     let fields: UnsafeMutableBufferPointer<PlainField>
     var standing = Standing.unknown
   }
 
-  /// Whether a case is written and read here.
+  /// Whether a case is encoded and decoded in place.
   enum Standing {
-    /// It has not been held against the type's `Codable` yet.
+    /// The case has not been compared with the type's `Codable` yet.
     case unknown
     case same
     case different
@@ -24,10 +25,10 @@ final class PlainCases {
   private let byteCount: Int
   private let alignment: Int
   private let cases: UnsafeMutableBufferPointer<Case>
-  /// Where in `cases` each tag is.
+  /// The index in `cases` for each tag; `nil` for an unsupported case.
   private let places: [Int?]
 
-  /// - Returns: `nil` where no case is written and read in place.
+  /// - Returns: `nil` if no case can be encoded and decoded in place.
   init?<Value>(_ type: Value.Type) {
     guard !TypeReading.isReflective else { return nil }
     metadata = TypeMetadata(type)
@@ -50,17 +51,18 @@ final class PlainCases {
     cases.deallocate()
   }
 
-  /// Where in the list the case of a value is, if it is there.
+  /// Returns the index of the case of a value, if the case is supported.
   func place(of value: UnsafeRawPointer) -> Int? { places[metadata.tag(of: value)] }
 
-  /// Where in the list the case of a text is, if it is there and the text is written as it is here.
+  /// Returns the index of the case of a text, if the case is supported and the text has the form
+  /// that `append` writes.
   func place(of text: UnsafeRawBufferPointer) -> Int? {
     let text = PlainText(text)
     for index in cases.indices where text.begins(with: cases[index].opening) { return index }
     return nil
   }
 
-  /// The tag of a case.
+  /// Returns the tag of a case.
   func tag(of place: Int) -> Int { cases[place].tag }
 
   func standing(of place: Int) -> Standing { cases[place].standing }
@@ -69,10 +71,10 @@ final class PlainCases {
 
   // MARK: Writing
 
-  /// Appends the JSON of a value of a case; returns `false`, and has done nothing, where it has none.
+  /// Appends the JSON of a value of a case. Returns `false`, and appends nothing, if the value has none.
   func append(_ value: UnsafeRawPointer, of place: Int, to bytes: inout [UInt8]) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: alignment) { room in
-      // The bits are borrowed: the copy is projected and forgotten, never destroyed.
+      // The copy only borrows the bits: it is projected and forgotten, never destroyed.
       let payload = room.baseAddress!
       payload.copyMemory(from: value, byteCount: byteCount)
       metadata.project(payload)
@@ -96,8 +98,8 @@ final class PlainCases {
 
   // MARK: Reading
 
-  /// Makes the value of a case from its JSON; returns `false` where there is none then, since the text
-  /// is not written as it is here.
+  /// Makes the value of a case from its JSON. Returns `false`, and makes no value, if the text does
+  /// not have the form that `append` writes.
   func make(
     _ text: UnsafeRawBufferPointer, of place: Int, in value: UnsafeMutableRawPointer
   ) -> Bool {
@@ -136,8 +138,8 @@ final class PlainCases {
 
   // MARK: Samples
 
-  /// Makes a value of a case.
-  /// - Parameter isLeast: Whether what may be left out is.
+  /// Makes a sample value of a case.
+  /// - Parameter isLeast: Whether to leave out all optional values.
   func makeSample(
     of place: Int, _ numbers: inout SplitMix64, isLeast: Bool, in value: UnsafeMutableRawPointer
   ) {
@@ -150,7 +152,7 @@ final class PlainCases {
 }
 
 extension PlainCases.Case {
-  /// - Returns: `nil` for a case that has another value, or none.
+  /// - Returns: `nil` for a case with an unsupported value, or without values.
   fileprivate init?(_ tag: Int, of layout: EnumLayout) {
     let description = layout.cases[tag]
     guard !layout.isBare(tag), layout.boxOffsets[tag] == 0, !description.fields.isEmpty else {
@@ -180,7 +182,7 @@ extension PlainCases.Case {
   }
 }
 
-/// The cases of an enum that have no associated values: each travels as its label.
+/// The cases of an enum without associated values, each of which is encoded as its label.
 struct BareCases<Value> {
   /// The labels as JSON, by tag; `nil` for any other case.
   private var labels: [[UInt8]?] = []
@@ -192,15 +194,15 @@ struct BareCases<Value> {
     }
   }
 
-  /// The label of a value's case, where that has one.
+  /// Returns the label of a value's case, if the case has no associated values.
   @inline(__always)
   func label(of value: UnsafePointer<Value>) -> [UInt8]? {
     if TypeReading.isReflective { return reflectedLabel(of: value.pointee) }
-    // A type that is no enum has no cases.
+    // A type that is not an enum has no cases.
     return labels.isEmpty ? nil : labels[EnumCases<Value>.tag(at: value)]
   }
 
-  /// Makes the value that a label stands for; returns `false` where there is none.
+  /// Makes the value that a label names; returns `false` if there is none.
   func make(_ text: UnsafeRawBufferPointer, in value: UnsafeMutablePointer<Value>) -> Bool {
     guard text.first == UInt8(ascii: "\"") else { return false }
     if TypeReading.isReflective {
@@ -208,7 +210,7 @@ struct BareCases<Value> {
       value.initialize(to: bare)
       return true
     }
-    // A handful: cheaper to compare than to hash.
+    // There are few labels, so comparing is cheaper than hashing.
     for tag in labels.indices {
       guard let label = labels[tag], label.count == text.count, label.elementsEqual(text) else {
         continue

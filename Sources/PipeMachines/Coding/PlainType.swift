@@ -1,22 +1,22 @@
 import PipeSupport
 
-/// The types whose values are written and read in place, each also as an optional.
+/// The types whose values are encoded and decoded in place, each also as an optional.
 enum PlainType: CaseIterable {
   case int, int8, int16, int32, int64
   case uint, uint8, uint16, uint32, uint64
   case double, float, bool, string
 
-  /// The type, and whether it is the optional of it; `nil` for any other.
+  /// Returns the plain type, and whether it is wrapped in an optional; `nil` for any other type.
   static func find(_ type: Any.Type) -> (PlainType, isOptional: Bool)? {
     for candidate in allCases {
-      // By the type itself: a cast to a protocol looks through all conformances of the program.
+      // Compares the types themselves: a cast to a protocol searches all conformances of the program.
       if candidate.perform(Comparing(type: type), false) { return (candidate, false) }
       if candidate.perform(Comparing(type: type), true) { return (candidate, true) }
     }
     return nil
   }
 
-  /// Does something that is compiled for each type.
+  /// Performs an action that is compiled for each type.
   @inline(__always)
   func perform(_ action: some PlainAction, _ isOptional: Bool) -> Bool {
     isOptional ? performOptional(action) : perform(action)
@@ -63,7 +63,7 @@ enum PlainType: CaseIterable {
   }
 }
 
-/// Something that is done with a value in place.
+/// An action on a value in place.
 protocol PlainAction {
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool
 }
@@ -74,17 +74,17 @@ private struct Comparing: PlainAction {
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool { self.type == type }
 }
 
-/// One value of a case: its key, where it lies, and of which type it is.
-// Without references, which would be counted for each event.
+/// An associated value of a case: its key, its offset and its type.
+// Without references, because each event would have to count them.
 struct PlainField {
-  /// Its key as JSON, and the colon. Whoever has the field frees it.
+  /// The key as JSON, and the colon. The owner of the field frees this memory.
   let key: UnsafeRawBufferPointer
-  /// Where it lies in the case's payload. Unit: bytes.
+  /// The offset of the value in the case's payload. Unit: bytes.
   private let offset: Int
   private let type: PlainType
   private let isOptional: Bool
 
-  /// - Returns: `nil` for a value that is not written and read in place.
+  /// - Returns: `nil` for a type that is not encoded and decoded in place.
   init?(_ name: String, _ type: Any.Type, offset: Int) {
     guard let (known, isOptional) = PlainType.find(type) else { return nil }
     var text: [UInt8] = []
@@ -99,26 +99,26 @@ struct PlainField {
   @inline(__always)
   private func perform(_ action: some PlainAction) -> Bool { type.perform(action, isOptional) }
 
-  /// Whether the value is one that is left out, with its key.
+  /// Returns whether the value is left out of the JSON, together with its key.
   func isLeftOut(in payload: UnsafeRawPointer) -> Bool {
     isOptional && perform(LeavingOut(place: payload + offset))
   }
 
-  /// Appends the value's JSON; returns `false` where it has none.
+  /// Appends the value's JSON; returns `false` if it has none.
   func append(_ payload: UnsafeRawPointer, to bytes: inout [UInt8]) -> Bool {
     withUnsafeMutablePointer(to: &bytes) {
       perform(Appending(place: payload + offset, bytes: $0))
     }
   }
 
-  /// Makes the value; returns `false` where there is none then.
+  /// Makes the value from its JSON. Returns `false`, and makes no value, if the text is not supported.
   func read(_ text: inout PlainText, into payload: UnsafeMutableRawPointer) -> Bool {
     withUnsafeMutablePointer(to: &text) {
       perform(Reading(place: payload + offset, text: $0))
     }
   }
 
-  /// The same where the key is missing.
+  /// Makes the value for a missing key. Returns `false`, and makes no value, if the key is required.
   func readMissing(into payload: UnsafeMutableRawPointer) -> Bool {
     isOptional && perform(ReadingMissing(place: payload + offset))
   }
@@ -135,7 +135,7 @@ struct PlainField {
 }
 
 extension [UInt8] {
-  /// The bytes in memory of their own.
+  /// Returns a copy of the bytes in newly allocated memory, which the caller frees.
   func copied() -> UnsafeRawBufferPointer {
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
     memory.copyBytes(from: self)

@@ -1,14 +1,15 @@
 import PipeSupport
 
-/// A value that is written and read where it lies, just as its `Codable` would.
+/// A value that is encoded and decoded in place, exactly as its `Codable` would do it.
 protocol PlainValue {
-  /// Whether it is one that is left out, with its key.
+  /// Whether the value is left out of the JSON, together with its key.
   var isLeftOut: Bool { get }
-  /// Appends its JSON; returns `false` where it has none.
+  /// Appends the value's JSON; returns `false` if it has none.
   func append(to bytes: inout [UInt8]) -> Bool
-  /// Reads one, or gives up: what is not written as this writes it is for others to read.
+  /// Reads a value; `nil` if the text does not have the form that `append` writes, and must be
+  /// decoded in another way.
   init?(_ text: inout PlainText)
-  /// What stands for it where its key is missing.
+  /// The value for a missing key; `nil` if the key is required.
   static var ofMissing: Self? { get }
   static func sample(_ numbers: inout SplitMix64) -> Self
 }
@@ -18,7 +19,7 @@ extension PlainValue {
   static var ofMissing: Self? { nil }
 }
 
-/// A JSON text that is read from its beginning to its end.
+/// A JSON text that is read from beginning to end.
 struct PlainText {
   private let bytes: UnsafeRawBufferPointer
   private var place = 0
@@ -34,7 +35,7 @@ struct PlainText {
     return true
   }
 
-  /// Goes on behind these bytes, where they come next.
+  /// Skips these bytes if they come next; returns whether they do.
   @inline(__always)
   mutating func skip(_ expected: UnsafeRawBufferPointer) -> Bool {
     guard begins(with: expected) else { return false }
@@ -57,7 +58,7 @@ struct PlainText {
     return true
   }
 
-  /// A whole number.
+  /// Reads an integer.
   @inline(__always)
   mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
     let isNegative = skip(UInt8(ascii: "-"))
@@ -77,13 +78,13 @@ struct PlainText {
       }
       place += 1
     }
-    // No digit, or a zero before another.
+    // No digit, or a leading zero.
     guard place > start, bytes[start] != 0x30 || place == start + 1 else { return nil }
     guard isNegative else { return Value(exactly: number) }
     return number <= 1 << 63 ? Value(exactly: 0 &- Int64(bitPattern: number)) : nil
   }
 
-  /// The text of a number, as JSON has them.
+  /// Reads the text of a number in JSON form.
   mutating func number() -> String? {
     var tokens = JSONTokens()
     let start = place
@@ -98,7 +99,7 @@ struct PlainText {
       || byte == UInt8(ascii: ".") || byte | 0x20 == UInt8(ascii: "e")
   }
 
-  /// A string without escapes.
+  /// Reads a string without escapes.
   mutating func string() -> String? {
     guard skip(UInt8(ascii: "\"")) else { return nil }
     let end = JSONText.plainPrefix(of: bytes, from: place)
@@ -121,7 +122,7 @@ extension FixedWidthInteger where Self: PlainValue {
   }
 
   static func sample(_ numbers: inout SplitMix64) -> Self {
-    // Numbers of few bits as well as of many.
+    // Small numbers as well as large ones.
     Self(truncatingIfNeeded: numbers.next() >> (numbers.next() % 64))
   }
 }

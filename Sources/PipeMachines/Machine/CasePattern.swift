@@ -1,18 +1,18 @@
-/// A case of an enum, told by a bare value or by its constructor.
+/// A case of an enum, identified by a value or by the case's constructor.
 @usableFromInline
 package struct CasePattern<Value>: Sendable {
   @usableFromInline package let tag: Int
 
   init(tag: Int) { self.tag = tag }
 
-  /// The case that `value` is, whatever its associated values.
+  /// Creates a pattern for the case of `value`, whatever its associated values.
   @usableFromInline
   package init(value: Value) {
     Self.checkType()
     tag = withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) }
   }
 
-  /// The case that `constructor` makes.
+  /// Creates a pattern for the case that `constructor` makes.
   @usableFromInline
   package init<each Field>(constructor: (repeat each Field) -> Value) {
     Self.checkType()
@@ -33,7 +33,7 @@ package struct CasePattern<Value>: Sendable {
     withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) } == tag
   }
 
-  /// The tag of the case that `constructor` makes, if that can be found out.
+  /// Returns the tag of the case that `constructor` makes, if it can be determined.
   @usableFromInline
   package static func tag<each Field>(of constructor: (repeat each Field) -> Value) -> Int? {
     if let sample = Sample.parts(repeat (each Field).self) {
@@ -60,7 +60,7 @@ package struct CasePattern<Value>: Sendable {
 extension EnumLayout {
   /// Calls `body` with a copy of the payload of the value at `value`.
   ///
-  /// The caller has made sure that the value is of case `tag`, whose payload types these are.
+  /// The caller ensures that the value's case has this payload, stored at this box offset.
   @inlinable
   static func withPayload<Value, each Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, _: repeat (each Payload).Type,
@@ -74,14 +74,14 @@ extension EnumLayout {
       of: value, boxOffset: boxOffset, repeat (each Payload).self, body: body)
   }
 
-  /// The same, read from memory.
+  /// Calls `body` with a copy of the payload of the value at `value`, read from memory.
   @inlinable
   static func withStoredPayload<Value, each Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, _: repeat (each Payload).Type,
     body: (repeat each Payload) -> Result
   ) -> Result {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { scratch in
-      // The bits are borrowed: the scratch copy is projected and forgotten, never destroyed.
+      // The scratch copy only borrows the bits: it is projected and forgotten, never destroyed.
       let bits = UnsafeMutableRawPointer(scratch.baseAddress!)
       bits.copyMemory(from: value, byteCount: MemoryLayout<Value>.size)
       TypeMetadata(Value.self).project(bits)
@@ -101,13 +101,13 @@ extension EnumLayout {
   }
 }
 
-/// A case whose payload types are known to be those of the constructor that made this.
+/// A case whose payload types are known to match the constructor that it was created from.
 @usableFromInline
 struct CasePlace<Value>: Sendable {
   @usableFromInline let tag: Int
   @usableFromInline let boxOffset: Int
 
-  /// Finds the case; a constructor that is not one of the enum's own is a programmer's error.
+  /// Finds the case. Traps if the constructor is not one of the enum's own.
   @inlinable
   init<each Field>(constructor: (repeat each Field) -> Value) {
     let layout = EnumLayout.of(Value.self)
@@ -129,7 +129,7 @@ struct CasePlace<Value>: Sendable {
 }
 
 extension CasePlace {
-  /// The payload of a value of this case.
+  /// Returns the payload of a value of this case.
   func payload<each Field>(
     of value: Value, _ types: repeat (each Field).Type
   ) -> (repeat each Field) {

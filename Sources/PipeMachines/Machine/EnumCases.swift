@@ -1,6 +1,6 @@
 /// The cases of an enum, by tag: cases with a payload come first, each group as declared.
 ///
-/// Where `Value` is not an enum there are no cases, and the answers are empty.
+/// If `Value` is not an enum, there are no cases: the lists are empty, and lookups return `nil`.
 @usableFromInline
 package enum EnumCases<Value> {
   /// The names of the cases.
@@ -9,14 +9,14 @@ package enum EnumCases<Value> {
   /// The names and fields of the cases.
   package static var descriptions: [CaseDescription] { EnumLayout.of(Value.self).cases }
 
-  /// The tag of `value`.
+  /// Returns the tag of `value`.
   @inlinable
   package static func tag(of value: Value) -> Int? {
     guard TypeMetadata(Value.self).isEnum else { return nil }
     return withUnsafePointer(to: value) { tag(at: $0) }
   }
 
-  /// The tag of the value at `value`; the type is an enum.
+  /// Returns the tag of the value at `value`. The type must be an enum.
   @inlinable
   package static func tag(at value: UnsafePointer<Value>) -> Int {
     if TypeReading.isReflective {
@@ -25,14 +25,14 @@ package enum EnumCases<Value> {
     return TypeMetadata(Value.self).tag(of: value)
   }
 
-  /// The name of the case that `value` is.
+  /// Returns the name of the case of `value`.
   package static func name(of value: Value) -> String? {
     guard let tag = tag(of: value) else { return nil }
     let cases = EnumLayout.of(Value.self).cases
     return tag < cases.count ? cases[tag].name : nil
   }
 
-  /// The value of a case without associated values.
+  /// Returns the value of a case without associated values.
   package static func bareValue(tag: Int) -> Value? {
     let layout = EnumLayout.of(Value.self)
     guard layout.cases.indices.contains(tag), layout.isBare(tag) else { return nil }
@@ -49,7 +49,7 @@ package enum EnumCases<Value> {
     }
   }
 
-  /// The value of the case with this name, where it has no associated values.
+  /// Returns the value of the case with this name, if the case has no associated values.
   package static func bareValue(named name: String) -> Value? {
     if TypeReading.isReflective {
       return EnumLayout.of(Value.self).reflectedBareValue(named: name, as: Value.self)

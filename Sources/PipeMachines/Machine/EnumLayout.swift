@@ -2,10 +2,10 @@ import PipeSupport
 
 /// The cases of an enum type, read once per type: names, payload types, and where payloads are stored.
 ///
-/// Where the compiler's layout of types is not known (``TypeReading``), values are read by reflection.
+/// If the compiler's layout of types is not known (see ``TypeReading``), values are read by reflection.
 @usableFromInline
-package final class EnumLayout: @unchecked Sendable {  // Immutable but for what is locked.
-  /// The cases in tag order, as the type lists them; `nil` where that list cannot be read.
+package final class EnumLayout: @unchecked Sendable {  // Immutable except for the locked cases.
+  /// The cases in tag order, as the type lists them; `nil` if that list cannot be read.
   private let listed: [CaseDescription]?
   /// The payload types of each case, element by element.
   let payloads: [[Any.Type]]
@@ -15,15 +15,15 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable but for what
   private let isListedBare: [Bool]
   /// The index in `types` of each case's first type, and the number of types at the end.
   @usableFromInline let starts: UnsafePointer<Int>
-  /// The addresses of the payload types of all cases, one after the other.
+  /// The addresses of the payload types of all cases, in sequence.
   @usableFromInline let types: UnsafePointer<UnsafeRawPointer>
-  /// For each case: the offset of its payload in a heap box, or 0 where it is stored in the value.
+  /// For each case: the offset of its payload in a heap box, or 0 if it is stored in the value.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
-  /// The cases that values have shown.
+  /// The cases of the values seen so far.
   let observed: Locked<ObservedCases>
 
   /// Reads a type.
-  /// - Parameter reading: How far the layout of types is known.
+  /// - Parameter reading: How much of the layout of types is known.
   init(_ metadata: TypeMetadata, reading: TypeReading = .current) {
     let records =
       reading != .mirrorOnly && metadata.isStoredEnum
@@ -71,7 +71,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable but for what
 
   private static let known = Locked<[ObjectIdentifier: EnumLayout]>([:])
 
-  /// The layout of `type`.
+  /// Returns the layout of `type`.
   @usableFromInline
   package static func of(_ type: Any.Type) -> EnumLayout {
     let key = ObjectIdentifier(type)
@@ -84,19 +84,19 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable but for what
     }
   }
 
-  /// The cases in tag order; none for a type that is not an enum.
+  /// The cases in tag order; empty for a type that is not an enum.
   ///
-  /// Where the type's list cannot be read, the cases of the values that have been looked at so far.
+  /// If the type's list cannot be read, these are the cases of the values seen so far.
   package var cases: [CaseDescription] {
     listed ?? observed.withLock { $0.names.map { CaseDescription(name: $0) } }
   }
 
-  /// Whether a case has no payload.
+  /// Returns whether a case has no payload.
   func isBare(_ tag: Int) -> Bool {
     listed == nil ? observed.withLock { $0.bare[tag] != nil } : isListedBare[tag]
   }
 
-  /// The tags of the cases whose payload has exactly these types.
+  /// Returns the tags of the cases whose payload has exactly these types.
   func tags(withPayload types: [Any.Type]) -> [Int] {
     payloads.indices.filter { !types.isEmpty && matches(tag: $0, types) }
   }
@@ -107,7 +107,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable but for what
     if payload.count == types.count {
       return zip(payload, types).allSatisfy { $0 == $1 }
     }
-    // One value that is a tuple looks like several values.
+    // A single value that is a tuple looks like several values.
     guard types.count == 1 else { return false }
     let elements = TypeMetadata(types[0]).elements.map(\.type)
     return payload.count == elements.count && zip(payload, elements).allSatisfy { $0 == $1 }
@@ -117,7 +117,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable but for what
   @usableFromInline
   func hasOnePayload(_ tag: Int, _ type: Any.Type) -> Bool {
     guard matches(tag: tag, [type]) else { return false }
-    // A function in a case is called otherwise than one of a type that is not known at compile time.
+    // A function in a case has a different calling convention from a function whose type is not
+    // known at compile time.
     precondition(
       !payloads[tag].contains { TypeMetadata($0).kind == TypeMetadata.Kind.function },
       """
@@ -129,7 +130,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable but for what
 
   /// Returns whether the payload of case `tag` has exactly these types, in this order.
   ///
-  /// Where the type's list of cases cannot be read, the payload itself decides later.
+  /// If the type's list of cases cannot be read, returns `true`: the payload itself is checked later.
   @inlinable
   func hasPayload<each Payload>(_ tag: Int, _ payload: repeat (each Payload).Type) -> Bool {
     if TypeReading.isReflective, isUnlisted { return true }
@@ -150,7 +151,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable but for what
 
   @usableFromInline var isUnlisted: Bool { listed == nil }
 
-  /// The offset of a case's payload in a heap box, or 0 where it is stored in the value.
+  /// Returns the offset of a case's payload in a heap box, or 0 if it is stored in the value.
   @inlinable
   func boxOffset(_ tag: Int) -> Int { TypeReading.isReflective ? 0 : boxOffsets[tag] }
 }
@@ -159,16 +160,16 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable but for what
 struct FieldDescriptor {
   struct Record {
     var name: String
-    /// The type of the payload; `nil` for a bare case, and where it cannot be named.
+    /// The type of the payload; `nil` for a bare case, and if the type's name cannot be resolved.
     var payload: Any.Type?
     var isIndirect: Bool
     var hasPayload: Bool
   }
 
-  /// In tag order.
+  /// The records in tag order.
   let records: [Record]
 
-  /// Reads the descriptor of an enum; `nil` where reflection metadata is switched off.
+  /// Reads the descriptor of an enum; `nil` if reflection metadata is disabled.
   init?(of metadata: TypeMetadata) {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
     guard let fields = Self.follow(nominal + 16) else { return nil }
@@ -192,23 +193,23 @@ struct FieldDescriptor {
     }
   }
 
-  /// The kind of a type's descriptor, the size of a record and the number of records.
+  /// Returns the kind of a type's descriptor, the size of a record and the number of records.
   static func shape(of metadata: TypeMetadata) -> String {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
     let kind = nominal.load(as: UInt32.self) & 0x1F
-    // Where this is another kind of descriptor, what follows is not a relative pointer.
+    // In another kind of descriptor, the field read below is not a relative pointer.
     guard kind == 18, let fields = follow(nominal + 16) else { return "\(kind)" }
     let size = fields.load(fromByteOffset: 10, as: UInt16.self)
     return "\(kind) \(size) \(fields.load(fromByteOffset: 12, as: UInt32.self))"
   }
 
-  /// The target of a relative pointer, or `nil` where it is null.
+  /// Returns the target of a relative pointer, or `nil` if the pointer is null.
   private static func follow(_ address: UnsafeRawPointer) -> UnsafeRawPointer? {
     let offset = Int(address.load(as: Int32.self))
     return offset == 0 ? nil : address + offset
   }
 
-  /// The length of a mangled name, whose symbolic references may contain zero bytes.
+  /// Returns the length of a mangled name, whose symbolic references may contain zero bytes.
   private static func length(of name: UnsafeRawPointer) -> UInt {
     var end = 0
     while true {
@@ -222,16 +223,17 @@ struct FieldDescriptor {
   }
 }
 
-/// The kind of a type, by the Swift runtime; the standard library's reflection asks it.
+/// Returns the kind of a type. This is the Swift runtime's function that the standard library's
+/// reflection calls.
 @_silgen_name("swift_getMetadataKind")
 private func metadataKind(_ type: Any.Type) -> UInt
 
-/// The runtime's own record of a type, read as Swift 6.3 lays it out on 64-bit systems.
+/// The Swift runtime's record of a type, read as Swift 6.3 lays it out on 64-bit systems.
 ///
 /// Swift does not promise this layout on Linux: ``MetadataCanary`` checks it for other compilers.
 ///
-/// Enums are matched through the value witness table of their type: it says which case a value is
-/// and where its payload lies, in a few nanoseconds and without a copy.
+/// Enums are matched through the value witness table of their type. It says which case a value is
+/// and where its payload is stored, in a few nanoseconds and without a copy.
 @usableFromInline
 struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as long as the process.
   @usableFromInline let pointer: UnsafeRawPointer
@@ -239,7 +241,7 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   @inlinable
   init(_ type: Any.Type) { pointer = unsafeBitCast(type, to: UnsafeRawPointer.self) }
 
-  /// The kinds that matter here, as `MetadataKind.def` of the Swift runtime numbers them.
+  /// The kinds used here, as numbered in `MetadataKind.def` of the Swift runtime.
   @usableFromInline
   enum Kind {
     static let structure: UInt = 0x200
@@ -282,35 +284,35 @@ extension TypeMetadata {
   @usableFromInline
   typealias Inject = @convention(c) (UnsafeMutableRawPointer, UInt32, UnsafeRawPointer) -> Void
 
-  /// The tag of the enum value at `value`: cases with a payload first, each group as declared.
+  /// Returns the tag of the enum value at `value`: cases with a payload first, each group as declared.
   @inlinable
   func tag(of value: UnsafeRawPointer) -> Int {
     Int(witnesses.load(fromByteOffset: 88, as: GetTag.self)(value, pointer))
   }
 
-  /// Strips the tag from the bits of an enum, which leaves those of its payload.
+  /// Strips the tag from the bits of an enum, which leaves the bits of its payload.
   @inlinable
   func project(_ value: UnsafeMutableRawPointer) {
     witnesses.load(fromByteOffset: 96, as: Project.self)(value, pointer)
   }
 
-  /// Turns the bits of a payload into those of an enum.
+  /// Turns the bits of a payload into the bits of an enum value.
   @inlinable
   func inject(_ tag: Int, into value: UnsafeMutableRawPointer) {
     witnesses.load(fromByteOffset: 104, as: Inject.self)(value, UInt32(tag), pointer)
   }
 }
 
-// Tuples: the payload of a case that has several values, or labelled ones.
+// Tuples: the payload of a case with several values, or with labels.
 extension TypeMetadata {
   struct Element {
     var label = ""
     var type: Any.Type
-    /// Where it lies in the tuple. Unit: bytes.
+    /// The offset of the element in the tuple. Unit: bytes.
     var offset = 0
   }
 
-  /// The elements of a tuple, or the type itself, unlabelled.
+  /// The elements of a tuple. For any other type, the type itself without a label.
   var elements: [Element] {
     let type = unsafeBitCast(pointer, to: Any.Type.self)
     guard storedKind == Kind.tuple else { return [Element(type: type)] }
@@ -324,7 +326,7 @@ extension TypeMetadata {
       let element = pointer + 24 + 16 * index
       return Element(
         label: labels[index], type: element.load(as: Any.Type.self),
-        // 32 bits on Linux, and the lower half of 64 elsewhere.
+        // The offset has 32 bits on Linux. On other systems it has 64, and these are the lower half.
         offset: Int(element.load(fromByteOffset: 8, as: UInt32.self)))
     }
   }

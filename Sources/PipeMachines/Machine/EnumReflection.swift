@@ -1,16 +1,16 @@
-/// The cases that the values of a type have shown, by tag.
+/// The cases of a type that its values have shown so far, by tag.
 struct ObservedCases: Sendable {
   private(set) var names: [String] = []
   private var tags: [String: Int] = [:]
-  /// Values of cases without a payload.
-  // Values of types that are `Sendable`, held by a type that does not know theirs.
+  /// Values of the cases without a payload, by tag.
+  // The values are of `Sendable` types, but this type does not know these types.
   nonisolated(unsafe) var bare: [Int: Any] = [:]
 
   init(names: [String]) {
     for name in names { _ = add(name) }
   }
 
-  /// The tag of the case with this name, which is new if no value has shown it before.
+  /// Returns the tag of the case with this name. Adds the case if no value has shown it before.
   mutating func tag(of name: String) -> Int { tags[name] ?? add(name) }
 
   func knownTag(of name: String) -> Int? { tags[name] }
@@ -22,13 +22,14 @@ struct ObservedCases: Sendable {
   }
 }
 
-/// The case name of an enum value, by the Swift runtime; the standard library prints values with it.
+/// Returns the case name of an enum value. This is the Swift runtime's function with which the
+/// standard library prints values.
 @_silgen_name("swift_EnumCaseName")
 private func caseName<Value>(_ value: Value) -> UnsafePointer<CChar>?
 
-// Reading values by reflection, where the compiler's layout of values is not known.
+// Reading values by reflection, if the compiler's layout of values is not known.
 extension EnumLayout {
-  /// The tag of a value.
+  /// Returns the tag of a value.
   @usableFromInline
   func reflectedTag<Value>(of value: Value) -> Int {
     guard let name = caseName(value).map({ String(cString: $0) }) else {
@@ -42,12 +43,12 @@ extension EnumLayout {
     }
   }
 
-  /// The payload of a value, which is a tuple where it has labels or several elements.
+  /// Returns the payload of a value. It is a tuple if it has labels or several elements.
   private static func payload<Value>(of value: Value) -> Any? {
     Mirror(reflecting: value).children.first?.value
   }
 
-  /// The payload of a value as these types; `nil` where it has others.
+  /// Returns the payload of a value as these types; `nil` if it has other types.
   @usableFromInline
   static func reflectedPayload<Value, each Payload>(
     of value: Value, _: repeat (each Payload).Type
@@ -56,7 +57,7 @@ extension EnumLayout {
     var count = 0
     for _ in repeat (each Payload).self { count += 1 }
     let elements = Mirror(reflecting: payload)
-    // A single value without a label is the payload itself, even where it is a tuple.
+    // A single value without a label is the payload itself, even if it is a tuple.
     if count == 1, let single = try? (repeat cast(payload, to: (each Payload).self)) {
       return single
     }
@@ -67,7 +68,8 @@ extension EnumLayout {
 
   private struct OtherType: Error {}
 
-  /// Casts a value to its own type, or to one that does not show in it: a protocol, a function, a tuple.
+  /// Casts a value to its own type, or to a type that the value does not reveal: a protocol, a
+  /// function, a tuple.
   private static func cast<Value>(_ value: Any, to type: Value.Type) throws -> Value {
     let hidden = [
       TypeMetadata.Kind.existential, TypeMetadata.Kind.existentialMetatype,
@@ -79,7 +81,7 @@ extension EnumLayout {
     return cast
   }
 
-  /// The value of the case with this name, where it has no payload and a value of it can be made.
+  /// Returns the value of the case with this name, if the case has no payload and a value can be made.
   func reflectedBareValue<Value>(named name: String, as type: Value.Type) -> Value? {
     let known = observed.withLock { cases in cases.knownTag(of: name).flatMap { cases.bare[$0] } }
     if let known = known as? Value { return known }

@@ -1,27 +1,27 @@
-/// Collects the events that the `On`s of a machine take, without a step.
+/// A list of the events that a machine's `On`s accept, collected without taking a step.
 @usableFromInline
 package final class EventList {
-  /// What one `On` takes.
+  /// The events that one `On` accepts.
   struct Entry {
     let tags: [Int]
     let isGuarded: Bool
-    /// Whether its transition takes its time.
+    /// Whether the transition is asynchronous.
     let isAsynchronous: Bool
-    /// How long it may take where it is stated to act on nothing but its own state.
+    /// The time limit of the transition, if it is declared to act on nothing but its own state.
     var limit: Duration?
 
-    /// Whether it takes its time, and nothing is stated of that.
+    /// Whether the transition is asynchronous without a declared time limit.
     var isUnlimited: Bool { isAsynchronous && limit == nil }
   }
 
   private(set) var entries: [Entry] = []
-  /// Some branch was not seen, so any event may be taken.
+  /// Whether some branch was not read, so that any event may be accepted.
   private(set) var isIncomplete = false
   private var isNextAsynchronous = false
 
   var tags: Set<Int> { Set(entries.flatMap(\.tags)) }
 
-  /// Adds an `On`; `nil` stands for a case that cannot be told.
+  /// Adds an `On`; `nil` means that its case is unknown.
   @usableFromInline
   func add(_ tags: [Int]?, isGuarded: Bool) {
     if tags == nil { isIncomplete = true }
@@ -30,13 +30,13 @@ package final class EventList {
     isNextAsynchronous = false
   }
 
-  /// The `On` that adds itself next has an asynchronous transition, if this thread is listing.
+  /// Marks the `On` that is added next as asynchronous, if this thread is listing.
   static func nextIsAsynchronous() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
     context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
   }
 
-  /// The `On` that was added last has a time limit, if this thread is listing.
+  /// Sets the time limit of the `On` that was added last, if this thread is listing.
   static func limitLast(to limit: Duration) {
     guard let list = MatchThread.current?.pointee.listed?.takeUnretainedValue(),
       let last = list.entries.indices.last, list.entries[last].isAsynchronous
@@ -47,14 +47,14 @@ package final class EventList {
   @usableFromInline
   func missBranch() { isIncomplete = true }
 
-  /// Reports that a builder has left a branch out, if this thread is listing.
+  /// Reports that a builder skipped a branch, if this thread is listing.
   @inlinable
   static func missBranch() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
     context.pointee.listed?.takeUnretainedValue().missBranch()
   }
 
-  /// Runs transitions so that their `On`s add themselves here.
+  /// Runs `transitions` so that its `On`s add themselves to this list.
   func list<State, Event>(_: State.Type, _ type: Event.Type, _ transitions: () -> Void) {
     withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { unused in
       let memory = unused.baseAddress!

@@ -9,51 +9,51 @@ public struct Execute<Output: DSLCompatible> {
   @inlinable
   public init(output: Output) { self.output = output }
 
-  /// Executes nothing.
+  /// An `Execute` without an output.
   @inlinable
   public static var noOutput: Execute<Output> { Execute(nil) }
 }
 
 extension Execute where Output == Never {
-  /// Executes nothing, where nothing else tells the type of the outputs.
+  /// An `Execute` without an output, for code that does not determine the type of the outputs.
   @inlinable
   public static var noOutput: Execute<Never> { Execute(nil) }
 }
 
-/// Reads the body of a `When`: one `Execute`, chosen by `if` or `switch` where wanted.
+/// A result builder for the output of a `When`: one `Execute`, optionally chosen by `if` or `switch`.
 @resultBuilder
 public enum ExecuteBuilder<Output: DSLCompatible> {
-  /// Takes one element.
+  /// Accepts one element.
   @inlinable
   public static func buildExpression(_ execute: Execute<Output>) -> Execute<Output> { execute }
 
-  /// Takes the only element.
+  /// Accepts the only element.
   @inlinable
   public static func buildBlock(_ execute: Execute<Output>) -> Execute<Output> { execute }
 
-  /// Takes the first branch.
+  /// Accepts the first branch of an `if` or `switch`.
   @inlinable
   public static func buildEither(first execute: Execute<Output>) -> Execute<Output> { execute }
 
-  /// Takes the other branch.
+  /// Accepts the second branch of an `if` or `switch`.
   @inlinable
   public static func buildEither(second execute: Execute<Output>) -> Execute<Output> { execute }
 }
 
-/// The condition of an `On`; where it fails, the next `On` for the same event is tried.
+/// The condition of an `On`. If it fails, the machine tries the next `On` for the same event.
 public struct Guard {
   @usableFromInline let passes: Bool
 
-  /// Passes where the predicate holds. Evaluated once in a step.
+  /// Creates a guard that passes if the predicate is `true`. Evaluates the predicate once in a step.
   @inlinable
   public init(predicate: @autoclosure () -> Bool) { passes = predicate() }
 }
 
-/// The state that a step leads to.
+/// The state that a step moves to.
 public struct Transition<State: DSLCompatible> {
   @usableFromInline let state: State
 
-  /// Leads to `state`; the same state again is an entry too.
+  /// Creates a transition to `state`. A transition to the current state enters that state again.
   @inlinable
   public init(to state: State) { self.state = state }
 }

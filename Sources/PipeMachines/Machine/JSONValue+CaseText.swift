@@ -1,16 +1,16 @@
 extension JSONValue {
-  /// A state or event for a person to read: `closing(persons: 3)`, `closed`.
+  /// A state or event in readable form: `closing(persons: 3)`, `closed`.
   ///
-  /// Fields come in the order of their names, since JSON keeps no other; a value without a label
-  /// stands alone. What is no case is shown as JSON.
+  /// Fields are sorted by name, since JSON keeps no other order. A value without a label is written
+  /// without a name. JSON that is not a case is written as JSON.
   public var caseText: String {
     guard let name = caseName, let members = caseMembers else { return text }
     return Self.wording(name, members)
   }
 
-  /// A state for a person to read: a case, or a struct as `(count: 3, note: "")`.
-  /// - Parameter fields: The names of a struct's fields in their order; `nil` where the state is a
-  ///   case. A struct of one field cannot be told from a case by its JSON.
+  /// Returns a state in readable form: a case, or a struct as `(count: 3, note: "")`.
+  /// - Parameter fields: The names of a struct's fields in order; `nil` if the state is a case. The
+  ///   JSON of a struct with one field looks the same as the JSON of a case.
   package func stateText(fields: [String]?) -> String {
     guard let fields, case .object(let members) = self else { return caseText }
     let known = fields.filter { members[$0] != nil }
@@ -27,7 +27,7 @@ extension JSONValue {
     return "\(name)(\(list.joined(separator: ", ")))"
   }
 
-  /// A value inside a case.
+  /// The text of a value inside a case.
   private var fieldText: String {
     switch self {
     case .null: return "nil"
@@ -35,14 +35,14 @@ extension JSONValue {
     case .array(let values):
       return "[" + values.map(\.fieldText).joined(separator: ", ") + "]"
     case .object(let members):
-      // An enum in a field looks like this; so does a dictionary of one dictionary.
+      // An enum in a field has this form, and so does a dictionary that holds one dictionary.
       if let name = caseName, let fields = caseMembers { return Self.wording(name, fields) }
       let list = members.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.fieldText)" }
       return list.isEmpty ? "[:]" : "[" + list.joined(separator: ", ") + "]"
     }
   }
 
-  /// The place of a value without a label, which Swift names `_0`, `_1`, ….
+  /// Returns the index of a value without a label, which Swift names `_0`, `_1`, ….
   private static func place(of key: String) -> Int? {
     key.first == "_" ? Int(key.dropFirst()) : nil
   }
@@ -57,7 +57,7 @@ extension JSONValue {
 }
 
 extension JSONValue {
-  /// The case that this is the JSON of: a bare label, or the only key of an object.
+  /// The name of the case that this JSON encodes: a bare label, or the only key of an object.
   package var caseName: String? {
     switch self {
     case .string(let label): label
@@ -66,7 +66,7 @@ extension JSONValue {
     }
   }
 
-  /// The associated values of the case that this is the JSON of; empty for a bare label.
+  /// The associated values of the case that this JSON encodes; empty for a bare label.
   package var caseMembers: [String: JSONValue]? {
     switch self {
     case .string: return [:]

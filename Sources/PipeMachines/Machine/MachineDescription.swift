@@ -4,12 +4,12 @@ import PipeSupport
 public struct CaseDescription: Codable, Hashable, Sendable {
   /// One associated value of a case.
   public struct Field: Codable, Hashable, Sendable {
-    /// The label as it stands in JSON: the Swift label, or `_0`, `_1`, … for a value without one.
+    /// The label as written in JSON: the Swift label, or `_0`, `_1`, … for a value without one.
     public var name: String
     /// The Swift type without its module, such as `Int` or `Array<String>`.
     public var type: String
 
-    /// Makes a field.
+    /// Creates a field.
     public init(name: String, type: String) {
       self.name = name
       self.type = type
@@ -21,7 +21,7 @@ public struct CaseDescription: Codable, Hashable, Sendable {
   /// The associated values, in order; empty for a bare case.
   public var fields: [Field]
 
-  /// Makes a case.
+  /// Creates a case.
   public init(name: String, fields: [Field] = []) {
     self.name = name
     self.fields = fields
@@ -36,11 +36,11 @@ public struct PortDescription: Codable, Hashable, Sendable {
   public var eventType: String
   /// The cases of that event type.
   public var events: [CaseDescription]
-  /// Of an out-port, the names of those that the machine sends there; `nil` where that is not known
-  /// before it runs, since some are made by a function of the state.
+  /// For an out-port, the names of the events that the machine sends there. `nil` if they are not
+  /// known before the machine runs, because a function of the state makes some of them.
   public var sent: [String]?
 
-  /// Makes a port.
+  /// Creates a port.
   public init(
     name: String, eventType: String, events: [CaseDescription], sent: [String]? = nil
   ) {
@@ -51,16 +51,17 @@ public struct PortDescription: Codable, Hashable, Sendable {
   }
 }
 
-/// What an effect of a machine, or a feedback, is declared to give.
+/// The events that an effect or a feedback of a machine is declared to produce.
 public struct EffectDescription: Codable, Hashable, Sendable {
-  /// That of its output, or `feedback1`, `feedback2`, … in the order in which the runtime adds them.
+  /// The name of the effect's output, or `feedback1`, `feedback2`, … in the order in which the
+  /// runtime adds the feedbacks.
   public var name: String
-  /// The names of the events that it may give.
+  /// The names of the events that the effect may produce.
   public var gives: [String]
-  /// Whether it may also end without an event.
+  /// Whether the effect may also end without an event.
   public var mayEnd: Bool
 
-  /// Makes an effect.
+  /// Creates a description of an effect.
   public init(name: String, gives: [String], mayEnd: Bool) {
     self.name = name
     self.gives = gives
@@ -68,44 +69,46 @@ public struct EffectDescription: Codable, Hashable, Sendable {
   }
 }
 
-/// What a machine tells of itself: enough to check a topology's wiring without running it.
+/// A machine's description of itself, sufficient to check a topology's wiring without running it.
 public struct MachineDescription: Codable, Hashable, Sendable {
   /// The machine's registered name.
   public var machine: String
-  /// The state it starts in, as JSON.
+  /// The initial state, as JSON.
   public var initial: JSONValue
-  /// Every case of its state type; none where that is a struct.
+  /// Every case of the state type; empty if that is a struct.
   public var states: [CaseDescription]
-  /// The fields of its state type where that is a struct, as declared; `nil` where it is an enum.
+  /// The fields of the state type if it is a struct, as declared; `nil` if it is an enum.
   public var stateFields: [CaseDescription.Field]?
-  /// Every case of its event type.
+  /// Every case of the event type.
   public var events: [CaseDescription]
-  /// The names of the events that it takes in some state.
+  /// The names of the events that the machine accepts in at least one state.
   public var alphabet: [String]
-  /// The names of those whose transitions are all asynchronous, without a statement that they act on nothing
-  /// but their own state: events of several nodes they cannot be.
+  /// The names of the events whose transitions are all asynchronous, and not declared to act on
+  /// nothing but their own state. Such an event cannot be a synchronized event of several nodes.
   public var asynchronous: [String]?
-  /// The names of those of which some transitions are.
+  /// The names of the events for which some transitions, but not all, are known to be asynchronous
+  /// without that declaration.
   public var partlyAsynchronous: [String]?
-  /// By name, how long the asynchronous transitions of those may take that act on nothing but their own
-  /// state. Unit: milliseconds.
+  /// The time limits of asynchronous transitions that are declared to act on nothing but their own
+  /// state, by the name of the event. Unit: milliseconds.
   public var selfContained: [String: Int64]?
-  /// Every case of its output type.
+  /// Every case of the output type.
   public var outputs: [CaseDescription]
-  /// The names of those that no effect is mapped to; `nil` where there is none.
+  /// The names of the outputs without an effect; `nil` if there are none.
   public var unmappedOutputs: [String]?
-  /// Its effects and feedbacks of which it is declared what they may give; `nil` where there is none.
+  /// The effects and feedbacks whose events are declared; `nil` if there are none.
   public var effects: [EffectDescription]?
-  /// The pipes it sends into, by port.
+  /// The pipes that the machine sends into, by port.
   public var outPorts: [PortDescription]
-  /// The pipes it receives from, by port.
+  /// The pipes that the machine receives from, by port.
   public var inPorts: [PortDescription]
-  /// Why it cannot run as described, or `nil`: parameters that do not decode, a port declared twice.
+  /// The reason why the machine cannot run as described, or `nil`. Examples: parameters that do not
+  /// decode, a port that is declared twice.
   public var problem: String?
-  /// The parameter that the problem is about, or `nil`.
+  /// The parameter that ``problem`` is about, or `nil`.
   public var problemParameter: String?
 
-  /// Makes a description.
+  /// Creates a description.
   public init(
     machine: String, initial: JSONValue, states: [CaseDescription], events: [CaseDescription],
     alphabet: [String], outputs: [CaseDescription], outPorts: [PortDescription],
@@ -124,7 +127,8 @@ public struct MachineDescription: Codable, Hashable, Sendable {
     self.problem = problem
   }
 
-  /// The description of what is no machine, or of a machine that cannot describe itself.
+  /// Creates a description without cases, for a node without a machine, or for a machine that
+  /// cannot describe itself.
   package init(
     machine: String, initial: JSONValue = .null, problem: String? = nil, parameter: String? = nil
   ) {
@@ -135,19 +139,19 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   }
 }
 
-/// What keeps some JSON from being a case of an enum.
+/// The reason why some JSON is not a case of an enum.
 package enum CaseProblem {
-  /// It is neither a label nor `{"label": {…}}`.
+  /// The JSON is neither a label nor `{"label": {…}}`.
   case noCase(JSONValue)
   case unknownCase(String, known: [String])
   case unknownField(String, of: CaseDescription)
   case missingField(CaseDescription.Field, of: CaseDescription)
   case wrongType(CaseDescription.Field, JSONValue, of: CaseDescription)
 
-  /// It in a sentence.
+  /// Returns the reason in a sentence.
   /// - Parameters:
-  ///   - noun: What the cases are: `state`, `event`.
-  ///   - owner: Who has them: `machine 'ElevatorDoor'`.
+  ///   - noun: The noun for the cases: `state`, `event`.
+  ///   - owner: The owner of the cases: `machine 'ElevatorDoor'`.
   package func text(noun: String, owner: String) -> String {
     switch self {
     case .noCase(let json):
@@ -167,9 +171,9 @@ package enum CaseProblem {
 }
 
 extension [CaseDescription] {
-  /// Why some JSON is not a case of this enum; nothing where it may be one.
+  /// Returns the reasons why some JSON is not a case of this enum; empty if it may be one.
   ///
-  /// A value whose type only its own decoder can judge is not judged.
+  /// Skips a value whose type only its own decoder can check.
   package func problems(with json: JSONValue) -> [CaseProblem] {
     guard let name = json.caseName, let members = json.caseMembers else { return [.noCase(json)] }
     guard let found = first(where: { $0.name == name }) else {
@@ -188,15 +192,17 @@ extension [CaseDescription] {
       }
   }
 
-  /// The first reason why some JSON is not a case of this enum, in a sentence; `nil` where it may be one.
+  /// Returns the first reason why some JSON is not a case of this enum, in a
+  /// sentence; `nil` if it may be one.
   package func problem(with json: JSONValue, noun: String, owner: String) -> String? {
     problems(with: json).first?.text(noun: noun, owner: owner)
   }
 }
 
 extension [CaseDescription.Field] {
-  /// Why some JSON does not give values of some of these fields, in a sentence; `nil` where it may.
-  /// - Parameter owner: Whose fields they are: `the state of node 'counter'`.
+  /// Returns the reason why some JSON does not give values of some of these fields, in a sentence;
+  /// `nil` if it may.
+  /// - Parameter owner: The owner of the fields: `the state of node 'counter'`.
   package func problem(withSome json: JSONValue, owner: String) -> String? {
     guard case .object(let members) = json else {
       let example = CaseDescription(name: "", fields: Array(prefix(1))).exampleMembers.text
@@ -217,7 +223,7 @@ extension [CaseDescription.Field] {
 }
 
 extension CaseDescription {
-  /// The case with values of its types, as a person would type it.
+  /// The case with example values of its types, as a user would type it.
   package var exampleText: String {
     guard !fields.isEmpty else { return name }
     return JSONValue.object([name: exampleMembers]).text
@@ -245,7 +251,7 @@ extension SwiftType {
 }
 
 extension CaseDescription {
-  /// The case as its declaration has it: `'persons(count: Int)'`.
+  /// The case as it is declared: `'persons(count: Int)'`.
   package var wording: String {
     let list = fields.map { "\($0.name): \($0.type)" }.joined(separator: ", ")
     return fields.isEmpty ? "'\(name)'" : "'\(name)(\(list))'"

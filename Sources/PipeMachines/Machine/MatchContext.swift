@@ -4,10 +4,10 @@
   import Glibc
 #endif
 
-/// What an `On` looks at while a `When`'s transitions run: the event, and room for the outcome.
+/// The context of a running `When` closure, which its `On`s read: the event, and memory for the outcome.
 ///
-/// `On` values are built anew in each step, so they hold nothing: they compare themselves with
-/// the context of the step that their thread is in. A step in a step saves and restores it.
+/// `On` values are created in each step, so they store nothing: they compare themselves with the
+/// context of their thread's current step. A step within a step saves and restores the context.
 @usableFromInline
 struct MatchContext {
   @usableFromInline
@@ -19,12 +19,12 @@ struct MatchContext {
   @usableFromInline let event: UnsafeRawPointer
   @usableFromInline let tag: Int
   @usableFromInline unowned(unsafe) let layout: EnumLayout
-  /// Uninitialized memory of the state's type; holds the next state once matched.
+  /// Uninitialized memory of the state's type; holds the next state once the event has matched.
   @usableFromInline let next: UnsafeMutableRawPointer
-  // Unmanaged, so that a context costs no counting of references in a step that needs neither.
-  /// A retained ``Suspension`` once suspended.
+  // Unmanaged, so that a step without a suspension or a list does no reference counting.
+  /// A retained ``Suspension`` once the transition is suspended.
   @usableFromInline var suspension: Unmanaged<AnyObject>?
-  /// What listing has found.
+  /// The list that listing fills.
   @usableFromInline let listed: Unmanaged<EventList>?
 
   @inlinable
@@ -43,7 +43,7 @@ struct MatchContext {
     self.listed = listed.map(Unmanaged.passUnretained)
   }
 
-  /// Whether an `On` still has a say.
+  /// Whether the next `On` may still answer the event.
   @inlinable
   var isOpen: Bool { status == .noTransition || status == .refusedByGuard }
 }
@@ -61,7 +61,7 @@ enum MatchThread {
     return key
   }()
 
-  /// Where this thread keeps its context; allocated at the thread's first step.
+  /// The memory in which this thread keeps its context, allocated at the thread's first step.
   @usableFromInline
   static var slot: Slot {
     if let known = pthread_getspecific(key) {
@@ -76,7 +76,7 @@ enum MatchThread {
   @usableFromInline
   static var current: UnsafeMutablePointer<MatchContext>? { slot.pointee }
 
-  /// Calls `body` in the given context.
+  /// Calls `body` with `context` as the context of the current thread.
   @inlinable
   static func with(_ context: UnsafeMutablePointer<MatchContext>, _ body: () -> Void) {
     let slot = Self.slot
@@ -87,12 +87,12 @@ enum MatchThread {
   }
 }
 
-/// Carries an asynchronous transition out of its `On`.
+/// A box that carries an asynchronous transition out of its `On`.
 @usableFromInline
 final class Suspension<State: DSLCompatible>: @unchecked Sendable {
   // The closure runs once, on one task, after the step that made it has returned.
   @usableFromInline let run: () async throws -> Transition<State>
-  // Set within that step.
+  // Set while that step runs.
   @usableFromInline var limit: Duration?
 
   @usableFromInline

@@ -1,10 +1,10 @@
-/// How an `On` compares itself with the event of the step that its thread is in.
+/// The comparison of an `On` with the event of the current thread's step.
 @usableFromInline
 enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   @usableFromInline
   typealias Context = UnsafeMutablePointer<MatchContext>
 
-  /// The context, if it is not answered yet.
+  /// The context, if no `On` has answered the event yet.
   @inlinable
   static var open: Context? {
     guard let context = MatchThread.current else { misplaced() }
@@ -15,7 +15,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return context
   }
 
-  /// A statement of a builder has run where no machine of its types asks for it.
+  /// Traps: a builder's statement has run outside of a machine of its types.
   @usableFromInline
   static func misplaced() -> Never {
     preconditionFailure(
@@ -25,7 +25,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
       """)
   }
 
-  /// The context, if its event is of the same case as `event`.
+  /// Returns the context if its event is of the same case as `event`.
   @inlinable
   static func matching(_ event: Event, isGuarded: Bool = false) -> Context? {
     guard let context = open else { return nil }
@@ -37,7 +37,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return tag == context.pointee.tag ? context : nil
   }
 
-  /// The context, if its event is one of `events`.
+  /// Returns the context if its event is of one of the cases in `events`.
   @inlinable
   static func matching(_ events: OneOf<Event>, isGuarded: Bool = false) -> Context? {
     guard let context = open else { return nil }
@@ -49,7 +49,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return events.matches(context) ? context : nil
   }
 
-  /// Calls `body` with the event's associated values, if the event is of the constructor's case.
+  /// Calls `body` with the event's associated values if the event is of the constructor's case.
   @inlinable
   static func matching<each Value>(
     _ constructor: (repeat each Value) -> Event, isGuarded: Bool = false,
@@ -92,7 +92,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     context.pointee.status = .suspended
   }
 
-  /// The transition that was suspended last has a time limit.
+  /// Sets the time limit of the transition that was suspended last.
   static func limit(_ context: Context, to limit: Duration) {
     let suspension = context.pointee.suspension?.takeUnretainedValue()
     (suspension as? Suspension<State>)?.limit = limit
@@ -100,9 +100,9 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
 }
 
 extension MatchContext {
-  /// Whether the event is of the case that the constructor makes.
+  /// Returns whether the event is of the case that the constructor makes.
   ///
-  /// A constructor cannot be asked for its case; it is called with the event's own payload instead.
+  /// A constructor cannot be asked for its case, so it is called with the event's own payload.
   @inlinable
   func matches<Event, each Value>(_ constructor: (repeat each Value) -> Event) -> Bool {
     guard layout.hasPayload(tag, repeat (each Value).self) else { return false }
@@ -123,9 +123,9 @@ extension MatchContext {
   }
 }
 
-// A case that carries one value; see On+OneValue.swift.
+// A case that carries one value; On.swift says why it has an overload of its own.
 extension Matching {
-  /// Calls `body` with the event's associated value, if the event is of the constructor's case.
+  /// Calls `body` with the event's associated value if the event is of the constructor's case.
   @inlinable
   static func matchingOne<Value>(
     _ constructor: (Value) -> Event, isGuarded: Bool = false, body: (Context, Value) -> Void
@@ -146,7 +146,7 @@ extension Matching {
 }
 
 extension MatchContext {
-  /// Whether the event is of the case that the constructor makes; see ``matches(_:)``.
+  /// Returns whether the event is of the case that the constructor makes; see ``matches(_:)``.
   @inlinable
   func matchesOne<Event, Value>(_ constructor: (Value) -> Event) -> Bool {
     guard layout.hasPayload(tag, Value.self) else { return false }
@@ -166,7 +166,7 @@ extension MatchContext {
 }
 
 extension EnumLayout {
-  /// Calls `body` with a copy of the payload of the value at `value`, which is one value.
+  /// Calls `body` with a copy of the payload of the value at `value`, which is a single value.
   @inlinable
   static func withPayload<Value, Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, as: Payload.Type, body: (Payload) -> Result

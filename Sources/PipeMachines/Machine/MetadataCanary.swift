@@ -1,13 +1,13 @@
 import PipeSupport
 
-/// Checks how PipeRuntime reads the memory of values and types, with types made for that.
+/// A check of how PipeRuntime reads the memory of values and types, by means of types made for it.
 ///
-/// Swift promises the layout of its metadata on Apple's systems only. Where a compiler lays it out
+/// Swift promises the layout of its metadata on Apple's systems only. If a compiler lays it out
 /// differently, machines would match the wrong cases without an error: see ``TypeReading``.
 package enum MetadataCanary {
-  /// Something that was read from a known type.
+  /// A fact that was read from a known type.
   package struct Reading: Hashable, Sendable {
-    /// What was read.
+    /// A description of the fact.
     package let what: String
     package let found: String
     package let expected: String
@@ -30,12 +30,12 @@ package enum MetadataCanary {
     #endif
   }
 
-  /// How far enums can be read from memory, and the first difference found.
+  /// Returns how far enums can be read from memory, and the first difference found.
   package static func reading(
     kinds: [Reading] = kinds(), cases: @autoclosure () -> [Reading] = cases(),
     values: @autoclosure () -> [Reading] = values()
   ) -> (TypeReading, difference: Reading?) {
-    // In this order: each step reads what the one before has shown to be there.
+    // In this order, because each step relies on data that the previous step has checked.
     func difference(_ readings: [Reading]) -> Reading? {
       readings.first { $0.found != $0.expected }
     }
@@ -44,14 +44,14 @@ package enum MetadataCanary {
     return (.layout, nil)
   }
 
-  /// The warning of a program whose compiler lays out types differently.
+  /// Returns the warning for a program whose compiler lays out types differently.
   package static func warning(_ difference: Reading) -> String {
     "this program was built by \(compiler), which lays out types in a way that PipeRuntime does not "
       + "know (\(difference.what): \(difference.found) instead of \(difference.expected)); machines "
       + "work as before, but each step is slower. To avoid that, update PipeRuntime or build with Swift 6.3"
   }
 
-  /// What is read without a call, at addresses that every layout so far has had.
+  /// Reads facts that need no call, at addresses that have been the same in every layout so far.
   package static func kinds() -> [Reading] {
     let probe = TypeMetadata(Probe.self)
     let witnesses = probe.witnesses
@@ -75,7 +75,7 @@ package enum MetadataCanary {
     ]
   }
 
-  /// What is read of the lists of cases.
+  /// Reads facts about the lists of cases.
   package static func cases() -> [Reading] {
     let plain = EnumLayout(TypeMetadata(Probe.self), reading: .layout)
     let generic = EnumLayout(TypeMetadata(GenericProbe<Int8>.self), reading: .layout)
@@ -95,7 +95,7 @@ package enum MetadataCanary {
     ]
   }
 
-  /// What is read of values.
+  /// Reads facts about values.
   package static func values() -> [Reading] {
     let plain = EnumLayout(TypeMetadata(Probe.self), reading: .layout)
     return [
@@ -118,7 +118,7 @@ package enum MetadataCanary {
     ]
   }
 
-  /// As `joined` does it, which would look through all conformances of the process once.
+  /// Joins the words. The standard library's `joined` would search all conformances of the process once.
   private static func line(_ words: [String], _ separator: String = " ") -> String {
     var line = ""
     for (index, word) in words.enumerated() {
@@ -141,7 +141,7 @@ package enum MetadataCanary {
       })
   }
 
-  /// The payload of a value, where the type's cases are so far understood that it may be looked at.
+  /// Returns the payload of a value, if the type's cases are understood well enough to read it.
   private static func payload<Payload>(
     of value: Probe, _ layout: EnumLayout, _ tag: Int, _ type: Payload.Type
   ) -> Payload? {
@@ -160,7 +160,7 @@ package enum MetadataCanary {
       bytes.initializeMemory(as: UInt8.self, repeating: 0, count: MemoryLayout<Probe>.size)
       bytes.initializeMemory(as: Payload.self, to: payload)
       TypeMetadata(Probe.self).inject(tag, into: bytes)
-      // What was made otherwise than it is read is left as it is.
+      // A value whose tag reads differently may be invalid, so it stays in the temporary memory.
       guard TypeMetadata(Probe.self).tag(of: bytes) == tag else { return "another" }
       return room.baseAddress!.move().text
     }
@@ -177,7 +177,8 @@ extension MetadataCanary.Reading {
   }
 }
 
-// What describes itself is not looked through for its cases: a start would feel that.
+// `Inner` has a `text` of its own. A default description would search the type for its cases, which
+// would measurably slow down each start.
 private enum Inner {
   case a, b(Int)
 
@@ -189,7 +190,8 @@ private enum Inner {
   }
 }
 
-/// Cases of every shape: with payload and without, boxed, labelled, in another order than their tags.
+/// Cases of every shape: with and without a payload, boxed, labelled, declared in another order
+/// than their tags.
 private enum Probe {
   case first
   case one(Int8)
@@ -202,7 +204,7 @@ private enum Probe {
     [.one(1), .pair(left: "", right: 0), .box(1), .nest(.a), .first, .second]
   }
 
-  /// Bare, or a pair.
+  /// The text of a bare case or of a pair.
   var text: String {
     switch self {
     case .first: "first"

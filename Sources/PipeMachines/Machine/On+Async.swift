@@ -1,6 +1,6 @@
-// Transitions that suspend. Guards stay synchronous: they decide within the step.
+// Transitions that suspend the machine. Guards stay synchronous: they decide within the step.
 extension On {
-  /// Leads to another state on `event`, by and by.
+  /// Creates an asynchronous transition on `event`.
   public init(event: Event, transition: sending @escaping () async throws -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
     self.init {
@@ -10,7 +10,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on `event`, which the closure receives, by and by.
+  /// Creates an asynchronous transition on `event`, and passes the event to the closure.
   public init(event: Event, transition: sending @escaping (Event) async throws -> Transition<State>)
   {
     nonisolated(unsafe) let transition = transition
@@ -22,7 +22,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on `event`, by and by, if the guard passes.
+  /// Creates an asynchronous transition on `event` with a guard.
   public init(
     event: Event, guard: sending @escaping () -> Guard,
     transition: sending @escaping () async throws -> Transition<State>
@@ -36,7 +36,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on `event`, which the closures receive, by and by.
+  /// Creates an asynchronous transition on `event` with a guard, and passes the event to both closures.
   public init(
     event: Event, guard: sending @escaping (Event) -> Guard,
     transition: sending @escaping (Event) async throws -> Transition<State>
@@ -51,7 +51,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, by and by.
+  /// Creates an asynchronous transition on any event of one case.
   public init<each Value>(
     event: sending @escaping (repeat each Value) -> Event,
     transition: sending @escaping (repeat each Value) async throws -> Transition<State>
@@ -65,7 +65,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, by and by, if the guard passes.
+  /// Creates an asynchronous transition on any event of one case with a guard.
   public init<each Value>(
     event: sending @escaping (repeat each Value) -> Event,
     guard: sending @escaping (repeat each Value) -> Guard,
@@ -82,9 +82,10 @@ extension On {
   }
 }
 
-// Several events. Those that are kept are disfavored: an `On` of ``Listed`` events would be one of them, too.
+// Several events. The overloads for stored `On`s are disfavored, because an `On` of ``Listed``
+// events would match them, too.
 extension On {
-  /// Leads to another state on any of several events, by and by.
+  /// Creates an asynchronous transition on any of several events.
   @_disfavoredOverload
   public init(
     events: OneOf<Event>, transition: sending @escaping () async throws -> Transition<State>
@@ -95,7 +96,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any of several events, by and by.
+  /// Creates an asynchronous transition on any of several events.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>,
     transition: sending @escaping () async throws -> Transition<State>
@@ -107,7 +108,7 @@ extension On {
     hasSuspended = true
   }
 
-  /// Leads to another state on any of several events, which the closure receives, by and by.
+  /// Creates an asynchronous transition on any of several events, and passes the event to the closure.
   @_disfavoredOverload
   public init(
     events: OneOf<Event>, transition: sending @escaping (Event) async throws -> Transition<State>
@@ -118,7 +119,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any of several events, which the closure receives, by and by.
+  /// Creates an asynchronous transition on any of several events, and passes the event to the closure.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>,
     transition: sending @escaping (Taken) async throws -> Transition<State>
@@ -131,7 +132,7 @@ extension On {
     hasSuspended = true
   }
 
-  /// Leads to another state on any of several events, by and by, if the guard passes.
+  /// Creates an asynchronous transition on any of several events with a guard.
   @_disfavoredOverload
   public init(
     events: OneOf<Event>, guard: sending @escaping () -> Guard,
@@ -144,7 +145,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any of several events, by and by, if the guard passes.
+  /// Creates an asynchronous transition on any of several events with a guard.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, guard: () -> Guard,
     transition: sending @escaping () async throws -> Transition<State>
@@ -159,7 +160,8 @@ extension On {
     hasSuspended = true
   }
 
-  /// Leads to another state on any of several events, which the closures receive, by and by.
+  /// Creates an asynchronous transition on any of several events with a guard, and passes the event
+  /// to both closures.
   @_disfavoredOverload
   public init(
     events: OneOf<Event>, guard: sending @escaping (Event) -> Guard,
@@ -172,7 +174,8 @@ extension On {
     }
   }
 
-  /// Leads to another state on any of several events, which the closures receive, by and by.
+  /// Creates an asynchronous transition on any of several events with a guard, and passes the event
+  /// to both closures.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, guard: (Taken) -> Guard,
     transition: sending @escaping (Taken) async throws -> Transition<State>

@@ -1,6 +1,7 @@
-// Several events. Those that are kept are disfavored: an `On` of ``Listed`` events would be one of them, too.
+// Several events. The overloads for stored `On`s are disfavored, because an `On` of ``Listed``
+// events would match them, too.
 extension On {
-  /// Leads to another state on any of several events.
+  /// Creates a transition on any of several events.
   @inlinable
   @_disfavoredOverload
   public init(events: OneOf<Event>, transition: sending @escaping () -> Transition<State>) {
@@ -10,7 +11,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any of several events.
+  /// Creates a transition on any of several events.
   @inlinable
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, transition: () -> Transition<State>
@@ -20,7 +21,7 @@ extension On {
     Matching<State, Taken>.finish(context, transition())
   }
 
-  /// Leads to another state on any of several events, which the closure receives.
+  /// Creates a transition on any of several events, and passes the event to the closure.
   @inlinable
   @_disfavoredOverload
   public init(events: OneOf<Event>, transition: sending @escaping (Event) -> Transition<State>) {
@@ -30,7 +31,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any of several events, which the closure receives.
+  /// Creates a transition on any of several events, and passes the event to the closure.
   @inlinable
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, transition: (Taken) -> Transition<State>
@@ -40,7 +41,7 @@ extension On {
     Matching<State, Taken>.finish(context, transition(Matching<State, Taken>.event(of: context)))
   }
 
-  /// Leads to another state on any of several events, if the guard passes.
+  /// Creates a transition on any of several events with a guard.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -54,7 +55,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any of several events, if the guard passes.
+  /// Creates a transition on any of several events with a guard.
   @inlinable
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, guard: () -> Guard,
@@ -68,7 +69,7 @@ extension On {
     Matching<State, Taken>.finish(context, transition())
   }
 
-  /// Leads to another state on any of several events, which the closures receive, if the guard passes.
+  /// Creates a transition on any of several events with a guard, and passes the event to both closures.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -82,7 +83,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any of several events, which the closures receive, if the guard passes.
+  /// Creates a transition on any of several events with a guard, and passes the event to both closures.
   @inlinable
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, guard: (Taken) -> Guard,

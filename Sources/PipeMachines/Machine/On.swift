@@ -1,41 +1,41 @@
-/// What a machine does on an event in the state of the enclosing `When`.
+/// The response of a machine to an event in the state of the enclosing `When`.
 ///
-/// Events are matched by case: `On(event: Event.moved(to: 3))` matches every `moved`. The first
-/// `On` that matches and whose guard passes makes the transition; those after it are not looked at.
+/// Events are matched by case: `On(event: Event.moved(to: 3))` matches every `moved`. The first `On`
+/// that matches and whose guard passes makes the transition. The machine ignores the `On`s after it.
 ///
-/// A transition written without `await` runs within the step. An asynchronous one suspends the
-/// machine until it has returned; the machine takes no other event meanwhile.
+/// A transition written without `await` runs within the step. An asynchronous transition suspends
+/// the machine until it returns. A suspended machine accepts no other event.
 ///
-/// An `On` is a value: it can be kept in a variable or a list, and does something where a `When`
-/// lists it, and nowhere else.
+/// An `On` is a value that you can keep in a variable or a list. It has an effect only where a
+/// `When` lists it.
 ///
 /// ```swift
 /// let onReset = On(event: Event.reset) { Transition(to: State.idle) }
 /// When(state: State.failed) { Execute.noOutput } transitions: { onReset }
 /// ```
 public struct On<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  /// Compares it with the event of the step that the thread is in; `nil` where that was done when it
-  /// was made.
+  /// Compares the `On` with the event of the current thread's step; `nil` if that was done when the
+  /// `On` was created.
   @usableFromInline let read: (@Sendable () -> Void)?
-  /// Whether its asynchronous transition is that of the step, where it was compared when it was made.
+  /// Whether this `On` suspended the current step, with its asynchronous transition, when it was created.
   var hasSuspended = false
 
   @inlinable
   init(read: (@Sendable () -> Void)?) { self.read = read }
 }
 
-/// Stands for the events in the type of an `On` that is written straight into the closure of a `When`:
-/// such a one is compared with the event while it is made, and keeps nothing.
+/// A placeholder for the event type of an `On` that is written directly in the closure of a `When`.
+/// Such an `On` is compared with the event while it is created, and stores nothing.
 ///
-/// Swift finds it where it is meant. An `On` that is kept has the events themselves there.
+/// Swift infers this type where it applies. An `On` that is stored has the event type itself instead.
 public enum Listed<Event: DSLCompatible, Builder>: DSLCompatible {}
 
-// In what follows, `nonisolated(unsafe)` hands closures over to an `On`: they came as `sending`, so
-// nobody else holds what they captured, and what a `When` calls must be pure.
+// In the code below, `nonisolated(unsafe)` passes closures on to an `On`. They arrive as `sending`,
+// so no other code holds their captures, and closures that a `When` calls must be pure.
 
 // An event given as a value.
 extension On {
-  /// Leads to another state on `event`.
+  /// Creates a transition on `event`.
   @inlinable
   public init(event: Event, transition: sending @escaping () -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
@@ -44,7 +44,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on `event`.
+  /// Creates a transition on `event`.
   @inlinable
   public init<Taken, Builder>(event: Taken, transition: () -> Transition<State>)
   where Event == Listed<Taken, Builder> {
@@ -53,7 +53,7 @@ extension On {
     Matching<State, Taken>.finish(context, transition())
   }
 
-  /// Leads to another state on `event`, which the closure receives.
+  /// Creates a transition on `event`, and passes the event to the closure.
   @inlinable
   public init(event: Event, transition: sending @escaping (Event) -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
@@ -62,7 +62,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on `event`, which the closure receives.
+  /// Creates a transition on `event`, and passes the event to the closure.
   @inlinable
   public init<Taken, Builder>(event: Taken, transition: (Taken) -> Transition<State>)
   where Event == Listed<Taken, Builder> {
@@ -71,7 +71,7 @@ extension On {
     Matching<State, Taken>.finish(context, transition(Matching<State, Taken>.event(of: context)))
   }
 
-  /// Leads to another state on `event`, if the guard passes.
+  /// Creates a transition on `event` with a guard.
   @inlinable
   public init(
     event: Event, guard: sending @escaping () -> Guard,
@@ -83,7 +83,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on `event`, if the guard passes.
+  /// Creates a transition on `event` with a guard.
   @inlinable
   public init<Taken, Builder>(
     event: Taken, guard: () -> Guard, transition: () -> Transition<State>
@@ -94,7 +94,7 @@ extension On {
     Matching<State, Taken>.finish(context, transition())
   }
 
-  /// Leads to another state on `event`, which the closures receive, if the guard passes.
+  /// Creates a transition on `event` with a guard, and passes the event to both closures.
   @inlinable
   public init(
     event: Event, guard: sending @escaping (Event) -> Guard,
@@ -106,7 +106,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on `event`, which the closures receive, if the guard passes.
+  /// Creates a transition on `event` with a guard, and passes the event to both closures.
   @inlinable
   public init<Taken, Builder>(
     event: Taken, guard: (Taken) -> Guard, transition: (Taken) -> Transition<State>
@@ -121,7 +121,7 @@ extension On {
 
 // An event given by its constructor.
 extension On {
-  /// Leads to another state on any event of one case, given its associated values.
+  /// Creates a transition on any event of one case, and passes the associated values to the closure.
   @inlinable
   public init<each Value>(
     event: sending @escaping (repeat each Value) -> Event,
@@ -133,7 +133,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, given its associated values.
+  /// Creates a transition on any event of one case, and passes the associated values to the closure.
   @inlinable
   public init<Taken, Builder, each Value>(
     event: (repeat each Value) -> Taken,
@@ -145,7 +145,8 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, if the guard passes.
+  /// Creates a transition on any event of one case with a guard, and passes the associated values
+  /// to both closures.
   @inlinable
   public init<each Value>(
     event: sending @escaping (repeat each Value) -> Event,
@@ -158,7 +159,8 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, if the guard passes.
+  /// Creates a transition on any event of one case with a guard, and passes the associated values
+  /// to both closures.
   @inlinable
   public init<Taken, Builder, each Value>(
     event: (repeat each Value) -> Taken,
@@ -173,10 +175,10 @@ extension On {
   }
 }
 
-// A case that carries one value, spelled out beside the parameter packs: Swift 6.3 crashes where a
-// value in a pack is itself a tuple or a function.
+// A case that carries one value has overloads of its own beside the parameter packs: Swift 6.3
+// crashes if a value in a pack is itself a tuple or a function.
 extension On {
-  /// Leads to another state on any event of one case, given its associated value.
+  /// Creates a transition on any event of one case, and passes the associated value to the closure.
   @inlinable
   public init<Value>(
     event: sending @escaping (Value) -> Event,
@@ -188,7 +190,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, given its associated value.
+  /// Creates a transition on any event of one case, and passes the associated value to the closure.
   @inlinable
   public init<Taken, Builder, Value>(
     event: (Value) -> Taken, transition: (Value) -> Transition<State>
@@ -199,7 +201,8 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, if the guard passes.
+  /// Creates a transition on any event of one case with a guard, and passes the
+  /// associated value to both closures.
   @inlinable
   public init<Value>(
     event: sending @escaping (Value) -> Event, guard: sending @escaping (Value) -> Guard,
@@ -211,7 +214,8 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, if the guard passes.
+  /// Creates a transition on any event of one case with a guard, and passes the
+  /// associated value to both closures.
   @inlinable
   public init<Taken, Builder, Value>(
     event: (Value) -> Taken, guard: (Value) -> Guard, transition: (Value) -> Transition<State>
@@ -223,7 +227,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, by and by.
+  /// Creates an asynchronous transition on any event of one case.
   public init<Value>(
     event: sending @escaping (Value) -> Event,
     transition: sending @escaping (Value) async throws -> Transition<State>
@@ -237,7 +241,7 @@ extension On {
     }
   }
 
-  /// Leads to another state on any event of one case, by and by, if the guard passes.
+  /// Creates an asynchronous transition on any event of one case with a guard.
   public init<Value>(
     event: sending @escaping (Value) -> Event, guard: sending @escaping (Value) -> Guard,
     transition: sending @escaping (Value) async throws -> Transition<State>

@@ -1,6 +1,6 @@
-/// The transitions of one `When`: what its closure lists.
+/// The transitions of one `When`, as its closure lists them.
 ///
-/// An array literal of `On`s makes them too, where a closure says `return`.
+/// A closure that uses `return` can return an array literal of `On`s instead.
 ///
 /// ```swift
 /// When(state: State.failed) { Execute.noOutput } transitions: {
@@ -8,7 +8,7 @@
 /// }
 /// ```
 public struct Transitions<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  // What a builder lists is read while it is listed; these are not.
+  // `On`s that are not read yet. A builder reads its `On`s while it lists them, and stores none here.
   @usableFromInline let unread: [On<State, Event>]?
 
   @inlinable
@@ -18,7 +18,7 @@ public struct Transitions<State: DSLCompatible, Event: DSLCompatible>: Sendable 
   @inlinable
   public init(_ list: [On<State, Event>]) { unread = list }
 
-  /// Compares those that are not read yet with the event of the step that the thread is in.
+  /// Compares the `On`s that are not read yet with the event of the current thread's step.
   @inlinable
   func read() {
     if let unread { Self.read(unread) }
@@ -39,18 +39,18 @@ extension Transitions: ExpressibleByArrayLiteral {
   }
 }
 
-/// Reads the transitions of a `When`: `On`s and lists of them, with `if`, `switch` and `for` where
-/// wanted.
+/// A result builder for the transitions of a `When`: `On`s and lists of `On`s,
+/// with `if`, `switch` and `for`.
 @resultBuilder
 public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
   /// The transitions read so far.
   public typealias Block = Transitions<State, Event>
 
-  /// Takes an `On` that stands here.
+  /// Accepts an `On` that is written in the closure, and that has been read already.
   @inlinable
   public static func buildExpression(_ on: On<State, Listed<Event, Self>>) -> Block { Block() }
 
-  /// Takes an `On` that was made before.
+  /// Reads an `On` that was created earlier.
   @inlinable
   @_disfavoredOverload
   public static func buildExpression(_ on: On<State, Event>) -> Block {
@@ -58,54 +58,54 @@ public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
     return Block()
   }
 
-  /// Takes a list of them.
+  /// Reads a list of `On`s.
   @inlinable
   public static func buildExpression(_ list: [On<State, Event>]) -> Block {
     Block.read(list)
     return Block()
   }
 
-  /// Takes transitions that were listed before.
+  /// Reads transitions that were listed earlier.
   @inlinable
   public static func buildExpression(_ block: Block) -> Block {
     block.read()
     return Block()
   }
 
-  /// Takes an empty body.
+  /// Accepts an empty body.
   @inlinable
   public static func buildBlock() -> Block { Block() }
 
-  /// Takes the first element.
+  /// Accepts the first element.
   @inlinable
   public static func buildPartialBlock(first: Block) -> Block { first }
 
-  /// Joins what is read so far with the next element.
+  /// Accepts the next element.
   @inlinable
   public static func buildPartialBlock(accumulated: Block, next: Block) -> Block { next }
 
-  /// Takes an `if` without `else`.
+  /// Accepts an `if` without `else`.
   @inlinable
   public static func buildOptional(_ block: Block?) -> Block {
     if block == nil { EventList.missBranch() }
     return Block()
   }
 
-  /// Takes the first branch.
+  /// Accepts the first branch of an `if` or `switch`.
   @inlinable
   public static func buildEither(first: Block) -> Block {
     EventList.missBranch()
     return first
   }
 
-  /// Takes the other branch.
+  /// Accepts the second branch of an `if` or `switch`.
   @inlinable
   public static func buildEither(second: Block) -> Block {
     EventList.missBranch()
     return second
   }
 
-  /// Takes a loop.
+  /// Accepts a loop.
   @inlinable
   public static func buildArray(_ blocks: [Block]) -> Block {
     if blocks.isEmpty { EventList.missBranch() }

@@ -1,4 +1,4 @@
-/// A set of cases of a state or event enum, matched whatever their associated values.
+/// A set of cases of a state or event enum, matched regardless of their associated values.
 public struct OneOf<Value: DSLCompatible>: Sendable {
   @usableFromInline package let tags: [Int]
   @usableFromInline let hasMatchedContext: Bool
@@ -9,14 +9,14 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
     self.hasMatchedContext = hasMatchedContext
   }
 
-  /// Lists the cases: bare values, values, or constructors.
+  /// Creates a set from a list of cases, each given by a bare value, another value, or a constructor.
   @inlinable
   public init(@OneOfBuilder<Value> _ cases: () -> OneOfCases<Value>) {
     let cases = cases()
     self.init(tags: cases.tags, hasMatchedContext: cases.hasMatchedContext)
   }
 
-  /// Whether `value` is one of these cases.
+  /// Returns whether `value` is one of these cases.
   public func contains(_ value: Value) -> Bool {
     guard !tags.isEmpty else { return false }
     return tags.contains(withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) })
@@ -37,18 +37,18 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
     hasMatchedContext || tags.contains(context.pointee.tag)
   }
 
-  /// The same cases, where another type stands for the enum.
+  /// Returns the same cases, with another type in place of the enum.
   @inlinable
   func standing<Other>(for: Other.Type = Other.self) -> OneOf<Other> {
     OneOf<Other>(tags: tags, hasMatchedContext: hasMatchedContext)
   }
 }
 
-/// What a ``OneOfBuilder`` has gathered.
+/// The cases that a ``OneOfBuilder`` has collected.
 public struct OneOfCases<Value: DSLCompatible> {
   @usableFromInline var tags: [Int] = []
-  // In an `On` that is read at once the cases are compared with the event of the step, and none is
-  // kept.
+  // In an `On` that is read immediately, the cases are compared with the event of the current step,
+  // and no case is stored.
   @usableFromInline var hasMatchedContext = false
 
   @inlinable
@@ -58,32 +58,32 @@ public struct OneOfCases<Value: DSLCompatible> {
   }
 }
 
-/// Reads the body of a ``OneOf``.
+/// A result builder for the body of a ``OneOf``.
 @resultBuilder
 public enum OneOfBuilder<Value: DSLCompatible> {
-  /// Takes one element.
+  /// Adds the case of a value.
   @inlinable
   public static func buildExpression(_ value: Value) -> OneOfCases<Value> {
     OneOfCases(tags: [CasePattern(value: value).tag])
   }
 
-  /// Takes one element.
+  /// Adds the case that a constructor makes.
   @inlinable
   public static func buildExpression<each Field>(
     _ constructor: (repeat each Field) -> Value
   ) -> OneOfCases<Value> { OneOfCases(tags: [CasePattern(constructor: constructor).tag]) }
 
-  /// Takes one element.
+  /// Adds the case that a constructor makes.
   @inlinable
   public static func buildExpression<Field>(
     _ constructor: (Field) -> Value
   ) -> OneOfCases<Value> { OneOfCases(tags: [CasePattern(constructor: constructor).tag]) }
 
-  /// Takes the first element.
+  /// Accepts the first element.
   @inlinable
   public static func buildPartialBlock(first: OneOfCases<Value>) -> OneOfCases<Value> { first }
 
-  /// Joins what is read so far with the next element.
+  /// Adds the next element to the previous ones.
   @inlinable
   public static func buildPartialBlock(
     accumulated: OneOfCases<Value>, next: OneOfCases<Value>
@@ -93,21 +93,21 @@ public enum OneOfBuilder<Value: DSLCompatible> {
       hasMatchedContext: accumulated.hasMatchedContext || next.hasMatchedContext)
   }
 
-  /// Takes an `if` without `else`.
+  /// Accepts an `if` without `else`.
   @inlinable
   public static func buildOptional(_ cases: OneOfCases<Value>?) -> OneOfCases<Value> {
     cases ?? OneOfCases()
   }
 
-  /// Takes the first branch.
+  /// Accepts the first branch of an `if` or `switch`.
   @inlinable
   public static func buildEither(first: OneOfCases<Value>) -> OneOfCases<Value> { first }
 
-  /// Takes the other branch.
+  /// Accepts the second branch of an `if` or `switch`.
   @inlinable
   public static func buildEither(second: OneOfCases<Value>) -> OneOfCases<Value> { second }
 
-  /// Takes a loop.
+  /// Accepts a loop.
   @inlinable
   public static func buildArray(_ cases: [OneOfCases<Value>]) -> OneOfCases<Value> {
     OneOfCases(
@@ -116,9 +116,9 @@ public enum OneOfBuilder<Value: DSLCompatible> {
   }
 }
 
-// Events of an `On` that is written straight into a `When`.
+// Events of an `On` that is written directly in a `When`.
 extension OneOfBuilder {
-  /// The context of the current step, if it is a step over events of this type.
+  /// Returns the context of the current step, if its events are of this type.
   @inlinable
   static func step<Event>(over: Event.Type) -> UnsafeMutablePointer<MatchContext>? {
     guard let context = MatchThread.current, context.pointee.status != .listing,
@@ -127,7 +127,7 @@ extension OneOfBuilder {
     return context
   }
 
-  /// Takes one element.
+  /// Adds the case of a value.
   @inlinable
   public static func buildExpression<Event, Builder>(_ event: Event) -> OneOfCases<Value>
   where Value == Listed<Event, Builder> {
@@ -138,7 +138,7 @@ extension OneOfBuilder {
     return OneOfCases(hasMatchedContext: tag == step.pointee.tag)
   }
 
-  /// Takes one element.
+  /// Adds the case that a constructor makes.
   @inlinable
   public static func buildExpression<Event, Builder, each Field>(
     _ constructor: (repeat each Field) -> Event
@@ -149,7 +149,7 @@ extension OneOfBuilder {
     return OneOfCases(hasMatchedContext: step.pointee.matches(constructor))
   }
 
-  /// Takes one element.
+  /// Adds the case that a constructor makes.
   @inlinable
   public static func buildExpression<Event, Builder, Field>(
     _ constructor: (Field) -> Event

@@ -1,32 +1,32 @@
-/// Two descriptions of one machine that answer the same question, and which of them is heard.
+/// Two `When`s or `On`s of one machine that apply to the same state or event.
 ///
-/// - Two `When`s may name one state. Their transitions are tried in the order written; the output is
-///   that of the first, `noOutput` included, unless it has transitions only.
-/// - Two `On`s may name one event in one state. The first whose guard passes makes the transition;
-///   one without a guard always passes, so that a later one is hidden: it is never tried.
+/// - Two `When`s may name one state. Their transitions are tried in the order written. The first
+///   `When` that has an output closure determines the output, even if that is `noOutput`.
+/// - Two `On`s may name one event in one state. The first `On` whose guard passes makes the
+///   transition. An `On` without a guard always passes and hides all later ones: they are never tried.
 public struct Overlap: Hashable, Sendable {
-  /// Where a `When` or an `On` stands in the machine, counted from one.
+  /// The position of a `When` or an `On` in the machine, counted from one.
   public struct Place: Hashable, Sendable {
-    /// Which `When` of the machine.
+    /// The number of the `When` in the machine.
     public var when: Int
-    /// Which `On` of that `When`; `nil` for the `When` itself.
+    /// The number of the `On` in that `When`; `nil` for the `When` itself.
     public var on: Int?
   }
 
   /// The name of the state's case.
   public var state: String
-  /// The name of the event's case, where it is about two `On`s; `nil` where about two `When`s.
+  /// The name of the event's case for two `On`s; `nil` for two `When`s.
   public var event: String?
-  /// The one that is written first.
+  /// The position of the `When` or `On` that is written first.
   public var first: Place
-  /// The one that is written later.
+  /// The position of the `When` or `On` that is written later.
   public var second: Place
-  /// Whether the second is never tried, because the first has no guard.
+  /// Whether the second `On` is never tried, because the first has no guard.
   public var isHidden: Bool
 }
 
 extension Overlap: CustomStringConvertible {
-  /// A sentence that tells it.
+  /// A sentence that describes the overlap.
   public var description: String {
     guard let event else {
       return "state '\(state)': \(second) adds to \(first)"
@@ -38,16 +38,17 @@ extension Overlap: CustomStringConvertible {
 }
 
 extension Overlap.Place: CustomStringConvertible {
-  /// The place in words.
+  /// The position in words.
   public var description: String { on.map { "On \($0) of When \(when)" } ?? "When \(when)" }
 }
 
 extension StateMachine {
-  /// The states that several `When`s describe, and the events that several `On`s of a state take.
+  /// Returns the states that several `When`s describe, and the events that several `On`s of a state accept.
   ///
-  /// None of it is an error: guards are often written that way. An overlap that ``Overlap/isHidden``
-  /// usually is a slip. Found as ``alphabet`` is, so what an `if` leaves out for sample values, or
-  /// stands in a `When` for which no sample can be made, is not seen.
+  /// An overlap is not an error: guards are often written that way. An overlap that
+  /// ``Overlap/isHidden`` is usually a mistake. Overlaps are found by sample values, as
+  /// ``alphabet`` is. This method misses an `On` that an `if` skips for the sample values, and a
+  /// `When` for which no sample can be made.
   public func overlaps() -> [Overlap] {
     let lists = table.whens.map { when -> [EventList.Entry] in
       let list = EventList()
@@ -70,7 +71,7 @@ extension StateMachine {
         state: name, event: nil, first: .init(when: whens[0] + 1), second: .init(when: when + 1),
         isHidden: false)
     }
-    // For each event: the `On` that answers first, or that hides all after it.
+    // For each event: the latest `On` so far, or the first one without a guard, which hides all after it.
     var earlier: [Int: (place: Overlap.Place, isGuarded: Bool)] = [:]
     for when in whens {
       for (index, entry) in lists[when].enumerated() {

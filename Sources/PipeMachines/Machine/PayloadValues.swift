@@ -1,21 +1,21 @@
-/// Values to try for one field of an event, found by the field's type.
+/// Sample values for one field of an event, chosen by the field's type.
 ///
-/// Truth values, cases without associated values, and optionals of those are all there; of anything else
-/// there are a few.
+/// Booleans, cases without associated values, and optionals of these are complete. Any other type
+/// has a few samples.
 package struct PayloadValues: Hashable, Sendable {
-  /// As JSON; none where no value can be made.
+  /// The values as JSON; empty if no value can be made.
   package var values: [JSONValue]
-  /// Whether these are all that the type has.
+  /// Whether these are all values of the type.
   package var isComplete: Bool
 
-  /// The values of each field of a case.
+  /// Returns the values of each field of a case.
   package static func fields<Value>(of type: Value.Type, case name: String) -> [PayloadValues] {
     let layout = EnumLayout.of(type)
     guard let tag = layout.cases.firstIndex(where: { $0.name == name }) else { return [] }
     return layout.payloads.indices.contains(tag) ? layout.payloads[tag].map { of($0) } : []
   }
 
-  /// The values of a type.
+  /// Returns the values of a type.
   static func of(_ type: Any.Type) -> PayloadValues {
     switch type {
     case is Bool.Type: return PayloadValues(values: [false, true], isComplete: true)
@@ -33,7 +33,7 @@ package struct PayloadValues: Hashable, Sendable {
     }
   }
 
-  /// The cases of an enum that has only bare ones.
+  /// Returns the cases of an enum that has only bare cases; `nil` for any other type.
   private static func bareCases<Value: Encodable>(_ type: Value.Type) -> PayloadValues? {
     let layout = EnumLayout.of(type)
     guard !layout.cases.isEmpty, layout.cases.indices.allSatisfy(layout.isBare) else { return nil }

@@ -1,15 +1,15 @@
-/// The answer of a machine to an event.
+/// A machine's answer to an event.
 public enum Reduction<State: Sendable>: Sendable {
-  /// The step leads to this state.
+  /// The machine moves to this state.
   case next(State)
-  /// The event is not taken.
+  /// The machine refuses the event.
   case refused(Refusal)
-  /// The transition is asynchronous; calling it runs it.
+  /// The transition is asynchronous. Calling it runs it.
   case suspended(SuspendedTransition<State>)
 }
 
 extension Reduction {
-  /// The transition is asynchronous.
+  /// Creates an answer for an asynchronous transition.
   public static func suspended(_ run: @escaping @Sendable () async throws -> State) -> Self {
     .suspended(SuspendedTransition(run))
   }
@@ -17,7 +17,7 @@ extension Reduction {
 
 /// An asynchronous transition that has not begun.
 public struct SuspendedTransition<State: Sendable>: Sendable {
-  // Apart, so that the answer to an event stays small where nothing is suspended.
+  // In an object of its own, so that the answer to an event stays small if nothing is suspended.
   private final class Content: Sendable {
     let limit: Duration?
     let run: @Sendable () async throws -> State
@@ -30,21 +30,22 @@ public struct SuspendedTransition<State: Sendable>: Sendable {
 
   private let content: Content
 
-  /// Makes a transition.
-  /// - Parameter limit: How long it may take, where it acts on nothing but its own state. Default: `nil`,
-  ///   which states nothing.
+  /// Creates a transition.
+  /// - Parameter limit: The time limit of a transition that acts on nothing but its own state.
+  ///   Default: `nil`, which makes no statement about the transition.
   public init(
     within limit: Duration? = nil, _ run: @escaping @Sendable () async throws -> State
   ) {
     content = Content(limit, run)
   }
 
-  /// The longest that it may take where its machine takes part in a synchronized event; `nil` where its
-  /// author has not stated that it acts on nothing but its own state.
+  /// The longest time that the transition may take while its machine takes part in a synchronized
+  /// event. `nil` if the author has not declared that the transition acts on nothing but its own state.
   public var limit: Duration? { content.limit }
 
-  /// Runs it.
-  /// - Throws: What its function throws: then the event is refused, and the machine stands where it stood.
+  /// Runs the transition.
+  /// - Throws: The error of the transition's function. The event is then refused, and the machine
+  ///   keeps its state.
   public func callAsFunction() async throws -> State { try await content.run() }
 }
 

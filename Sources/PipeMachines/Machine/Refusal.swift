@@ -1,25 +1,25 @@
-/// Why a machine does not take an event in a state.
+/// The reason why a machine refuses an event in a state.
 public enum Refusal: Hashable, Sendable {
   /// The state has no transition for the event.
   case noTransition
-  /// There is a transition, and its guard said no.
+  /// The state has a transition for the event, but the transition's guard failed.
   case `guard`
-  /// The function that describes the machine threw an error, which reads so.
+  /// The function that describes the machine threw an error with this text.
   case thrown(String)
-  /// The transition is asynchronous, and it is not stated that it acts on nothing but its own state: so
-  /// nobody can be prepared to take the event together with others.
+  /// The transition is asynchronous, and not declared to act on nothing but its own state. The
+  /// machine can therefore not prepare to accept the event together with other participants.
   case asynchronous
-  /// The transition is asynchronous, and had not returned within its time limit.
+  /// The transition is asynchronous, and did not return within its time limit.
   case overdue
-  /// The transition leads to a state that is larger than a node may have: more than 1 MiB as JSON.
+  /// The transition leads to a state that is too large for a node: more than 1 MiB as JSON.
   case stateTooLarge
 }
 
 extension Refusal {
-  /// The longest text of an error that is kept. Unit: characters.
+  /// The maximum length of an error text; longer texts are cut. Unit: characters.
   private static var textLimit: Int { 500 }
 
-  /// What an error of a machine's function says, cut where it is long.
+  /// Returns the refusal for an error of a machine's function. Cuts the error's text if it is too long.
   @usableFromInline
   package static func thrown(by error: any Error) -> Refusal {
     if let refused = error as? RefusedStep { return refused.refusal }
@@ -27,7 +27,8 @@ extension Refusal {
     return .thrown(text.count > textLimit ? text.prefix(textLimit) + "…" : text)
   }
 
-  /// One word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`, `overdue`, `stateTooLarge`.
+  /// The reason as one word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`,
+  /// `overdue`, `stateTooLarge`.
   public var code: String {
     switch self {
     case .noTransition: "noTransition"
@@ -39,7 +40,7 @@ extension Refusal {
     }
   }
 
-  /// The error's text, where one was thrown.
+  /// The error's text, if an error was thrown.
   public var error: String? {
     if case .thrown(let text) = self { text } else { nil }
   }
@@ -75,7 +76,7 @@ extension Refusal {
 extension Refusal: Codable {
   private enum Key: CodingKey { case thrown }
 
-  /// Reads what ``encode(to:)`` writes.
+  /// Decodes the form that ``encode(to:)`` writes.
   public init(from decoder: any Decoder) throws {
     if let keyed = try? decoder.container(keyedBy: Key.self) {
       self = .thrown(try keyed.decode(String.self, forKey: .thrown))
@@ -90,7 +91,7 @@ extension Refusal: Codable {
     self = refusal
   }
 
-  /// Writes the ``code``; of a thrown error, `{"thrown": TEXT}`.
+  /// Encodes the ``code``; for a thrown error, `{"thrown": TEXT}`.
   public func encode(to encoder: any Encoder) throws {
     if case .thrown(let text) = self {
       var container = encoder.container(keyedBy: Key.self)

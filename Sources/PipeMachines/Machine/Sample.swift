@@ -1,11 +1,11 @@
 @_spi(Reflection) import Swift
 
-/// Makes valid values of types that it knows nothing about but how they are decoded.
+/// A factory for valid values of types, for which it needs to know only how they are decoded.
 ///
-/// A case's constructor cannot be asked for its case; called with sample values, it can.
+/// A constructor cannot be asked for its case, but it can be called with sample values.
 @usableFromInline
 enum Sample {
-  /// One value of each type, or `nil` where some type has none that can be made.
+  /// Returns one value of each type, or `nil` if no value of some type can be made.
   @usableFromInline
   static func values<each Value>(_: repeat (each Value).Type) -> (repeat each Value)? {
     do {
@@ -15,7 +15,7 @@ enum Sample {
     }
   }
 
-  /// One value, or `nil` where none can be made.
+  /// Returns one value, or `nil` if none can be made.
   @usableFromInline
   static func one<Value>(_ type: Value.Type) -> Value? {
     do { return try value(type) } catch { return nil }
@@ -23,7 +23,7 @@ enum Sample {
 
   struct Unknown: Error {}
 
-  /// Zero, an empty string, `false`, the first bare case: the plainest value of the type.
+  /// Returns the simplest value of the type: zero, an empty string, `false`, the first bare case.
   static func value<Value>(_ type: Value.Type, depth: Int = 0) throws -> Value {
     guard depth < 16 else { throw Unknown() }
     if let plain = plain(type) { return plain }
@@ -36,8 +36,8 @@ enum Sample {
     return value
   }
 
-  /// Of the types that most cases have. A cast to `any Decodable.Type` would answer as well, once all
-  /// conformances of the program were gone through for the type.
+  /// Returns a value of one of the most common types. A cast to `any Decodable.Type` would work,
+  /// too, but only after a search through all conformances of the program.
   private static func plain<Value>(_ type: Value.Type) -> Value? {
     if type == Int.self { return 0 as? Value }
     if type == String.self { return "" as? Value }
@@ -52,7 +52,7 @@ enum Sample {
   }
 }
 
-/// A decoder that has an answer to every question.
+/// A decoder that returns a sample for every value.
 private struct SampleDecoder: Decoder {
   let type: Any.Type
   let depth: Int
@@ -91,7 +91,7 @@ private struct SampleFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let decoder: SampleDecoder
   var codingPath: [any CodingKey] { [] }
 
-  /// An enum asks for the one key that names its case.
+  /// The key of the first case: an enum expects the one key that names its case.
   var allKeys: [Key] {
     EnumLayout.of(decoder.type).cases.first.flatMap { Key(stringValue: $0.name) }.map { [$0] } ?? []
   }
@@ -119,7 +119,7 @@ private struct SampleElements: UnkeyedDecodingContainer {
   let decoder: SampleDecoder
   var currentIndex = 0
   var codingPath: [any CodingKey] { [] }
-  /// One element, so that a machine may look at the first.
+  /// One element, so that a machine may read the first element.
   var count: Int? { 1 }
   var isAtEnd: Bool { currentIndex > 0 }
 
@@ -143,12 +143,12 @@ private struct SampleElements: UnkeyedDecodingContainer {
   mutating func superDecoder() -> any Decoder { decoder }
 }
 
-/// Values for a constructor, which does no more with them than to pass them on.
+/// Values for a constructor, which only passes them on.
 ///
-/// They are valid, and no more: of a struct that cannot be decoded it is not known what its fields must be
-/// to each other. Closures that look at what they are given get none of them.
+/// The values are valid for their types, but nothing more: the rules between the fields of a struct
+/// that cannot be decoded are unknown. Closures that read their arguments never receive such values.
 extension Sample {
-  /// One value of each type, or `nil` where some type has none that can be made.
+  /// Returns one value of each type, or `nil` if no value of some type can be made.
   static func parts<each Value>(_: repeat (each Value).Type) -> (repeat each Value)? {
     do {
       return (repeat try part((each Value).self, depth: 0))
@@ -163,7 +163,7 @@ extension Sample {
     return try empty(type) ?? boxed(type) ?? composed(type, depth)
   }
 
-  /// A collection without elements.
+  /// Returns a collection without elements.
   private static func empty<Value>(_ type: Value.Type) -> Value? {
     func make(_ type: (some RangeReplaceableCollection).Type) -> Any { type.init() }
     func make(_ type: (some ExpressibleByDictionaryLiteral).Type) -> Any { type.init() }
@@ -180,7 +180,7 @@ extension Sample {
 
   private struct Failure: Error {}
 
-  /// A value of an `any Protocol` that the standard library's types conform to.
+  /// Returns a value of a type `any Protocol` to which a type of the standard library conforms.
   private static func boxed<Value>(_ type: Value.Type) -> Value? {
     switch TypeMetadata(type).kind {
     case TypeMetadata.Kind.existential:
@@ -193,7 +193,7 @@ extension Sample {
     }
   }
 
-  /// A struct or tuple of a sample in each field.
+  /// Returns a struct or tuple with a sample in each field.
   private static func composed<Value>(_ type: Value.Type, _ depth: Int) throws -> Value {
     let kind = TypeMetadata(type).kind
     guard kind == TypeMetadata.Kind.structure || kind == TypeMetadata.Kind.tuple else {

@@ -1,8 +1,9 @@
-/// The events of a model or a feature whose asynchronous function acts on nothing but its own state.
+/// The events for which the asynchronous function of a model or a feature acts on nothing but its own state.
 ///
-/// Only such events can be synchronized events of several nodes: the function runs when it is asked whether
-/// it takes the event, and what it has done must be gone where another participant does not. Where it
-/// calls a service, writes a file or tells another model of it, that would stay.
+/// Only such an event can be a synchronized event of several nodes. The function runs when its node
+/// is asked whether it accepts the event. If another participant refuses the event, all effects of
+/// the function must be undone. A call to a service, a written file or a message to another model
+/// could not be undone.
 ///
 /// ```swift
 /// extension LampModel: HostableModel {
@@ -22,19 +23,21 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
   public static var none: Self { Self(content: .none) }
 
   /// Every event.
-  /// - Parameter limit: The longest that the function may take for one. After it the event is refused, and
-  ///   the model stands where it stood. Default: 1 s.
+  /// - Parameter limit: The longest time that the function may take for one event. After that time,
+  ///   the event is refused, and the model keeps its state. Default: 1 s.
   public static func all(within limit: Duration = .seconds(1)) -> Self {
     Self(content: .all(limit))
   }
 
-  /// Some events, whatever their associated values: `.events(OneOf { Event.reset; Event.move(to:) })`.
-  /// - Parameter limit: As of ``all(within:)``.
+  /// Some events, regardless of their associated values:
+  /// `.events(OneOf { Event.reset; Event.move(to:) })`.
+  /// - Parameter limit: The same limit as for ``all(within:)``.
   public static func events(_ events: OneOf<Event>, within limit: Duration = .seconds(1)) -> Self {
     Self(content: .some([(events.tags, limit)]))
   }
 
-  /// These and others, which may have another limit. Of an event that is in both the limit here counts.
+  /// Returns these events and others, which may have another limit. An event that is already
+  /// included keeps its limit.
   public func and(_ events: OneOf<Event>, within limit: Duration = .seconds(1)) -> Self {
     switch content {
     case .none: Self(content: .some([(events.tags, limit)]))
@@ -43,7 +46,7 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// How long the function may take for an event; `nil` for one that is not among these.
+  /// Returns the time limit of the function for an event; `nil` if the event is not one of these.
   func limit(of event: Event) -> Duration? {
     if case .none = content { return nil }
     return EnumCases<Event>.tag(of: event).flatMap(limit(ofTag:))
@@ -59,8 +62,8 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
 }
 
 extension On {
-  /// States that its asynchronous transition acts on nothing but the machine's own state, so that the event
-  /// may be a synchronized one of several nodes. See ``SelfContainedEvents``.
+  /// Declares that the asynchronous transition acts on nothing but the machine's own state, so that
+  /// its event can be a synchronized event of several nodes. See ``SelfContainedEvents``.
   ///
   /// ```swift
   /// On(event: Event.reset) {
@@ -69,7 +72,8 @@ extension On {
   /// }
   /// .selfContained(within: .milliseconds(200))
   /// ```
-  /// - Parameter limit: The longest that it may take there. After it the event is refused. Default: 1 s.
+  /// - Parameter limit: The longest time that the transition may take in a synchronized event.
+  ///   After that time, the event is refused. Default: 1 s.
   public func selfContained(within limit: Duration = .seconds(1)) -> On {
     guard let read else {
       limitNow(limit)
@@ -86,7 +90,7 @@ extension On {
     }
   }
 
-  /// The same of one that has compared itself, or listed itself, just now.
+  /// Sets the limit of an `On` that has just compared itself with the event, or listed itself.
   private func limitNow(_ limit: Duration) {
     guard let context = MatchThread.current else { return }
     if hasSuspended { Matching<State, Event>.limit(context, to: limit) }

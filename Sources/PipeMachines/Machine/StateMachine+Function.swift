@@ -1,13 +1,13 @@
-// Machines given by a function rather than by what each state does. What such a function takes cannot
-// be listed: every event counts as taken in every state. The state can be any type then, such as a
-// struct; the events stay an enum.
+// Machines given by a function rather than by a description of each state. The events that such a
+// function accepts cannot be listed, so every event counts as accepted in every state. The state
+// can be of any type, such as a struct. The events must be an enum.
 
 extension StateMachine {
-  /// Describes a machine by a function that answers an event.
+  /// Creates a machine from a function that answers events.
   /// - Parameters:
   ///   - initial: The state that the machine starts in.
-  ///   - reduce: Pure, and called once for each event.
-  ///   - output: What entering a state asks the runtime to do. Default: nothing.
+  ///   - reduce: A pure function, called once for each event.
+  ///   - output: Returns the output that the runtime executes on entering a state. Default: no output.
   @inlinable
   public init(
     initial: State, reduce: @escaping @Sendable (State, Event) -> Reduction<State>,
@@ -16,7 +16,7 @@ extension StateMachine {
     self.init(initial: initial, step: reduce, emit: output)
   }
 
-  /// Describes a machine by a function that returns the next state. It takes every event.
+  /// Creates a machine from a function that returns the next state. The machine accepts every event.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -26,8 +26,8 @@ extension StateMachine {
     self.init(initial: initial, step: { .next(reduce($0, $1)) }, emit: output)
   }
 
-  /// Describes a machine by a function that returns the next state. An event for which it returns the
-  /// state as it is, is refused.
+  /// Creates a machine from a function that returns the next state. The machine refuses an event
+  /// for which the function returns the current state.
   @inlinable
   public init(
     initial: State, reduce: @escaping @Sendable (State, Event) -> State,
@@ -41,8 +41,9 @@ extension StateMachine {
       }, emit: output)
   }
 
-  /// Describes a machine by a function that changes the state. It takes every event but those for which
-  /// it throws: these are refused with the error's text, and change nothing.
+  /// Creates a machine from a function that changes the state. The machine accepts every event,
+  /// unless the function throws. The event is then refused with the error's text, and the state
+  /// does not change.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -58,8 +59,9 @@ extension StateMachine {
       }, emit: output)
   }
 
-  /// Describes a machine by a function that changes the state. An event for which it changes nothing is
-  /// refused, and so is one for which it throws, with the error's text.
+  /// Creates a machine from a function that changes the state. The machine refuses an event for
+  /// which the function changes nothing. It also refuses an event for which the function throws,
+  /// with the error's text.
   @inlinable
   public init(
     initial: State, reducer: @escaping @Sendable (inout State, Event) throws -> Void,
@@ -74,8 +76,8 @@ extension StateMachine {
       }, emit: output)
   }
 
-  /// Describes a machine by a function that takes its time for each event.
-  /// - Parameter selfContained: The events for which it acts on nothing but its own state.
+  /// Creates a machine from an asynchronous function that returns the next state.
+  /// - Parameter selfContained: The events for which the function acts on nothing but its own state.
   package init(
     initial: State, awaiting next: @escaping @Sendable (State, Event) async throws -> State,
     selfContained: SelfContainedEvents<Event> = .none,

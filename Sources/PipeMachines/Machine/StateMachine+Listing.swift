@@ -1,17 +1,17 @@
-/// The transitions of a machine by case, as far as they can be read without a run.
+/// The transitions of a machine by case, as far as they can be read without running the machine.
 package struct TransitionListing: Sendable {
-  /// One event that one state takes, whatever a guard says.
+  /// An event that a state accepts, regardless of guards.
   package struct Entry: Hashable, Sendable {
     package var state: String
     package var event: String
   }
 
-  /// By state and then by event, each as declared in its enum.
+  /// The transitions by state and then by event, each in the order declared in its enum.
   package var entries: [Entry]
-  /// The states that may take more events: an `if` or a `for` hides some `On`s, or no sample of the
-  /// associated values can be made.
+  /// The states that may accept more events, because an `if` or a `for` hides some `On`s, or
+  /// because no sample of the associated values can be made.
   package var openStates: [String]
-  /// Whether there was anything to read: the machine is no function.
+  /// Whether the transitions can be read. `false` if the machine is a function.
   package var isRead = true
 }
 
@@ -35,7 +35,7 @@ extension StateMachine {
     }
     for tag in taken.indices {
       guard let state = EnumCases<State>.bareValue(tag: tag) else { continue }
-      // A case without values has one value, which hides nothing.
+      // A case without associated values has only one value, so no `On` is hidden from it.
       taken[tag] = list(state).tags
       isOpen[tag] = false
     }
@@ -49,16 +49,17 @@ extension StateMachine {
       openStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
   }
 
-  /// How asynchronous the transitions of an event are.
+  /// The share of an event's transitions that is asynchronous.
   package enum Asynchrony {
-    /// Some of them are, as far as can be read.
+    /// Some transitions, as far as can be read.
     case some
-    /// All of them are.
+    /// All transitions.
     case all
   }
 
-  /// The events with asynchronous transitions, by name, but for those that are stated to act on nothing
-  /// but their own state. Of a function only what it is made of can tell.
+  /// The events with asynchronous transitions, by name, except for transitions that are declared to
+  /// act on nothing but their own state. For a function, the answer follows from the initializer
+  /// that created the machine.
   package var asynchronousEvents: [String: Asynchrony] {
     guard isListed else {
       guard isAsynchronous else { return [:] }
@@ -77,8 +78,8 @@ extension StateMachine {
     return found
   }
 
-  /// The longest time that the asynchronous transitions of an event may take, by name, where they are stated
-  /// to act on nothing but their own state.
+  /// The longest time that an event's asynchronous transitions may take, by the name of the event,
+  /// if they are declared to act on nothing but their own state.
   package var selfContainedEvents: [String: Duration] {
     let list = isListed ? listed : EventList()
     var found: [String: Duration] = [:]
@@ -89,7 +90,7 @@ extension StateMachine {
     return found
   }
 
-  /// The transitions of all states, as far as samples show them.
+  /// The transitions of all states, as far as samples reveal them.
   private var listed: EventList {
     let list = EventList()
     for when in table.whens {
@@ -98,18 +99,18 @@ extension StateMachine {
     return list
   }
 
-  /// The names of the events that this very state takes, if their guards pass; none where the machine
-  /// is a function.
+  /// Returns the names of the events that this state accepts if their guards pass; empty if the
+  /// machine is a function.
   package func events(takenIn state: State) -> [String] { names(of: list(state).tags) }
 
-  /// The names of those among them for which each `On` has a guard.
+  /// Returns the names of the events of ``events(takenIn:)`` for which each `On` has a guard.
   package func guardedEvents(in state: State) -> [String] {
     let entries = list(state).entries
     let free = Set(entries.filter { !$0.isGuarded }.flatMap(\.tags))
     return names(of: Set(entries.flatMap(\.tags)).subtracting(free))
   }
 
-  /// The events that this very state takes.
+  /// Returns the events that this state accepts.
   func list(_ state: State) -> EventList {
     let list = EventList()
     withUnsafePointer(to: state) { state in

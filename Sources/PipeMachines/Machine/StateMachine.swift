@@ -21,17 +21,18 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The state that the machine starts in.
   public let initial: State
   @usableFromInline let table: StateTable<State, Event, Output>
-  // Compiled for the concrete types where the machine is written, and called by generic code,
-  // such as the engine: several times faster there than `reduce` and `output` themselves.
+  // Compiled for the concrete types where the machine is written, and called by generic code such
+  // as the engine. There, these closures are several times faster than `reduce` and `output`.
   @usableFromInline package internal(set) var step: @Sendable (State, Event) -> Reduction<State>
   @usableFromInline let emit: @Sendable (State) -> Output?
-  /// Whether its transitions stand in the table; a function cannot be read without a call.
+  /// Whether the transitions are listed in the table. The transitions of a function are not known
+  /// before it is called.
   @usableFromInline let isListed: Bool
-  /// Whether it is a function all of whose transitions are asynchronous.
+  /// Whether the machine is a function whose transitions are all asynchronous.
   @usableFromInline var isAsynchronous = false
-  /// Of such a function, which events act on nothing but its own state.
+  /// The events for which an asynchronous function acts on nothing but its own state.
   @usableFromInline var selfContained = SelfContainedEvents<Event>.none
-  /// Why it cannot run, where that is known.
+  /// The reason why the machine cannot run, if one is known.
   @usableFromInline package var problem: String?
 
   @inlinable
@@ -56,7 +57,7 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
     isListed = false
   }
 
-  /// Describes a machine by what it does in each state.
+  /// Creates a machine from a description of each state.
   @inlinable
   public init(
     initial: State,
@@ -65,7 +66,7 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.init(initial: initial, whens: whens())
   }
 
-  /// Describes a machine by what it does in each state, which also tells its types.
+  /// Creates a machine from a description of each state, and infers the machine's types from it.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -77,15 +78,15 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
 }
 
 extension StateMachine {
-  /// Answers an event. Pure: guards and transitions are evaluated at most once, in the order
-  /// written, and not after one has matched.
+  /// Returns the machine's answer to an event. Pure: evaluates guards and transitions in the order
+  /// written, each at most once, and stops at the first match.
   @inlinable
   public func reduce(_ state: State, _ event: Event) -> Reduction<State> {
     isListed ? table.reduce(state, event) : step(state, event)
   }
 
-  /// The state that the event leads to, once its transition has returned; `nil` if refused, or if the
-  /// transition throws.
+  /// Returns the state after the event, once the event's transition has returned; `nil` if the
+  /// machine refuses the event, or if the transition throws.
   public func next(_ state: State, _ event: Event) async -> State? {
     switch step(state, event) {
     case .next(let state): state
@@ -94,7 +95,7 @@ extension StateMachine {
     }
   }
 
-  /// What entering the state asks the runtime to do.
+  /// Returns the output that the runtime executes on entering the state; `nil` if there is none.
   @inlinable
   public func output(_ state: State) -> Output? {
     isListed ? table.output(state) : emit(state)
@@ -106,7 +107,7 @@ extension StateMachine {
   /// Every case of the state type.
   public var states: [CaseDescription] { EnumCases<State>.descriptions }
 
-  /// The fields of the state type where that is a struct, as declared; `nil` where it is an enum.
+  /// The fields of the state type if it is a struct, as declared; `nil` if it is an enum.
   public var stateFields: [CaseDescription.Field]? {
     StructFields.of(State.self)?.map {
       CaseDescription.Field(name: $0.name, type: TypeName.own($0.type))
@@ -119,11 +120,10 @@ extension StateMachine {
   /// Every case of the output type.
   public var outputs: [CaseDescription] { EnumCases<Output>.descriptions }
 
-  /// The names of the events that the machine takes in some state.
+  /// The names of the events that the machine accepts in at least one state.
   ///
-  /// Found by reading each `When` with sample values. Where an `if` or a `for` hides some `On`s
-  /// from that, or no sample can be made, or where the machine is a function, every event counts as
-  /// taken.
+  /// Found by reading each `When` with sample values. Every event counts as accepted if an `if` or a
+  /// `for` hides some `On`s from the samples, if no sample can be made, or if the machine is a function.
   @export(interface)
   public var alphabet: [String] {
     guard isListed else { return EnumCases<Event>.names }
@@ -137,18 +137,19 @@ extension StateMachine {
   }
 }
 
-/// What a machine would say to an event, found out without a step.
+/// A machine's answer to an event, evaluated without taking a step.
 package enum Evaluation: Hashable, Sendable {
-  /// It would take it.
+  /// The machine would accept the event.
   case taken
-  /// It would take it by an asynchronous transition, of which it is not stated that it acts on nothing but
-  /// its own state.
+  /// The machine would accept the event by an asynchronous transition that is not declared to act
+  /// on nothing but its own state.
   case asynchronous
-  /// The same of one of which that is stated.
+  /// The machine would accept the event by an asynchronous transition that is declared to act on
+  /// nothing but its own state.
   case selfContained
-  /// A guard decides by the values that the event carries.
+  /// The answer depends on the values that the event carries, for example through a guard.
   case byValue
-  /// It would refuse it.
+  /// The machine would refuse the event.
   case refused(Refusal)
 }
 
@@ -178,27 +179,27 @@ extension Evaluation: Codable {
 }
 
 extension StateMachine {
-  /// What the machine would say to an event.
+  /// Returns the machine's answer to an event, without taking a step.
   package func evaluate(_ event: Event, in state: State) -> Evaluation {
     switch step(state, event) {
     case .next: .taken
-    // What would run is let go of, and has not begun.
+    // The transition is discarded before it begins.
     case .suspended(let transition): transition.limit == nil ? .asynchronous : .selfContained
     case .refused(.asynchronous): .asynchronous
     case .refused(let refusal): .refused(refusal)
     }
   }
 
-  /// What the machine would say to an event of which only the case is known; `nil` where it has no
-  /// such case.
+  /// Returns the machine's answer to an event whose case alone is known; `nil`
+  /// if the machine has no such case.
   ///
-  /// An event without associated values is tried. Of any other the transitions of this very state are
-  /// read: where each of them has a guard, nothing can be said without values, nor where the machine is a
-  /// function.
+  /// An event without associated values is evaluated directly. For any other event, this reads the
+  /// transitions of the given state. The answer depends on the values if each of these transitions
+  /// has a guard, or if the machine is a function.
   package func evaluate(caseNamed name: String, in state: State) -> Evaluation? {
     guard let tag = EnumCases<Event>.names.firstIndex(of: name) else { return nil }
     if let event = EnumCases<Event>.bareValue(tag: tag) { return evaluate(event, in: state) }
-    // What a function would say to a value is known only when it has it.
+    // The answer of a function is not known before it is called with the values.
     guard isListed else {
       guard isAsynchronous else { return .byValue }
       return selfContained.limit(ofTag: tag) == nil ? .asynchronous : .selfContained
@@ -206,12 +207,12 @@ extension StateMachine {
     let entries = list(state).entries
     let own = entries.filter { $0.tags.contains(tag) }
     if let last = own.firstIndex(where: { !$0.isGuarded }) { return Self.evaluation(own[...last]) }
-    // One that does not tell its case may be about this one.
+    // An `On` whose case is unknown may be about this event.
     let isUntold = entries.contains { $0.tags.isEmpty }
     return own.isEmpty && !isUntold ? .refused(.noTransition) : .byValue
   }
 
-  /// What entries say of an event, of which one takes it.
+  /// Returns the answer to an event that one of these entries accepts: the last entry has no guard.
   private static func evaluation(_ entries: ArraySlice<EventList.Entry>) -> Evaluation {
     if entries.allSatisfy({ !$0.isAsynchronous }) { return .taken }
     if entries.allSatisfy(\.isUnlimited) { return .asynchronous }

@@ -1,27 +1,27 @@
-/// A state that tells whether something is under way in it: of a model, of a composite.
+/// The state of a model or of a composite, which reports whether work is in progress.
 public protocol StateProtocol: Sendable {
-  /// Whether nothing is under way in this state, so that a model may start in it. Default: `true`.
+  /// Whether no work is in progress in this state, so that a model may start in it. Default: `true`.
   var isStable: Bool { get }
 }
 
 extension StateProtocol {
-  /// Stable.
+  /// Whether no work is in progress: `true` unless the state says otherwise.
   public var isStable: Bool { true }
 
-  /// The state itself, for a model to start in.
-  /// - Throws: ``UnstableStateError`` where it is not stable.
+  /// Returns the state itself, for a model to start in.
+  /// - Throws: ``UnstableStateError`` if the state is not stable.
   public func stable() throws(UnstableStateError) -> Self {
     guard isStable else { throw UnstableStateError(state: "\(self)") }
     return self
   }
 }
 
-/// A model was to start in a state in which something is under way.
+/// An error for a model that was started in a state with work in progress.
 public struct UnstableStateError: Error, Hashable, CustomStringConvertible {
-  /// The state.
+  /// The text of the unstable state.
   public let state: String
 
-  /// What is wrong, and what to do.
+  /// The error, and how to resolve it.
   public var description: String {
     "state '\(state)' is not stable, and a model starts only in a stable one; start it in a state "
       + "whose 'isStable' is true"
@@ -34,27 +34,27 @@ extension Bool: StateProtocol {}
 extension Int: StateProtocol {}
 extension Double: StateProtocol {}
 extension Optional: StateProtocol where Wrapped: StateProtocol {
-  /// Whether what there is is stable.
+  /// Whether the wrapped value is stable; `nil` is stable.
   public var isStable: Bool { self?.isStable ?? true }
 }
 extension Array: StateProtocol where Element: StateProtocol {
-  /// Whether all of it is stable.
+  /// Whether all elements are stable.
   public var isStable: Bool { allSatisfy(\.isStable) }
 }
 
-/// An enum that can stand in the machine language as a state, an event or an output.
+/// An enum that can be a state, an event or an output in the machine language.
 public protocol DSLCompatible: Sendable {
-  /// Whether it is a ``SynthesizedCodable``; not to be given by hand.
+  /// Whether the type is a ``SynthesizedCodable``. Do not implement this requirement manually.
   static var _isSynthesizedCodable: Bool { get }
 }
 
 extension DSLCompatible {
-  /// It does not say so.
+  /// `false`: the type is not a ``SynthesizedCodable``.
   public static var _isSynthesizedCodable: Bool { false }
 }
 
 extension DSLCompatible where Self: SynthesizedCodable {
-  /// It says so.
+  /// `true`: the type is a ``SynthesizedCodable``.
   public static var _isSynthesizedCodable: Bool { true }
 }
 
@@ -64,8 +64,8 @@ public protocol MachineState: DSLCompatible, Codable {}
 /// An event that can travel through a pipe.
 public protocol MachineEvent: DSLCompatible, Codable {}
 
-/// What a machine asks its runtime to do.
+/// An output that a machine asks its runtime to execute.
 public protocol MachineOutput: DSLCompatible {}
 
-/// `Never` stands for the outputs of a machine that has none, or its events.
+/// `Never` is the output type of a machine without outputs, and the event type of one without events.
 extension Never: MachineState, MachineEvent, MachineOutput {}

@@ -1,36 +1,38 @@
 import PipeSupport
 
-/// The most that a state of a node may take as JSON.
+/// The maximum size of a node's state as JSON.
 package enum StateSizeLimit {
-  /// Unit: bytes.
+  /// The limit. Unit: bytes.
   package static let byteCount = 1 << 20
 
-  /// Why a step is refused that leads to a larger state.
+  /// The reason why a step to a larger state is refused.
   static let wording =
     "it leads to a state of more than 1 MiB as JSON, the most that a node may have"
 }
 
-/// A transition that has returned, and whose step is refused all the same.
+/// An error for a transition that has returned, but whose step is refused.
 struct RefusedStep: Error {
   let refusal: Refusal
 }
 
-/// Measures states, and refuses those that are too large.
+/// A meter that measures states, and refuses states that are too large.
 ///
-/// To write each state as JSON would cost more than most steps. So a state is measured at each step while
-/// states are small or near the limit, and in between as often as the growth seen so far asks for. A node finds
-/// what that misses when it records the state: then its next process takes the steps again, with each measured.
+/// Encoding each state as JSON would cost more than most steps. The meter therefore measures every
+/// state only while states are small or near the limit. In between, it measures as often as the
+/// growth seen so far requires. When a node records its state, it detects a state that the meter
+/// has missed. The node's next process then takes the last steps again, and measures the state
+/// after each step.
 package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unchecked Sendable {
   private struct Content {
-    /// What the last measured state takes. Unit: bytes.
+    /// The size of the last measured state. Unit: bytes.
     var size = 0
-    /// The growth in a step since the measure before that, at most as far as is known. Unit: bytes.
+    /// The average growth per step between the last two measurements, never negative. Unit: bytes.
     var growth = 0
-    /// The steps since then.
+    /// The number of steps since the last measurement.
     var unmeasured = 0
   }
 
-  /// One state in so many bytes of the last one is measured.
+  /// The size of the last measured state per step that may remain unmeasured. Unit: bytes per step.
   private static var bytesPerStep: Int { 4_096 }
   private let codec: EventCodec<State>
   private let content = Locked(Content())
@@ -46,8 +48,8 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     codec = EventCodec(isSynthesized: isSynthesized)
   }
 
-  /// Whether a machine may go to a state. From one that is too large already, which an earlier version of this
-  /// library has let it go to, it may go to any that is not larger.
+  /// Returns whether a machine may move to a state. From a state that is too large already, which
+  /// an earlier version of this library allowed, it may move to any state that is not larger.
   package func admits(_ next: State, from state: State) -> Bool {
     content.withLock { content in
       guard isExact || isDue(&content) else { return true }
@@ -63,27 +65,27 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     }
   }
 
-  /// Whether a state may be shown that a transition goes through.
+  /// Returns whether an intermediate state of a transition may be shown.
   package func fits(_ state: State) -> Bool {
     _isPOD(State.self) || content.withLock { _ in size(of: state) ?? 0 } <= limit
   }
 
-  /// What a state takes as JSON; `nil` for one that has none. Unit: bytes.
+  /// Returns the size of a state as JSON; `nil` if the state cannot be encoded. Unit: bytes.
   private func size(of state: State) -> Int? { try? codec.encode(state).count }
 
   private func isDue(_ content: inout Content) -> Bool {
     content.unmeasured += 1
     let size = content.size
     if size > limit / 2 || content.unmeasured > size / Self.bytesPerStep { return true }
-    // Twice as often as steps like the largest one would ask for.
+    // Measures twice as often as growth at the known rate would require.
     return content.unmeasured * content.growth * 2 >= limit - size
   }
 }
 
 extension StateMachine where State: Codable & Sendable {
-  /// The machine with all steps refused that lead to too large a state.
+  /// Returns the machine, changed so that it refuses each step to a state that is too large.
   package func refusing(by meter: StateMeter<State>) -> Self {
-    // Of values without references the type tells how large they can be.
+    // The type of a value without references limits the value's size.
     guard !_isPOD(State.self) else { return self }
     var machine = self
     machine.step = { [step] state, event in
@@ -105,7 +107,7 @@ extension StateMachine where State: Codable & Sendable {
     return machine
   }
 
-  /// Why the machine cannot run as a node, where its initial state is too large.
+  /// Returns the reason why the machine cannot run as a node, if its initial state is too large.
   package func problem(withInitial state: JSONValue) -> String? {
     guard !_isPOD(State.self) else { return nil }
     let size = state.bytes.count

@@ -1,16 +1,16 @@
-/// What a machine does in each state, by the tag of the state's case.
+/// The outputs and transitions of a machine's states, by the tag of the state's case.
 @usableFromInline
 final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
   @unchecked Sendable  // Immutable after init.
 {
   @usableFromInline let whens: [When<State, Event, Output>]
   @usableFromInline let eventLayout: EnumLayout
-  // What each case's `When`s do, one case after the other: read through pointers, which costs a
-  // step no counting of references.
+  // The rules of each case's `When`s, case after case. Reading them through pointers saves each
+  // step the reference counting.
   private let rules: UnsafeMutableBufferPointer<Rule>
   @usableFromInline let starts: UnsafeMutablePointer<UnsafePointer<Rule>>
 
-  /// What one `When` does.
+  /// The output and the transitions of one `When`.
   @usableFromInline
   struct Rule {
     @usableFromInline let output: When<State, Event, Output>.Emit?
@@ -51,12 +51,12 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private let ruleCount: Int
   @usableFromInline let stateCount: Int
 
-  /// Calls `body` for each `When` of the state until it says that it is done.
+  /// Calls `body` for each `When` of the state until `body` returns `true`.
   @inlinable
   func visit(_ state: UnsafePointer<State>, _ body: (UnsafePointer<Rule>) -> Bool) {
     guard stateCount > 0 else { return }
     let tag = EnumCases<State>.tag(at: state)
-    // A case that no `When` names, and that was not seen when the table was made.
+    // A case that no `When` names, and that no value had shown when the table was made.
     if TypeReading.isReflective, tag >= stateCount { return }
     var rule = starts[tag]
     let end = starts[tag + 1]

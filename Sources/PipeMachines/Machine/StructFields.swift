@@ -1,8 +1,8 @@
 @_spi(Reflection) import Swift
 
-/// The stored properties of a struct, by the standard library's reflection.
+/// The stored properties of a struct, read by the standard library's reflection.
 enum StructFields {
-  /// The properties as declared; `nil` for a type that is not a struct.
+  /// Returns the properties as declared; `nil` for a type that is not a struct.
   static func of(_ type: Any.Type) -> [(name: String, type: Any.Type)]? {
     guard TypeMetadata(type).kind == TypeMetadata.Kind.structure else { return nil }
     var fields: [(name: String, type: Any.Type)] = []

@@ -8,17 +8,17 @@ import PipeSupport
 
 /// How this process reads enums: which case a value is, its payload, and the list of a type's cases.
 ///
-/// Swift has no fast public interface for that, so PipeRuntime reads the memory of values and types as
-/// Swift 6.3 lays it out. A newer compiler may lay it out differently. ``MetadataCanary`` then finds the
-/// difference, and values are read by the standard library's reflection instead: the machine does the
-/// same, more slowly, after one warning.
+/// Swift has no fast public interface for this, so PipeRuntime reads the memory of values and types
+/// as Swift 6.3 lays it out. A newer compiler may lay it out differently. ``MetadataCanary`` then
+/// finds the difference, and values are read by the standard library's reflection instead. The
+/// machine behaves the same, but more slowly, and PipeRuntime prints one warning.
 @usableFromInline
 package enum TypeReading: String, Sendable {
   /// Values and types are read from memory.
   case layout
   /// Values are read by reflection; the lists of cases are read from memory.
   case mirror
-  /// Nothing is read from memory, so a type's cases are those of the values seen so far.
+  /// Nothing is read from memory, so the known cases of a type are the cases of the values seen so far.
   case mirrorOnly = "mirror-only"
 
   #if compiler(<6.4) && !DEBUG
@@ -32,7 +32,7 @@ package enum TypeReading: String, Sendable {
     @usableFromInline static let isReflective = current != .layout
   #endif
 
-  /// The environment variable that selects a way in debug builds, and with newer compilers.
+  /// The environment variable that selects how enums are read, in debug builds and with newer compilers.
   package static let variable = "PIPERUNTIME_TYPE_READING"
 
   private static func choose() -> TypeReading {

@@ -32,7 +32,7 @@ extension When where Output == Never {
     self = When(states: states, output: { Execute.noOutput }, transitions: transitions).silent
   }
 
-  /// Describes several states without an output; the closure receives the state.
+  /// Describes several states without an output, and passes the current state to the closure.
   @inlinable
   public init(
     states: OneOf<State>,
@@ -41,7 +41,7 @@ extension When where Output == Never {
     self = When(states: states, output: { _ in Execute.noOutput }, transitions: transitions).silent
   }
 
-  /// The same without a say in the output of its states.
+  /// The same description without an output closure, so that it does not affect the output of its states.
   @inlinable
   var silent: Self { Self(tags: tags, output: nil, transitions: transitions, list: list) }
 }
@@ -59,7 +59,7 @@ extension When {
       transitions: nil, list: nil)
   }
 
-  /// Describes a state without transitions, which the closure receives.
+  /// Describes a state without transitions, and passes it to the closure.
   @inlinable
   public init(
     state: State,
@@ -99,7 +99,7 @@ extension When {
   }
 }
 
-// The same where nothing tells the type of the events.
+// The same overloads for code that does not determine the type of the events.
 extension When where Event == Never {
   /// Describes a state without transitions.
   @inlinable
@@ -112,7 +112,7 @@ extension When where Event == Never {
       transitions: nil, list: nil)
   }
 
-  /// Describes a state without transitions, which the closure receives.
+  /// Describes a state without transitions, and passes it to the closure.
   @inlinable
   public init(
     state: State,

@@ -1,20 +1,21 @@
-/// What a machine does in a state: the output on entering it, and the transitions out of it.
+/// The description of a state: the output on entering it, and the transitions out of it.
 ///
-/// States are matched by case, whatever their associated values. Where several `When`s name one
-/// case, their transitions are tried in the order written. The output is that of the first of them,
-/// `noOutput` included; one that has transitions only says nothing of the output.
+/// States are matched by case, whatever their associated values. If several `When`s name one case,
+/// their transitions are tried in the order written. The first of them that has an output closure
+/// determines the output, even if that is `noOutput`. A `When` with transitions only does not
+/// affect the output.
 public struct When<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
   @usableFromInline
   typealias Step = @Sendable (UnsafePointer<State>) -> Void
   @usableFromInline
   typealias Emit = @Sendable (UnsafePointer<State>) -> Output?
 
-  /// The cases that this is about.
+  /// The tags of the cases that this `When` describes.
   @usableFromInline let tags: [Int]
   @usableFromInline let output: Emit?
-  /// Lets each `On` compare itself with the event of the current ``MatchContext``.
+  /// Compares each `On` with the event of the current ``MatchContext``.
   @usableFromInline let transitions: Step?
-  /// Lets each `On` list itself; `false` where no sample of the associated values can be made.
+  /// Adds each `On` to the current list; returns `false` if no sample of the associated values can be made.
   @usableFromInline let list: (@Sendable () -> Bool)?
 
   @usableFromInline
@@ -43,7 +44,7 @@ extension When {
       })
   }
 
-  /// Describes a state, which the output's closure receives.
+  /// Describes a state, and passes it to the output closure.
   @inlinable
   public init(
     state: State,
@@ -58,7 +59,7 @@ extension When {
       })
   }
 
-  /// Describes a state, which both closures receive.
+  /// Describes a state, and passes it to both closures.
   @inlinable
   public init(
     state: State,
@@ -107,7 +108,7 @@ extension When {
 
 // Several states.
 extension When {
-  /// Describes several states, which the output's closure receives.
+  /// Describes several states, and passes the current state to the output closure.
   @inlinable
   public init(
     states: OneOf<State>,
@@ -122,7 +123,7 @@ extension When {
       })
   }
 
-  /// Describes several states, which both closures receive.
+  /// Describes several states, and passes the current state to both closures.
   @inlinable
   public init(
     states: OneOf<State>,
@@ -132,7 +133,7 @@ extension When {
     self.init(
       tags: states.tags, output: { output($0.pointee).output },
       transitions: { transitions($0.pointee).read() },
-      // The closure may look into the state, and no one state stands for all.
+      // The closure may read the state, and no single state represents all of them.
       list: { false })
   }
 
@@ -152,7 +153,7 @@ extension When {
   }
 }
 
-// A case that carries one value; see On+OneValue.swift.
+// A case that carries one value; On.swift says why it has an overload of its own.
 extension When {
   /// Describes the states of one case; the closures receive the associated value.
   @inlinable
@@ -226,7 +227,7 @@ extension CasePlace {
     EnumLayout.withPayload(of: value, boxOffset: boxOffset, as: Field.self, body: body)
   }
 
-  /// The one value that a value of this case carries.
+  /// Returns the one value that a value of this case carries.
   func one<Field>(of value: Value, as: Field.Type) -> Field {
     withUnsafePointer(to: value) { withOne(of: $0, as: Field.self) { $0 } }
   }
