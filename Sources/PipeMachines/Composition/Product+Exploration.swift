@@ -72,7 +72,6 @@ extension Product {
   /// The exploration tries the events that the components declare for it. It tries a synchronized
   /// event with every payload that a participant declares for it.
   /// - Parameter limit: The maximum number of states to find. Unit: states. Default: 1,000,000.
-  /// - Throws: ``ExplorationError`` if the limit is exceeded or a transition is asynchronous.
   public func explore(limit: Int = 1_000_000) throws(ExplorationError) -> Exploration {
     let alternatives = alternatives
     var places = [initial: 0]

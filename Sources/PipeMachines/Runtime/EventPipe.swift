@@ -11,8 +11,9 @@ import PipeSupport
 /// sender. It keeps the last ``capacity`` events for the next receiver and discards older ones. The
 /// first discarded event is reported; ``discarded`` counts them all.
 ///
-/// In a hosted node, the same value is bound to a pipe of the topology. Events sent into a port
-/// that no pipe is connected to are discarded in the same way, because no receiver will attach.
+/// In a hosted node, the same value is bound to a pipe of the topology. Every event sent
+/// into a port without a pipe is discarded, reported and counted in the same way, because no receiver
+/// will attach.
 public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// The name of the port, as a topology refers to it; `nil` for a pipe within the process.
   public let name: String?

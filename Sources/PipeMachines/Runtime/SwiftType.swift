@@ -87,7 +87,7 @@ package enum SwiftType: Equatable {
     return source == target && normal(from) == normal(to)
   }
 
-  /// Returns the name with the sugar of optionals and arrays removed.
+  /// Returns the name with the syntax of optionals, arrays and dictionaries removed.
   private static func normal(_ name: String) -> String {
     switch SwiftType(name) {
     case .optional, .array, .dictionary:

@@ -54,7 +54,7 @@ extension TransactionID: Codable {
 }
 
 /// A synchronized event for which a participant is prepared, and whose outcome the participant has
-/// requested but not received. The other participants may have accepted the event or not.
+/// requested but not received. Either all participants accept the event, or none does.
 ///
 /// The participant accepts no other event until it knows the outcome. The state that its composites
 /// show may change at any time because of this event, or stay the same.

@@ -136,7 +136,7 @@ private func withTimeLimit<Result: Sendable>(
 /// The state of a loading process.
 public enum LoadState<Parameter, Result>: MachineState
 where Parameter: Codable & Equatable & Sendable, Result: Codable & Sendable {
-  /// Nothing is loaded, and no view is shown.
+  /// Nothing is loaded, and loading is not in progress.
   case start
   /// The content is being loaded.
   case loading(Parameter)
