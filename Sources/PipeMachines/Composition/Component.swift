@@ -1,21 +1,22 @@
-/// A machine under a name: one of the parts of a product.
+/// A named machine that is part of a product.
 public struct Component<State: MachineState, Event: MachineEvent>: Sendable {
-  /// The name, by which composites refer to it.
+  /// The name by which composites refer to the component.
   public let name: String
-  /// The state that it starts in.
+  /// The initial state.
   public let initial: State
-  /// The names of the events that it takes in some state.
+  /// The names of the events that the machine accepts in at least one state.
   public let alphabet: [String]
-  /// The events, with their payloads, that ``Product/explore(limit:)`` tries on it.
+  /// The events, with their payloads, that ``Product/explore(limit:)`` tries on the component.
   public let events: [Event]
   let reduce: @Sendable (State, Event) -> Reduction<State>
   let hasOutput: @Sendable (State) -> Bool
 
-  /// Names a machine.
+  /// Makes a component from a machine and its name.
   /// - Parameters:
-  ///   - alphabet: The names of the events that it takes. Default: what the machine tells, which is
-  ///     every event where an `if` or a `for` hides some.
-  ///   - events: The events to try where the product is explored. Default: every event of the
+  ///   - alphabet: The names of the events that the machine accepts. Default: the machine's own
+  ///     alphabet. If an `if` or a `for` hides some of its events, that alphabet contains every
+  ///     event.
+  ///   - events: The events to try when the product is explored. Default: every event of the
   ///     alphabet that has no payload.
   public init<Output>(
     _ name: String, machine: StateMachine<State, Event, Output>, alphabet: [String]? = nil,
@@ -31,11 +32,11 @@ public struct Component<State: MachineState, Event: MachineEvent>: Sendable {
   }
 }
 
-/// A component whose types are not known where it is used.
+/// A component with its types erased.
 public struct AnyComponent: Sendable {
-  /// The name, by which composites refer to it.
+  /// The name by which composites refer to the component.
   public let name: String
-  /// The names of the events that it takes in some state.
+  /// The names of the events that the component accepts in at least one state.
   public let alphabet: [String]
   let initial: ComponentState
   let events: [any MachineEvent]
@@ -43,7 +44,7 @@ public struct AnyComponent: Sendable {
   let reduce: @Sendable (ComponentState, any MachineEvent) -> Reduction<ComponentState>?
   let hasOutput: @Sendable (ComponentState) -> Bool
 
-  /// Forgets the types of a component.
+  /// Erases the types of a component.
   public init<State, Event>(_ component: Component<State, Event>) {
     name = component.name
     alphabet = component.alphabet
@@ -64,13 +65,13 @@ public struct AnyComponent: Sendable {
   }
 }
 
-/// The state of one component, whatever its type; two are equal if their JSON is.
+/// The state of one component, with its type erased. Two states are equal if their JSON is equal.
 public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
   /// The state itself.
   public let value: any MachineState
   private let knownKey: String?
 
-  /// - Parameter isCompared: Whether it will be compared or hashed often.
+  /// - Parameter isCompared: Whether the state will be compared or hashed often.
   init(_ value: some MachineState, isCompared: Bool = true) {
     self.value = value
     knownKey = isCompared ? Self.key(of: value) : nil
@@ -84,7 +85,7 @@ public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
     {
       return name
     }
-    // A state that cannot be encoded is told by what Swift writes of it.
+    // A state that cannot be encoded is identified by its Swift description.
     return (try? JSONValue(encoding: value).text) ?? "\(value)"
   }
 
@@ -99,7 +100,7 @@ public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
     (try? JSONValue(encoding: value)) ?? .string("\(value)")
   }
 
-  /// The state as Swift writes it.
+  /// The Swift description of the state.
   public var description: String { "\(value)" }
 }
 

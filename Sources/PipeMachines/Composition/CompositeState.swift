@@ -1,6 +1,7 @@
 import PipeSupport
 
-/// What a composite shows of itself instead of the plain tuple of its components' states.
+/// The state of a composite, as a type of its own instead of the plain tuple of its components'
+/// states.
 ///
 /// ```swift
 /// enum LiftState: CompositeState {
@@ -18,10 +19,10 @@ import PipeSupport
 /// }
 /// ```
 public protocol CompositeState: MachineState, StateProtocol {
-  /// The name that a topology file refers to it by. Default: the type's own name.
+  /// The name by which a topology file refers to the type. Default: the type's own name.
   static var name: String { get }
 
-  /// How the state is made of those of the components, in their order.
+  /// The function that makes the state from the components' states, in order.
   static var projection: Projection<Self> { get }
 }
 
@@ -30,7 +31,8 @@ extension CompositeState {
   public static var name: String { TypeName.own(Self.self) }
 }
 
-/// A function from the states of several components to one value, which also reads them from JSON.
+/// A function that makes one value from the states of several components. It can also read the
+/// states from JSON.
 public struct Projection<Whole>: Sendable {
   /// The Swift names of the components' state types.
   public let types: [String]
@@ -39,7 +41,8 @@ public struct Projection<Whole>: Sendable {
   private let make: @Sendable ([any MachineState]) throws(ProjectionError) -> Whole
   private let decode: @Sendable ([JSONValue]) throws(ProjectionError) -> Whole
 
-  /// Projects by a function, usually an initializer with a parameter for each component.
+  /// Makes a projection from a function, usually an initializer with a parameter for each
+  /// component.
   public init<each State: MachineState>(
     _ project: @escaping @Sendable (repeat each State) -> Whole
   ) {
@@ -52,7 +55,7 @@ public struct Projection<Whole>: Sendable {
     let count = types.count
     self.types = types
     self.components = components
-    // All are read before any is used, by a type of its own: see ``TupleReader``.
+    // All states are read before any is used, by a separate type: see ``TupleReader``.
     make = { (states) throws(ProjectionError) in
       guard states.count == count else { throw .count(states.count, expected: count) }
       let reader = ProjectionReader()
@@ -69,27 +72,27 @@ public struct Projection<Whole>: Sendable {
     }
   }
 
-  /// The value for these states.
-  /// - Throws: ``ProjectionError`` where they are other states, or fewer or more.
+  /// Returns the value for these states.
+  /// - Throws: ``ProjectionError`` if the number or the types of the states do not match.
   public func callAsFunction(_ state: ProductState) throws(ProjectionError) -> Whole {
     try make(state.components.map(\.value))
   }
 
-  /// The value for states that come as JSON.
-  /// - Throws: ``ProjectionError`` where they are other states, or fewer or more.
+  /// Returns the value for states that are given as JSON.
+  /// - Throws: ``ProjectionError`` if the number or the types of the states do not match.
   public func callAsFunction(json states: [JSONValue]) throws(ProjectionError) -> Whole {
     try decode(states)
   }
 }
 
-/// Why states cannot be projected.
+/// An error in the projection of states.
 public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// There are fewer or more components than the projection is for.
+  /// The number of components differs from the number that the projection expects.
   case count(Int, expected: Int)
-  /// A component has states of another type.
+  /// A component has a state of another type.
   case type(String, place: Int, expected: String)
 
-  /// A sentence that tells it.
+  /// A message that describes the error.
   public var description: String {
     switch self {
     case .count(let count, let expected):
@@ -100,7 +103,7 @@ public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 }
 
-/// The states of a projection, read one by one and then used one by one.
+/// Reads all states of a projection first; then returns them one by one.
 private final class ProjectionReader {
   private(set) var problem: ProjectionError?
   private(set) var count = 0
@@ -126,7 +129,7 @@ private final class ProjectionReader {
     count += 1
   }
 
-  /// The next value; called once for each that was read, where there is no problem.
+  /// Returns the next value. Called once for each state that was read, if there is no error.
   func next<Value: MachineState>(_: Value.Type) -> Value {
     defer { used += 1 }
     guard let value = values[used] as? Value else {

@@ -1,5 +1,5 @@
 extension Composition {
-  /// Resolves components, down to the machines, and participants into sync vectors.
+  /// Resolves components and participants, down to the machines, into sync vectors.
   struct Flattening {
     typealias Problem = CompositionError.Problem
 
@@ -20,7 +20,7 @@ extension Composition {
       }
     }
 
-    /// Checks all that can be told without alphabets.
+    /// Checks everything that does not depend on alphabets.
     mutating func checkStructure() {
       for composite in composites { checkComponents(of: composite) }
       checkCycles()
@@ -28,7 +28,7 @@ extension Composition {
 
     mutating func flatten() throws(CompositionError) -> [SyncVector] {
       checkStructure()
-      // What follows walks down the components.
+      // The code below descends through the components, so they must be valid.
       guard problems.isEmpty else { throw CompositionError(problems: problems) }
       for composite in composites { leaves[composite.name] = machines(of: composite) }
       var vectors: [SyncVector] = []
@@ -89,7 +89,7 @@ extension Composition {
       }
       for composite in composites {
         guard let found = cycle(from: composite.name, []) else { continue }
-        // One is told; where there are more, they show when this one is gone.
+        // Report one cycle only. Further cycles are reported when this one is fixed.
         return problems.append(.cycle(found))
       }
     }
@@ -108,7 +108,8 @@ extension Composition {
         ?? composite.components.filter { !alternatives(synchronization.event, of: $0).isEmpty }
     }
 
-    /// The ways in which a component takes an event: with which machines each.
+    /// Returns the alternatives in which a component accepts an event. Each is a set of machines
+    /// that accept it together.
     private func alternatives(_ event: String, of component: String) -> [Set<String>] {
       guard let composite = byName[component] else {
         return alphabets[component]?.contains(event) == true ? [[component]] : []
@@ -123,7 +124,7 @@ extension Composition {
           })
       }
       for other in composite.components where !members.contains(other) {
-        // Two components may share the machines of one way.
+        // Two components may share the machines of one alternative.
         for alternative in alternatives(event, of: other) where !found.contains(alternative) {
           found.append(alternative)
         }
@@ -131,7 +132,7 @@ extension Composition {
       return found
     }
 
-    /// The machines of a vector, or `nil` where there is a problem.
+    /// Returns the machines of a vector, or `nil` if there is an error.
     private mutating func resolve(
       _ synchronization: Synchronization, _ members: [String], in composite: CompositeDeclaration
     ) -> [String]? {

@@ -1,24 +1,26 @@
-/// Composites of machines, checked, and flattened into sync vectors over the machines themselves.
+/// Composites of machines, checked and flattened into sync vectors over the machines themselves.
 ///
-/// Composites may overlap: a machine can be a component of several, and take one event through each
-/// of them with other participants. Which of them is meant, the caller says by the composite's name.
+/// Composites may overlap: a machine can be a component of several composites, and accept the same
+/// event through each of them with different participants. The caller selects the composite by its
+/// name.
 public struct Composition: Sendable {
   /// The machines, as given.
   public let machines: [String]
   /// The composites, as given.
   public let composites: [CompositeDeclaration]
-  /// Who takes which events together.
+  /// The vectors, which say which machines accept which events together.
   ///
-  /// Where a composite's event is synchronized again by a composite around it, there is one vector,
-  /// that of the outer composite.
+  /// If an outer composite synchronizes an event of an inner composite again, there is only the
+  /// vector of the outer composite.
   public let vectors: [SyncVector]
   private let leaves: [String: [String]]
 
   /// Checks composites.
   /// - Parameters:
   ///   - composites: The composites, in any order.
-  ///   - alphabets: The machines, each with the names of the events that it takes in some state.
-  /// - Throws: ``CompositionError`` with everything that is wrong.
+  ///   - alphabets: The machines, each with the names of the events that it accepts in at least one
+  ///     state.
+  /// - Throws: ``CompositionError`` with all errors.
   public init(
     _ composites: [CompositeDeclaration],
     of alphabets: KeyValuePairs<String, [String]>
@@ -36,7 +38,7 @@ public struct Composition: Sendable {
     self.composites = composites
   }
 
-  /// What is wrong with composites whatever their machines are.
+  /// Returns the errors of composites that do not depend on the machines' alphabets.
   package static func structuralProblems(
     of composites: [CompositeDeclaration], machines: [String]
   ) -> [CompositionError.Problem] {
@@ -46,19 +48,19 @@ public struct Composition: Sendable {
     return flattening.problems
   }
 
-  /// The machines that a composite consists of, without repetition, in the order of its components.
+  /// Returns the machines of a composite, without duplicates, in the order of its components.
   public func machines(of composite: String) -> [String] { leaves[composite] ?? [] }
 
-  /// The vectors that have this machine and this event.
+  /// Returns the vectors with this machine and this event.
   public func vectors(of machine: String, event: String) -> [SyncVector] {
     vectors.filter { $0.event == event && $0.participants.contains(machine) }
   }
 
-  /// The vector of an event that a caller asks a composite for.
+  /// Returns the vector of an event that a caller sends to a composite.
   ///
-  /// An event may also be asked for through a composite around the one that synchronizes it, as long
-  /// as that leaves no choice.
-  /// - Throws: ``RoutingError`` where there is none, or more than one.
+  /// A caller may also send an event to a composite that contains the composite which synchronizes
+  /// it, if that is unambiguous.
+  /// - Throws: ``RoutingError`` if there is no vector, or more than one.
   public func vector(_ event: String, of composite: String) throws(RoutingError) -> SyncVector {
     guard let specification = composites.first(where: { $0.name == composite }) else {
       throw .unknownComposite(composite)
@@ -80,7 +82,7 @@ public struct Composition: Sendable {
     throw .ambiguous(event, composites: found.map(\.composite))
   }
 
-  /// The composite and all composites in it.
+  /// Returns the names of the composite and of all composites in it.
   private func contents(of composite: CompositeDeclaration) -> Set<String> {
     var all: Set = [composite.name]
     for inner in composites where composite.components.contains(inner.name) {
@@ -89,16 +91,17 @@ public struct Composition: Sendable {
     return all
   }
 
-  /// The composites in groups that share no participant: each group has one coordinator.
+  /// The composites, grouped so that no two groups share a participant. Each group has one
+  /// coordinator.
   public var conflictClasses: [[String]] {
     var groups: [(composites: [String], participants: Set<String>)] = []
     for composite in composites {
-      // Also what it may be asked for on behalf of a composite in it.
+      // Include the vectors of inner composites, which callers may use through this composite.
       let inside = contents(of: composite)
       let machines = machines(of: composite.name)
       let own = vectors.filter { vector in
         inside.contains(vector.composite)
-          // Its state must not be shown while some of these have moved and others not.
+          // The composite's state must not be shown while only some of its machines have changed.
           || vector.participants.count(where: machines.contains) > 1
       }.flatMap(\.participants)
       var merged = (
@@ -117,22 +120,22 @@ public struct Composition: Sendable {
   }
 }
 
-/// Why an event cannot be taken where it was sent.
+/// The reason why an event cannot be delivered to the component or composite that it was sent to.
 public enum RoutingError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// There is no such component.
+  /// No component has this name.
   case unknownComponent(String)
-  /// There is no such composite.
+  /// No composite has this name.
   case unknownComposite(String)
-  /// The composite does not synchronize the event: it goes to a component.
+  /// The composite does not synchronize the event. Send it to a component.
   case notSynchronized(String, composite: String)
-  /// Several composites in the one asked synchronize the event, so one of them has to be asked.
+  /// Several composites inside the given one synchronize the event. Send it to one of them.
   case ambiguous(String, composites: [String])
-  /// The event is taken only through the composite of this name.
+  /// The event is accepted only through the composite with this name.
   case synchronizedOutside(String, composite: String)
-  /// The event is not one of the component's.
+  /// The event is not an event of the component.
   case noEvent(SynchronizedEventError, component: String)
 
-  /// A sentence that tells it.
+  /// A message that describes the error.
   public var description: String {
     switch self {
     case .unknownComponent(let name): "there is no component '\(name)'"
@@ -151,18 +154,18 @@ public enum RoutingError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A composite as it is written down: its components, and the events that they take together.
+/// The declaration of a composite: its components, and the events that they accept together.
 ///
-/// Only names: they come from code or from a topology file. ``Composition`` checks them.
+/// It contains only names, from code or from a topology file. ``Composition`` checks them.
 public struct CompositeDeclaration: Hashable, Codable, Sendable {
-  /// The name of the composite; a composite may be a component of another by it.
+  /// The name of the composite. Other composites may use it as the name of a component.
   public var name: String
-  /// The names of its components: machines, or other composites.
+  /// The names of the components: machines or other composites.
   public var components: [String]
-  /// The events that components take together. All others they take each for itself.
+  /// The events that components accept together. Each component accepts all other events alone.
   public var synchronize: [Synchronization]
 
-  /// Makes one.
+  /// Makes a declaration.
   public init(_ name: String, components: [String], synchronize: [Synchronization]) {
     self.name = name
     self.components = components
@@ -170,28 +173,28 @@ public struct CompositeDeclaration: Hashable, Codable, Sendable {
   }
 }
 
-/// An event that several components of a composite take together, or none of them.
+/// An event that several components of a composite accept together, or not at all.
 public struct Synchronization: Hashable, Codable, Sendable, ExpressibleByStringLiteral {
   /// The name of the event's case.
   public var event: String
-  /// Who takes part; `nil` for every component that has the event in its alphabet.
+  /// The names of the participants; `nil` for every component that has the event in its alphabet.
   public var participants: [String]?
 
-  /// Makes one.
+  /// Makes a synchronization.
   public init(_ event: String, participants: [String]? = nil) {
     self.event = event
     self.participants = participants
   }
 
-  /// The event, taken by every component that has it in its alphabet.
+  /// Makes a synchronization of every component that has the event in its alphabet.
   public init(stringLiteral event: String) { self.init(event) }
 }
 
-/// One synchronized event of a composite and all the machines that take it together.
+/// One synchronized event of a composite, with all the machines that accept it together.
 ///
-/// The order of participants means nothing.
+/// The order of the participants has no meaning.
 public struct SyncVector: Hashable, Codable, Sendable {
-  /// The composite through which the event is taken.
+  /// The composite through which the machines accept the event.
   public var composite: String
   /// The name of the event's case.
   public var event: String
@@ -200,49 +203,50 @@ public struct SyncVector: Hashable, Codable, Sendable {
 }
 
 extension SyncVector: CustomStringConvertible {
-  /// The vector in words: `lift.emergencyStop(door, motor)`.
+  /// The vector as text: `lift.emergencyStop(door, motor)`.
   public var description: String {
     "\(composite).\(event)(\(participants.joined(separator: ", ")))"
   }
 }
 
-/// What is wrong with composites as they are written, all of it at once.
+/// All errors in the declarations of composites.
 public struct CompositionError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The problems, in the order found; at least one.
+  /// The errors, in the order in which they were found. At least one.
   public let problems: [Problem]
 
-  /// One thing that is wrong.
+  /// An error in the declaration of a composite.
   public enum Problem: Hashable, Sendable {
-    /// Two machines or composites have one name.
+    /// Two machines or composites have the same name.
     case duplicateName(String)
     /// A composite has no components.
     case noComponents(composite: String)
-    /// A composite names a component twice.
+    /// A composite lists a component twice.
     case repeatedComponent(String, composite: String)
     /// No machine and no composite has this name.
     case unknownComponent(String, composite: String, known: [String])
     /// Composites contain each other.
     case cycle([String])
-    /// A participant is not among the components.
+    /// A participant is not one of the components.
     case unknownParticipant(String, event: String, composite: String, components: [String])
     /// The alphabet of a participant does not have the event.
     case notInAlphabet(String, event: String, composite: String, alphabet: [String])
-    /// Fewer than two machines would take the event.
+    /// Fewer than two machines would accept the event.
     case tooFewParticipants([String], event: String, composite: String)
     /// The composite synchronizes the event twice.
     case repeatedEvent(String, composite: String)
-    /// A participant could take the event in several ways, and nothing says in which.
+    /// A participant could accept the event in several ways, and the declaration does not select
+    /// one.
     case alternatives([[String]], participant: String, event: String, composite: String)
   }
 }
 
 extension CompositionError {
-  /// The problems, a line each.
+  /// The messages of all errors, one per line.
   public var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
 extension CompositionError.Problem: CustomStringConvertible {
-  /// A sentence that tells it.
+  /// A message that describes the error.
   public var description: String {
     switch self {
     case .duplicateName(let name):

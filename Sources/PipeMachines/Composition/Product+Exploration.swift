@@ -1,25 +1,25 @@
-/// All that a ``Product`` can do, found by trying everything.
+/// The reachable states and steps of a ``Product``, found by trying all events.
 public struct Exploration: Sendable {
-  /// One step from a state to a state, each told by its place in ``Exploration/states``.
+  /// One step between two states. The states are given by their indices in ``Exploration/states``.
   public struct Step: Sendable {
-    /// Where it leads from.
+    /// The index of the state before the step.
     public let from: Int
-    /// The event that is taken.
+    /// The event of the step.
     public let event: ProductEvent
-    /// Where it leads to.
+    /// The index of the state after the step.
     public let to: Int
   }
 
-  /// The states that can be reached, the initial one first, the nearer ones before the farther.
+  /// The reachable states in breadth-first order, beginning with the initial state.
   public let states: [ProductState]
-  /// Every step between them.
+  /// All steps between the states.
   public let transitions: [Step]
-  /// The states without a step.
+  /// The states without an outgoing step.
   public let deadlocks: [ProductState]
-  /// The events of alphabets that were not tried, as no value of their payload was given; what they
-  /// would lead to is not among the states.
+  /// The events of alphabets that were not tried, because no value of their payload was given.
+  /// States that are only reachable through these events are missing.
   public let untried: [String]
-  /// For each state but the first, the transition by which it was found.
+  /// For each state except the first, the index of the transition that discovered it.
   private let discoveries: [Int]
 
   init(
@@ -33,7 +33,7 @@ public struct Exploration: Sendable {
     self.discoveries = discoveries
   }
 
-  /// A shortest way from the initial state; `nil` for a state that is not reached.
+  /// Returns a shortest path from the initial state; `nil` if the state is not reachable.
   public func path(to state: ProductState) -> [ProductEvent]? {
     guard var place = states.firstIndex(of: state) else { return nil }
     var path: [ProductEvent] = []
@@ -46,14 +46,14 @@ public struct Exploration: Sendable {
   }
 }
 
-/// Why a ``Product`` could not be explored.
+/// The reason why a ``Product`` could not be explored.
 public enum ExplorationError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// There are more states than allowed.
+  /// There are more states than the limit allows.
   case tooManyStates(limit: Int)
-  /// A transition is asynchronous, so that only running it would tell where it leads.
+  /// A transition is asynchronous, so its outcome is unknown without running it.
   case asynchronous(event: String, state: String)
 
-  /// A sentence that tells it.
+  /// A message that describes the error.
   public var description: String {
     switch self {
     case .tooManyStates(let limit):
@@ -67,11 +67,11 @@ public enum ExplorationError: Error, Hashable, Sendable, CustomStringConvertible
 }
 
 extension Product {
-  /// Finds all states that can be reached, and all steps between them.
+  /// Finds all reachable states, and all steps between them.
   ///
-  /// Tries the events that the components were given to explore with. A synchronized event is tried
-  /// with every payload that some participant was given for it.
-  /// - Parameter limit: The most states to find. Unit: states. Default: 1,000,000.
+  /// The exploration tries the events that the components declare for it. It tries a synchronized
+  /// event with every payload that a participant declares for it.
+  /// - Parameter limit: The maximum number of states to find. Unit: states. Default: 1,000,000.
   public func explore(limit: Int = 1_000_000) throws(ExplorationError) -> Exploration {
     let alternatives = alternatives
     var places = [initial: 0]
@@ -107,10 +107,10 @@ extension Product {
       discoveries: discoveries)
   }
 
-  /// An event that may be tried in any state, and who takes it.
+  /// An event that may be tried in any state, with the components that accept it.
   typealias Alternative = (event: ProductEvent, steps: [(place: Int, any MachineEvent)])
 
-  /// The events to try: those of each component alone, then the synchronized ones.
+  /// The events to try: the events of single components first, then the synchronized events.
   var alternatives: [Alternative] {
     var all: [Alternative] = []
     for (place, component) in components.enumerated() {
@@ -121,7 +121,7 @@ extension Product {
     }
     for vector in composition.vectors {
       for event in payloads(of: vector) {
-        // A payload that one participant cannot read is one that the others were given alone.
+        // A payload that one participant cannot read was declared for another participant alone.
         guard let steps = try? steps(of: event, in: vector) else { continue }
         all.append((.synchronized(event, composite: vector.composite), steps))
       }
@@ -129,7 +129,7 @@ extension Product {
     return all
   }
 
-  /// The values of a synchronized event that its participants were given.
+  /// Returns the payloads that the participants declare for a synchronized event.
   private func payloads(of vector: SyncVector) -> [SynchronizedEvent] {
     var payloads: [SynchronizedEvent] = []
     for component in components where vector.participants.contains(component.name) {

@@ -1,14 +1,14 @@
 extension Product {
-  /// Answers an event. Pure; every participant's `reduce` is asked once.
-  /// - Throws: ``RoutingError`` where the event is none of the component's or of the composite's, or
-  ///   where it is sent to a component although it is synchronized for it.
+  /// Evaluates an event. This function is pure, and calls `reduce` once for each participant.
+  /// - Throws: ``RoutingError`` if the component or composite does not have the event, or if the
+  ///   event is sent to a component for which it is synchronized.
   public func reduce(
     _ state: ProductState, _ event: ProductEvent
   ) throws(RoutingError) -> ProductReduction {
     reduce(state, try steps(of: event))
   }
 
-  /// Who takes the event, and each as what.
+  /// Returns the components that receive the event, each with its own form of the event.
   func steps(of event: ProductEvent) throws(RoutingError) -> [(place: Int, any MachineEvent)] {
     switch event {
     case .local(let name, let event):
@@ -57,7 +57,8 @@ extension Product {
     return withheld.isEmpty ? apply(moves, to: state) : .refused(withheld)
   }
 
-  /// The same without the reasons, which cost more than all else; `nil` where it is refused.
+  /// Evaluates an event without the reasons of a refusal, which cost more than everything else.
+  /// Returns `nil` if the event is refused.
   func step(
     _ state: ProductState, _ steps: [(place: Int, any MachineEvent)]
   ) -> ProductReduction? {
@@ -74,13 +75,13 @@ extension Product {
     _ state: ProductState, _ steps: [(place: Int, any MachineEvent)]
   ) -> [Move] {
     steps.map { place, event in
-      // An event or a state of another type: no transition is about it.
+      // An event or a state of another type has no transition.
       let reduction = components[place].reduce(state.components[place], event)
       return (place, reduction ?? .refused(.noTransition))
     }
   }
 
-  /// Takes the moves, none of which is refused.
+  /// Applies moves, none of which is refused.
   private func apply(_ moves: [Move], to state: ProductState) -> ProductReduction {
     var next = state
     var suspended: [(Int, SuspendedTransition<ComponentState>)] = []

@@ -1,8 +1,9 @@
-/// The interface-parallel composition of any number of machines, as a machine.
+/// The interface-parallel composition of any number of machines, as one machine.
 ///
-/// Its state is the list of theirs. Its events are theirs, each taken by one component alone, and the
-/// synchronized events of the composites, each taken by all its participants or by none. An event that
-/// is synchronized for a component is taken by it only through the composite.
+/// Its state is the list of the machines' states. Its events are the machines' events, each
+/// accepted by one component alone, and the synchronized events of the composites, each accepted by
+/// all of its participants or by none. A component accepts an event that is synchronized for it
+/// only through the composite.
 ///
 /// ```swift
 /// let door = Component("door", machine: doorMachine)
@@ -11,16 +12,16 @@
 ///   synchronize: ["emergencyStop"])
 /// ```
 ///
-/// ``TupleProduct`` is the same with the states in a tuple.
+/// ``TupleProduct`` is the same composition with the states in a tuple.
 public struct Product: Sendable {
-  /// The parts, in the order of their states.
+  /// The components, in the order of their states.
   public let components: [AnyComponent]
-  /// Who takes what together.
+  /// The composition, which says which components synchronize which events.
   public let composition: Composition
   private let places: [String: Int]
 
-  /// Composes machines.
-  /// - Throws: ``CompositionError`` with everything that is wrong with the composites.
+  /// Composes machines with any number of composites.
+  /// - Throws: ``CompositionError`` with all errors of the composites.
   public init(
     _ components: [AnyComponent], composites: [CompositeDeclaration]
   ) throws(CompositionError) {
@@ -31,8 +32,8 @@ public struct Product: Sendable {
       uniqueKeysWithValues: components.enumerated().map { ($0.element.name, $0.offset) })
   }
 
-  /// Composes machines to one composite.
-  /// - Throws: ``CompositionError`` with everything that is wrong with it.
+  /// Composes machines into one composite.
+  /// - Throws: ``CompositionError`` with all errors of the composite.
   public init(
     _ name: String, _ components: [AnyComponent], synchronize: [Synchronization]
   ) throws(CompositionError) {
@@ -52,25 +53,27 @@ public struct Product: Sendable {
     return place
   }
 
-  /// Whether no component asks for anything in its state, so that only an event from outside moves it.
+  /// Returns whether no component emits an output in its state, so that only an event from outside
+  /// changes the product.
   ///
-  /// As far as states tell: an effect may go on in a later state than the one that started it.
+  /// This considers only the states. An effect may continue in a later state than the state that
+  /// started it.
   public func isStable(_ state: ProductState) -> Bool {
     zip(components, state.components).allSatisfy { !$0.hasOutput($1) }
   }
 }
 
-/// A state of a ``Product``: one state of each component, in their order.
+/// A state of a ``Product``: one state for each component, in order.
 public struct ProductState: Hashable, Sendable, CustomStringConvertible {
   /// The states of the components.
   public internal(set) var components: [ComponentState]
 
   init(_ components: [ComponentState]) { self.components = components }
 
-  /// Makes the product's state from theirs.
+  /// Makes a state from the components' states.
   public init(_ states: [any MachineState]) { components = states.map { ComponentState($0) } }
 
-  /// The states as Swift writes them: `(closed, idle(floor: 0))`.
+  /// The Swift description of the states: `(closed, idle(floor: 0))`.
   public var description: String {
     "(\(components.map(\.description).joined(separator: ", ")))"
   }
@@ -78,38 +81,39 @@ public struct ProductState: Hashable, Sendable, CustomStringConvertible {
 
 /// An event of a ``Product``.
 public enum ProductEvent: Sendable {
-  /// One component alone takes it.
+  /// An event that one component accepts alone.
   case local(component: String, any MachineEvent)
-  /// All its participants take it together. `composite` is the one that synchronizes it.
+  /// An event that all of its participants accept together. `composite` synchronizes it.
   case synchronized(SynchronizedEvent, composite: String)
 }
 
-/// The answer of a ``Product`` to an event.
+/// The result of evaluating an event in a ``Product``.
 public enum ProductReduction: Sendable {
-  /// The step leads to this state.
+  /// The event is accepted, and this is the next state.
   case next(ProductState)
-  /// No component moves: these withhold the event.
+  /// The event is refused by these participants, and no component changes its state.
   case refused([Withholding])
-  /// Some transition is asynchronous; calling the closure runs it.
+  /// At least one transition is asynchronous. Call the closure to run it.
   case suspended(@Sendable () async throws -> ProductState)
 }
 
-/// Whether a ``Product`` takes an event in a state, and if not, who withholds it and why.
+/// Whether a ``Product`` accepts an event in a state. If not, the participants that refuse it, with
+/// their reasons.
 public struct Enabledness: Sendable {
   /// The event.
   public let event: ProductEvent
-  /// Who takes it, if it is taken.
+  /// The names of the components that accept the event if it is enabled.
   public let participants: [String]
-  /// Who withholds it; empty where it is enabled.
+  /// The participants that refuse the event; empty if it is enabled.
   public let withheld: [Withholding]
 
-  /// Whether every participant takes it.
+  /// Whether every participant accepts the event.
   public var isEnabled: Bool { withheld.isEmpty }
 }
 
 extension Product {
-  /// Says whether an event is enabled, and if not, who withholds it.
-  /// - Throws: ``RoutingError`` as ``reduce(_:_:)`` does.
+  /// Returns whether an event is enabled. If not, the result lists the participants that refuse it.
+  /// - Throws: ``RoutingError``, under the same conditions as ``reduce(_:_:)``.
   public func enabledness(
     of event: ProductEvent, in state: ProductState
   ) throws(RoutingError) -> Enabledness {
@@ -117,9 +121,11 @@ extension Product {
     return enabledness(of: event, steps, in: state)
   }
 
-  /// Says so of every event: those of each component alone first, then the synchronized ones.
+  /// Returns whether each event is enabled: the events of single components first, then the
+  /// synchronized events.
   ///
-  /// Of events with a payload, those are asked that the components were given to explore with.
+  /// Events with a payload are evaluated with the values that the components declare for
+  /// exploration.
   public func enabledness(in state: ProductState) -> [Enabledness] {
     alternatives.map { enabledness(of: $0.event, $0.steps, in: state) }
   }
@@ -135,7 +141,7 @@ extension Product {
 }
 
 extension ProductEvent: CustomStringConvertible {
-  /// The event with its address: `door: openButtonWasPressed`.
+  /// The event with its target: `door: openButtonWasPressed`.
   public var description: String {
     switch self {
     case .local(let component, let event): "\(component): \(event)"
@@ -156,13 +162,13 @@ public struct TupleProduct<each State: MachineState>: Sendable {
   /// The states of all components.
   public typealias States = (repeat each State)
 
-  /// The same, with states in a list.
+  /// The same product, with the states in a list.
   public let product: Product
   /// The name of the composite.
   public let name: String
 
-  /// Composes machines to one composite.
-  /// - Throws: ``CompositionError`` with everything that is wrong with it.
+  /// Composes machines into one composite.
+  /// - Throws: ``CompositionError`` with all errors of the composite.
   public init<each Event: MachineEvent>(
     _ name: String, _ components: repeat Component<each State, each Event>,
     synchronize: [Synchronization] = []
@@ -176,18 +182,22 @@ public struct TupleProduct<each State: MachineState>: Sendable {
   /// The initial state of each component.
   public var initial: States { states(of: product.initial) }
 
-  /// The states that an event leads to which one component takes alone; `nil` if it is refused.
+  /// Returns the states after an event that one component accepts alone; `nil` if the event is
+  /// refused.
   ///
-  /// ``product`` says by whom and why, and it answers asynchronous transitions, which lead nowhere here.
-  /// - Throws: ``RoutingError`` where the event is synchronized, or the component is not one of these.
+  /// Use ``product`` for the reasons of a refusal, and for asynchronous transitions, for which this
+  /// function returns `nil`.
+  /// - Throws: ``RoutingError`` if the event is synchronized, or if the component is not part of
+  ///   this product.
   public func next<ComponentState, Event: MachineEvent>(
     _ states: (repeat each State), _ event: Event, of component: Component<ComponentState, Event>
   ) throws(RoutingError) -> (repeat each State)? {
     try next(productState(repeat each states), .local(component: component.name, event))
   }
 
-  /// The states that an event leads to which its participants take together; `nil` if it is refused.
-  /// - Throws: ``RoutingError`` where the composite does not synchronize the event.
+  /// Returns the states after an event that its participants accept together; `nil` if the event is
+  /// refused.
+  /// - Throws: ``RoutingError`` if the composite does not synchronize the event.
   public func next(
     _ states: (repeat each State), _ event: SynchronizedEvent
   ) throws(RoutingError) -> (repeat each State)? {
@@ -202,13 +212,13 @@ public struct TupleProduct<each State: MachineState>: Sendable {
     return reached
   }
 
-  /// The tuple of a state of ``product``.
+  /// Returns a state of ``product`` as a tuple.
   public func states(of state: ProductState) -> States {
     let reader = TupleReader(state)
     return (repeat reader.next((each State).self))
   }
 
-  /// The state of ``product`` that a tuple stands for.
+  /// Returns the state of ``product`` for a tuple of states.
   public func productState(_ states: repeat each State) -> ProductState {
     var list: [any MachineState] = []
     for state in repeat each states { list.append(state) }
@@ -218,8 +228,8 @@ public struct TupleProduct<each State: MachineState>: Sendable {
 
 /// Reads the states of a product one by one, each as its own type.
 ///
-/// Not a local function of those who read: Swift 6.3.1 does not compile a release with a generic
-/// function inside one whose parameters are a pack.
+/// Not a local function of its callers: Swift 6.3.1 does not compile a release build with a generic
+/// function inside a function whose parameters are a pack.
 final class TupleReader {
   private let state: ProductState
   private var place = -1

@@ -1,9 +1,10 @@
 import Observation
 
-/// Calls a function before each change of what another one reads, on the main actor, until it is stopped or
-/// let go of.
+/// Calls a function on the main actor before each change of the properties that another function
+/// reads, until it is stopped or deallocated.
 ///
-/// It is what `ObservableObject` asks for, made of `Observation`, which tells of one change only.
+/// `ObservableObject` requires this behaviour. `Observation` alone reports only one change per
+/// registration.
 @MainActor
 package final class ObservedChanges {
   private let read: @MainActor () -> Void
@@ -19,7 +20,7 @@ package final class ObservedChanges {
     observe()
   }
 
-  /// Ends the calls.
+  /// Stops the calls.
   package func stop() { isStopped = true }
 
   private func observe() {
@@ -28,7 +29,7 @@ package final class ObservedChanges {
     } onChange: { [weak self] in
       MainActor.assumeIsolated {
         guard let self, !self.isStopped else { return }
-        // Observed again before the change is made, so that none is missed.
+        // Observe again before the change is made, so that no change is missed.
         self.observe()
         self.willChange()
       }

@@ -1,4 +1,5 @@
-/// Running machines as one composite, with its states as a tuple of theirs.
+/// A composite of running machines, as the sequence of its states. Each state is a tuple of the
+/// components' states.
 ///
 /// ```swift
 /// let door = CompositeComponent("door", stateMachine: doorMachine, runtime: doorRuntime)
@@ -10,22 +11,22 @@
 /// for await state in lift.states(as: LiftState.init(door:motor:)) { … }
 /// ```
 ///
-/// `States` is the tuple of the components' states, in their order. ``AsyncProductSequence`` says what
-/// holds; it is the same with the states in a list.
+/// `States` is the tuple of the components' states, in the order of the components. For the rules
+/// that apply, see ``AsyncProductSequence``, which is the same sequence with the states in a list.
 public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable {
   /// The states of all components.
   public typealias Element = States
   /// The sequence does not fail.
   public typealias Failure = Never
 
-  /// The same, with the states in a list.
+  /// The same run, with the states in a list.
   public let product: AsyncProductSequence
   /// The name of the composite.
   public let name: String
   private let tuple: @Sendable (ProductState) -> States
 
-  /// Starts machines.
-  /// - Throws: ``CompositionError`` with everything that is wrong with the composite.
+  /// Starts the machines.
+  /// - Throws: ``CompositionError`` with all errors of the composite.
   public init<each State: MachineState, each Event: MachineEvent>(
     _ name: String, _ components: repeat CompositeComponent<each State, each Event>,
     synchronize: [Synchronization] = []
@@ -45,13 +46,14 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
       ])
   }
 
-  /// The current state: that after one of the steps, never that between two.
+  /// The current state: always the state after a complete step.
   public var state: States { tuple(product.state) }
 
-  /// Whether only an event from outside moves it: no effect runs, no transition, no event waits.
+  /// Whether the composite changes only on an event from outside: no effect or transition is
+  /// running, and no event is queued.
   public var isStable: Bool { product.isStable }
 
-  /// The current state as an initializer makes it of the components' states.
+  /// Returns the current state, which the given initializer makes from the components' states.
   public func state<Whole, each State: MachineState>(
     as project: (repeat each State) -> Whole
   ) -> Whole where States == (repeat each State) {
@@ -59,7 +61,8 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
     return project(repeat reader.next((each State).self))
   }
 
-  /// The states as an initializer makes them of the components' states.
+  /// Returns the sequence of states, each of which the given initializer makes from the components'
+  /// states.
   public func states<Whole, each State: MachineState>(
     as project: @escaping @Sendable (repeat each State) -> Whole
   ) -> AsyncMapSequence<AsyncProductSequence, Whole> where States == (repeat each State) {
@@ -69,8 +72,8 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
     }
   }
 
-  /// Has one component take an event, and returns once it has.
-  /// - Throws: ``RoutingError`` where the event is synchronized for the component.
+  /// Sends an event to one component and waits until the component has processed it.
+  /// - Throws: ``RoutingError`` if the event is synchronized for the component.
   @discardableResult
   public func send<ComponentState, Event: MachineEvent>(
     _ event: Event, to component: CompositeComponent<ComponentState, Event>
@@ -83,11 +86,12 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
     }
   }
 
-  /// Has all participants of an event take it, or none, and says which.
+  /// Sends a synchronized event to all of its participants and returns the outcome. Either all
+  /// participants accept the event, or none does.
   /// - Parameters:
   ///   - event: The event as any of the participants knows it.
-  ///   - mode: Whether to wait until it is enabled.
-  /// - Throws: ``RoutingError`` where the composite does not synchronize the event, or where a
+  ///   - mode: Whether to wait until the event is enabled.
+  /// - Throws: ``RoutingError`` if the composite does not synchronize the event, or if a
   ///   participant cannot read its payload.
   @discardableResult
   public func synchronizedEvent(
@@ -96,27 +100,28 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
     try await product.synchronizedEvent(SynchronizedEvent(event), of: name, mode)
   }
 
-  /// Ends the run: cancels effects; iterators end after the states that they still have.
+  /// Ends the run and cancels its effects. Iterators end after the states that are already
+  /// buffered.
   public func finish() { product.finish() }
 
-  /// Begins to read states.
+  /// Makes an iterator over the states of the run.
   public func makeAsyncIterator() -> Iterator {
     Iterator(states: product.makeAsyncIterator(), tuple: tuple)
   }
 
-  /// Reads the states of the run, for one task at a time.
+  /// An iterator over the states of the run. Only one task may use it at a time.
   public struct Iterator: AsyncIteratorProtocol {
     let states: AsyncProductSequence.Iterator
     let tuple: @Sendable (ProductState) -> States
 
-    /// The next state; `nil` once the run has ended, or where the task is cancelled.
+    /// Returns the next state, or `nil` if the run has ended or the task is cancelled.
     nonisolated(nonsending)
       public func next() async -> States?
     {
       await states.next().map(tuple)
     }
 
-    /// The next state; `nil` once the run has ended, or where the task is cancelled.
+    /// Returns the next state, or `nil` if the run has ended or the task is cancelled.
     public func next(isolation actor: isolated (any Actor)?) async -> States? {
       await states.next(isolation: actor).map(tuple)
     }

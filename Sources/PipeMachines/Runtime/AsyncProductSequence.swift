@@ -1,15 +1,16 @@
 import PipeSupport
 
-/// Any number of running machines as one composite, or several that overlap: the sequence of their
-/// states, the initial one first, then one for every step.
+/// Any number of running machines as one composite, or as several composites that overlap. The
+/// sequence yields the initial state first, then one state for each step.
 ///
-/// What ``Product`` says of events holds here too: each is taken by one component alone, or, where a
-/// composite synchronizes it, by all its participants or by none. A synchronized event yields one
-/// state of the composite. Effects and pipes of the components work as they do alone. An effect's
-/// synchronized event waits until all participants take it, or until the effect is cancelled.
+/// The rules of ``Product`` for events apply here too: an event is accepted by one component alone,
+/// or, if a composite synchronizes it, by all of its participants or by none. A synchronized event
+/// yields one state of the composite. The components' effects and pipes work as they do outside a
+/// composite. A synchronized event that an effect gives waits until all participants accept it, or
+/// until the effect is cancelled.
 ///
-/// There is one step at a time. The run ends with ``finish()``, or when the sequence and its iterators
-/// are gone.
+/// Only one step runs at a time. The run ends with ``finish()``, or when the sequence and its
+/// iterators are deallocated.
 public struct AsyncProductSequence: AsyncSequence, Sendable {
   /// The states of all components.
   public typealias Element = ProductState
@@ -27,25 +28,27 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
     deinit { run.finish() }
   }
 
-  /// Starts machines.
-  /// - Throws: ``CompositionError`` with everything that is wrong with the composites.
+  /// Starts the machines.
+  /// - Throws: ``CompositionError`` with all errors of the composites.
   public init(
     _ name: String, _ components: [AnyCompositeComponent], composites: [CompositeDeclaration]
   ) throws(CompositionError) {
     handle = Handle(try CompositeRun(name, components, composites: composites))
   }
 
-  /// Who takes what together.
+  /// The composition, which says which components synchronize which events.
   public var composition: Composition { handle.run.composition }
 
-  /// The current state: that after one of the steps, never that between two.
+  /// The current state: always the state after a complete step.
   public var state: ProductState { handle.run.shown.withLock(\.state) }
 
-  /// Whether only an event from outside moves it: no effect runs, no transition, no event waits.
+  /// Whether the composite changes only on an event from outside: no effect or transition is
+  /// running, and no event is queued.
   public var isStable: Bool { handle.run.isStable }
 
-  /// Has one component take an event, and returns once it has.
-  /// - Throws: ``RoutingError`` where the event is synchronized for the component, or is not its own.
+  /// Sends an event to one component and waits until the component has processed it.
+  /// - Throws: ``RoutingError`` if the event is synchronized for the component, or if it is not an
+  ///   event of the component.
   @discardableResult
   public func send(
     _ event: any MachineEvent, to component: String
@@ -61,12 +64,13 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
     }
   }
 
-  /// Has all participants of an event take it, or none, and says which.
+  /// Sends a synchronized event to all of its participants and returns the outcome. Either all
+  /// participants accept the event, or none does.
   /// - Parameters:
   ///   - composite: The composite that synchronizes the event.
-  ///   - mode: Whether to wait until it is enabled. Waiting ends also when the task is cancelled, with
-  ///     the reason for which the event was not taken so far.
-  /// - Throws: ``RoutingError`` where the composite does not synchronize the event, or where a
+  ///   - mode: Whether to wait until the event is enabled. When the task is cancelled, the wait
+  ///     ends too. The reply then gives the reason of the last failed attempt.
+  /// - Throws: ``RoutingError`` if the composite does not synchronize the event, or if a
   ///   participant cannot read its payload.
   @discardableResult
   public func synchronizedEvent(
@@ -105,13 +109,14 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
     }
   }
 
-  /// Ends the run: cancels effects; iterators end after the states that they still have.
+  /// Ends the run and cancels its effects. Iterators end after the states that are already
+  /// buffered.
   public func finish() { handle.run.finish() }
 
-  /// Begins to read states.
+  /// Makes an iterator over the states of the run.
   public func makeAsyncIterator() -> Iterator { Iterator(handle) }
 
-  /// Reads the states of the run, for one task at a time.
+  /// An iterator over the states of the run. Only one task may use it at a time.
   public struct Iterator: AsyncIteratorProtocol {
     private let handle: Handle
     private let reader: StateReaderHandle<ProductState>
@@ -121,14 +126,14 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
       reader = handle.run.addReader()
     }
 
-    /// The next state; `nil` once the run has ended, or where the task is cancelled.
+    /// Returns the next state, or `nil` if the run has ended or the task is cancelled.
     nonisolated(nonsending)
       public func next() async -> ProductState?
     {
       Task.isCancelled ? nil : await handle.run.nextState(reader.reader)
     }
 
-    /// The next state; `nil` once the run has ended, or where the task is cancelled.
+    /// Returns the next state, or `nil` if the run has ended or the task is cancelled.
     public func next(isolation actor: isolated (any Actor)?) async -> ProductState? {
       Task.isCancelled ? nil : await handle.run.nextState(reader.reader)
     }
@@ -138,7 +143,7 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
 @available(*, unavailable)
 extension AsyncProductSequence.Iterator: Sendable {}
 
-/// The end of a wait that may come before its beginning.
+/// A wait that may be given up before it begins.
 private final class Waiting: Sendable {
   private enum State {
     case notBegun

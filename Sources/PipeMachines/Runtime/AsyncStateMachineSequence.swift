@@ -1,26 +1,29 @@
-/// A running machine, as the sequence of its states: the initial one, then one for every step.
+/// A running machine, as the sequence of its states: the initial state, then one state for each
+/// step.
 ///
-/// The machine starts when the sequence is made, and advances whether or not anybody iterates. All
-/// iterators see the same run. The first one begins with the initial state, unless more than
-/// ``bufferCapacity`` states have gone by before it is made: then with the oldest of the last so
-/// many. Later ones begin with the current state.
+/// The machine starts when the sequence is made, and advances whether or not a task iterates over
+/// the sequence. All iterators see the same run. The first iterator begins with the initial state.
+/// If the machine has entered more than ``bufferCapacity`` states by then, the first iterator
+/// begins with the oldest of the last ``bufferCapacity`` states. Later iterators begin with the
+/// current state.
 ///
-/// An iterator that lags ``bufferCapacity`` states behind makes the machine wait, so that it misses
-/// none. Hence do not wait for many sends in the body of the loop that reads their states, and let go of
-/// an iterator that you do not read: where one keeps the machine waiting without a read for a second, that
-/// is said on standard error, once for each run.
+/// An iterator misses no state: when it lags ``bufferCapacity`` states behind, the machine waits
+/// for it. Therefore, do not await many sends in the body of the loop that reads the machine's
+/// states, and release an iterator that you do not read. If an iterator blocks the machine for a
+/// second without a read, the run writes a warning to standard error, once per run.
 ///
-/// The run ends with ``finish()``, when the sequence and its iterators are gone, or when the task
-/// of the only iterator is cancelled. Its effects are cancelled then, and later events are not taken.
+/// The run ends with ``finish()``, when the sequence and its iterators are deallocated, or when the
+/// task of the only iterator is cancelled. The run then cancels its effects and accepts no more
+/// events.
 public struct AsyncStateMachineSequence<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
 >: AsyncSequence, Sendable {
-  /// The states.
+  /// A state of the machine.
   public typealias Element = State
   /// The sequence does not fail.
   public typealias Failure = Never
 
-  /// How many states an iterator may lag behind. Unit: states.
+  /// The number of states that an iterator may lag behind. Unit: states.
   public static var bufferCapacity: Int { ShownStates<State>.capacity }
 
   @usableFromInline let handle: RunHandle<State, Event, Output>
@@ -37,13 +40,16 @@ public struct AsyncStateMachineSequence<
   /// The current state.
   public var state: State { handle.run.state }
 
-  /// Has the machine take an event, and returns once it has.
+  /// Sends an event to the machine and waits until the machine has processed it.
   ///
-  /// Events are taken in the order sent, those of several tasks each in its own order. Where a
-  /// transition is running, or a pipe that the machine sends into is full, the event waits.
-  /// Returns what became of it.
+  /// The machine processes events in the order in which they were sent. Between tasks, only the
+  /// order within each task is kept. The event waits while a transition is running or while a pipe
+  /// that the machine sends into is full.
   ///
-  /// An idle machine takes the event on the caller's thread, and this returns without suspending.
+  /// An idle machine processes the event on the caller's thread, and this function returns without
+  /// suspending.
+  /// - Returns: The outcome: whether the machine accepted or refused the event, or the run has
+  ///   ended.
   @discardableResult
   @inlinable
   @inline(__always)  // A call of an async function costs as much as the rest.
@@ -58,24 +64,26 @@ public struct AsyncStateMachineSequence<
     }
   }
 
-  /// Has the machine take an event after those sent before it, and does not wait for that.
+  /// Queues an event behind the events sent before it, and returns without waiting for the machine
+  /// to process it.
   public func post(_ event: Event) { handle.run.sendUnanswered(event) }
 
-  /// Ends the run: cancels its effects; iterators end after the states that they still have.
+  /// Ends the run and cancels its effects. Iterators end after the states that are already
+  /// buffered.
   public func finish() { handle.run.finish() }
 
-  /// Begins to read states.
+  /// Makes an iterator over the states of the run.
   @inlinable
   public func makeAsyncIterator() -> Iterator { Iterator(handle, isLate: false) }
 
-  /// Begins to read states with the current one, also where nobody has read yet.
+  /// Makes an iterator that begins with the current state, even if it is the first iterator.
   func makeLateIterator() -> Iterator { Iterator(handle, isLate: true) }
 
-  /// Reads the states of the run, for one task at a time.
+  /// An iterator over the states of the run. Only one task may use it at a time.
   public struct Iterator: AsyncIteratorProtocol {
     @usableFromInline let handle: RunHandle<State, Event, Output>
     @usableFromInline let lifetime: StateReaderHandle<State>
-    // Without a count of its references: a machine's thread would have to pass it on and on.
+    // Unmanaged, because otherwise each machine thread would have to retain and release the reader.
     @usableFromInline let reader: Unmanaged<StateReader<State>>
 
     @inlinable
@@ -90,7 +98,7 @@ public struct AsyncStateMachineSequence<
       Task.isCancelled ? nil : reader._withUnsafeGuaranteedRef { $0.readNow() }
     }
 
-    /// The next state; `nil` once the run has ended, or where the task is cancelled.
+    /// Returns the next state, or `nil` if the run has ended or the task is cancelled.
     @inlinable
     @inline(__always)
     nonisolated(nonsending)
@@ -100,7 +108,7 @@ public struct AsyncStateMachineSequence<
       return await handle.run.nextState(lifetime.reader)
     }
 
-    /// The next state; `nil` once the run has ended, or where the task is cancelled.
+    /// Returns the next state, or `nil` if the run has ended or the task is cancelled.
     @inlinable
     @inline(__always)
     public func next(isolation actor: isolated (any Actor)?) async -> State? {
@@ -113,11 +121,11 @@ public struct AsyncStateMachineSequence<
 @available(*, unavailable)
 extension AsyncStateMachineSequence.Iterator: Sendable {}
 
-/// What became of an event that was sent.
+/// The outcome of a send.
 public enum SendOutcome<State: Sendable>: Sendable {
-  /// The machine has entered this state.
+  /// The machine accepted the event and entered this state.
   case moved(State)
-  /// The machine has not taken the event.
+  /// The machine refused the event.
   case refused(Refusal)
   /// The run has ended.
   case finished
@@ -125,7 +133,7 @@ public enum SendOutcome<State: Sendable>: Sendable {
 
 extension SendOutcome: Equatable where State: Equatable {}
 
-/// Ends a run when nobody holds its sequence or an iterator any more.
+/// Ends a run when its sequence and all its iterators are deallocated.
 @usableFromInline
 final class RunHandle<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible

@@ -1,20 +1,21 @@
 import PipeSupport
 import Synchronization
 
-/// A step that takes its time, and the steps that wait for it: an asynchronous transition of a machine, or an
-/// action of a store.
+/// A step that takes its time, together with the steps that wait for it. The step is an
+/// asynchronous transition of a machine, or an action of a store.
 ///
-/// Work that awaits a send to its own machine waits for itself: the machine takes one event after the other. The
-/// same goes for a chain of machines, each of which awaits a send to the next. Known is what the task of the step
-/// sends itself; a task that it has begun may be awaited or not.
+/// A machine processes one event after the other. A step that awaits a send to its own machine
+/// therefore waits for itself. The same is true of a chain of machines, each of which awaits a send
+/// to the next one. A send by the task of the step itself is known to be awaited. Whether a send by
+/// a child task is awaited is unknown.
 @usableFromInline
 final class AwaitedStep: Sendable {
-  /// The step whose work the task does, or a task that has begun this one.
+  /// The step whose work the current task, or an ancestor of it, performs.
   @TaskLocal private static var current: AwaitedStep?
 
-  /// The machine or the store.
+  /// The machine or the store that takes the step.
   private let owner: ObjectIdentifier
-  /// Names its event, for people.
+  /// Returns a description of the event for messages.
   private let event: @Sendable () -> String
   /// The step that awaits this one.
   private let outer: AwaitedStep?
@@ -30,7 +31,7 @@ final class AwaitedStep: Sendable {
     self.outer = outer
   }
 
-  /// Does the work of the step, in the calling task.
+  /// Performs the work of the step in the calling task.
   func perform<Result>(
     isolation: isolated (any Actor)? = #isolation, _ work: () async throws -> Result
   ) async rethrows -> Result {
@@ -39,7 +40,7 @@ final class AwaitedStep: Sendable {
     return try await Self.$current.withValue(self, operation: work)
   }
 
-  /// The step that the calling task is in the middle of.
+  /// The unfinished step that the calling task performs.
   @usableFromInline
   static var ofCaller: AwaitedStep? {
     guard let step = current, !step.isOver.load(ordering: .relaxed),
@@ -50,7 +51,7 @@ final class AwaitedStep: Sendable {
 
   private static var taskID: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
 
-  /// Why a send that the step awaits would never return; `nil` where it can.
+  /// Returns why a send that the step awaits would never return, or `nil` if the send can return.
   func deadlock(sending event: @autoclosure () -> String, to owner: ObjectIdentifier) -> String? {
     guard let blocked = find(owner) else { return nil }
     let through = blocked === self ? "" : " by way of '\(self.event())'"
@@ -59,7 +60,7 @@ final class AwaitedStep: Sendable {
       + "takes that only after the step of '\(blocked.event())'"
   }
 
-  /// Whether the machine is in the middle of a step that waits for this one, or is this one.
+  /// Whether the machine's current step is this step, or waits for this step.
   func isAwaited(by owner: ObjectIdentifier) -> Bool { find(owner) != nil }
 
   private func find(_ owner: ObjectIdentifier) -> AwaitedStep? {
@@ -71,7 +72,8 @@ final class AwaitedStep: Sendable {
     return nil
   }
 
-  /// Looks after a send that a task of the step makes, and the step may await: says so where neither ends.
+  /// Watches a send by a child task of the step, which the step may await. Reports a possible
+  /// deadlock if the step does not end.
   static func watch(sending event: @autoclosure () -> String, to owner: ObjectIdentifier) {
     guard let current, ofCaller == nil, let blocked = current.find(owner),
       let problem = current.deadlock(sending: event(), to: owner)
@@ -87,26 +89,27 @@ final class AwaitedStep: Sendable {
     }
   }
 
-  /// How long a step may take before it is told that it may wait for itself.
+  /// The time after which a step is reported that may wait for itself.
   private static var patience: Duration { .seconds(5) }
 }
 
-/// The transitions of one machine that were begun to find out where they lead, and have not returned.
+/// The transitions of one machine that were started for a synchronized event and have not returned.
 ///
-/// One whose time is up, or whose event is given up, is cancelled and waited for no longer. Where it takes
-/// no notice of that it goes on, with all that it holds: so there may only be a few.
+/// A transition that exceeds its time limit, or whose event is abandoned, is cancelled, and the
+/// machine stops waiting for it. A transition that ignores the cancellation keeps running, with
+/// everything that it holds. Their number is therefore limited.
 package struct UnreturnedTransitions {
   private var count = 0
   private var hasRefused = false
   private var isTold = false
 
-  /// How many may run at a time. Unit: transitions.
+  /// The maximum number of running transitions. Unit: transitions.
   private static var limit: Int { 4 }
 
   package init() {}
 
-  /// Whether another one may begin; else its event is refused.
-  /// - Parameter tell: Told, once, why events are refused.
+  /// Returns whether another transition may begin. If not, the caller refuses its event.
+  /// - Parameter tell: Receives, once, the reason why events are refused.
   package mutating func mayBegin(tell: (String) -> Void) -> Bool {
     if count < Self.limit { return true }
     hasRefused = true
@@ -122,8 +125,8 @@ package struct UnreturnedTransitions {
 
   package mutating func begin() { count += 1 }
 
-  /// One has returned, or has thrown.
-  /// - Returns: Whether events were refused that may have their turn now.
+  /// Notes that a transition has returned or thrown.
+  /// - Returns: Whether events were refused that may be tried again now.
   package mutating func returned() -> Bool {
     count -= 1
     defer { hasRefused = false }

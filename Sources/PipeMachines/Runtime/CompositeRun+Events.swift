@@ -1,6 +1,6 @@
 // Events.
 extension CompositeRun {
-  /// Sends to one component.
+  /// Sends an event to one component.
   func send(
     _ event: any MachineEvent, to place: Int,
     answer: @escaping @Sendable (SendOutcome<any MachineState>) -> Void
@@ -13,7 +13,8 @@ extension CompositeRun {
     }
   }
 
-  /// Who takes part in an event of a composite, all of whom can read it.
+  /// Returns the participants of a synchronized event of a composite, after checking that each of
+  /// them can read the event.
   func participants(
     of event: SynchronizedEvent, in composite: String
   ) throws(RoutingError) -> [Int] {
@@ -37,7 +38,8 @@ extension CompositeRun {
     return participants
   }
 
-  /// Asks for a synchronized event; returns a function that ends the waiting, with an answer.
+  /// Requests a synchronized event. Returns a function that ends the wait; the request is then
+  /// answered with its last failure.
   func ask(
     _ event: SynchronizedEvent, _ participants: [Int], waits: Bool,
     answer: @escaping @Sendable (SynchronizedReply) -> Void
@@ -45,7 +47,7 @@ extension CompositeRun {
     let id = mailbox.withLock { _ in nextRequest() }
     let sender = AwaitedStep.ofCaller
     post { [self] in
-      // A step that waits for an event of its own machine would wait for ever.
+      // A step that waits for an event of its own machine would never end.
       let isOwn = sender.map { sender in
         participants.contains { hosts[$0].isInStep(awaiting: sender) }
       }
@@ -57,19 +59,20 @@ extension CompositeRun {
     return { [self] in post { [self] in giveUp(id) } }
   }
 
-  /// The mailbox's lock guards the count.
+  /// Returns a new request number. The lock of the mailbox guards the counter.
   private func nextRequest() -> UInt64 {
     lastRequest += 1
     return lastRequest
   }
 
-  /// An effect of a component has a synchronized event: it waits until all take it.
+  /// Requests a synchronized event for an effect of a component. The request waits until all
+  /// participants accept the event.
   func emit(
     _ event: SynchronizedEvent, of place: Int, isWanted: @escaping () -> Bool,
     answer: @escaping (Bool) -> Void
   ) {
     let vectors = composition.vectors(of: hosts[place].name, event: event.name)
-    // Where several composites synchronize it, an effect cannot say which one it means.
+    // If several composites synchronize the event, an effect cannot say which one it means.
     guard vectors.count == 1, let participants = try? participants(of: event, vectors[0])
     else { return answer(true) }
     let id = mailbox.withLock { _ in nextRequest() }
@@ -85,7 +88,7 @@ extension CompositeRun {
     attempt(request.id)
   }
 
-  /// Tries all waiting requests once, in the order in which they came.
+  /// Tries each waiting request once, in the order of their arrival.
   func retry() {
     for id in requests.map(\.id) { attempt(id) }
   }
@@ -118,7 +121,8 @@ extension CompositeRun {
     fail(place, withheld.isEmpty ? .busy(busy) : .refused(withheld))
   }
 
-  /// An attempt at a request has come to nothing.
+  /// Handles a failed attempt at a request: keeps the failure if the request waits, and otherwise
+  /// answers with it.
   private func fail(_ place: Int, _ failure: SynchronizedReply) {
     if requests[place].waits {
       requests[place].failure = failure
@@ -133,7 +137,8 @@ extension CompositeRun {
       version: host.version, reason: refusal)
   }
 
-  /// All participants are prepared: they move, the composite shows it, then they enter.
+  /// Commits a request whose participants are all prepared: they change their states, the composite
+  /// publishes the result, then they enter their new states.
   private func commit(_ id: UInt64) {
     guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
     let request = requests.remove(at: place)
@@ -153,10 +158,10 @@ extension CompositeRun {
         versions: Dictionary(uniqueKeysWithValues: versions)))
   }
 
-  /// The time of a request is up.
+  /// Ends the wait of a request.
   private func giveUp(_ id: UInt64) {
     guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
-    // What its transitions lead to is its answer, this time whatever it is.
+    // Its transitions are running: their outcome, whatever it is, becomes the answer.
     guard requests[place].evaluation == nil else { return requests[place].waits = false }
     let request = requests.remove(at: place)
     request.answer(request.failure ?? .busy(request.participants.map { hosts[$0].name }))
@@ -165,17 +170,19 @@ extension CompositeRun {
 
 // Asynchronous transitions.
 extension CompositeRun {
-  /// The transitions of one attempt that take their time.
+  /// The asynchronous transitions of one attempt.
   struct Evaluation {
-    /// Tells it from other attempts at the same request, whose transitions may return now.
+    /// Distinguishes this attempt from earlier attempts at the same request, whose transitions may
+    /// still return.
     let number: UInt64
-    /// Those that have not returned.
+    /// The participants whose transitions have not returned.
     var missing: Set<Int>
-    /// The work, and its time limits.
+    /// The tasks of the transitions and of their time limits.
     var tasks: [Task<Void, Never>] = []
   }
 
-  /// Runs asynchronous transitions, while the participants take nothing else.
+  /// Runs the asynchronous transitions of an attempt. The participants process no other input until
+  /// the attempt ends.
   private func run(_ transitions: [(Int, SuspendedTransition<any Sendable>)], for id: UInt64) {
     guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
     for participant in requests[place].participants { hosts[participant].isFrozen = true }
@@ -186,7 +193,7 @@ extension CompositeRun {
       hosts[participant].begin()
       evaluation.tasks.append(
         Task { [weak self] in
-          // It may never return, and does not keep the run.
+          // The transition may never return, so it must not keep the run alive.
           let result: Reduction<any Sendable>
           do { result = .next(try await run()) } catch { result = .refused(.thrown(by: error)) }
           self?.post { [weak self] in self?.returned(result, from: participant, of: number) }
@@ -201,7 +208,7 @@ extension CompositeRun {
     requests[place].evaluation = evaluation
   }
 
-  /// A transition has returned or thrown, maybe when nobody waits for it any more.
+  /// Handles a transition that has returned or thrown, even if its attempt has already ended.
   private func returned(
     _ result: Reduction<any Sendable>, from participant: Int, of number: UInt64
   ) {
@@ -214,14 +221,15 @@ extension CompositeRun {
     }
   }
 
-  /// The place of the request whose attempt waits for a participant.
+  /// Returns the index of the request whose attempt waits for a participant.
   private func place(of number: UInt64, missing participant: Int) -> Int? {
     requests.firstIndex {
       $0.evaluation?.number == number && $0.evaluation?.missing.contains(participant) == true
     }
   }
 
-  /// With the last of the transitions all participants are prepared.
+  /// Notes the result of a transition. After the last transition, all participants are prepared and
+  /// the request is committed.
   private func complete(_ state: any Sendable, from participant: Int, of number: UInt64) {
     guard let place = place(of: number, missing: participant) else { return }
     requests[place].evaluation?.missing.remove(participant)
@@ -231,7 +239,8 @@ extension CompositeRun {
     commit(requests[place].id)
   }
 
-  /// A transition has thrown, or has not returned in time: all stand where they stood.
+  /// Ends an attempt whose transition has thrown or exceeded its time limit. All participants keep
+  /// their states.
   private func refused(_ refusal: Refusal, by participant: Int, _ number: UInt64) {
     guard !isFinished, let place = place(of: number, missing: participant) else { return }
     let id = requests[place].id
@@ -242,11 +251,11 @@ extension CompositeRun {
     }
     touched.formUnion(requests[place].participants)
     fail(place, .refused([withholding(of: hosts[participant], refusal)]))
-    // Those that found a participant busy with it.
+    // Try the requests again that found a participant busy with this attempt.
     for other in requests.filter({ $0.id != id && $0.isHeldUp }).map(\.id) { attempt(other) }
   }
 
-  /// No transition of an attempt is waited for any more.
+  /// Cancels the tasks of an attempt and stops waiting for its transitions.
   private func end(_ place: Int) {
     for task in requests[place].evaluation?.tasks ?? [] { task.cancel() }
     requests[place].evaluation = nil

@@ -2,10 +2,10 @@ import PipeSupport
 
 /// Machines that run in this process as one composite: their engines behind one mailbox.
 ///
-/// Whoever puts something into an idle mailbox becomes its drainer and takes steps on its own thread,
-/// as with a ``MachineRun``; so there is one step at a time in the whole composite, and what is shown
-/// of it is a state that the composite had. A run keeps itself alive until it is finished.
-final class CompositeRun: @unchecked Sendable {  // What varies belongs to the drainer.
+/// A caller that adds a job to an idle mailbox becomes its drainer and takes steps on its own
+/// thread, as with a ``MachineRun``. So the whole composite takes one step at a time, and each
+/// published state is one that the composite had. A run keeps itself alive until it is finished.
+final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable state.
   typealias Job = @Sendable () -> Void
 
   struct Mailbox {
@@ -21,10 +21,10 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
   private let places: [String: Int]
   let components: [AnyComponent]
 
-  /// Of the time limits of its transitions.
+  /// The clock for the time limits of transitions.
   let clock = EffectClock.current
 
-  // The drainer's.
+  // Owned by the drainer.
   var hosts: [any ComponentHost] = []
   var states: ProductState
   var touched: Set<Int> = []
@@ -37,21 +37,21 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
   let watch: ReaderWatch
   var isFinished = false
 
-  /// A synchronized event that was asked for.
+  /// A request for a synchronized event.
   struct Request {
     let id: UInt64
     let event: SynchronizedEvent
     let participants: [Int]
-    /// Whether it is tried again where an attempt comes to nothing.
+    /// Whether the request is retried after a failed attempt.
     var waits: Bool
-    /// Whether somebody still wants it.
+    /// Whether the requester still wants the event.
     let isWanted: () -> Bool
     let answer: (SynchronizedReply) -> Void
     var failure: SynchronizedReply?
-    /// Its transitions, while they are running.
+    /// The running transitions of the current attempt.
     var evaluation: Evaluation?
 
-    /// Whether its last attempt found somebody busy.
+    /// Whether the last attempt found a participant busy.
     var isHeldUp: Bool { if case .busy? = failure { true } else { false } }
   }
 
@@ -74,7 +74,7 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
       }.map(\.event)
       hosts.append(component.makeHost(self, place, Set(events)))
     }
-    // The first of the states that a reader gets.
+    // Readers begin with this state.
     publish()
     post { [self] in
       for host in hosts { host.start() }
@@ -93,7 +93,8 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
 
 // The mailbox.
 extension CompositeRun {
-  /// Has the drainer do something, who may be the caller.
+  /// Queues a job for the drainer. If there is none, the caller, or a new task, becomes the
+  /// drainer.
   func post(inTask: Bool = false, _ job: @escaping Job) {
     let begins = mailbox.withLock { mailbox in
       stability.withLock { $0 = false }
@@ -105,7 +106,8 @@ extension CompositeRun {
     if inTask { Task { drain() } } else { drain() }
   }
 
-  /// Does up to `budget` jobs, then leaves the rest to another task: no sender is kept for long.
+  /// Runs up to `budget` jobs, then leaves the rest to another task, so that no sender is kept for
+  /// long.
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
@@ -117,7 +119,7 @@ extension CompositeRun {
       let job = mailbox.withLock { $0.jobs.popFirst() }
       job?()
       if advance() || job != nil { continue }
-      // Said before the next caller can become the drainer.
+      // Set before the next caller can become the drainer.
       let isAtRest = requests.isEmpty && hosts.allSatisfy(\.isAtRest)
       let isDone = mailbox.withLock { mailbox in
         mailbox.isDraining = !mailbox.jobs.isEmpty
@@ -128,8 +130,8 @@ extension CompositeRun {
     }
   }
 
-  /// Has the components take what waits for them, and tries the synchronized events again that may
-  /// be enabled now; returns whether there may be more to do.
+  /// Lets the components process their queued input, then retries the synchronized events that may
+  /// have become enabled. Returns whether there may be more to do.
   private func advance() -> Bool {
     let now = touched
     touched = []
@@ -143,24 +145,26 @@ extension CompositeRun {
     return !touched.isEmpty || hasStepped
   }
 
-  /// A component may have something to take.
+  /// Notes that a component may have input to process.
   func touch(_ place: Int) { touched.insert(place) }
 
-  /// Some component has taken a step.
+  /// Notes that a component has taken a step.
   func noteStep() { hasStepped = true }
 }
 
 // Showing.
 extension CompositeRun {
-  /// Keeps the state of a component that moves with others; ``publish()`` follows.
+  /// Stores the state of a component that changes together with others. The caller calls
+  /// ``publish()`` afterwards.
   func keep(_ state: some MachineState, at place: Int) {
     states.components[place] = ComponentState(state, isCompared: false)
   }
 
-  /// Shows that one component has entered a state.
+  /// Publishes that one component has entered a state.
   func show(_ state: some MachineState, at place: Int) {
     keep(state, at: place)
-    // The initial states are entered one after the other, and are there from the beginning.
+    // The components enter their initial states one by one, but the composite has had them from the
+    // start.
     if hosts[place].version > 0 { publish() }
   }
 
@@ -176,7 +180,8 @@ extension CompositeRun {
     }
   }
 
-  /// Whether some reader lags as far behind as it may. If so, it will say when it has room.
+  /// Whether a reader has reached the maximum lag. Such a reader calls back when it has capacity
+  /// again.
   var mustWait: Bool {
     guard mayHaveToWait else { return false }
     mayHaveToWait = shown.withLock { shown in shown.readers.count { $0.isFull } > 0 }
@@ -203,7 +208,7 @@ extension CompositeRun {
     return StateReaderHandle(reader)
   }
 
-  /// The next state for a reader; `nil` at the end or on cancellation.
+  /// Returns the next state for a reader, or `nil` at the end of the run or on cancellation.
   nonisolated(nonsending)
     func nextState(_ reader: StateReader<ProductState>) async -> ProductState?
   {
@@ -231,56 +236,59 @@ extension CompositeRun {
   }
 }
 
-/// One machine of a running composite, whatever its types. Its ``CompositeRun``'s drainer calls it.
+/// One machine of a running composite, with its types erased. The drainer of its ``CompositeRun``
+/// calls it.
 protocol ComponentHost: AnyObject {
   var name: String { get }
   var state: any MachineState { get }
   var version: UInt64 { get }
-  /// Whether it may take an input now.
+  /// Whether the machine may process an input now.
   var isReady: Bool { get }
-  /// Whether nothing is under way in it, and nothing waits for it.
+  /// Whether nothing is running in the machine and nothing is queued for it.
   var isAtRest: Bool { get }
-  /// Takes part in a synchronized event whose transitions run: keeps all other inputs.
+  /// Whether the machine takes part in a synchronized event whose transitions are running. It then
+  /// keeps all other input queued.
   var isFrozen: Bool { get set }
 
   /// Enters the initial state.
   func start()
-  /// Ends effects and lets all go that wait for it.
+  /// Ends the effects and answers everything that waits for the machine.
   func stop()
-  /// Queues an event that was sent to it alone.
+  /// Queues an event that was sent to this machine alone.
   /// - Parameter sender: The step that waits for the answer.
   func offer(
     _ event: any MachineEvent, by sender: AwaitedStep?,
     answer: @escaping (SendOutcome<any MachineState>) -> Void)
-  /// Whether it is in a step that waits for this one, or is this one.
+  /// Whether the machine's current step is the given step, or waits for it.
   func isInStep(awaiting step: AwaitedStep) -> Bool
-  /// Takes what waits for it, a bounded number of inputs; returns whether it has stepped.
+  /// Processes a bounded number of queued inputs. Returns whether the machine has taken a step.
   func pump() -> Bool
 
-  /// Asks whether it would take an event, and keeps the answer for ``adopt()``.
-  /// - Returns: `nil` where it is busy: a transition of its own is running, or something that it sends
-  ///   into is full. An asynchronous transition has a time limit.
+  /// Determines whether the machine would accept an event, and keeps the result for ``adopt()``.
+  /// - Returns: `nil` if the machine is busy: one of its transitions is running, or something that
+  ///   it sends into is full. An asynchronous transition has a time limit.
   func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>?
-  /// A suspended preparation is run; ``returned()`` follows, once, however late that is.
+  /// Notes that a suspended preparation is running. ``returned()`` follows exactly once, however
+  /// late.
   func begin()
   func returned()
-  /// Gives the state that a suspended preparation has led to.
+  /// Completes a suspended preparation with the state that it produced.
   func complete(with state: any Sendable)
-  /// Forgets the answer: the machine stands where it stood.
+  /// Discards the prepared result. The machine keeps its state.
   func abandon()
   /// Changes to the prepared state.
   func adopt()
-  /// Enters the state that it has changed to.
+  /// Enters the state that the machine has changed to.
   func enter()
 }
 
-/// A machine that a composite runs: its name, its behaviour, its effects and pipes.
+/// A machine that a composite runs, with its name, behaviour, effects and pipes.
 public struct CompositeComponent<State: MachineState, Event: MachineEvent>: Sendable {
   /// The name, by which composites refer to it.
   public let name: String
   let erased: AnyCompositeComponent
 
-  /// Names a machine.
+  /// Makes a component from a machine and its name.
   public init<Output>(
     _ name: String, stateMachine: StateMachine<State, Event, Output>,
     runtime: Runtime<State, Event, Output> = Runtime()
@@ -296,7 +304,7 @@ public struct CompositeComponent<State: MachineState, Event: MachineEvent>: Send
   }
 }
 
-/// A machine that a composite runs, whose types are not known where it is used.
+/// A machine that a composite runs, with its types erased.
 public struct AnyCompositeComponent: Sendable {
   let component: AnyComponent
   let makeHost: @Sendable (CompositeRun, Int, _ synchronized: Set<String>) -> any ComponentHost
@@ -309,7 +317,7 @@ public struct AnyCompositeComponent: Sendable {
     self.makeHost = makeHost
   }
 
-  /// Forgets the types of a component.
+  /// Erases the types of a component.
   public init<State, Event>(_ component: CompositeComponent<State, Event>) {
     self = component.erased
   }

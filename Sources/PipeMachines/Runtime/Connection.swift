@@ -1,19 +1,19 @@
 import PipeSupport
 
-/// A rule that sends into a pipe on entering a state, or on taking an event.
+/// A rule that sends an event into a pipe when the machine enters a state or accepts an event.
 struct Sender<Cause: DSLCompatible>: Sendable {
-  /// How a topology refers to the pipe, if it can.
+  /// The port by which a topology refers to the pipe; `nil` if the pipe has no name.
   let port: PortDescription?
-  /// The tags of the cases that the rule is about; `nil` where that cannot be told.
+  /// The tags of the cases that the rule applies to; `nil` if they are unknown.
   let cases: [Int]?
-  /// Sends, if the state or event is one that the rule is about.
+  /// Sends, if the rule applies to the state or event.
   let fire: @Sendable (Cause) -> Void
   let pipe: SentPipe
 
   /// - Parameters:
-  ///   - cases: The tags of those that it is about, where it is not about others.
-  ///   - sent: The one that is sent, where it is always of one case.
-  ///   - sends: Those that are sent, as declared, where it is not.
+  ///   - cases: The tags of the cases that the rule applies to, if it applies to no others.
+  ///   - sent: The event that is sent, if it is always of the same case.
+  ///   - sends: The events that may be sent, as declared, if their case varies.
   init<Other>(
     _ pipe: EventPipe<Other>, on cases: [Int]? = nil, sent: Other? = nil,
     sends: OneOf<Other>? = nil, _ event: @escaping @Sendable (Cause) -> Other?
@@ -29,7 +29,7 @@ struct Sender<Cause: DSLCompatible>: Sendable {
     self.pipe = SentPipe(pipe)
   }
 
-  /// Where its pipe is among those that the machine sends into.
+  /// Returns the index of the rule's pipe among the pipes that the machine sends into.
   func place(in pipes: [SentPipe]) -> Int {
     var place = 0
     while pipes[place].id != pipe.id { place += 1 }
@@ -38,22 +38,23 @@ struct Sender<Cause: DSLCompatible>: Sendable {
 }
 
 extension Runtime {
-  /// Sends `event` into the pipe on each entry into the case that `state` is.
+  /// Sends `event` into the pipe each time the machine enters the case of `state`.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, when state: State, send event: Other
   ) -> Self {
     sending(event, into: pipe, on: [CasePattern(value: state).tag])
   }
 
-  /// Sends `event` into the pipe on each entry into the case of this constructor.
+  /// Sends `event` into the pipe each time the machine enters the case of this constructor.
   public func connectAsSender<Other, each Value>(
     to pipe: EventPipe<Other>, when state: (repeat each Value) -> State, send event: Other
   ) -> Self {
     sending(event, into: pipe, on: [CasePattern(constructor: state).tag])
   }
 
-  /// Sends the event made from the associated values on each entry into the case.
-  /// - Parameter sends: The cases that it may be, for `check`; `nil` for any.
+  /// Sends an event, made from the associated values, each time the machine enters the case of this
+  /// constructor.
+  /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other, each Value>(
     to pipe: EventPipe<Other>, when state: (repeat each Value) -> State,
     sends: OneOf<Other>? = nil, send event: @escaping @Sendable (repeat each Value) -> Other
@@ -67,15 +68,15 @@ extension Runtime {
     }
   }
 
-  /// Sends `event` into the pipe on each entry into one of several cases.
+  /// Sends `event` into the pipe each time the machine enters one of several cases.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, when states: OneOf<State>, send event: Other
   ) -> Self {
     sending(event, into: pipe, on: states.tags)
   }
 
-  /// Sends the event made from the state on each entry into one of several cases.
-  /// - Parameter sends: The cases that it may be, for `check`; `nil` for any.
+  /// Sends an event, made from the state, each time the machine enters one of several cases.
+  /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, when states: OneOf<State>, sends: OneOf<Other>? = nil,
     send event: @escaping @Sendable (State) -> Other
@@ -83,18 +84,19 @@ extension Runtime {
     sending(into: pipe, on: states.tags, sends) { states.contains($0) ? event($0) : nil }
   }
 
-  /// Sends the event made of each state that is entered; nothing where that is `nil`.
-  /// - Parameter sends: The cases that it may be, for `check`; `nil` for any.
+  /// Sends an event, made from the state, each time the machine enters a state. Sends nothing if
+  /// the closure returns `nil`.
+  /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, sends: OneOf<Other>? = nil,
     forEachState event: @escaping @Sendable (State) -> Other?
   ) -> Self { sending(into: pipe, on: nil, sends, event) }
 
-  /// Sends the event made of each event that the machine takes, once its state is entered; nothing
-  /// where that is `nil`.
+  /// Sends an event, made from an event that the machine has accepted, once the new state is
+  /// entered. Sends nothing if the closure returns `nil`.
   ///
-  /// After the rules that go by states.
-  /// - Parameter sends: The cases that it may be, for `check`; `nil` for any.
+  /// These rules run after the rules that depend on states.
+  /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, sends: OneOf<Other>? = nil,
     forEachEvent event: @escaping @Sendable (Event) -> Other?
@@ -104,14 +106,15 @@ extension Runtime {
     return runtime
   }
 
-  /// Takes the events that come through the pipe.
+  /// Receives the events that come through the pipe.
   public func connectAsReceiver(to pipe: EventPipe<Event>) -> Self {
     var runtime = self
     if !runtime.receivers.contains(where: { $0 === pipe }) { runtime.receivers.append(pipe) }
     return runtime
   }
 
-  /// Sends what the function makes of a state of these cases; of any, where they are `nil`.
+  /// Sends the event that the closure makes from a state of these cases, or from any state if
+  /// `cases` is `nil`.
   func sending<Other>(
     into pipe: EventPipe<Other>, on cases: [Int]? = nil, _ sends: OneOf<Other>? = nil,
     _ event: @escaping @Sendable (State) -> Other?
@@ -121,7 +124,7 @@ extension Runtime {
     return runtime
   }
 
-  /// Sends the same event on each entry into one of these cases.
+  /// Sends the same event each time the machine enters one of these cases.
   func sending<Other>(_ event: Other, into pipe: EventPipe<Other>, on cases: [Int]) -> Self {
     var runtime = self
     runtime.senders.append(

@@ -1,10 +1,11 @@
 import PipeSupport
 import Synchronization
 
-/// Decides who takes the steps of a ``MachineRun``, and what comes next.
+/// Decides which caller takes the steps of a ``MachineRun``, and which input comes next.
 ///
-/// Not generic, and apart from the queues it counts: that makes the way through it several times
-/// faster than through a generic mailbox. While nothing waits, one atomic word is all of it.
+/// The type is not generic, and is separate from the queues whose inputs it counts. That makes the
+/// path through it several times faster than a path through a generic mailbox. While no input is
+/// queued, the path consists of one atomic word.
 @usableFromInline
 final class DrainGate: Sendable {
   enum Next {
@@ -12,32 +13,32 @@ final class DrainGate: Sendable {
     case send
     case receive
     case stop
-    /// Somebody else is to go on draining.
+    /// Another task continues to drain.
     case handOver
-    /// The caller has ceased to be the drainer.
+    /// The caller is no longer the drainer.
     case idle
   }
 
-  /// What the atomic word says.
+  /// The values of the atomic word.
   @usableFromInline
   enum Word {
-    /// Nobody drains, and nothing waits.
+    /// There is no drainer, and nothing is queued.
     @usableFromInline static let idle: UInt8 = 0
-    /// A sender takes its own event; nothing waits.
+    /// A sender processes its own event; nothing is queued.
     @usableFromInline static let quick: UInt8 = 1
-    /// Whatever else: the state behind the lock tells.
+    /// Any other situation: see the state behind the lock.
     static let locked: UInt8 = 2
   }
 
   private struct State {
-    /// Inputs from the engine's own tasks; taken at any time.
+    /// The number of inputs from the engine's own tasks, which are processed at any time.
     var posts = 0
-    /// Events from outside; taken when the engine can.
+    /// The number of events from outside, which are processed when the engine can take input.
     var sends = 0
-    /// A pipe has an event, also taken when the engine can.
+    /// Whether a pipe has an event, which is also processed when the engine can take input.
     var hasReceived = false
     var favoursSends = false
-    /// Somebody is draining, and will see whatever comes in.
+    /// Whether there is a drainer, which will see all new input.
     var isDraining = true
     var isFinished = false
     var isStopped = false
@@ -51,7 +52,7 @@ final class DrainGate: Sendable {
   @usableFromInline let word = Atomic<UInt8>(Word.locked)
   private let state = Locked(State())
 
-  // Each of these tells of an input, and makes the caller the drainer if there is none.
+  // Each of these functions notes an input, and makes the caller the drainer if there is none.
   func posted() -> Bool { enter { $0.posts += 1 } }
   func sent() -> Bool { enter { $0.sends += 1 } }
   func received() -> Bool { enter { $0.hasReceived = true } }
@@ -60,14 +61,14 @@ final class DrainGate: Sendable {
   private func enter(_ note: (inout State) -> Void) -> Bool {
     state.withLock { state in
       let former = word.exchange(Word.locked, ordering: .acquiringAndReleasing)
-      // The sender that is at it finds the word changed, and goes on as the drainer.
+      // The quick sender finds the word changed, and continues as the drainer.
       if former == Word.quick { state.isDraining = true }
       note(&state)
       return state.begin()
     }
   }
 
-  /// Makes the caller the drainer for one event, if there is none and nothing waits.
+  /// Makes the caller the drainer for one event, if there is no drainer and nothing is queued.
   @inlinable
   func beginQuickly() -> Bool {
     word.compareExchange(
@@ -76,7 +77,7 @@ final class DrainGate: Sendable {
     ).exchanged
   }
 
-  /// Ends what ``beginQuickly()`` began; where that fails, the caller has to drain.
+  /// Ends what ``beginQuickly()`` began. If this returns `false`, the caller must drain.
   @inlinable
   func endQuickly() -> Bool {
     word.compareExchange(
@@ -85,10 +86,10 @@ final class DrainGate: Sendable {
     ).exchanged
   }
 
-  /// Tells that the pipes may have more, after one event was taken.
+  /// Notes, after an event was taken from a pipe, that the pipes may have more.
   func mayReceiveMore() { state.withLock { $0.hasReceived = true } }
 
-  /// What the drainer has to do next.
+  /// Returns what the drainer must do next.
   func next(takesInput: Bool, isSpent: Bool) -> Next {
     state.withLock { state in
       if state.isFinished && !state.isStopped {
@@ -110,7 +111,7 @@ final class DrainGate: Sendable {
         state.posts -= 1
         return .post
       }
-      // By turns, so that neither a busy pipe nor a busy sender keeps the other waiting.
+      // Alternate, so that neither a busy pipe nor a busy sender starves the other.
       state.favoursSends.toggle()
       if canReceive && !(canSend && state.favoursSends) {
         state.hasReceived = false

@@ -1,5 +1,5 @@
-/// The events of a machine that has one for the failures of its effects: an effect that throws is then
-/// mapped without `catch`.
+/// The events of a machine that has an event for failures of its effects. An effect that throws can
+/// then be mapped without `catch`.
 ///
 /// ```swift
 /// enum Event: MachineEvent, FailureEvent {
@@ -10,13 +10,13 @@
 /// }
 /// ```
 public protocol FailureEvent: DSLCompatible {
-  /// The event that an effect's error is turned into.
+  /// Returns the event for an effect's error.
   static func failure(_ error: any Error) -> Self
 }
 
 extension Runtime where Event: FailureEvent {
-  /// Executes `effect` when `output` is produced, and takes the event that it returns, or that of its
-  /// failure.
+  /// Runs `effect` when the machine emits `output`, and processes the event that it returns, or the
+  /// failure event if it throws.
   @_disfavoredOverload
   public func map(
     output: Output, to effect: sending @escaping () async throws -> Event?,
@@ -28,8 +28,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Executes `effect` on the associated values, and takes the event that it returns, or that of its
-  /// failure.
+  /// Runs `effect` with the output's associated values, and processes the event that it returns, or
+  /// the failure event if it throws.
   @_disfavoredOverload
   public func map<each Value: Sendable>(
     output: (repeat each Value) -> Output,
@@ -42,8 +42,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Executes `effect` on the associated value, and takes the event that it returns, or that of its
-  /// failure.
+  /// Runs `effect` with the output's associated value, and processes the event that it returns, or
+  /// the failure event if it throws.
   @_disfavoredOverload
   public func map<Value: Sendable>(
     output: (Value) -> Output,
@@ -56,7 +56,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Executes `effect`, and takes every event of its sequence; a failure ends it with an event.
+  /// Runs `effect` when the machine emits `output`, and processes every event of its sequence. An
+  /// error ends the effect with the failure event.
   @_disfavoredOverload
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async throws -> Events,
@@ -69,8 +70,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Executes `effect` on the associated values, and takes every event of its sequence; a failure ends
-  /// it with an event.
+  /// Runs `effect` with the output's associated values, and processes every event of its sequence.
+  /// An error ends the effect with the failure event.
   @_disfavoredOverload
   public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
     output: (repeat each Value) -> Output,
@@ -84,8 +85,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Executes `effect` on the associated value, and takes every event of its sequence; a failure ends
-  /// it with an event.
+  /// Runs `effect` with the output's associated value, and processes every event of its sequence.
+  /// An error ends the effect with the failure event.
   @_disfavoredOverload
   public func map<Events: AsyncSequence & SendableMetatype, Value: Sendable>(
     output: (Value) -> Output,

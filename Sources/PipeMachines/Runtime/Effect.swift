@@ -1,26 +1,26 @@
-/// The async work of one output case.
+/// The asynchronous work of one output case.
 package struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
   typealias Deliver = EffectDelivery<Event>
 
   let tag: Int
   let priority: TaskPriority?
   let strategy: ExecutionStrategy<State>
-  /// Whether it may give more than one event.
+  /// Whether the effect may give more than one event.
   var isSequence = false
-  /// What it may give, where that is declared.
+  /// The events that the effect may give, if they are declared.
   var gives: GivenEvents<Event>?
   let run: @Sendable (Output, Deliver) async -> Void
 }
 
-// In what follows, `nonisolated(unsafe)` hands a function over to its effects: it came as `sending`,
-// so nobody else holds what it captured. Where one effect may run several times at once, what it
-// captured must bear that.
+// In what follows, `nonisolated(unsafe)` hands a function over to its effects. The function came as
+// `sending`, so no other code holds its captures. If an effect may run several times at once, its
+// captures must be safe for that.
 
-// Effects of one event.
+// Effects that give one event.
 extension Runtime {
-  /// Executes `effect` when `output` is produced, and takes the event that it returns.
-  /// - Parameter gives: What it may give, for `orchestrator check --explore`; `nil` leaves that to be
-  ///   assumed.
+  /// Runs `effect` when the machine emits `output`, and processes the event that it returns.
+  /// - Parameter gives: The events that the effect may give, for `orchestrator check --explore`.
+  ///   With `nil`, the explorer makes its own assumption.
   public func map(
     output: Output, to effect: sending @escaping () async -> Event?,
     gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
@@ -35,7 +35,7 @@ extension Runtime {
       })
   }
 
-  /// Executes `effect` on the associated values of the output, and takes the event it returns.
+  /// Runs `effect` with the output's associated values, and processes the event that it returns.
   public func map<each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async -> Event?,
@@ -53,9 +53,9 @@ extension Runtime {
   }
 }
 
-// Effects of many events.
+// Effects that give many events.
 extension Runtime {
-  /// Executes `effect` when `output` is produced, and takes every event of its sequence.
+  /// Runs `effect` when the machine emits `output`, and processes every event of its sequence.
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async -> Events,
     gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
@@ -75,7 +75,7 @@ extension Runtime {
       })
   }
 
-  /// Executes `effect` on the associated values, and takes every event of its sequence.
+  /// Runs `effect` with the output's associated values, and processes every event of its sequence.
   public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async -> Events,
@@ -99,13 +99,14 @@ extension Runtime {
   }
 }
 
-// Effects that can fail. `catch` says what a failure means to the machine: without it, an effect that
-// throws compiles only where the events are `FailureEvent`s. A cancelled effect's failure is of no
-// interest, and no event is taken.
+// Effects that can fail. `catch` turns an error into an event. Without it, an effect that throws
+// compiles only if the event type is a `FailureEvent`. The error of a cancelled effect is ignored:
+// the machine processes no event.
 
 extension Runtime {
-  /// Executes `effect` when `output` is produced, and takes the event that it or `catch` returns.
-  /// - Parameter catch: The event that a failure is turned into; `nil` for none.
+  /// Runs `effect` when the machine emits `output`, and processes the event that `effect` or
+  /// `catch` returns.
+  /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map(
     output: Output, to effect: sending @escaping () async throws -> Event?,
     catch event: @escaping @Sendable (any Error) -> Event?,
@@ -123,8 +124,9 @@ extension Runtime {
       })
   }
 
-  /// Executes `effect` on the associated values, and takes the event that it or `catch` returns.
-  /// - Parameter catch: The event that a failure is turned into; `nil` for none.
+  /// Runs `effect` with the output's associated values, and processes the event that `effect` or
+  /// `catch` returns.
+  /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map<each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async throws -> Event?,
@@ -144,8 +146,9 @@ extension Runtime {
       })
   }
 
-  /// Executes `effect`, and takes every event of its sequence; a failure ends it.
-  /// - Parameter catch: The event that a failure is turned into; `nil` for none.
+  /// Runs `effect` when the machine emits `output`, and processes every event of its sequence. An
+  /// error ends the effect.
+  /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async throws -> Events,
     catch event: @escaping @Sendable (any Error) -> Event?,
@@ -168,9 +171,9 @@ extension Runtime {
       })
   }
 
-  /// Executes `effect` on the associated values, and takes every event of its sequence; a failure
-  /// ends it.
-  /// - Parameter catch: The event that a failure is turned into; `nil` for none.
+  /// Runs `effect` with the output's associated values, and processes every event of its sequence.
+  /// An error ends the effect.
+  /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async throws -> Events,
@@ -197,35 +200,35 @@ extension Runtime {
   }
 }
 
-/// How long a running effect outlives the state that started it.
+/// A rule that decides when a running effect is cancelled.
 ///
-/// The strategy is looked at on each entry into a state, the same state included, before the
-/// output of that state starts.
+/// The rule is applied on each entry into a state, re-entry included, before the effect of that
+/// state's output starts.
 public struct ExecutionStrategy<State: DSLCompatible>: Sendable {
   let cancels: @Sendable (State) -> Bool
 
-  /// Goes on whatever state is entered.
+  /// Continues the effect in any state.
   public static var continueWhenAnyState: Self { Self { _ in false } }
 
-  /// Is cancelled by the next entry.
+  /// Cancels the effect on the next entry into a state.
   public static var cancelWhenAnyState: Self { Self { _ in true } }
 
-  /// Is cancelled by an entry into the case that `state` is, whatever its associated values.
+  /// Cancels the effect on entry into the case of `state`, whatever its associated values.
   public static func cancel(when state: State) -> Self {
     let pattern = CasePattern(value: state)
     return Self { pattern.matches($0) }
   }
 
-  /// Is cancelled by an entry into the case of this constructor.
+  /// Cancels the effect on entry into the case of this constructor.
   public static func cancel<each Value>(when state: (repeat each Value) -> State) -> Self {
     let pattern = CasePattern(constructor: state)
     return Self { pattern.matches($0) }
   }
 
-  /// Is cancelled by an entry into one of several cases.
+  /// Cancels the effect on entry into one of several cases.
   public static func cancel(when states: OneOf<State>) -> Self { Self { states.contains($0) } }
 
-  /// Is cancelled by an entry into a state that the predicate holds for.
+  /// Cancels the effect on entry into a state that satisfies the predicate.
   public static func cancel(when predicate: @escaping @Sendable (State) -> Bool) -> Self {
     Self(cancels: predicate)
   }

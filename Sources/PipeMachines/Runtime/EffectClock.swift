@@ -4,7 +4,7 @@
   public import struct Foundation.Date
 #endif
 
-/// The time that effects go by: the real one, or in a test one that the test moves.
+/// The clock of effects: the real clock, or in a test a clock that the test advances.
 ///
 /// ```swift
 /// func close(speed: Int) async -> Event {
@@ -13,21 +13,22 @@
 /// }
 /// ```
 ///
-/// An effect that is run again, because its process died, begins anew. Which function it calls says what the time
-/// counts from:
+/// An effect that is run again, because its process died, starts from its beginning. The function
+/// that it calls decides how the time is measured:
 ///
-/// - ``sleep(for:)``: a time that counts from the start of the effect, the same at each run: `.seconds(1)`. What
-///   has passed in earlier runs is taken off.
-/// - ``sleep(until:)-(Date)``: a deadline that something else has set, such as one in the state. The time that is
-///   left is measured at each run, so that nothing may be taken off: `sleep(for: deadline - now)` would end early.
+/// - ``sleep(for:)``: a time from the start of the effect that is the same at each run, such as
+///   `.seconds(1)`. The time that passed in earlier runs is subtracted.
+/// - ``sleep(until:)-(Date)``: a deadline that is set outside the effect, such as a deadline in the
+///   state. The remaining time is measured at each run, so nothing may be subtracted: `sleep(for:
+///   deadline - now)` would end early.
 public enum EffectClock {
-  /// The clock of the task's effects: the one that was current where their machine was made.
+  /// The clock of the task's effects: the clock that was current when their machine was made.
   @TaskLocal package static var current: any Clock<Duration> = ContinuousClock()
 
-  /// Suspends the effect for a time that counts from its start. An effect that is run again, because its process
-  /// died, waits for what is left of it.
-  /// - Parameter duration: How long; not at all, if it is not positive. Not the time left until a deadline: see
-  ///   ``sleep(until:)-(Date)``.
+  /// Suspends the effect for a time that counts from the effect's start. An effect that is run
+  /// again, because its process died, waits only for the remaining time.
+  /// - Parameter duration: How long to wait. If it is not positive, there is no wait. Not the time
+  ///   left until a deadline: see ``sleep(until:)-(Date)``.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
   public static func sleep(for duration: Duration) async throws {
     let run = EffectRun.current
@@ -35,18 +36,18 @@ public enum EffectClock {
     try await current.sleep(for: run?.remaining(of: duration) ?? duration)
   }
 
-  /// Suspends the effect until a moment of the wall clock, such as a deadline in the state. An effect that is run
-  /// again waits for the same moment.
-  /// - Parameter deadline: When; there is no wait for a moment that has passed. The time left is measured once: a
-  ///   wall clock that is set during the wait does not change it.
+  /// Suspends the effect until a moment of the wall clock, such as a deadline in the state. An
+  /// effect that is run again waits for the same moment.
+  /// - Parameter deadline: The moment to wait for. If it has passed, there is no wait. The
+  ///   remaining time is measured once: setting the wall clock during the wait does not change it.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
   public static func sleep(until deadline: Date) async throws {
     try await sleep(left: .seconds(deadline.timeIntervalSince(Date())))
   }
 
-  /// Suspends the effect until a moment of the continuous clock, which means nothing after a start of the system.
-  /// An effect that is run again waits for the same moment.
-  /// - Parameter deadline: When; there is no wait for a moment that has passed.
+  /// Suspends the effect until a moment of the continuous clock. Such a moment is meaningless after
+  /// a restart of the system. An effect that is run again waits for the same moment.
+  /// - Parameter deadline: The moment to wait for. If it has passed, there is no wait.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
   public static func sleep(until deadline: ContinuousClock.Instant) async throws {
     try await sleep(left: ContinuousClock.now.duration(to: deadline))
@@ -65,7 +66,8 @@ public enum EffectClock {
 }
 
 extension Duration {
-  /// Whether it looks like one that a clock has measured: of nanoseconds, and of no round number of them.
+  /// Whether the duration looks measured by a clock: precise to the nanosecond, and not a multiple
+  /// of a microsecond.
   fileprivate var isMeasured: Bool {
     let (nanosecond, microsecond) = (1_000_000_000 as Int64, 1_000_000_000_000 as Int64)
     let part = components.attoseconds

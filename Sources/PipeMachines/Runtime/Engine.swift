@@ -1,12 +1,13 @@
 import PipeSupport
 
-/// Takes the steps of one machine: the one engine under the in-process sequence and hosted nodes.
+/// Takes the steps of one machine. The in-process sequence and hosted nodes use this same engine.
 ///
-/// Not thread-safe: its owner calls it from one isolation. A step is, in this order: event
-/// middleware, the transition, `onEntry`, state middleware, pipe sends in the order declared,
-/// cancellation of effects by their strategies, the start of the new state's output.
+/// The engine is not thread-safe: its owner calls it from one isolation. A step consists of the
+/// following, in this order: event middleware, the transition, `onEntry`, state middleware, sends
+/// into pipes in the declared order, cancellation of effects by their strategies, and the start of
+/// the effect of the new state's output.
 ///
-/// The way of a step that has nothing but a transition to do is inlinable; see ``MachineRun``.
+/// The path of a step that only has a transition is inlinable; see ``MachineRun``.
 @usableFromInline
 package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
   @usableFromInline
@@ -14,47 +15,47 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   package typealias Done = (StepOutcome<State>) -> Void
 
-  // Exclusivity is not checked at run time for what each step touches: one isolation owns it, and
-  // no access spans a call.
+  // Exclusivity is not checked at run time for the properties that each step touches: one isolation
+  // owns them, and no access spans a call.
   @usableFromInline
   @exclusivity(unchecked)
   package internal(set) var state: State
-  /// The number of steps taken; entering the initial state is not one.
+  /// The number of steps taken. The entry into the initial state is not a step.
   @usableFromInline
   @exclusivity(unchecked)
   package internal(set) var version: UInt64 = 0
-  /// The number of events refused.
+  /// The number of refused events.
   @usableFromInline
   @exclusivity(unchecked)
   package internal(set) var refusals: UInt64 = 0
-  /// Called on every entry, in step order, once state and version have changed.
+  /// Called on every entry into a state, in step order, after state and version have changed.
   @usableFromInline
   @exclusivity(unchecked)
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
-  /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
-  /// reason is gone, the owner processes ``EngineInput/wake``.
+  /// Returns whether the owner has its own reason to wait before the next step, such as a full
+  /// buffer. When the reason no longer applies, the owner processes ``EngineInput/wake``.
   @exclusivity(unchecked)
   package var mustWait: (() -> Bool)?
-  /// Who awaits the asynchronous step that begins: by default the task that gives the event.
+  /// The step that awaits a new asynchronous step. Default: the step of the calling task.
   enum Sender {
     case caller
     case known(AwaitedStep?)
   }
   var sender = Sender.caller
-  /// Whether a state may be shown that a transition goes through on its way.
+  /// Returns whether an intermediate state of a transition may be shown.
   package var mayShow: ((State) -> Bool)?
-  /// Told of asynchronous steps whose input came without a `done`.
+  /// Called with the outcome of asynchronous steps whose input came without a `done`.
   var onTransitionEnd: Done?
-  /// Called in place of ``onEntry`` for a state that a transition goes through on its way; `nil` leaves
-  /// that to ``onEntry``.
+  /// Called in place of ``onEntry`` for an intermediate state of a transition. With `nil`,
+  /// ``onEntry`` is called.
   package var onPassage: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
-  /// Called for each of these states once more when the step is over, before its entry; `nil` where
-  /// nothing follows from them.
+  /// Called again for each intermediate state when the step is over, before the entry into its
+  /// final state; `nil` if nothing depends on them.
   package var onPassed: ((_ state: State) -> Void)?
   @usableFromInline
   @exclusivity(unchecked)
   package var trace = StepTrace<State, Event>()
-  /// Those of the transition that runs.
+  /// The intermediate states of the running transition.
   @usableFromInline
   @exclusivity(unchecked)
   private(set) var passing = PassingStates<State>()
@@ -65,12 +66,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   private let observers: MiddlewareQueues
   private let hasObservers: Bool
   private let senders: SenderRules<State>
-  /// The pipes that it sends into.
+  /// The pipes that the machine sends into.
   @exclusivity(unchecked)
   private var pipes: SentPipes
-  /// Of each rule that sends for an event, the place of its pipe.
+  /// The index of the pipe in `pipes`, for each rule that sends on an event.
   private let eventPipes: [Int]
-  // What a step can leave out.
+  // Parts of a step that can be skipped if they are `false`.
   @usableFromInline package let hasEventMiddleware: Bool
   @usableFromInline let hasEntryRules: Bool
   @usableFromInline let hasEffects: Bool
@@ -78,16 +79,16 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let hasEventSenders: Bool
 
   package let effects: EngineEffects<State, Event, Output>
-  /// What its transitions and effects do their work in.
+  /// The scope in which the transitions and effects work.
   package let scope: RunScope
   /// Whether the event of the step comes from an effect of the machine.
   private var takesOwnEvent = false
-  /// Told, in words, what is wrong with the machine while it runs.
+  /// Called with a message about an error of the machine while it runs.
   package var onProblem: (String) -> Void = Warnings.tell
   private var transition: Suspended?
   @exclusivity(unchecked)
   private var waiting = Queue<Waiting>()
-  /// Whether something that was posted, or taken in the middle of a step, waits for its turn.
+  /// Whether an input is queued that was posted, or that arrived during a step.
   @usableFromInline
   @exclusivity(unchecked)
   package private(set) var hasWaiting = false
@@ -100,13 +101,13 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @exclusivity(unchecked)
   package private(set) var isInTransition = false
 
-  /// An asynchronous transition that runs.
+  /// A running asynchronous transition.
   private struct Suspended {
     let task: Task<Void, Never>
     let event: Event
     let cause: String
     let done: Done?
-    /// Whether its event comes from an effect of the machine.
+    /// Whether the event comes from an effect of the machine.
     let isOwn: Bool
   }
 
@@ -115,8 +116,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     case effectEvent(Event, effect: UInt64, place: EffectEventPlace, reply: EffectReply)
   }
 
-  /// Makes an engine that stands in the initial state and has not entered it yet.
-  /// - Parameter post: Called from any thread; the owner later calls ``process(_:)``.
+  /// Makes an engine that is in the initial state and has not entered it yet.
+  /// - Parameter post: Called from any thread. The owner later passes the input to ``process(_:)``.
   @usableFromInline
   package init(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
@@ -153,7 +154,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     return mustWait.map { !$0() } ?? true
   }
 
-  /// Whether the owner may give the next input, but for its own reasons to wait.
+  /// Whether the owner may give the next input, apart from the owner's own reasons to wait.
   @inlinable
   var isReady: Bool { !isInTransition && !isStopped && (!hasBounds || hasRoom) }
 
@@ -163,7 +164,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     return pipes.haveRoom()
   }
 
-  /// The number of effects that run; those that are held are not among them.
+  /// The number of running effects, not counting held effects.
   package var runningEffects: Int { effects.count }
 
   /// Enters the initial state.
@@ -175,7 +176,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     actOnEntry()
   }
 
-  /// Stands in a state that was entered before; ``resume()`` goes on from there.
+  /// Places the machine in a state that it entered earlier. ``resume()`` continues from there.
   package func restore(_ state: State, version: UInt64) {
     self.state = state
     self.version = version
@@ -183,7 +184,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     effects.restore(state)
   }
 
-  /// Goes on without entering the state again.
+  /// Continues without entering the state again.
   package func resume() {
     watchRoom()
     effects.resumeAnnouncing(in: state)
@@ -195,9 +196,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     for pipe in pipes.all { roomWatches.append(pipe.watchRoom { post(.wake) }) }
   }
 
-  /// Cancels the effects and the running transition; what is posted later is ignored.
+  /// Cancels the effects and the running transition. Later input is ignored.
   ///
-  /// A `done` that has not been called will not be: the owner answers its callers itself.
+  /// Calls to `done` that are still pending are never made: the owner answers its callers itself.
   @export(interface)
   package func stop() {
     guard !isStopped else { return }
@@ -215,9 +216,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 }
 
 extension Engine {
-  /// Takes an event. A synchronous transition calls `done` before this returns; after an
-  /// asynchronous one, `done` is called when it has returned. `done` is never told `pending`.
-  /// A stopped engine takes nothing and calls nobody.
+  /// Processes an event. For a synchronous transition, `done` is called before this function
+  /// returns. For an asynchronous one, `done` is called when the transition has returned. `done`
+  /// never receives `pending`. A stopped engine accepts nothing and makes no calls.
   @discardableResult
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
     guard !isStopped else { return .pending }
@@ -228,7 +229,7 @@ extension Engine {
     return step(event, cause: cause, done: done)
   }
 
-  /// Handles what one of the engine's tasks has posted.
+  /// Processes an input that a task of the engine has posted.
   package func process(_ input: Input) {
     guard !isStopped else {
       if case .effectEvent(_, _, _, let reply) = input { reply.resume(false) }
@@ -275,7 +276,7 @@ extension Engine {
       case .taken(let event, let cause, let done):
         step(event, cause: cause, done: done)
       case .effectEvent(let event, let effect, let place, let reply):
-        // The effect may have been cancelled, or its event withdrawn, by a step taken meanwhile.
+        // A step since then may have cancelled the effect or withdrawn its event.
         guard effects.wants(place, of: effect) else {
           reply.resume(false)
           continue
@@ -285,8 +286,8 @@ extension Engine {
     }
   }
 
-  /// Takes an event of an effect, which goes on once it is applied; where steps are recorded, once
-  /// it is recorded.
+  /// Processes an event of an effect. The effect continues after the event is applied, or, if steps
+  /// are recorded, after the step is recorded.
   @export(interface)
   private func take(
     _ event: Event, of effect: UInt64, _ place: EffectEventPlace, _ reply: EffectReply
@@ -301,7 +302,7 @@ extension Engine {
     }
   }
 
-  /// Takes a step whose transition was evaluated before, in the same state.
+  /// Takes a step whose transition was evaluated earlier in the same state.
   @inlinable
   package func take(_ event: Event?, leadingTo next: State, cause: String) {
     if hasEventMiddleware, let event { observe(event) }
@@ -309,13 +310,14 @@ extension Engine {
     move(to: next, on: event, because: cause)
   }
 
-  /// Refuses an event that is not this engine's to take.
+  /// Counts the refusal of an event that the engine was not asked to process.
   package func refuse() { refusals &+= 1 }
 
   @discardableResult
   @inlinable
   func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
-    // The same as below without a closure, of which each event of a pipe would pay two retains and two releases.
+    // Not implemented with a closure like the variant below, because each event of a pipe would pay
+    // for two retains and two releases.
     if hasEventMiddleware { observe(event) }
     let outcome: StepOutcome<State>
     switch machine.step(state, event) {
@@ -334,7 +336,7 @@ extension Engine {
     return outcome
   }
 
-  /// Reports an error where the sender of the event waits for no answer.
+  /// Reports a thrown error if the sender of the event does not wait for an answer.
   @inline(never)
   @usableFromInline
   func reportThrown(_ outcome: StepOutcome<State>, _ event: Event) {
@@ -343,7 +345,7 @@ extension Engine {
     onProblem("event '\(name)' was refused, since the machine's function threw: \(error)")
   }
 
-  /// Takes a step; reports an entry through `entered` rather than ``onEntry``.
+  /// Takes a step, and reports the entry through `entered` instead of ``onEntry``.
   @inlinable
   func step(
     _ event: Event, cause: String, done: Done?, entered: () -> Void
@@ -363,7 +365,8 @@ extension Engine {
     }
   }
 
-  // Within `step` it would keep that from being compiled into its callers.
+  // Kept out of `step`, because it would prevent the compiler from inlining `step` into its
+  // callers.
   @inline(never)
   @usableFromInline
   func suspend(
@@ -404,7 +407,7 @@ extension Engine {
     endMove(on: event, isTraced: isTraced)
   }
 
-  /// The first half of a step: the state changes.
+  /// Changes the state: the first half of a step.
   /// - Returns: Whether the step is traced.
   @inlinable
   func beginMove(to next: State, on event: Event?) -> Bool {
@@ -414,7 +417,7 @@ extension Engine {
     return isTraced
   }
 
-  /// The second half, when the entry of the state is reported: what follows from it begins.
+  /// Applies the consequences of an entry, after it is reported: the second half of a step.
   @inlinable
   func endMove(on event: Event?, isTraced: Bool) {
     actOnEntry()
@@ -422,7 +425,7 @@ extension Engine {
     if isTraced { trace.hasMoved?() }
   }
 
-  /// Sends what the event that was taken is turned into.
+  /// Sends the events that the rules make from the accepted event.
   @usableFromInline
   func send(_ event: Event) {
     for (place, sender) in runtime.eventSenders.enumerated() {
@@ -437,23 +440,25 @@ extension Engine {
     if hasEffects { changeEffects() }
   }
 
-  /// The first half of a step that is taken together with other machines: the state changes.
+  /// Changes the state: the first half of a step that is taken together with other machines.
   @inlinable
   func adopt(_ next: State) {
     state = next
     version &+= 1
   }
 
-  /// The second half, when the states of all of them have changed: the state is entered.
+  /// Enters the state, after the states of all machines have changed: the second half of a joint
+  /// step.
   func enterAdopted(on event: Event) {
     actOnEntry()
     if hasEventSenders { send(event) }
   }
 
-  /// Cancels effects on entering the current state, then starts the one of its output.
+  /// Cancels effects on entry into the current state, then starts the effect of its output.
   @usableFromInline
   func changeEffects() {
-    // Most steps have nothing to cancel or to start, and are compiled for the machine until that is known.
+    // Most steps have nothing to cancel or to start. The code up to that check is specialized for
+    // the machine.
     if !effects.isEmpty { effects.cancel(on: state) }
     if !runtime.effects.isEmpty, let output = machine.emit(state) {
       effects.start(output, in: state, version: version)
@@ -468,9 +473,10 @@ extension Engine {
     }
   }
 
-  /// Runs an effect again that had not ended in an earlier process. Returns `false` where the
-  /// machine has none for that state any more.
-  /// - Parameter isParked: Whether the effect only waits, for ``EngineEffects/unpark(_:)``.
+  /// Runs an effect again that did not end in an earlier process. Returns `false` if the machine no
+  /// longer has an effect for that state.
+  /// - Parameter isParked: Whether the effect does not run but waits for
+  ///   ``EngineEffects/unpark(_:)``.
   @export(interface)
   package func resumeEffect(
     of state: State, _ origin: EffectOrigin, elapsed: Duration, isParked: Bool = false
@@ -485,7 +491,8 @@ extension Engine {
     fireSenders(state)
   }
 
-  /// Who receives may step on this thread, and send back: the pipes are not held meanwhile.
+  /// A receiver may take a step on this thread, and send back: the pipes are not accessed
+  /// exclusively during the calls.
   private func fireSenders(_ state: State) {
     senders.fire(state) { pipes.sent(into: $0) }
   }
@@ -505,23 +512,24 @@ extension Engine {
   }
 }
 
-// States that a transition goes through on its way.
+// Intermediate states of a transition.
 extension Engine {
-  /// Whether the state is one of them, so that the step may yet come to nothing with its process.
+  /// Whether the current state is an intermediate state, so that the step is lost if the process
+  /// dies.
   @inlinable
   package var isPassing: Bool { passing.count > 0 }
 
-  /// The state that the last step which is over has led to.
+  /// The state after the last complete step.
   @usableFromInline
   package var settledState: State { passing.origin ?? state }
 
   /// The version of ``settledState``.
   package var settledVersion: UInt64 { version - passing.count }
 
-  /// How many states transitions have gone through since the run began.
+  /// The number of intermediate states since the run began.
   package var passages: UInt64 { passing.total }
 
-  /// Shows a state; what follows from it waits for the end of the step.
+  /// Shows an intermediate state. Its consequences wait for the end of the step.
   @export(interface)
   private func pass(through next: State) {
     guard let transition, mayShow?(next) ?? true else { return }
@@ -530,8 +538,8 @@ extension Engine {
     show(next, because: transition.cause)
   }
 
-  /// The step has come to nothing: where it was seen on its way, shows the state that it began in, under a
-  /// version of its own.
+  /// Handles the failure of a step. If intermediate states were shown, restores the state in which
+  /// the step began, and shows it under a new version.
   private func turnBack(because cause: String) {
     if let origin = passing.turnBack() { show(origin, because: cause) }
   }
@@ -543,7 +551,7 @@ extension Engine {
     observe(state, runtime.stateMiddleware)
   }
 
-  /// The step is over, and these states are a part of it: sends what they are turned into.
+  /// Sends the events that the rules make from the intermediate states, after the step is over.
   @usableFromInline
   func actOnPassed() {
     for state in passing.end() {

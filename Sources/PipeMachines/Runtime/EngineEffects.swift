@@ -1,7 +1,7 @@
 import PipeSupport
 
-/// The effects of a machine that have not ended, its feedbacks among them: starts and cancels them, and
-/// keeps what must follow a record until that is made.
+/// The effects of a machine that have not ended, feedbacks included. Starts and cancels them, and
+/// defers actions that must follow a record until the record is made.
 @usableFromInline
 package final class EngineEffects<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
@@ -11,17 +11,17 @@ package final class EngineEffects<
   private let scope: RunScope
   private var running: [UInt64: RunningEffect<State, Event>] = [:]
   private var last: UInt64 = 0
-  /// `nil` where nothing is recorded.
+  /// The changes since the last record; `nil` if steps are not recorded.
   private var unrecorded: UnrecordedEffects? {
     didSet { hasUnrecorded = unrecorded?.isEmpty == false }
   }
   /// Whether effects have changed since the last record.
-  // Kept, since each turn asks for it.
+  // Stored, because each turn reads it.
   @usableFromInline
   @exclusivity(unchecked)
   package private(set) var hasUnrecorded = false
   private var feedbacks = FeedbackSteps<State, Event>()
-  /// What effects are told of the machine that they belong to.
+  /// The part of the idempotency keys that all effects of the machine share.
   package var keyScope = IdempotencyKey.Scope()
 
   init(
@@ -33,7 +33,7 @@ package final class EngineEffects<
     self.post = post
   }
 
-  /// The number of effects that run; those that are held are not among them.
+  /// The number of running effects, not counting held effects and announcing feedbacks.
   package var count: Int {
     var count = 0
     for (_, effect) in running where !effect.isBlocked && !isAnnouncing(effect) { count += 1 }
@@ -45,7 +45,7 @@ package final class EngineEffects<
     return feedback > 0 && runtime.feedbacks[feedback - 1].isAnnouncing
   }
 
-  /// Whether none runs or is held.
+  /// Whether no effect is running or held.
   var isEmpty: Bool { running.isEmpty }
 
   /// The effects that have not ended, in the order in which they were started.
@@ -53,25 +53,25 @@ package final class EngineEffects<
     running.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
-  /// Takes an effect as one that was started before the state was entered that the machine stands in, and
-  /// does not run it.
+  /// Adds an effect as one that was started before the current state was entered, and does not run
+  /// it.
   func keep(_ effect: RunningEffect<State, Event>) {
     last += 1
     running[last] = effect
   }
 
-  /// Whether an effect has not ended, and is not cancelled.
+  /// Whether an effect has neither ended nor been cancelled.
   package func contains(_ id: UInt64) -> Bool { running.index(forKey: id) != nil }
 
-  /// Whether an event that an effect has given is still to be taken.
+  /// Whether an event of an effect should still be processed.
   package func wants(_ place: EffectEventPlace, of id: UInt64) -> Bool {
     !place.isWithdrawn && contains(id)
   }
 
-  /// What started an effect; `nil` where that has ended.
+  /// Returns the origin of an effect; `nil` if the effect has ended.
   package func origin(of id: UInt64) -> EffectOrigin? { running[id]?.origin }
 
-  /// The version of the step that started the oldest effect which has not ended.
+  /// The version of the step that started the oldest effect that has not ended.
   package var oldestVersion: UInt64? {
     var oldest: UInt64?
     for effect in running.values { oldest = min(oldest ?? .max, effect.origin.version) }
@@ -80,7 +80,7 @@ package final class EngineEffects<
 
   // MARK: Steps
 
-  /// Cancels the effects whose strategy says so on entering a state.
+  /// Cancels the effects whose strategy requires it on entry into a state.
   @export(interface)
   func cancel(on state: State) {
     for (id, effect) in running where effect.strategy.cancels(state) {
@@ -95,9 +95,9 @@ package final class EngineEffects<
     if let effect = effect(of: output, in: state, version: version) { start(effect) }
   }
 
-  /// Starts and cancels feedbacks on entering a state.
+  /// Starts and cancels feedbacks on entry into a state.
   /// - Parameter isOwn: Whether the event of the step comes from an effect of the machine.
-  /// - Returns: What is wrong with them, in words.
+  /// - Returns: Messages about feedbacks that were held.
   @export(interface)
   func follow(_ state: State, version: UInt64, isOwn: Bool) -> [String] {
     var problems: [String] = []
@@ -114,10 +114,10 @@ package final class EngineEffects<
     return problems
   }
 
-  /// The machine stands in a state that was entered before.
+  /// Restores a state that the machine entered earlier.
   func restore(_ state: State) { feedbacks.restore(state) }
 
-  /// Runs the feedbacks that announce what a model does: each process of a node begins them.
+  /// Runs the feedbacks that announce the actions of a model. Each process of a node starts them.
   func resumeAnnouncing(in state: State) {
     for (index, feedback) in runtime.feedbacks.enumerated() where feedback.isAnnouncing {
       guard let effect = self.feedback(index + 1, of: state, version: 0) else { continue }
@@ -129,15 +129,16 @@ package final class EngineEffects<
 
   // MARK: Parking
 
-  /// The name of an effect that has not ended: the case of its output, or `feedback1`, `feedback2`, …
+  /// Returns the name of an effect that has not ended: the case of its output, or `feedback1`,
+  /// `feedback2`, …
   package func name(of origin: EffectOrigin) -> String? {
     guard let (_, effect) = find(origin) else { return nil }
     if let tag = effect.outputTag { return EnumCases<Output>.names[tag] }
     return "feedback\(origin.feedback)"
   }
 
-  /// Runs a parked effect again; where steps are recorded, after the record.
-  /// - Returns: `false` where the effect has ended, or a step has cancelled it.
+  /// Runs a parked effect again. If steps are recorded, it starts after the record.
+  /// - Returns: `false` if the effect has ended, or a step has cancelled it.
   package func unpark(_ origin: EffectOrigin) -> Bool {
     guard let (id, effect) = find(origin), effect.isBlocked else { return false }
     running[id]?.isBlocked = false
@@ -146,7 +147,7 @@ package final class EngineEffects<
     return true
   }
 
-  /// Ends a parked effect that never runs again.
+  /// Ends a parked effect that must never run again.
   package func discard(_ origin: EffectOrigin) {
     if let (id, effect) = find(origin), effect.isBlocked { end(id) }
   }
@@ -164,15 +165,15 @@ package final class EngineEffects<
     }
   }
 
-  /// Starts an effect; where steps are recorded, after the record.
+  /// Starts an effect. If steps are recorded, it starts after the record.
   @export(interface)
   private func start(_ effect: RunningEffect<State, Event>) {
     let id = add(effect)
     if unrecorded == nil { launch(id) }
   }
 
-  /// Keeps a feedback from starting. Where steps are recorded, it is recorded as one that has not
-  /// ended, so that the next process runs it.
+  /// Keeps a feedback from starting. If steps are recorded, the feedback is recorded as unfinished,
+  /// so that the next process runs it.
   @export(interface)
   private func hold(_ effect: RunningEffect<State, Event>) {
     var effect = effect
@@ -188,14 +189,14 @@ package final class EngineEffects<
     return last
   }
 
-  /// An effect was started, or has given an event.
+  /// Notes that an effect was started, or has given an event.
   private func progressed(_ id: UInt64) {
     guard unrecorded != nil else { return }
     running[id]?.progress = BootClock.now
     unrecorded?.started(id)
   }
 
-  /// Runs an effect, of which `elapsed` has passed already in an earlier process.
+  /// Runs an effect. `elapsed` is the time that already passed in an earlier process.
   @export(interface)
   private func launch(_ id: UInt64, elapsed: Duration = .zero) {
     guard let effect = running[id] else { return }
@@ -212,7 +213,7 @@ package final class EngineEffects<
           guard !Task.isCancelled else { return false }
           switch place {
           case .last:
-            // Nothing in the effect waits for that.
+            // The effect does not wait for the step of its last event.
             isOver.withLock { $0 = true }
             let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
             post(.effectEvent(event, effect: id, place: place, reply: reply))
@@ -229,14 +230,14 @@ package final class EngineEffects<
     }
   }
 
-  /// An effect has ended.
+  /// Removes an effect that has ended.
   @export(interface)
   func end(_ id: UInt64) {
     guard let effect = running.removeValue(forKey: id) else { return }
     unrecorded?.ended(id, effect.origin)
   }
 
-  /// Cancels all of them.
+  /// Cancels all effects.
   @export(interface)
   func stop() {
     for effect in running.values { effect.task?.cancel() }
@@ -246,9 +247,9 @@ package final class EngineEffects<
 
   // MARK: Events
 
-  /// An effect gives an event, of which the step comes next.
-  /// - Returns: The effect, where it is over with that event: it is out before the step, whose entry could
-  ///   cancel it, and recorded as ended with the step.
+  /// Prepares for the step of an event that an effect gives.
+  /// - Returns: The effect's origin, if the effect ends with this event. The effect is removed
+  ///   before the step, whose entry could cancel it, and is recorded as ended with the step.
   func willTake(from id: UInt64, _ place: EffectEventPlace) -> EffectOrigin? {
     switch place {
     case .last: return running.removeValue(forKey: id)?.origin
@@ -258,41 +259,42 @@ package final class EngineEffects<
     }
   }
 
-  /// The event of an effect is applied: the effect goes on, where steps are recorded after the record.
-  /// - Parameter ended: What ``willTake(from:_:)`` returned.
+  /// Lets an effect continue after its event is applied, or, if steps are recorded, after the
+  /// record.
+  /// - Parameter ended: The result of ``willTake(from:_:)``.
   func hasTaken(from id: UInt64, _ ended: EffectOrigin?, _ reply: EffectReply) {
     guard unrecorded != nil else { return reply.resume(true) }
     if let ended { unrecorded?.ended(id, ended) }
     unrecorded?.append(reply)
   }
 
-  /// The event of an effect is taken together with other machines: what belongs to that beside the
-  /// step. To be called before it, so that both are one record.
+  /// Notes that the event of an effect is accepted together with other machines. Call this before
+  /// the step, so that both are in one record.
   package func takesTogether(from id: UInt64, _ place: EffectEventPlace, _ reply: EffectReply) {
     hasTaken(from: id, willTake(from: id, place), reply)
   }
 
   // MARK: Records
 
-  /// Leaves what must follow the record to ``becameRecorded(willStart:willAnswer:)``.
+  /// Defers everything that must follow a record until ``becameRecorded(willStart:willAnswer:)``.
   package func waitForRecords() { unrecorded = UnrecordedEffects() }
 
-  /// What is to be recorded.
+  /// Returns the changes that must be recorded.
   @export(interface)
   package func toRecord() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
     guard let unrecorded else { return ([], []) }
     var started: [RunningEffect<State, Event>] = []
     for id in unrecorded.startedIDs {
-      // What only announces is no work that a later process has to finish.
+      // A later process does not have to finish an announcing feedback.
       if let effect = running[id], !isAnnouncing(effect) { started.append(effect) }
     }
     return (started, unrecorded.ended)
   }
 
-  /// Starts and answers the effects whose steps are recorded now.
+  /// Starts and answers the effects whose steps have been recorded.
   /// - Parameters:
-  ///   - willStart: Called before the first is started.
-  ///   - willAnswer: Called before the first is answered.
+  ///   - willStart: Called before the first effect is started.
+  ///   - willAnswer: Called before the first effect is answered.
   @export(interface)
   package func becameRecorded(willStart: () -> Void, willAnswer: () -> Void) {
     guard let done = unrecorded, !done.isEmpty else { return }
@@ -306,11 +308,11 @@ package final class EngineEffects<
     for reply in done.replies { reply.resume(true) }
   }
 
-  /// Runs an effect again that had not ended in an earlier process.
+  /// Runs an effect again that did not end in an earlier process.
   /// - Parameters:
-  ///   - output: What the machine emits in the state.
-  ///   - isParked: Whether the effect waits for ``unpark(_:)`` instead.
-  /// - Returns: `false` where the machine has none for that state any more.
+  ///   - output: The output that the machine emits in the state.
+  ///   - isParked: Whether the effect does not run but waits for ``unpark(_:)``.
+  /// - Returns: `false` if the machine no longer has an effect for that state.
   @export(interface)
   func resume(
     of state: State, _ output: Output?, _ origin: EffectOrigin, elapsed: Duration, isParked: Bool
@@ -321,7 +323,7 @@ package final class EngineEffects<
       : feedback(origin.feedback, of: state, version: origin.version)
     guard var effect else { return false }
     if isAnnouncing(effect) {
-      // Recorded by an earlier version of this library.
+      // An earlier version of this library recorded it.
       unrecorded?.ended(0, origin)
       return true
     }
@@ -347,7 +349,7 @@ package final class EngineEffects<
       strategy: effect.strategy, priority: effect.priority, run: { await run(output, $0) })
   }
 
-  /// The work of a feedback; `nil` where the runtime has none of this place.
+  /// Returns the work of a feedback; `nil` if the runtime has no feedback with this number.
   @export(interface)
   private func feedback(
     _ place: Int, of state: State, version: UInt64
@@ -361,11 +363,12 @@ package final class EngineEffects<
   }
 }
 
-/// Which effect of a machine it is: the step that started it, and which of those it started.
+/// The identity of an effect: the step that started it, and its number among the effects of that
+/// step.
 package struct EffectOrigin: Hashable, Sendable {
   /// The version of the step.
   package var version: UInt64
-  /// 0 for the effect of the output; the place of a feedback, counted from 1.
+  /// 0 for the effect of the output, otherwise the number of a feedback, counted from 1.
   package var feedback = 0
 
   package init(version: UInt64, feedback: Int = 0) {
@@ -373,32 +376,33 @@ package struct EffectOrigin: Hashable, Sendable {
     self.feedback = feedback
   }
 
-  /// The recorded effect whose work the task does; `nil` in any other task.
+  /// The recorded effect that the task performs; `nil` in any other task.
   @TaskLocal package static var recorded: EffectOrigin?
 }
 
 /// An effect that has not ended.
 package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
   package let origin: EffectOrigin
-  /// The state of the step that started it.
+  /// The state of the step that started the effect.
   package let state: State
-  /// The tag of the output that it is the effect of; `nil` for a feedback.
+  /// The tag of the output that started the effect; `nil` for a feedback.
   var outputTag: Int?
   let strategy: ExecutionStrategy<State>
   let priority: TaskPriority?
   let run: @Sendable (EffectDelivery<Event>) async -> Void
-  /// When it was started, or last gave an event.
+  /// The time when the effect was started or last gave an event.
   package var progress: BootClock.Instant?
-  /// Whether it does not run: a feedback that has started too often, or an effect that is parked because it
-  /// has ended its process.
+  /// Whether the effect does not run. Either it is a feedback that has started too often, or it is
+  /// parked because it has ended its process.
   var isBlocked = false
-  /// `nil` while its start waits for the record, and where it is held.
+  /// The task of the effect; `nil` while the start waits for the record, and while the effect is
+  /// blocked.
   var task: Task<Void, Never>?
 }
 
-/// What has happened to effects since the last record.
+/// The changes of effects since the last record.
 struct UnrecordedEffects {
-  /// Started, or given an event.
+  /// The effects that were started, or have given an event.
   private(set) var startedIDs: [UInt64] = []
   private(set) var ended: [EffectOrigin] = []
   private(set) var replies: [EffectReply] = []

@@ -1,29 +1,29 @@
 import PipeSupport
 
-/// What an engine's own tasks tell it; its owner passes it on in the engine's isolation.
+/// An input from a task of the engine. The owner passes it to the engine in the engine's isolation.
 @usableFromInline
 package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  /// An effect has an event for the machine, and waits for its step.
+  /// An effect has an event for the machine, and waits for the step.
   case effectEvent(Event, effect: UInt64, place: EffectEventPlace, reply: EffectReply)
   /// An effect has ended.
   case effectEnded(UInt64)
-  /// The asynchronous transition goes through a state on its way.
+  /// The asynchronous transition passes through an intermediate state.
   case passed(State)
   /// The asynchronous transition has returned.
   case transitionEnded(State)
-  /// The asynchronous transition has thrown, so that its event is refused.
+  /// The asynchronous transition has thrown an error, so its event is refused.
   case transitionThrew(Refusal)
-  /// What the engine waited for may be there: room in a pipe, in a buffer.
+  /// The engine may be able to continue: a pipe or a buffer may have capacity again.
   case wake
 }
 
-/// Whether an effect may give further events.
+/// The position of an event among the events of its effect.
 @usableFromInline
 package enum EffectEventPlace: Sendable {
   case oneOfMany
-  /// One of many, which is not taken where it has been withdrawn.
+  /// One of many events. It is not processed if it has been withdrawn.
   case announced(Announcement)
-  /// With its step the effect is over.
+  /// The last event: the effect ends with its step.
   case last
 
   package var isWithdrawn: Bool {
@@ -34,19 +34,19 @@ package enum EffectEventPlace: Sendable {
   }
 }
 
-/// Tells an effect what became of its event; forgetting it tells that the event is not taken.
+/// The answer to an effect's event. An answer that is released without a call counts as `false`.
 @usableFromInline
 package final class EffectReply: Sendable {
   private let answer: Locked<(@Sendable (Bool) -> Void)?>
 
-  /// - Parameter answer: Called once, with whether the effect is to go on.
+  /// - Parameter answer: Called once, with whether the effect should continue.
   package init(_ answer: @escaping @Sendable (Bool) -> Void) {
     self.answer = Locked(answer)
   }
 
   deinit { resume(false) }
 
-  /// Says whether the effect is to go on.
+  /// Answers whether the effect should continue.
   package func resume(_ goOn: Bool) {
     let waiting = answer.withLock { answer in
       defer { answer = nil }
@@ -56,7 +56,7 @@ package final class EffectReply: Sendable {
   }
 }
 
-/// What became of an event.
+/// The outcome of processing an event.
 @usableFromInline
 package enum StepOutcome<State> {
   case moved(State, version: UInt64)

@@ -1,25 +1,29 @@
 import PipeSupport
 
-/// A bounded FIFO of events from machines that send into it to machines that receive from it.
+/// A bounded FIFO of events, from the machines that send into it to the machines that receive from
+/// it.
 ///
-/// Every receiver gets every event sent while it is attached, in order; to it nothing is lost: a machine
-/// that sends into a pipe with a full receiver takes no further event until there is room.
+/// Every receiver gets, in order, every event that is sent while it is attached. No event is lost
+/// for an attached receiver: if a receiver is full, a machine that sends into the pipe accepts no
+/// further event until the receiver has capacity again.
 ///
-/// A pipe without a receiver, because none has come yet or the last one has finished, stops nobody. It
-/// keeps the last ``capacity`` events for the next receiver; those before them give way, which is said
-/// once, and counted in ``discarded``.
+/// A pipe without a receiver, because none has attached yet or the last one has finished, blocks no
+/// sender. It keeps the last ``capacity`` events for the next receiver and discards older ones. The
+/// first discarded event is reported; ``discarded`` counts them all.
 ///
-/// In a hosted node the same value is bound to a pipe of the topology. From a port that no pipe leads from
-/// every event is discarded in the same way: nobody will come.
+/// In a hosted node, the same value is bound to a pipe of the topology. Every event sent
+/// into a port without a pipe is discarded, reported and counted in the same way, because no receiver
+/// will attach.
 public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// The name of the port, as a topology refers to it; `nil` for a pipe within the process.
   public let name: String?
-  /// How many events may wait for a receiver, or without one. Unit: events. Default: 1024.
+  /// The maximum number of events that are queued for each receiver, or while there is no receiver.
+  /// Unit: events. Default: 1024.
   public let capacity: Int
 
-  /// Appends the JSON of an event; for a host, on its one thread.
+  /// Appends the JSON of an event. Called by a host, on its only thread.
   package let encode: (@Sendable (Event, inout [UInt8]) throws -> Void)?
-  /// What a step that the pipe leads to is said to be caused by.
+  /// The cause that is reported for steps that an event of the pipe triggers.
   let cause: String
 
   private struct State {
@@ -34,7 +38,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   private let state = Locked(State())
   private let tell = Warnings.tell
 
-  /// Events that have given way, since there was no receiver and more came than the pipe holds.
+  /// The number of events that were discarded because there was no receiver and the pipe was full.
   public var discarded: UInt64 { state.withLock(\.discarded) }
 
   /// Makes a pipe within the process.
@@ -51,7 +55,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     cause = name.map { "pipe \($0)" } ?? "pipe"
   }
 
-  /// Whether a sender has to wait.
+  /// Whether a sender must wait.
   package var isFull: Bool { room == .none }
 
   var room: PipeRoom {
@@ -63,14 +67,14 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     return outlet.isFull ? .none : .untilSent
   }
 
-  /// Queues one event. The caller has looked at ``isFull`` before its step began, so the bound may
-  /// be passed by the events of one step at most.
+  /// Queues one event. The caller has checked ``isFull`` before its step began, so only the events
+  /// of one step can exceed the capacity.
   package func send(_ event: Event) {
     let (outlet, receivers, isFirstLoss) = state.withLock { state in
       var isFirstLoss = false
       if state.outlet == nil {
         if state.receivers.isEmpty { isFirstLoss = keep(event, &state) }
-        // Appended under the pipe's lock, so that all receivers see one order.
+        // Appended under the pipe's lock, so that all receivers see the same order.
         for receiver in state.receivers { receiver.append(event) }
       }
       return (state.outlet, state.receivers, isFirstLoss)
@@ -88,8 +92,8 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     name.map { "pipe '\($0)'" } ?? "a pipe of \(TypeName.of(Event.self)) events"
   }
 
-  /// Keeps an event for a receiver to come.
-  /// - Returns: Whether another has given way for it, as none had before.
+  /// Keeps an event for a future receiver.
+  /// - Returns: Whether this is the first time that an older event was discarded.
   private func keep(_ event: Event, _ state: inout State) -> Bool {
     state.waiting.append(event)
     guard state.waiting.count > capacity else { return false }
@@ -98,7 +102,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     return state.discarded == 1
   }
 
-  /// Forwards every event to the host's own pipe from now on, starting with those that wait.
+  /// Forwards every event to the host's own pipe, starting with the queued events.
   package func bind(to outlet: any PipeOutlet<Event>) {
     let waiting = state.withLock { state in
       state.outlet = outlet
@@ -109,7 +113,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
 }
 
 extension EventPipe {
-  /// Adds a receiver; `notify` is called, on the sender's thread, whenever an event has come.
+  /// Adds a receiver. `notify` is called on the sender's thread whenever an event has arrived.
   package func attach(notify: @escaping @Sendable () -> Void) -> PipeReceiver<Event> {
     let receiver = PipeReceiver<Event>(capacity: capacity, notify: notify) { [weak self] in
       self?.madeRoom()
@@ -124,7 +128,8 @@ extension EventPipe {
     return receiver
   }
 
-  /// Removes a receiver. What it has not taken waits for the next one, if it was the last.
+  /// Removes a receiver. If it was the last one, its unprocessed events are kept for the next
+  /// receiver.
   package func detach(_ receiver: PipeReceiver<Event>) {
     state.withLock { state in
       guard let index = state.receivers.firstIndex(where: { $0 === receiver }) else { return }
@@ -135,7 +140,8 @@ extension EventPipe {
     madeRoom()
   }
 
-  /// Asks to be told when a full pipe has room again; returns the number to resign with.
+  /// Registers a callback for when a full pipe has capacity again. Returns the number for
+  /// ``unwatchRoom(_:)``.
   func watchRoom(_ notify: @escaping @Sendable () -> Void) -> Int {
     state.withLock { state in
       state.nextSender += 1
@@ -153,11 +159,11 @@ extension EventPipe {
   }
 }
 
-/// The same by a shorter name. Where a file imports Foundation, whose `Pipe` is another, write
-/// ``EventPipe``.
+/// A shorter name for ``EventPipe``. In a file that imports Foundation, which has its own `Pipe`,
+/// write ``EventPipe``.
 public typealias Pipe = EventPipe
 
-/// One machine's end of an ``EventPipe``: the events that it has not taken yet.
+/// One machine's end of an ``EventPipe``: a queue of events that the machine has not processed yet.
 package final class PipeReceiver<Event: DSLCompatible>: Sendable {
   private let queue = Locked(Queue<Event>())
   private let capacity: Int
@@ -176,7 +182,7 @@ package final class PipeReceiver<Event: DSLCompatible>: Sendable {
   fileprivate func append(_ event: Event) { queue.withLock { $0.append(event) } }
   fileprivate func close() -> [Event] { queue.withLock { $0.removeAll() } }
 
-  /// Takes the oldest event.
+  /// Removes and returns the oldest event.
   package func next() -> Event? {
     let (event, wasFull) = queue.withLock { queue in
       let full = queue.count >= capacity
@@ -187,22 +193,22 @@ package final class PipeReceiver<Event: DSLCompatible>: Sendable {
   }
 }
 
-/// What room a pipe has.
+/// The remaining capacity of a pipe.
 enum PipeRoom: Sendable {
-  /// A sender has to wait.
+  /// The pipe is full: a sender must wait.
   case none
-  /// There is some now; other senders may take it.
+  /// The pipe has capacity now, but other senders may use it up.
   case forNow
-  /// There is some until this sender has sent: nobody else sends into it.
+  /// The pipe has capacity until this sender sends: there is no other sender.
   case untilSent
 }
 
-/// A pipe that rules send into: whether it has room.
+/// A pipe that rules send into, reduced to its capacity.
 struct SentPipe: Sendable {
-  /// Which one it is: several rules may share it.
+  /// The identity of the pipe, which several rules may share.
   let id: ObjectIdentifier
   let room: @Sendable () -> PipeRoom
-  /// Asks the pipe to say when it has room again; the result takes that back.
+  /// Registers a callback for when the pipe has capacity again. The result removes the callback.
   let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
 
   init<Event>(_ pipe: EventPipe<Event>) {
@@ -215,12 +221,13 @@ struct SentPipe: Sendable {
   }
 }
 
-/// The pipes that a machine sends into, each once, and which of them may have no room.
+/// The pipes that a machine sends into, without duplicates, with a note which of them may be full.
 ///
-/// A step costs what the pipes cost that were sent into since the one before, and not what all of them do.
+/// The check before a step only queries the pipes that were sent into since the previous check, not
+/// all pipes.
 struct SentPipes {
   private let pipes: [SentPipe]
-  /// The places of those that are asked before the next step.
+  /// The indices of the pipes to query before the next step.
   private var doubtful: [Int]
   private var isDoubtful: [Bool]
 
@@ -232,7 +239,7 @@ struct SentPipes {
 
   var all: [SentPipe] { pipes }
 
-  /// Whether none of them is full.
+  /// Returns whether all pipes have capacity.
   mutating func haveRoom() -> Bool {
     var next = doubtful.count
     while next > 0 {
@@ -243,7 +250,7 @@ struct SentPipes {
       case .forNow: break
       case .untilSent:
         isDoubtful[place] = false
-        // Those behind it have been asked.
+        // The pipes at higher indices have been queried already.
         doubtful.swapAt(next, doubtful.count - 1)
         doubtful.removeLast()
       }
@@ -251,7 +258,7 @@ struct SentPipes {
     return true
   }
 
-  /// A rule has sent into this one, or may have.
+  /// Notes that a rule has sent into a pipe, or may have.
   mutating func sent(into place: Int) {
     guard !isDoubtful[place] else { return }
     isDoubtful[place] = true
@@ -260,7 +267,7 @@ struct SentPipes {
 }
 
 extension Runtime {
-  /// The pipes that its rules send into, each once.
+  /// The pipes that the runtime's rules send into, without duplicates.
   var sentPipes: [SentPipe] {
     var seen: Set<ObjectIdentifier> = []
     var pipes: [SentPipe] = []

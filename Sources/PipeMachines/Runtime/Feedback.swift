@@ -1,5 +1,5 @@
-/// Work that goes by a part of the state: it starts when that part comes to be, is cancelled when the
-/// part goes or is another one, and gives events to its own machine.
+/// Work that depends on a part of the state. The work starts when that part appears, is cancelled
+/// when the part changes or disappears, and gives events to its own machine.
 ///
 /// ```swift
 /// Runtime().feedback(
@@ -8,31 +8,36 @@
 ///   })
 /// ```
 ///
-/// A feedback that has ended starts again only when its part of the state changes. In a node that was
-/// killed, one that had not ended is run again, as effects are.
+/// A feedback that has ended starts again only when its part of the state changes. If the process
+/// of a node dies, an unfinished feedback is run again, as effects are.
 ///
-/// One that keeps starting itself without an event from elsewhere, ``startLimit`` times within a
-/// second, is held until such an event comes, or its node is started again; that is reported.
+/// A feedback that keeps starting itself is held: the limit is ``startLimit`` starts within a
+/// second without an event from outside the machine's effects. It is held until such an event
+/// arrives or the node is restarted. Holding is reported.
 public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  /// How a step bears on the work.
+  /// The consequence of a step for the work.
   enum Change {
     case none, starts, restarts, stops
   }
 
   let priority: TaskPriority?
-  /// Whether it may give more than one event.
+  /// Whether the feedback may give more than one event.
   let isSequence: Bool
-  /// What it may give, where that is declared.
+  /// The events that the feedback may give, if they are declared.
   let gives: GivenEvents<Event>?
-  /// Whether it only tells of what a model does, as long as the model is there: no work of its own.
+  /// Whether the feedback has no work of its own, and only announces the actions of a model while
+  /// the model exists.
   var isAnnouncing = false
   let change: @Sendable (_ old: State?, _ new: State) -> Change
   let run: @Sendable (State, EffectDelivery<Event>) async -> Void
 
-  /// Runs `effect` on a part of the state while it is there, and takes the event that it returns.
+  /// Runs `effect` on a part of the state while that part exists, and processes the event that it
+  /// returns.
   /// - Parameters:
-  ///   - lens: The part; `nil` where there is nothing to do. Pure, and called on every entry.
-  ///   - gives: What it may give, for `orchestrator check --explore`; `nil` leaves that to be assumed.
+  ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure: it is called
+  ///     on every entry.
+  ///   - gives: The events that the effect may give, for `orchestrator check --explore`. With
+  ///     `nil`, the explorer makes its own assumption.
   ///   - effect: The work.
   public init<Part: Equatable & Sendable>(
     lensing lens: @escaping @Sendable (State) -> Part?, gives: GivenEvents<Event>? = nil,
@@ -44,10 +49,13 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// Runs `effects` on a part of the state while it is there, and takes every event of its sequence.
+  /// Runs `effects` on a part of the state while that part exists, and processes every event of its
+  /// sequence.
   /// - Parameters:
-  ///   - lens: The part; `nil` where there is nothing to do. Pure, and called on every entry.
-  ///   - gives: What it may give, for `orchestrator check --explore`; `nil` leaves that to be assumed.
+  ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure: it is called
+  ///     on every entry.
+  ///   - gives: The events that the effects may give, for `orchestrator check --explore`. With
+  ///     `nil`, the explorer makes its own assumption.
   ///   - effects: The work.
   public init<Part: Equatable & Sendable, Events: AsyncSequence & SendableMetatype>(
     lensing lens: @escaping @Sendable (State) -> Part?, gives: GivenEvents<Event>? = nil,
@@ -64,7 +72,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// Runs `effect` while the predicate holds, and takes the event that it returns.
+  /// Runs `effect` while the predicate holds, and processes the event that it returns.
   public init(
     when holds: @escaping @Sendable (State) -> Bool, gives: GivenEvents<Event>? = nil,
     priority: TaskPriority? = nil,
@@ -85,7 +93,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// Takes the events that announcements are about, from the first state on, unless they are withdrawn.
+  /// Processes the announced events, from the initial state on, unless they are withdrawn.
   package init<Announced: AsyncSequence & SendableMetatype>(
     announced: @escaping @Sendable () async -> Announced
   )
@@ -99,7 +107,8 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     isAnnouncing = true
     change = { old, _ in old == nil ? .starts : .none }
     run = { _, deliver in
-      // Whether one is taken or not, the next one may be. Where the effect is over, so is the sequence.
+      // Continue after an event that was not accepted. When the effect is cancelled, the sequence
+      // ends too.
       for await (event, announcement) in await announced() {
         _ = await deliver(event, .announced(announcement))
       }
@@ -127,15 +136,17 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// How often feedbacks of a machine may start within a second without an event from elsewhere.
+  /// The number of times that feedbacks of a machine may start within a second without an event
+  /// from outside the machine's effects.
   public static var startLimit: Int { FeedbackGuard.startLimit }
 }
 
-/// Gives an event to the machine and returns after its step; `false` says to stop.
+/// Gives an event to the machine and returns after its step. Returns `false` if the work should
+/// stop.
 typealias EffectDelivery<Event> = @Sendable (Event, EffectEventPlace) async -> Bool
 
 extension Runtime {
-  /// Runs a feedback loop on the machine's states.
+  /// Adds a feedback loop on the machine's states.
   public func feedback(_ feedback: Feedback<State, Event>) -> Self {
     var runtime = self
     runtime.feedbacks.append(feedback)
@@ -143,9 +154,10 @@ extension Runtime {
   }
 }
 
-/// Notices feedbacks that start each other, or themselves, for ever.
+/// Detects feedbacks that start each other, or themselves, in an endless loop.
 struct FeedbackGuard {
-  /// Starts within a second. An effect that waits for anything real stays far below.
+  /// The maximum number of starts within a second. An effect that waits for anything real stays far
+  /// below.
   static let startLimit = 1_000
 
   private var first: ContinuousClock.Instant?
@@ -153,10 +165,10 @@ struct FeedbackGuard {
   /// Whether feedbacks are held.
   private(set) var isHolding = false
 
-  /// An event has come from elsewhere: what was held may go on.
+  /// Resets the guard after an event from outside: held feedbacks may continue.
   mutating func reset() { self = Self() }
 
-  /// Whether one more may start.
+  /// Returns whether one more feedback may start.
   mutating func permitsStart() -> Bool {
     guard !isHolding else { return false }
     let now = ContinuousClock.now
@@ -171,27 +183,27 @@ struct FeedbackGuard {
   }
 }
 
-/// What the steps of a machine mean to its feedbacks: which start and which are cancelled, and which are
-/// held because they keep starting themselves.
+/// Determines which feedbacks each step of a machine starts, which it cancels, and which are held
+/// because they keep starting themselves.
 struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
   enum Action: Equatable {
     case cancel(place: Int)
     case start(place: Int)
-    /// Keeps it from starting.
-    /// - Parameter isFirst: Whether nothing was held so far.
+    /// Keeps the feedback from starting.
+    /// - Parameter isFirst: Whether no feedback was held before.
     case hold(place: Int, isFirst: Bool)
   }
 
   private var frequency = FeedbackGuard()
-  /// The places of those that wait for an event from elsewhere.
+  /// The numbers of the feedbacks that wait for an event from outside.
   private var held: Set<Int> = []
   /// The state that the feedbacks were last compared with.
   private var followed: State?
 
-  /// The machine stands in a state that was entered before.
+  /// Restores a state that the machine entered earlier.
   mutating func restore(_ state: State) { followed = state }
 
-  /// A state is entered.
+  /// Returns the actions for the entry into a state.
   /// - Parameter isOwn: Whether the event of the step comes from an effect of the machine.
   mutating func entered(
     _ state: State, isOwn: Bool, _ feedbacks: [Feedback<State, Event>]
@@ -201,7 +213,7 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
     for (index, feedback) in feedbacks.enumerated() {
       let place = index + 1
       let isBlocked = held.contains(place)
-      // One that was held is compared as if its part of the state were new.
+      // For a held feedback, the part of the state counts as new.
       let change = feedback.change(isBlocked ? nil : followed, state)
       if isBlocked || change == .stops || change == .restarts {
         held.remove(place)
@@ -220,7 +232,7 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
     return .hold(place: place, isFirst: !wasHolding)
   }
 
-  /// What is to be said of a feedback that is held.
+  /// Returns the message about a held feedback.
   static func problem(at place: Int) -> String {
     """
     feedback \(place) of the runtime has started more than \(FeedbackGuard.startLimit) times \

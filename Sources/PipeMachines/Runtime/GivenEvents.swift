@@ -1,5 +1,5 @@
-/// What an effect or a feedback may give, as its author declares: `orchestrator check --explore` goes by it
-/// where the topology file says nothing. A run does not.
+/// The events that an effect or a feedback may give, as its author declares them. `orchestrator
+/// check --explore` uses the declaration if the topology file has none. A run ignores it.
 ///
 /// ```swift
 /// Runtime()
@@ -21,17 +21,19 @@ public struct GivenEvents<Event: DSLCompatible>: Sendable {
     self.mayEnd = mayEnd
   }
 
-  /// It gives one of these events; of a sequence, any of them, again and again.
+  /// Declares that an effect gives one of these events. A sequence gives any of them repeatedly,
+  /// without end.
   public static func oneOf(@OneOfBuilder<Event> _ events: () -> OneOfCases<Event>) -> Self {
     Self(OneOf<Event>(events).tags, mayEnd: false)
   }
 
-  /// It gives one of these events, or ends without one; of a sequence, any of them, until it ends.
+  /// Declares that an effect gives one of these events, or ends without one. A sequence gives any
+  /// of them until it ends.
   public static func oneOfOrNothing(
     @OneOfBuilder<Event> _ events: () -> OneOfCases<Event>
   ) -> Self { Self(OneOf<Event>(events).tags, mayEnd: true) }
 
-  /// It gives no event.
+  /// Declares that an effect gives no event.
   public static var nothing: Self { Self([], mayEnd: true) }
 
   func description(of effect: String) -> EffectDescription {

@@ -1,6 +1,7 @@
 import PipeSupport
 
-/// What an effect can tell others so that they do its work once, however often it is run.
+/// A key by which other services recognize repeated requests of an effect, so that they do the work
+/// only once.
 ///
 /// An effect that was running when its process died is run again, with the same key:
 ///
@@ -11,26 +12,28 @@ import PipeSupport
 /// }
 /// ```
 public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
-  /// The topology and the node, as in `elevator/door`; `local` for a machine that no node hosts.
+  /// The topology and the node, as in `elevator/door`, or `local` for a machine that no node hosts.
   public var node: String
-  /// The node's journal, or the run where it keeps none: another one once it starts anew.
+  /// The number of the node's journal, or of the run if the node keeps no journal. A new journal or
+  /// run has a new number.
   public var journal: UInt64
   /// The version of the step that started the effect.
   public var version: UInt64
 
-  /// Which effect of the step: 0 for that of the output, and for a feedback its place in the
-  /// runtime, counted from 1.
+  /// The number of the effect within the step: 0 for the effect of the output, or the number of a
+  /// feedback in the runtime, counted from 1.
   public var feedback: Int
 
-  /// The key as text: `elevator/door/5f3a…/17`, and with a feedback's place `elevator/door/5f3a…/17.1`.
+  /// The key as text: `elevator/door/5f3a…/17`, or with the number of a feedback
+  /// `elevator/door/5f3a…/17.1`.
   public var description: String {
     "\(node)/\(String(journal, radix: 16))/\(version)" + (feedback > 0 ? ".\(feedback)" : "")
   }
 
-  /// The key of the effect whose task this is; `nil` outside of effects.
+  /// The key of the effect that the current task performs; `nil` outside of effects.
   public static var current: IdempotencyKey? { EffectRun.current?.key }
 
-  /// What the keys of one machine have in common.
+  /// The part that all keys of one machine share.
   package struct Scope: Sendable {
     package var node = "local"
     package var journal = UInt64.random(in: 1...UInt64(Int64.max))
@@ -51,17 +54,18 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// One run of an effect, or of a transition that takes its time.
+/// One run of an effect, or of an asynchronous transition.
 final class EffectRun: Sendable {
   @TaskLocal static var current: EffectRun?
 
-  /// The run of the machine that it belongs to.
+  /// The scope of the machine's run.
   let scope: RunScope
-  /// `nil` of a transition.
+  /// The idempotency key; `nil` for a transition.
   let key: IdempotencyKey?
-  /// Whether it is a transition whose step may come to nothing.
+  /// Whether this is a transition whose step may be abandoned.
   let isTentative: Bool
-  /// What is left of the time that had passed already when it was run again.
+  /// The time that passed before the effect was run again, minus the time that its waits have used
+  /// up.
   private let elapsed: Locked<Duration>
 
   init(
@@ -74,34 +78,35 @@ final class EffectRun: Sendable {
     self.elapsed = Locked(elapsed)
   }
 
-  /// Does the work of the effect.
-  /// - Parameter origin: The effect, where it is recorded.
+  /// Performs the work of the effect.
+  /// - Parameter origin: The origin of the effect, if the effect is recorded.
   func perform(
     recordedAs origin: EffectOrigin?, _ clock: any Clock<Duration>,
     _ work: @Sendable () async -> Void
   ) async {
     await EffectClock.$current.withValue(clock) {
       await EffectRun.$current.withValue(self) {
-        // What is not recorded may run within an effect that is.
+        // An effect without a record may run within a recorded effect.
         guard let origin else { return await work() }
         await EffectOrigin.$recorded.withValue(origin) { await work() }
       }
     }
   }
 
-  /// The same run for work that goes on beside it, which has its own waits.
+  /// Returns the same run for concurrent work, which has waits of its own.
   func beside() -> EffectRun { EffectRun(of: scope, key: key, elapsed: elapsed.withLock { $0 }) }
 
-  /// Whether time had passed already that was not yet waited for again.
+  /// Whether some of the earlier time has not been used up by waits yet.
   var hasElapsed: Bool { elapsed.withLock { $0 > .zero } }
 
-  /// A wait for a moment begins, until which so much time is left, or since which so much has passed: earlier
-  /// runs have waited since that moment for what comes after it.
+  /// Notes a wait until a moment. `left` is the time until that moment, or negative if the moment
+  /// has passed. Earlier runs have waited at most since that moment for the work after it, so at
+  /// most that time is subtracted from later waits.
   func keepElapsed(after left: Duration) {
     elapsed.withLock { $0 = max(.zero, min($0, .zero - left)) }
   }
 
-  /// What is left to wait of a time.
+  /// Returns the remaining time to wait, and marks the subtracted time as used.
   func remaining(of duration: Duration) -> Duration {
     elapsed.withLock { elapsed in
       let used = max(.zero, min(elapsed, duration))

@@ -100,7 +100,7 @@ public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { await effect($0, $1, $2, first, second, third, fourth, fifth, sixth) }
 }
 
-// As in Inject+Throwing.swift, for four to six dependencies.
+// As in Inject.swift, for effects that throw and have four to six dependencies.
 
 /// Fixes the last four arguments of an effect that throws.
 public func inject<First, Second, Third, Fourth, Result>(

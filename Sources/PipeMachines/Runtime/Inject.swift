@@ -1,13 +1,13 @@
 // Spelled out for up to three associated values and six dependencies: Swift 6.3 miscompiles an
 // asynchronous call whose arguments are a parameter pack and something after it.
 
-/// Fixes the last argument of an effect: what it depends on.
+/// Fixes the last argument of an effect, which is its dependency.
 public func inject<First, Result>(
   dep first: First,
   in effect: @escaping (First) async -> Result
 ) -> () async -> Result { { await effect(first) } }
 
-/// Fixes the last argument of an effect: what it depends on.
+/// Fixes the last argument of an effect, which is its dependency.
 ///
 /// ```swift
 /// let effect = inject(dep: Engine(), in: close(speed:engine:))
@@ -17,13 +17,13 @@ public func inject<A, First, Result>(
   in effect: @escaping (A, First) async -> Result
 ) -> (A) async -> Result { { await effect($0, first) } }
 
-/// Fixes the last argument of an effect: what it depends on.
+/// Fixes the last argument of an effect, which is its dependency.
 public func inject<A, B, First, Result>(
   dep first: First,
   in effect: @escaping (A, B, First) async -> Result
 ) -> (A, B) async -> Result { { await effect($0, $1, first) } }
 
-/// Fixes the last argument of an effect: what it depends on.
+/// Fixes the last argument of an effect, which is its dependency.
 public func inject<A, B, C, First, Result>(
   dep first: First,
   in effect: @escaping (A, B, C, First) async -> Result
@@ -77,28 +77,28 @@ public func inject<A, B, C, First, Second, Third, Result>(
   in effect: @escaping (A, B, C, First, Second, Third) async -> Result
 ) -> (A, B, C) async -> Result { { await effect($0, $1, $2, first, second, third) } }
 
-// As in Inject.swift. Not one set of functions for both with a typed `throws`: where the result of one
-// is mapped, Swift 6.3 crashes.
+// As above, for effects that throw. A single set of functions with a typed `throws` is not
+// possible: Swift 6.3 crashes when the result of such a function is mapped.
 
-/// Fixes the last argument of an effect that throws: what it depends on.
+/// Fixes the last argument of an effect that throws, which is its dependency.
 public func inject<First, Result>(
   dep first: First,
   in effect: @escaping (First) async throws -> Result
 ) -> () async throws -> Result { { try await effect(first) } }
 
-/// Fixes the last argument of an effect that throws: what it depends on.
+/// Fixes the last argument of an effect that throws, which is its dependency.
 public func inject<A, First, Result>(
   dep first: First,
   in effect: @escaping (A, First) async throws -> Result
 ) -> (A) async throws -> Result { { try await effect($0, first) } }
 
-/// Fixes the last argument of an effect that throws: what it depends on.
+/// Fixes the last argument of an effect that throws, which is its dependency.
 public func inject<A, B, First, Result>(
   dep first: First,
   in effect: @escaping (A, B, First) async throws -> Result
 ) -> (A, B) async throws -> Result { { try await effect($0, $1, first) } }
 
-/// Fixes the last argument of an effect that throws: what it depends on.
+/// Fixes the last argument of an effect that throws, which is its dependency.
 public func inject<A, B, C, First, Result>(
   dep first: First,
   in effect: @escaping (A, B, C, First) async throws -> Result

@@ -1,23 +1,23 @@
 import PipeSupport
 
-/// A machine that a topology can run as a node: its types, its behaviour, its effects and pipes.
+/// A machine that a topology can run as a node, with its types, behaviour, effects and pipes.
 public protocol Machine: _Hostable {
-  /// The states.
+  /// A state of the machine.
   associatedtype State: MachineState
-  /// The events it takes.
+  /// An event that the machine accepts.
   associatedtype Event: MachineEvent
-  /// What it asks its runtime to do; `Never` where it asks for nothing.
+  /// A request of the machine to its runtime; `Never` if the machine has none.
   associatedtype Output: MachineOutput = Never
-  /// What a topology file can set.
+  /// The parameters that a topology file can set.
   associatedtype Parameters: MachineParameters = NoParameters
 
-  /// The name that a topology file refers to it by. Default: the type's own name.
+  /// The name by which a topology file refers to the machine. Default: the type's own name.
   static var name: String { get }
 
-  /// Describes the machine.
+  /// Returns the description of the machine.
   static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output>
 
-  /// Describes its effects and pipes. Default: none.
+  /// Returns the description of the machine's effects and pipes. Default: none.
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output>
 }
 
@@ -25,14 +25,14 @@ extension Machine {
   /// The type's own name, without its module.
   public static var name: String { TypeName.own(Self.self) }
 
-  /// Neither effects nor pipes.
+  /// Returns a runtime with neither effects nor pipes.
   public static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> { Runtime() }
 }
 
 extension Machine {
-  /// What the machine tells of itself before it runs.
+  /// Returns the description of the machine before it runs.
   @export(interface)
   package static func describe(_ parameters: Parameters) throws -> MachineDescription {
     let ports = Ports()
@@ -40,7 +40,7 @@ extension Machine {
       machine: stateMachine(parameters), runtime: runtime(parameters, ports), ports: ports)
   }
 
-  /// What a machine that was made tells of itself.
+  /// Returns the description of a machine that was made.
   @export(interface)
   package static func describe(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
@@ -73,29 +73,30 @@ extension Machine {
   }
 }
 
-/// What a node gives to the machine that it hosts; its runtime knows more of it.
+/// The services of a node for the machine that it hosts. The runtime knows the concrete type.
 public protocol _Hosting {}
 
-/// A machine as a node holds it; its runtime knows more of it.
+/// A machine as a node holds it. The runtime knows the concrete type.
 public protocol _HostedMachine {}
 
-/// What a node can make of a machine; do not write it.
+/// A type that a node can host. Do not conform to it directly.
 public protocol _Hostable: SendableMetatype {
-  /// Makes what a node hosts. Provided for every machine by the runtime; do not write one.
+  /// Makes the hosted machine. The runtime provides it for every machine; do not implement it.
   ///
-  /// A requirement, so that its default is compiled for the machine's own types.
+  /// It is a protocol requirement so that its default is compiled for the machine's own types.
   static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine
 }
 
 extension _Hostable {
-  // The runtime's own default, of `Machine`, comes before this one where a file imports the runtime.
-  /// Refuses: nobody can host a machine of which the file imports the portable part alone.
+  // If a file imports the runtime, the runtime's default for `Machine` takes precedence over this
+  // one.
+  /// Throws an error: a machine whose file imports only the portable part cannot be hosted.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
     throw NotHostableError(machine: "\(Self.self)")
   }
 }
 
-/// A machine is to be a node, and its file imports the portable part alone.
+/// A machine should run as a node, but its file imports only the portable part.
 struct NotHostableError: Error, CustomStringConvertible {
   let machine: String
 

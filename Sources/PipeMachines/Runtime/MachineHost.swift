@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// Hosts one machine of a composite: its engine, and what waits for it.
+/// Hosts one machine of a composite: its engine, and the queued input.
 final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCompatible>:
   ComponentHost
 {
@@ -8,7 +8,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private let place: Int
   private unowned let run: CompositeRun
   private let engine: Engine<State, Event, Output>
-  /// The tags of the events that it takes only together with others.
+  /// The tags of the events that the machine accepts only together with others.
   private let synchronized: Set<Int>
   private var sends = Queue<Send>()
   private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
@@ -20,7 +20,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private var unreturned = UnreturnedTransitions()
   var isFrozen = false
 
-  /// An event that was sent to it alone.
+  /// An event that was sent to this machine alone.
   private struct Send {
     let event: Event
     /// The step that waits for the answer.
@@ -28,7 +28,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     let answer: (SendOutcome<any MachineState>) -> Void
   }
 
-  /// Inputs taken before the others have their turn.
+  /// The number of inputs that are processed before the other machines have their turn.
   private static var inputsPerTurn: Int { 64 }
 
   init(
@@ -43,7 +43,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     pipes = runtime.receivers
     let owner = Weak()
     engine = Engine(machine: machine, runtime: runtime) { [weak run] input in
-      // In a task of its own: the poster may be in the middle of another machine's step.
+      // In a new task: the poster may be in the middle of another machine's step.
       run?.post(inTask: true) { owner.host?.process(input) }
     }
     engine.sender = .known(nil)
@@ -52,7 +52,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     engine.mustWait = { [unowned self] in isFrozen || self.run.mustWait }
   }
 
-  // Written once, before anything can be posted, and then read by the run's drainer.
+  // Written once, before the engine can post; then only read, by the run's drainer.
   private final class Weak: @unchecked Sendable { weak var host: MachineHost? }
 
   var state: any MachineState { engine.state }
@@ -105,7 +105,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     if case .effectEvent(let event, let effect, let part, let reply) = input,
       isSynchronized(event)
     {
-      // The effect waits until all take it, or until it is cancelled.
+      // The effect waits until all participants accept the event, or until the effect is cancelled.
       run.emit(
         SynchronizedEvent(event), of: place,
         isWanted: { [unowned self] in engine.effects.wants(part, of: effect) },
@@ -120,7 +120,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
 
   func pump() -> Bool {
     let version = engine.version
-    // What came while it had to wait.
+    // Process the input that was queued during a wait.
     if engine.hasWaiting, engine.canTakeInput { engine.process(.wake) }
     var left = Self.inputsPerTurn
     while left > 0, engine.canTakeInput, takeNext() { left -= 1 }
@@ -128,7 +128,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     return engine.version != version
   }
 
-  /// Takes an event that was sent, or one of a pipe, by turns.
+  /// Processes an event that was sent or an event of a pipe, alternately.
   private func takeNext() -> Bool {
     favoursSends.toggle()
     return favoursSends ? takeSend() || receive() : receive() || takeSend()
@@ -144,7 +144,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       case .refused(let refusal): send.answer(.refused(refusal))
       case .pending: break
       }
-      // An asynchronous transition has returned in between.
+      // The callback may also come from an asynchronous transition that has returned.
       run.noteStep()
       run.touch(place)
     }
@@ -157,7 +157,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       let (pipe, receiver) = receivers[nextReceiver]
       guard let event = receiver.next() else { continue }
       if isSynchronized(event) {
-        // Not through the composite: no component takes it.
+        // It did not come through the composite, so no component accepts it.
         engine.refuse()
       } else {
         engine.take(event, cause: pipe.cause)
@@ -192,7 +192,7 @@ extension MachineHost {
   func begin() { unreturned.begin() }
 
   func returned() {
-    // Who was refused for that may have its turn.
+    // Requests that were refused because of the limit may be tried again.
     if unreturned.returned() { run.noteStep() }
   }
 

@@ -1,6 +1,7 @@
 import PipeSupport
 
-/// What a topology file can set of a machine: a struct whose properties all have defaults.
+/// The parameters of a machine that a topology file can set: a struct whose properties all have
+/// defaults.
 ///
 /// ```swift
 /// struct Parameters: MachineParameters {
@@ -15,18 +16,18 @@ public protocol MachineParameters: Codable, Sendable {
   /// Makes the default parameters.
   init()
 
-  /// Checks what the types of the parameters cannot tell. Default: nothing.
-  /// - Throws: ``ParameterProblem``, which `orchestrator check` tells at the parameter's place; a
-  ///   machine with such parameters does not start.
+  /// Checks rules that the types of the parameters cannot express. Default: no rules.
+  /// - Throws: ``ParameterProblem``, which `orchestrator check` reports at the parameter's position
+  ///   in the file. A machine with such parameters does not start.
   func validate() throws(ParameterProblem)
 }
 
 extension MachineParameters {
-  /// Checks nothing.
+  /// Does nothing.
   public func validate() throws(ParameterProblem) {}
 
   /// Checks that the value of a parameter is not below a minimum.
-  /// - Throws: ``ParameterProblem`` where it is.
+  /// - Throws: ``ParameterProblem`` if it is.
   public func require<Value: Comparable>(
     _ parameter: String, _ value: Value, atLeast minimum: Value
   ) throws(ParameterProblem) {
@@ -34,14 +35,14 @@ extension MachineParameters {
   }
 }
 
-/// Why a machine has no use for the value of a parameter.
+/// An error in the value of a parameter.
 public struct ParameterProblem: Error, Hashable, Sendable {
   /// The parameter's name.
   public var parameter: String
-  /// What is asked of its value: `must be 1 or more`.
+  /// The requirement for the value: `must be 1 or more`.
   public var demand: String
 
-  /// Makes a problem.
+  /// Makes an error.
   public init(_ parameter: String, _ demand: String) {
     self.parameter = parameter
     self.demand = demand
@@ -50,17 +51,17 @@ public struct ParameterProblem: Error, Hashable, Sendable {
 
 /// The parameters of a machine that has none.
 public struct NoParameters: MachineParameters, Equatable {
-  /// Makes no parameters.
+  /// Makes the empty parameters.
   public init() {}
 }
 
 extension MachineParameters {
-  /// Decodes parameters; what the object leaves out keeps its default.
+  /// Decodes parameters. A parameter that is missing in the object keeps its default.
   /// - Throws: ``ParametersError``, which names the parameter.
   package init(parameters: JSONValue) throws(ParametersError) {
     let defaults = Self()
     guard case .object(let given) = parameters else { throw .notAnObject }
-    // Most are started so: what they are need not be asked of their JSON.
+    // The common case, which needs no JSON of the defaults.
     self = given.isEmpty ? defaults : try Self.decoded(given, defaults)
     do {
       try validate()
@@ -75,7 +76,7 @@ extension MachineParameters {
     guard case .object(let members)? = try? JSONValue(encoding: defaults) else {
       throw .notAnObject
     }
-    // An optional without a value is not in the JSON; the type knows it.
+    // The JSON leaves out an optional without a value; the type shows it.
     let types = fieldTypes
     let known = Set(members.keys).union(types.keys)
     if let unknown = given.keys.sorted().first(where: { !known.contains($0) }) {
@@ -89,14 +90,15 @@ extension MachineParameters {
     }
   }
 
-  /// The types of its stored properties, by their names; none where it is no struct.
+  /// The types of the stored properties, by their names; empty if the type is not a struct.
   private static var fieldTypes: [String: String] {
     (StructFields.of(Self.self) ?? []).reduce(into: [:]) { types, field in
       types[field.name] = TypeName.of(field.type)
     }
   }
 
-  /// The first parameter that does not decode, beside others that do.
+  /// Returns the error of the first parameter that does not decode when the others have their
+  /// defaults.
   private static func misfit(
     among given: [String: JSONValue], defaults: [String: JSONValue], types: [String: String]
   ) -> ParametersError? {
@@ -133,17 +135,17 @@ extension MachineParameters {
   }
 }
 
-/// Why parameters are not a machine's.
+/// An error in the parameters of a machine.
 package enum ParametersError: Error, Hashable, Sendable, CustomStringConvertible {
   case notAnObject
   case unknown(String, known: [String])
   case misfit(String, JSONValue, type: String)
-  /// `nil` where it is not known which one does not decode.
+  /// The parameter is `nil` if it is unknown which one does not decode.
   case undecodable(String?, String)
-  /// The value, or `nil` where that is the default.
+  /// The value is `nil` if it is the default.
   case useless(String, JSONValue?, String)
 
-  /// The parameter that it is about.
+  /// The parameter that the error is about.
   package var parameter: String? {
     switch self {
     case .notAnObject: nil

@@ -3,18 +3,19 @@ import Synchronization
 
 /// A machine that runs in this process: an engine behind a mailbox.
 ///
-/// Whoever puts something into an idle mailbox becomes its drainer and takes the steps on its own
-/// thread; the others leave theirs in the mailbox. So there is no task per event, and user code
-/// never runs under the lock.
+/// A caller that adds input to an idle mailbox becomes its drainer and takes the steps on its own
+/// thread. The other callers leave their input in the mailbox. So there is no task per event, and
+/// user code never runs under the lock.
 ///
-/// What a send and its step go through is inlinable, so that it is compiled for the machine's own
-/// types where the machine is used: measured, that is three times faster than the generic code.
+/// The code path of a send and its step is inlinable, so that it is specialized for the machine's
+/// own types in the module that uses the machine. Measurements show that this is three times faster
+/// than the generic code.
 ///
-/// A run keeps itself alive until it is finished, which its ``RunHandle`` sees to. A weak reference
-/// to it would double the price of each step.
+/// A run keeps itself alive until it is finished; its ``RunHandle`` finishes it. A weak reference
+/// to the run would double the cost of each step.
 @usableFromInline
 final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
-  @unchecked Sendable  // What varies belongs to the drainer, of which there is one.
+  @unchecked Sendable  // The drainer, of which there is at most one, owns the mutable state.
 {
   @usableFromInline
   typealias Answer = CheckedContinuation<SendOutcome<State>, Never>
@@ -24,9 +25,9 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   /// An event that was sent.
   private struct Send {
     let event: Event
-    /// `nil` where nobody waits for what becomes of it.
+    /// `nil` if the sender does not wait for the outcome.
     var answer: Answer?
-    /// The step that waits for that.
+    /// The step that waits for the outcome.
     var sender: AwaitedStep?
   }
 
@@ -34,11 +35,11 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private let sends = Locked(Queue<Send>())
 
   private var engine: Engine<State, Event, Output>?  // `nil` once stopped.
-  /// The engine, without a count of its references; for the drainer of a run that goes on.
+  /// The engine, without reference counting, for the drainer of a run that has not stopped.
   @usableFromInline let quick: Unmanaged<Engine<State, Event, Output>>
-  /// By which the machine's steps know it.
+  /// The identity of the machine for ``AwaitedStep``.
   @usableFromInline let id: ObjectIdentifier
-  /// Some reader was full after the last step.
+  /// Whether a reader was full after the last step.
   @usableFromInline
   @exclusivity(unchecked)
   var mayHaveToWait = false
@@ -56,7 +57,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     quick = .passUnretained(engine)
     id = ObjectIdentifier(engine)
     owner.run = self
-    // The engine is this run's alone, and calls nobody once the run has stopped it.
+    // Only this run owns the engine, which makes no calls after the run has stopped it.
     engine.onEntry = { [unowned(unsafe) self] state, _, _ in publish(state) }
     start(engine, runtime)
   }
@@ -81,7 +82,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     if gate.finished() { drain() }
   }
 
-  /// What the engine posts to; set before it can post.
+  /// The target of the engine's posts. `run` is set before the engine can post.
   @usableFromInline
   final class Owner: @unchecked Sendable {
     @usableFromInline var run: MachineRun!
@@ -91,11 +92,12 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   @usableFromInline
   func post(_ input: EngineInput<State, Event>) {
     posts.withLock { $0.append(input) }
-    // In a task of its own: the poster may be in the middle of another machine's step.
+    // In a new task: the poster may be in the middle of another machine's step.
     if gate.posted() { Task { drain() } }
   }
 
-  /// Takes what waited for room, on the thread of the reader that made it: a reader is in no step.
+  /// Processes the input that waited for capacity, on the thread of the reader that freed it. A
+  /// reader is not in the middle of a step.
   private func goOn() {
     posts.withLock { $0.append(.wake) }
     if gate.posted() { drain() }
@@ -108,12 +110,13 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 
 // Sending.
 extension MachineRun {
-  /// Has an idle machine take the event on the caller's thread, without a task or a suspension.
-  /// - Returns: `nil` where it was not idle, and nothing has been done.
+  /// Processes the event on the caller's thread if the machine is idle, without a task or a
+  /// suspension.
+  /// - Returns: `nil` if the machine was not idle. Nothing has been done then.
   @inlinable
   func sendNow(_ event: Event) -> StepOutcome<State>? {
     guard gate.beginQuickly() else { return nil }
-    // The engine stays as long as there is a drainer, which the caller is.
+    // The engine lives as long as there is a drainer, and the caller is the drainer.
     let outcome = quick._withUnsafeGuaranteedRef { engine -> StepOutcome<State>? in
       if !engine.isReady || mayHaveToWait && readersAreFull() { return nil }
       return engine.step(event, cause: "send", done: nil) { publish(engine.state) }
@@ -134,7 +137,7 @@ extension MachineRun {
     }
   }
 
-  /// As ``sendNow(_:)``, where something else may be waiting or under way.
+  /// Sends an event like ``sendNow(_:)``, but to a machine that may be busy or have queued input.
   @usableFromInline
   nonisolated(nonsending)
     func sendLater(_ event: Event) async -> SendOutcome<State>
@@ -152,10 +155,10 @@ extension MachineRun {
     }
   }
 
-  /// Leaves an event for the machine to take after those sent before it; its outcome is of no interest.
+  /// Queues an event behind the events sent before it, and ignores its outcome.
   func sendUnanswered(_ event: Event) {
     sends.withLock { $0.append(Send(event: event)) }
-    // In a task of its own: the sender may be in the middle of another machine's step.
+    // In a new task: the sender may be in the middle of another machine's step.
     if gate.sent() { Task { drain() } }
   }
 
@@ -167,11 +170,11 @@ extension MachineRun {
     }
     suspended = answer
     engine.sender = .known(send.sender)
-    // What nobody waits for, the engine tells of where that is needed.
+    // If no sender waits for the outcome, the engine itself reports a thrown error.
     engine.take(event, cause: "send", done: answer == nil ? nil : { [self] in answerSender($0) })
   }
 
-  /// Answers the sender whose event has been taken.
+  /// Answers the sender whose event has been processed.
   private func answerSender(_ step: StepOutcome<State>) {
     guard let answer = suspended else { return }
     suspended = nil
@@ -185,14 +188,14 @@ extension MachineRun {
 
 // Draining.
 extension MachineRun {
-  /// Goes on as the drainer: something came in during a quick step.
+  /// Continues as the drainer after input arrived during a quick step.
   ///
-  /// In a task of its own: the sender's own event is done, and others' steps are not to keep it.
+  /// In a new task: the sender's own event is done, and it should not wait for the steps of others.
   @usableFromInline
   func drainOn() { Task { drain() } }
 
-  /// Takes up to `budget` inputs, then leaves the rest to another task: a sender is not kept for
-  /// long by the events of others, nor a thread.
+  /// Processes up to `budget` inputs, then leaves the rest to another task, so that the events of
+  /// others keep neither a sender nor a thread for long.
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
@@ -202,7 +205,7 @@ extension MachineRun {
       left -= 1
       switch next {
       case .post:
-        // A post to a stopped engine is forgotten, which lets a waiting effect go.
+        // A stopped engine ignores a post, which releases a waiting effect.
         let post = posts.withLock { $0.popFirst()! }
         engine?.process(post)
       case .send: take(sends.withLock { $0.popFirst()! })
@@ -214,14 +217,14 @@ extension MachineRun {
     }
   }
 
-  /// Takes one event from the next pipe that has one.
+  /// Processes one event from the next pipe that has one.
   private func receive() {
     for _ in receivers.indices {
       nextReceiver = (nextReceiver + 1) % receivers.count
       let (pipe, receiver) = receivers[nextReceiver]
       guard let event = receiver.next() else { continue }
       engine?.take(event, cause: pipe.cause)
-      // There may be more, also in the other pipes.
+      // There may be more events, in this pipe or in others.
       return gate.mayReceiveMore()
     }
   }
@@ -251,14 +254,15 @@ extension MachineRun {
     return StateReaderHandle(reader)
   }
 
-  /// The task that reads has been cancelled. Nobody else reading, the run ends.
+  /// Ends a reader whose task has been cancelled. If it is the only reader, the run ends.
   func cancel(_ reader: StateReader<State>) {
     let isOnly = shown.withLock { $0.readers.count == 1 && $0.readers[0] === reader }
     reader.end()
     if isOnly { finish() }
   }
 
-  /// The next state for a reader that has none; `nil` at the end or on cancellation.
+  /// Waits for the next state of a reader that has none queued; `nil` at the end of the run or on
+  /// cancellation.
   @usableFromInline
   nonisolated(nonsending)
     func nextState(_ reader: StateReader<State>) async -> State?
@@ -275,21 +279,21 @@ extension MachineRun {
     post(.wake)
   }
 
-  /// Whether some reader lags as far behind as it may. If so, a wake will be posted.
+  /// Returns whether a reader has reached the maximum lag. If so, a wake will be posted.
   @usableFromInline
   func readersAreFull() -> Bool {
     mayHaveToWait = shown.withLock { shown in
-      // Each is asked, so that each tells when it has room.
+      // Check every full reader, so that each one calls back when it has capacity.
       shown.readers.count { $0.isFull } > 0
     }
     if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in shown.withLock(\.lag) } }
     return mayHaveToWait
   }
 
-  /// Shows a state that has been entered.
+  /// Publishes a state that has been entered.
   @inlinable
   func publish(_ state: State) {
-    // The state that gives way is let go outside the lock: that may run a `deinit` of the user's.
+    // The replaced state is released outside the lock, because that may run a `deinit` of the user.
     let (_, isAwaited, isFull) = shown.withLock { $0.enter(state) }
     if isFull { mayHaveToWait = true }
     if isAwaited { wakeReaders() }
@@ -304,9 +308,9 @@ extension MachineRun {
   }
 }
 
-/// Who is told of what is wrong with what runs in this process, where nobody else can be.
+/// The function that receives warnings about this process if there is no better recipient.
 package enum Warnings {
-  /// Standard error, where a test does not say otherwise for what it makes.
+  /// Writes to standard error, unless a test replaces it.
   @TaskLocal package static var tell: @Sendable (String) -> Void = {
     StandardError.write("warning: \($0)\n")
   }

@@ -11,7 +11,7 @@ enum Middleware<Value: Sendable>: Sendable {
 }
 
 extension Runtime {
-  /// The queues that its asynchronous middleware needs.
+  /// The queues that the runtime's asynchronous middleware needs.
   var middlewareQueues: Set<MiddlewareQueues.Key> {
     var queues: Set<MiddlewareQueues.Key> = []
     for middleware in stateMiddleware { if let queue = middleware.queue { queues.insert(queue) } }
@@ -19,7 +19,7 @@ extension Runtime {
     return queues
   }
 
-  /// Calls `middleware` on every state entered, within the step.
+  /// Calls `middleware` on every state that the machine enters, within the step.
   public func register(middleware: @escaping @Sendable (State) -> Void) -> Self {
     var runtime = self
     runtime.stateMiddleware.append(.inline(middleware))
@@ -33,9 +33,11 @@ extension Runtime {
     return runtime
   }
 
-  /// Calls `middleware` on every state entered, beside the steps and in their order.
-  /// - Parameter priority: Of the task that calls it. What has one priority keeps its order; middleware
-  ///   of another may be called before or after. Default: that of whoever sends the event.
+  /// Calls `middleware` on every state that the machine enters, concurrently with the steps but in
+  /// their order.
+  /// - Parameter priority: The priority of the task that calls the middleware. Calls with the same
+  ///   priority keep their order. Calls with different priorities are not ordered. Default: the
+  ///   priority of the sender of the event.
   public func register(
     middleware: @escaping @Sendable (State) async -> Void, priority: TaskPriority? = nil
   ) -> Self {
@@ -44,9 +46,10 @@ extension Runtime {
     return runtime
   }
 
-  /// Calls `middleware` on every event, beside the steps and in their order.
-  /// - Parameter priority: Of the task that calls it. What has one priority keeps its order; middleware
-  ///   of another may be called before or after. Default: that of whoever sends the event.
+  /// Calls `middleware` on every event, concurrently with the steps but in their order.
+  /// - Parameter priority: The priority of the task that calls the middleware. Calls with the same
+  ///   priority keep their order. Calls with different priorities are not ordered. Default: the
+  ///   priority of the sender of the event.
   public func register(
     middleware: @escaping @Sendable (Event) async -> Void, priority: TaskPriority? = nil
   ) -> Self {
@@ -58,7 +61,7 @@ extension Runtime {
 
 /// The queues of a machine's asynchronous middleware: one for each priority.
 struct MiddlewareQueues: Sendable {
-  /// Which queue.
+  /// The identity of a queue: its priority.
   struct Key: Hashable, Sendable {
     private let priority: UInt8?
 
@@ -67,7 +70,7 @@ struct MiddlewareQueues: Sendable {
     var taskPriority: TaskPriority? { priority.map(TaskPriority.init(rawValue:)) }
   }
 
-  // Few, and mostly one.
+  // An array, because there are few queues, and usually one.
   private let queues: [(key: Key, queue: MiddlewareQueue)]
 
   init(_ keys: Set<Key>, madeRoom: @escaping @Sendable () -> Void) {
@@ -83,9 +86,9 @@ struct MiddlewareQueues: Sendable {
   }
 }
 
-/// Runs asynchronous middleware one call after the other, in step order.
+/// Calls asynchronous middleware one call at a time, in step order.
 ///
-/// Bounded: a machine whose middleware lags 1024 calls behind waits for it.
+/// The queue is bounded: a machine whose middleware lags 1024 calls behind waits for it.
 final class MiddlewareQueue: Sendable {
   typealias Call = @Sendable () async -> Void
 

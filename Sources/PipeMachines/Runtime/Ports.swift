@@ -1,11 +1,11 @@
 import PipeSupport
 
-/// Where a host takes the events that a machine sends.
+/// The host's end of a pipe, which accepts the events that a machine sends.
 package protocol PipeOutlet<Event>: AnyObject, Sendable {
   associatedtype Event
-  /// Queues one event; called on the thread of the step that sends it.
+  /// Queues one event. Called on the thread of the step that sends it.
   func enqueue(_ event: Event)
-  /// Whether the machine has to wait before its next step.
+  /// Whether the machine must wait before its next step.
   var isFull: Bool { get }
 }
 
@@ -14,8 +14,8 @@ package protocol PortBinder {
   func bind<Event: MachineEvent>(_ pipe: EventPipe<Event>)
 }
 
-/// The named pipes of a machine. Within a process they are pipes in memory; in a hosted node the
-/// topology says where they lead.
+/// The named pipes of a machine. Within a process, they are pipes in memory. In a hosted node, the
+/// topology connects them.
 public final class Ports: Sendable {
   private struct Port: Sendable {
     var pipe: any Sendable
@@ -34,9 +34,9 @@ public final class Ports: Sendable {
   /// Makes an empty set of ports.
   public init() {}
 
-  /// The pipe of this name: the same one at every call.
+  /// Returns the pipe with this name, which is the same pipe at every call.
   ///
-  /// Asking for one name with two event types is an error, reported by the host.
+  /// A request for the same name with a different event type is an error, which the host reports.
   public func pipe<Event: MachineEvent>(_ name: String) -> EventPipe<Event> {
     state.withLock { state in
       if let known = state.ports[name] {
@@ -48,8 +48,8 @@ public final class Ports: Sendable {
           """)
         return EventPipe(name: name)
       }
-      // Made here, where the compiler knows the event's type.
-      // Used by the host's one thread.
+      // The codec is made here, where the compiler knows the event's type. It is used only on the
+      // host's thread.
       nonisolated(unsafe) let codec = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
       let pipe = EventPipe<Event>(name: name, encode: { try codec.encode($0, into: &$1) })
       state.ports[name] = Port(
@@ -59,13 +59,13 @@ public final class Ports: Sendable {
     }
   }
 
-  /// What is wrong with the ports, in words; empty where nothing is.
+  /// The messages about errors of the ports; empty if there are none.
   package var problems: [String] { state.withLock(\.problems) }
 
-  /// The names asked for so far, in that order.
+  /// The names requested so far, in that order.
   package var names: [String] { state.withLock(\.order) }
 
-  /// Shows every port to the host.
+  /// Passes every port to the host's binder.
   package func bind(with binder: any PortBinder) {
     let ports = state.withLock { state in state.order.compactMap { state.ports[$0] } }
     for port in ports { port.bind(binder) }

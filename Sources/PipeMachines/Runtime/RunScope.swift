@@ -1,21 +1,21 @@
 import PipeSupport
 
-/// What the work of a run shares, where it goes with the state of the machine.
+/// Work that a run shares and that must follow the state of the machine.
 package protocol TentativeWork: Sendable {
-  /// The step to which a transition has tentatively led is taken.
+  /// Applies the tentative result of a transition, because the step is taken.
   func keep()
-  /// It is not: where it has led is forgotten.
+  /// Discards the tentative result of a transition, because the step is not taken.
   func abandon()
-  /// The machine stands in this state, to which no work of the run has led.
+  /// Moves to a state of the machine that no work of the run has produced.
   func stand(in state: any Sendable)
 }
 
-/// One run of a machine, for the work that goes on within it: its transitions that take their time, and
-/// its effects. What these share, such as a model, is here.
+/// One run of a machine, as seen by the work within it: asynchronous transitions and effects. It
+/// holds what they share, such as a model.
 ///
 /// A machine and its runtime are two values, and either may be used for any number of runs.
 package final class RunScope: Sendable {
-  /// The run whose work the task does; `nil` outside of one.
+  /// The run whose work the current task does; `nil` outside of a run.
   package static var current: RunScope? { EffectRun.current?.scope }
 
   private struct Content {
@@ -26,24 +26,25 @@ package final class RunScope: Sendable {
     var tentative: [any TentativeWork] { shared.values.compactMap { $0 as? any TentativeWork } }
   }
 
-  /// The clock of the work: the one that was current where the run was made.
+  /// The clock of the work: the clock that was current where the run was made.
   let clock = EffectClock.current
   private let content: Locked<Content>
   private let pass: @Sendable (any Sendable) -> Void
 
   /// - Parameters:
-  ///   - start: The state that the run starts in.
-  ///   - pass: Told of each state that a transition goes through on its way.
+  ///   - start: The state in which the run starts.
+  ///   - pass: Called with each intermediate state of a transition.
   init(start: any Sendable, pass: @escaping @Sendable (any Sendable) -> Void) {
     content = Locked(Content(start: start))
     self.pass = pass
   }
 
-  /// The run goes on from a state in which an earlier one has ended; before any of its work begins.
+  /// Continues from a state in which an earlier run ended. Called before any work of the run
+  /// begins.
   func restart(in state: any Sendable) { content.withLock { $0.start = state } }
 
-  /// What the work of the run shares, one of each type; made, for whoever is first, of the state that the
-  /// run starts in.
+  /// Returns the shared value of this type. The first call makes it from the state in which the run
+  /// starts.
   package func shared<Value: Sendable>(_ make: (_ start: any Sendable) -> Value) -> Value {
     content.withLock { content in
       let key = ObjectIdentifier(Value.self)
@@ -54,27 +55,27 @@ package final class RunScope: Sendable {
     }
   }
 
-  /// The run is over. Lets go of what is shared, which may have tasks that know of the run.
+  /// Ends the run, and releases the shared values, which may have tasks that refer to the run.
   func end() {
     let shared = content.withLock { content in
       content.isOver = true
       defer { content.shared = [:] }
       return content.shared
     }
-    // Not under the lock: that may end a model.
+    // Released outside the lock, because that may end a model.
     withExtendedLifetime(shared) {}
   }
 
-  /// The transition goes through a state on its way to the one that it returns. Where it runs for several
-  /// machines together, nothing is seen of that.
+  /// Notes an intermediate state of the transition. If the step runs for several machines together,
+  /// intermediate states are not shown.
   package func passes(through state: some Sendable) { pass(state) }
 
-  /// Whether the task does work of a step that may come to nothing.
+  /// Whether the current task does work of a step that may be abandoned.
   package static var isTentative: Bool { EffectRun.current?.isTentative == true }
 
-  /// Does the work of a transition.
-  /// - Parameter isTentative: Whether the step is taken later, or not at all: ``keep()`` follows, or
-  ///   ``abandon()`` after the task was cancelled.
+  /// Performs the work of a transition.
+  /// - Parameter isTentative: Whether the step is taken later, or not at all. A call of ``keep()``
+  ///   follows, or of ``abandon()`` after the task was cancelled.
   package func run<Result>(
     isTentative: Bool = false, _ work: () async throws -> Result
   ) async rethrows -> Result {
@@ -83,18 +84,18 @@ package final class RunScope: Sendable {
     }
   }
 
-  /// The step to which tentative work has led is taken.
+  /// Applies the result of tentative work, because the step is taken.
   package func keep() {
     for work in content.withLock(\.tentative) { work.keep() }
   }
 
-  /// It is not: the machine stands where it stood.
+  /// Discards the result of tentative work: the machine keeps its state.
   package func abandon() {
     for work in content.withLock(\.tentative) { work.abandon() }
   }
 
-  /// The machine stands in a state to which no work of this run has led: what the work shares begins there
-  /// anew.
+  /// Moves to a state of the machine that no work of this run has produced. The shared work starts
+  /// again from there.
   package func stand(in state: any Sendable) {
     let shared = content.withLock { content in
       content.start = state

@@ -1,8 +1,8 @@
 import PipeSupport
 
-/// What a machine's outputs do, who watches it, and which pipes it has.
+/// The surroundings of a machine: the effects of its outputs, its middleware and its pipes.
 ///
-/// A value: each function returns a runtime with one thing more.
+/// A runtime is a value: each function returns a copy with an addition.
 ///
 /// ```swift
 /// let runtime = Runtime<State, Event, Output>()
@@ -18,10 +18,10 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   var eventSenders: [Sender<Event>] = []
   var feedbacks: [Feedback<State, Event>] = []
 
-  /// What is wrong with the runtime, in words; empty where nothing is.
+  /// The messages about errors of the runtime; empty if there are none.
   package private(set) var problems: [String] = []
 
-  /// Makes a runtime that executes nothing.
+  /// Makes a runtime without effects.
   public init() {}
 
   @export(interface)
@@ -44,7 +44,7 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
 
 // Hosting.
 extension Runtime {
-  /// The same without those who watch its states and events.
+  /// The same runtime without middleware.
   var withoutMiddleware: Self {
     var runtime = self
     runtime.stateMiddleware = []
@@ -52,10 +52,10 @@ extension Runtime {
     return runtime
   }
 
-  /// The named pipes that the machine sends into, each once, as first declared.
+  /// The named pipes that the machine sends into, without duplicates, as first declared.
   package var outPorts: [PortDescription] {
     var ports: [PortDescription] = []
-    // By hand: key paths of generic types are made with a look for conformances.
+    // A loop, because key paths of generic types cause lookups of conformances at run time.
     var sending: [PortDescription] = []
     for sender in senders { if let port = sender.port { sending.append(port) } }
     for sender in eventSenders { if let port = sender.port { sending.append(port) } }
@@ -86,19 +86,19 @@ extension Runtime {
     return ports
   }
 
-  /// The names of the outputs that no effect is mapped to; `nil` where there is none.
+  /// The names of the outputs that no effect is mapped to; `nil` if there are none.
   package var unmappedOutputs: [String]? {
-    // By hand, as below.
+    // A loop, as below.
     let names = EnumCases<Output>.names
     var unmapped: [String] = []
     for tag in 0..<names.count where effects[tag] == nil { unmapped.append(names[tag]) }
     return unmapped.isEmpty ? nil : unmapped
   }
 
-  /// The effects and feedbacks of which it is declared what they may give; `nil` where there is none.
+  /// The effects and feedbacks that declare their events; `nil` if there are none.
   package var declaredEffects: [EffectDescription]? {
     var declared: [EffectDescription] = []
-    // By hand, as above: sorting and counting in generic code would look for conformances, too.
+    // A loop, as above: sorting and counting in generic code would look up conformances, too.
     let names = EnumCases<Output>.names
     for tag in 0..<names.count {
       guard let gives = effects[tag]?.gives else { continue }
@@ -111,9 +111,10 @@ extension Runtime {
     return declared.isEmpty ? nil : declared
   }
 
-  /// How many connections have a pipe without a name, which no topology can lead anywhere.
+  /// The number of connections whose pipe has no name. A topology cannot refer to such a pipe.
   package var unnamedPipes: Int {
-    // By hand: what the standard library counts in generic code has it look for conformances.
+    // A loop, because counting by the standard library in generic code causes lookups of
+    // conformances.
     var count = 0
     for sender in senders where sender.port == nil { count += 1 }
     for sender in eventSenders where sender.port == nil { count += 1 }
@@ -124,7 +125,7 @@ extension Runtime {
 
 // A case that carries one value; see On+OneValue.swift.
 extension Runtime {
-  /// Executes `effect` on the associated value of the output, and takes the event it returns.
+  /// Runs `effect` with the output's associated value, and processes the event that it returns.
   public func map<Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async -> Event?,
@@ -142,7 +143,7 @@ extension Runtime {
       })
   }
 
-  /// Executes `effect` on the associated value, and takes every event of its sequence.
+  /// Runs `effect` with the output's associated value, and processes every event of its sequence.
   public func map<Events: AsyncSequence & SendableMetatype, Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async -> Events,
@@ -164,8 +165,9 @@ extension Runtime {
       })
   }
 
-  /// Executes `effect` on the associated value, and takes the event that it or `catch` returns.
-  /// - Parameter catch: The event that a failure is turned into; `nil` for none.
+  /// Runs `effect` with the output's associated value, and processes the event that `effect` or
+  /// `catch` returns.
+  /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map<Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async throws -> Event?,
@@ -185,9 +187,9 @@ extension Runtime {
       })
   }
 
-  /// Executes `effect` on the associated value, and takes every event of its sequence; a failure
-  /// ends it.
-  /// - Parameter catch: The event that a failure is turned into; `nil` for none.
+  /// Runs `effect` with the output's associated value, and processes every event of its sequence.
+  /// An error ends the effect.
+  /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map<Events: AsyncSequence & SendableMetatype, Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async throws -> Events,
@@ -212,14 +214,15 @@ extension Runtime {
       })
   }
 
-  /// Sends `event` into the pipe on each entry into the case of this constructor.
+  /// Sends `event` into the pipe each time the machine enters the case of this constructor.
   public func connectAsSender<Other, Value>(
     to pipe: EventPipe<Other>, when state: (Value) -> State, send event: Other
   ) -> Self {
     sending(event, into: pipe, on: [CasePattern(constructor: state).tag])
   }
 
-  /// Sends the event made from the associated value on each entry into the case.
+  /// Sends an event, made from the associated value, each time the machine enters the case of this
+  /// constructor.
   public func connectAsSender<Other, Value>(
     to pipe: EventPipe<Other>, when state: (Value) -> State,
     send event: @escaping @Sendable (Value) -> Other
@@ -233,7 +236,7 @@ extension Runtime {
 }
 
 extension ExecutionStrategy {
-  /// Is cancelled by an entry into the case of this constructor.
+  /// Cancels the effect on entry into the case of this constructor.
   public static func cancel<Value>(when state: (Value) -> State) -> Self {
     let pattern = CasePattern(constructor: state)
     return Self { pattern.matches($0) }
@@ -241,7 +244,7 @@ extension ExecutionStrategy {
 }
 
 extension ViewState where State: DSLCompatible {
-  /// Sends an event and returns when the machine enters the case of this constructor.
+  /// Sends an event and waits until the machine enters the case of this constructor.
   @discardableResult
   public func send<Value>(
     _ event: Event, resumeWhen state: (Value) -> State

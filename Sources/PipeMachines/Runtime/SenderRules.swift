@@ -1,25 +1,28 @@
-/// The rules that send on entering a state, found by the state's case: an entry costs what its own rules
-/// cost, however many there are.
+/// The rules that send on entry into a state, indexed by the state's case. The cost of an entry
+/// depends only on the rules for that case, not on the total number of rules.
 @usableFromInline
 struct SenderRules<State: DSLCompatible>: Sendable {
-  /// What a rule does. Without what describes it, which would be counted with each entry.
+  /// The action of a rule, without its description, whose references would be counted at each
+  /// entry.
   fileprivate struct Rule: Sendable {
     let fire: @Sendable (State) -> Void
-    /// The place of its pipe among those that the machine sends into.
+    /// The index of the rule's pipe among the pipes that the machine sends into.
     let pipe: Int
   }
 
-  /// For each case those that may be about it, in the order declared; empty where no rule names a case.
+  /// For each case, the rules that may apply to it, in declared order; empty if no rule names a
+  /// case.
   private let ofCase: [[Rule]]
-  /// In the order declared.
+  /// All rules, in declared order.
   private let all: [Rule]
 
-  /// - Parameter pipes: Those that the machine sends into.
+  /// - Parameter pipes: The pipes that the machine sends into.
   init(_ senders: [Sender<State>], into pipes: [SentPipe]) {
     var all: [Rule] = []
     for sender in senders { all.append(Rule(sender, into: pipes)) }
     self.all = all
-    // By hand: what the standard library does in generic code has it look for conformances.
+    // A loop, because functions of the standard library in generic code cause lookups of
+    // conformances.
     var isAboutCases = false
     for sender in senders where sender.cases != nil { isAboutCases = true }
     var ofCase: [[Rule]] = []
@@ -37,8 +40,9 @@ struct SenderRules<State: DSLCompatible>: Sendable {
 
   @usableFromInline var isEmpty: Bool { all.isEmpty }
 
-  /// Sends what is to be sent on entering the state.
-  /// - Parameter sent: Called behind each rule with the place of its pipe, which may have less room by now.
+  /// Applies the rules for entry into the state.
+  /// - Parameter sent: Called after each rule with the index of its pipe, which may have less
+  ///   capacity now.
   func fire(_ state: State, sent: (Int) -> Void) {
     guard !ofCase.isEmpty, let tag = EnumCases<State>.tag(of: state), tag < ofCase.count else {
       for rule in all {

@@ -1,30 +1,29 @@
 import Synchronization
 
-/// What a ``MachineRun`` shows of its machine: the current state, and the states for its readers.
+/// The published states of a ``MachineRun``: the current state, and the states for its readers.
 @usableFromInline
 struct ShownStates<State: Sendable>: Sendable {
   @usableFromInline var state: State
   private(set) var readers: [StateReader<State>] = [] {
     didSet { links = readers.map(Unmanaged.passUnretained) }
   }
-  /// The readers, without a count of their references.
+  /// The readers, without reference counting.
   @usableFromInline var links: [Unmanaged<StateReader<State>>] = []
-  /// The last states, for the first reader; without use once it has come.
+  /// The last states, for the first reader; unused after the first reader is made.
   @usableFromInline var backlog: [State] = []
-  /// Where the oldest state of a full backlog is.
+  /// The index of the oldest state in a full backlog.
   @usableFromInline var oldest = 0
   @usableFromInline var keepsBacklog = true
   private var isStopped = false
 
-  /// How many states an iterator may lag behind. Unit: states.
+  /// The number of states that an iterator may lag behind. Unit: states.
   @inlinable
   static var capacity: Int { 1024 }
 
   @usableFromInline
   init(_ state: State) { self.state = state }
 
-  /// Takes note of a state. Returns the one that it follows, and whether some reader waits or is
-  /// full.
+  /// Publishes a state. Returns the previous state, and whether a reader waits or is full.
   @inlinable
   mutating func enter(_ next: State) -> (former: State, isAwaited: Bool, isFull: Bool) {
     let former = state
@@ -52,7 +51,7 @@ struct ShownStates<State: Sendable>: Sendable {
     }
   }
 
-  /// Makes a reader. The first one that is not late gets the states before it.
+  /// Makes a reader. The first reader that is not late also gets the earlier states.
   mutating func makeReader(
     isLate: Bool,
     madeRoom: @escaping @Sendable () -> Void,
@@ -72,7 +71,7 @@ struct ShownStates<State: Sendable>: Sendable {
 
   mutating func remove(_ reader: StateReader<State>) { readers.removeAll { $0 === reader } }
 
-  /// Ends the showing; returns whom to tell.
+  /// Stops publishing. Returns the readers that the caller must finish.
   mutating func stop() -> [StateReader<State>] {
     isStopped = true
     defer { readers = [] }
@@ -80,39 +79,40 @@ struct ShownStates<State: Sendable>: Sendable {
   }
 }
 
-/// That an event stands for something which has been done already, as long as no step goes without it.
+/// A marker of an event that describes something that has already happened, while no step covers
+/// it.
 ///
-/// An effect gives its event with one where what the event is about may come to nothing while it waits for
-/// its turn: then it is withdrawn, and no step is taken.
+/// An effect passes the marker with its event. If the change becomes part of another step while the
+/// event is queued, the event is withdrawn, and no step is taken.
 @usableFromInline
 package final class Announcement: Sendable {
   private let withdrawn = Atomic(false)
 
   package init() {}
 
-  /// Whether the event is not to be taken any more.
+  /// Whether the event must no longer be processed.
   package var isWithdrawn: Bool { withdrawn.load(ordering: .acquiring) }
 
-  /// What the event stands for is a part of another step, or never was.
+  /// Withdraws the event: the change that it describes is part of another step, or is void.
   package func withdraw() { withdrawn.store(true, ordering: .releasing) }
 }
 
-/// The states that the transition of a step has gone through on its way, until the step is over.
+/// The intermediate states of the running step, until the step is over.
 @usableFromInline
 struct PassingStates<State> {
-  /// How many so far.
+  /// The number of intermediate states so far.
   @usableFromInline private(set) var count: UInt64 = 0
-  /// The state that the transition began in, where it has gone through any.
+  /// The state in which the transition began, if it has passed through an intermediate state.
   private(set) var origin: State?
-  /// How many there were since the run began.
+  /// The number of intermediate states since the run began.
   private(set) var total: UInt64 = 0
-  /// Those from which something follows.
+  /// The intermediate states that have consequences.
   private var followed: [State] = []
 
   init() {}
 
-  /// The transition goes from a state through another one.
-  /// - Parameter isFollowed: Whether something follows from that when the step is over.
+  /// Notes that the transition passes from one state through another.
+  /// - Parameter isFollowed: Whether the state has consequences when the step is over.
   mutating func pass(from state: State, through next: State, isFollowed: Bool) {
     if count == 0 { origin = state }
     if isFollowed { followed.append(next) }
@@ -120,8 +120,9 @@ struct PassingStates<State> {
     total += 1
   }
 
-  /// The step has come to nothing.
-  /// - Returns: The state that it began in, which is to be shown again; `nil` where no other was seen.
+  /// Handles the failure of the step.
+  /// - Returns: The state in which the step began, which must be shown again; `nil` if no
+  ///   intermediate state was shown.
   mutating func turnBack() -> State? {
     guard let origin else { return nil }
     _ = end()
@@ -129,8 +130,8 @@ struct PassingStates<State> {
     return origin
   }
 
-  /// The step is over.
-  /// - Returns: The states from which something follows now.
+  /// Ends the step.
+  /// - Returns: The intermediate states that have consequences now.
   mutating func end() -> [State] {
     defer { (count, origin, followed) = (0, nil, []) }
     return followed

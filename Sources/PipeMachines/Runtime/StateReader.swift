@@ -1,23 +1,23 @@
 import PipeSupport
 import Synchronization
 
-/// The states that one iterator has not read yet: a ring with one writer and one reader.
+/// The states that one iterator has not read yet, in a ring with one writer and one reader.
 ///
-/// The writer is whoever takes the machine's steps, under the lock of its ``MachineRun``; the reader
-/// is the task of the iterator. Neither takes a lock while the other keeps up.
+/// The writer is the drainer of the ``MachineRun``, which writes under the run's lock. The reader
+/// is the task of the iterator. While the other side keeps up, neither side takes a lock of the ring.
 @usableFromInline
 final class StateReader<State: Sendable>: @unchecked Sendable {
-  // The counts guard the slots: those from `read` to `written` belong to the reader, the others to the
-  // writer.
+  // The counts guard the slots: the slots from `read` to `written` belong to the reader, the others
+  // to the writer.
   @usableFromInline let slots: UnsafeMutablePointer<State>
   @usableFromInline let slotCount: Int
   private let capacity: Int
 
-  // What is written seldom comes first, then the writer's part and the reader's, each on cache lines
-  // of its own: neither is to wait for what it does not need.
-  /// The reader waits for a state.
+  // Rarely written fields come first, then the fields of the writer and of the reader, each on
+  // their own cache lines. So neither side waits for cache lines that it does not need.
+  /// Whether the reader waits for a state.
   @usableFromInline let isWaiting = Atomic(false)
-  /// The machine waits for room.
+  /// Whether the machine waits for capacity.
   @usableFromInline let isBlocking = Atomic(false)
   private let isFinished = Atomic(false)
   private let isEnded = Atomic(false)
@@ -37,7 +37,8 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   @usableFromInline
   @exclusivity(unchecked)
   var readSlot = 0
-  /// How many states have been read: the reader alone writes it. `read` follows it, see ``readNow()``.
+  /// The number of states that have been read. Only the reader writes it. `read` follows it, see
+  /// ``readNow()``.
   @usableFromInline let readCount = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
@@ -47,8 +48,8 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   @usableFromInline let madeRoom: @Sendable () -> Void
   private let ended: @Sendable (StateReader) -> Void
 
-  /// - Parameter capacity: How many states make the reader full. A step that is being taken while
-  ///   the reader is made may write one more.
+  /// - Parameter capacity: The number of unread states at which the reader is full. A step that is
+  ///   running while the reader is made may write one more.
   init(
     states: [State], capacity: Int, madeRoom: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (StateReader) -> Void
@@ -68,27 +69,27 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   }
 }
 
-// What the writer calls.
+// Called by the writer.
 extension StateReader {
-  /// Adds a state; the caller then calls ``wake()`` outside its locks, if the reader waits.
+  /// Adds a state. If the reader waits, the caller then calls ``wake()`` outside its locks.
   @inlinable
   func write(_ state: State) {
     (slots + writeSlot).initialize(to: state)
     writeSlot = writeSlot + 1 == slotCount ? 0 : writeSlot + 1
-    // Sequentially consistent, as are the flags: of a writer and a reader that meet at an empty or
-    // a full ring, one sees the other.
+    // Sequentially consistent, as are the flags: when a writer and a reader meet at an empty or a
+    // full ring, at least one of them sees the other.
     written.store(
       written.load(ordering: .relaxed) &+ 1, ordering: .sequentiallyConsistent)
   }
 
-  /// Whether the reader lags as far behind as it may. If so, ``madeRoom`` will be called.
+  /// Whether the reader has reached the maximum lag. If so, ``madeRoom`` will be called.
   var isFull: Bool {
     guard hasNoRoom else { return false }
     isBlocking.store(true, ordering: .sequentiallyConsistent)
     return hasNoRoom
   }
 
-  /// As ``isFull``, without asking to be told.
+  /// Like ``isFull``, but without requesting the call of ``madeRoom``.
   @usableFromInline
   var hasNoRoom: Bool {
     let count = written.load(ordering: .relaxed)
@@ -107,13 +108,13 @@ extension StateReader {
     continuation?.resume()
   }
 
-  /// Ends the iterator once it has read what there is.
+  /// Ends the iterator once it has read the remaining states.
   func finish() {
     isFinished.store(true, ordering: .sequentiallyConsistent)
     wake()
   }
 
-  /// The iterator is gone, or its task is cancelled: it reads no more.
+  /// Ends reading: the iterator is deallocated, or its task is cancelled.
   func end() {
     isEnded.store(true, ordering: .sequentiallyConsistent)
     finish()
@@ -121,16 +122,17 @@ extension StateReader {
   }
 }
 
-// What the reader calls.
+// Called by the reader.
 extension StateReader {
-  /// How often a reader without a state looks about before it yields: a microsecond or so.
+  /// The number of times that a reader without a state polls before it yields: about a microsecond.
   private static var patience: Int { 3000 }
 
-  /// The next state, if it is there.
+  /// Returns the next state, if there is one.
   ///
-  /// Tells the writer how far it is by the batch, as that takes a cache line back and forth: at once
-  /// where the machine waits for room, and where there is no more to read. So a machine may wait for
-  /// a reader that lags a batch less behind than ``capacity``, until it reads the next state.
+  /// The reader publishes its progress in batches, because each update moves a cache line back and
+  /// forth. It publishes at once if the machine waits for capacity or if there are no more states.
+  /// So the machine may wait for a reader that lags up to one batch less than ``capacity``, until
+  /// the reader reads the next state.
   @inlinable
   func readNow() -> State? {
     let count = readCount.load(ordering: .relaxed)
@@ -157,13 +159,13 @@ extension StateReader {
     if isBlocking.exchange(false, ordering: .sequentiallyConsistent) { madeRoom() }
   }
 
-  /// The next state, waiting for it; `nil` at the end.
+  /// Waits for the next state; `nil` at the end.
   @usableFromInline
   nonisolated(nonsending)
     func readLater() async -> State?
   {
     if isEnded.load(ordering: .sequentiallyConsistent) { return nil }
-    // A machine that is busy has more in a moment: to be woken once for many states is cheaper.
+    // A busy machine will have more states in a moment. One wake-up for many states is cheaper.
     for _ in 0..<Self.patience where !isFinished.load(ordering: .relaxed) {}
     if let state = readNow() { return state }
     await Task.yield()
@@ -176,7 +178,7 @@ extension StateReader {
     }
   }
 
-  /// Returns when there may be something to read.
+  /// Waits until there may be something to read.
   private nonisolated(nonsending)
     func wait() async
   {
@@ -186,7 +188,7 @@ extension StateReader {
         waiting = continuation
         isWaiting.store(true, ordering: .sequentiallyConsistent)
       }
-      // A state, or the end, may have come since.
+      // A state, or the end, may have arrived in between.
       if written.load(ordering: .sequentiallyConsistent) != readCount.load(ordering: .relaxed)
         || isFinished.load(ordering: .sequentiallyConsistent)
       {
@@ -196,13 +198,13 @@ extension StateReader {
   }
 }
 
-/// Room between fields that different threads write: two cache lines, which some processors fetch
-/// together.
+/// Padding between fields that different threads write: two cache lines, because some processors
+/// fetch lines in pairs.
 private struct CacheLines {
   let words: InlineArray<16, UInt64> = .init(repeating: 0)
 }
 
-/// Ends the reader when its iterator is gone.
+/// Ends the reader when its iterator is deallocated.
 @usableFromInline
 final class StateReaderHandle<State: Sendable>: Sendable {
   @usableFromInline let reader: StateReader<State>
@@ -212,12 +214,12 @@ final class StateReaderHandle<State: Sendable>: Sendable {
   deinit { reader.end() }
 }
 
-/// Tells of a machine that waits for an iterator of its states that nobody reads. Once for each run.
+/// Warns about a machine that waits for an iterator that is not being read. It warns once per run.
 final class ReaderWatch: Sendable {
-  /// How far the readers have come that have no room, by reader.
+  /// The number of states read by each reader that is full.
   typealias Lag = [ObjectIdentifier: Int]
 
-  /// How long the machine waits without a read before that is told.
+  /// The time that the machine waits without a read before the warning.
   private static let patience = Duration.seconds(1)
 
   private let begun = Atomic(false)
@@ -225,13 +227,13 @@ final class ReaderWatch: Sendable {
   private let clock = EffectClock.current
   private let tell = Warnings.tell
 
-  /// - Parameter subject: Whose states they are.
+  /// - Parameter subject: Returns the name of the machine or composite, for the warning.
   init(_ subject: @escaping @Sendable () -> String) { self.subject = subject }
 
-  /// Whether it looks already, or has told all that it has to.
+  /// Whether the watch is running, or has already warned.
   var hasBegun: Bool { begun.load(ordering: .relaxed) }
 
-  /// The machine waits for readers.
+  /// Starts the watch when the machine waits for readers.
   func begin(_ lag: @escaping @Sendable () -> Lag) {
     guard !begun.exchange(true, ordering: .sequentiallyConsistent) else { return }
     Task { [self] in
@@ -242,12 +244,13 @@ final class ReaderWatch: Sendable {
               + "\(Self.patience.shortText); read it, or let go of it")
         }
         begun.store(false, ordering: .sequentiallyConsistent)
-        // The machine may have begun to wait again, and found that this task looks.
+        // The machine may have started to wait again while it saw this task as running.
       } while !lag().isEmpty && !begun.exchange(true, ordering: .sequentiallyConsistent)
     }
   }
 
-  /// Looks on until no reader keeps the machine waiting, or until one does that reads nothing.
+  /// Watches until no reader blocks the machine. Returns whether a reader blocks it without
+  /// reading.
   private func findsStandstill(_ lag: @Sendable () -> Lag) async -> Bool {
     var before = lag()
     while !before.isEmpty {
@@ -261,11 +264,11 @@ final class ReaderWatch: Sendable {
 }
 
 extension ShownStates {
-  /// How far the readers have come that have no room.
+  /// The number of states read by each reader that is full.
   var lag: ReaderWatch.Lag {
     Dictionary(
       uniqueKeysWithValues: readers.filter(\.hasNoRoom).map {
-        // What it has read, also where it has not told the machine yet.
+        // The number of states read, including those not published to the machine yet.
         (ObjectIdentifier($0), $0.readCount.load(ordering: .relaxed))
       })
   }

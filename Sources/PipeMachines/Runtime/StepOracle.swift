@@ -1,14 +1,15 @@
-/// Answers for single steps of a machine, from any configuration, by the engine that a node has.
+/// Evaluates single steps of a machine in any configuration, with the same engine that a node uses.
 ///
-/// The rules for effects hold: an entry starts and cancels them. None of them runs, and no middleware is
-/// called. Transitions that are asynchronous are not run either.
+/// The rules for effects apply: an entry starts and cancels them. But no effect runs, and no
+/// middleware is called. Asynchronous transitions are not run either.
 package final class StepOracle<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
 > {
-  /// Where a machine stands between two steps.
+  /// The situation of a machine between two steps.
   package struct Configuration {
     package var state: State
-    /// The effects that are under way, by name, sorted; one that runs twice is there twice.
+    /// The names of the effects that have not ended, sorted. An effect that runs twice is listed
+    /// twice.
     package var effects: [String]
 
     package init(state: State, effects: [String] = []) {
@@ -19,17 +20,18 @@ package final class StepOracle<
 
   package enum Answer {
     case moved(Configuration)
-    /// An effect whose last event is refused is over all the same.
+    /// The event is refused. An effect whose last event is refused has ended nevertheless.
     case refused(Refusal, Configuration)
-    /// Only running the transition would tell.
+    /// The transition is asynchronous, so its outcome is unknown without running it.
     case asynchronous
   }
 
-  /// An effect or a feedback that a machine has.
+  /// An effect or a feedback of a machine.
   package struct Work: Hashable, Sendable {
-    /// That of the output, or `feedback1`, `feedback2`, … in the order in which they were added.
+    /// The name of the output, or `feedback1`, `feedback2`, … in the order in which the feedbacks
+    /// were added.
     package let name: String
-    /// Whether it may give more than one event.
+    /// Whether the effect may give more than one event.
     package let isSequence: Bool
     fileprivate let place: Place
   }
@@ -44,7 +46,8 @@ package final class StepOracle<
   private let runtime: Runtime<State, Event, Output>
   private let entered: (State) -> Void
 
-  /// - Parameter entered: Called on each entry, before the machine's own pipes are sent anything.
+  /// - Parameter entered: Called on each entry, before events are sent into the machine's own
+  ///   pipes.
   package init(
     _ machine: StateMachine<State, Event, Output>, _ runtime: Runtime<State, Event, Output>,
     entered: @escaping (State) -> Void
@@ -64,19 +67,19 @@ package final class StepOracle<
       }
   }
 
-  /// Enters the initial state.
+  /// Returns the configuration after entry into the initial state.
   package func start() -> Configuration {
     let engine = engine()
     engine.start()
     return configuration(of: engine)
   }
 
-  /// Takes an event that comes from elsewhere.
+  /// Evaluates an event that does not come from an effect of the machine.
   package func take(_ event: Event, in configuration: Configuration) -> Answer {
     step(engine(in: configuration), event)
   }
 
-  /// Takes an event that an effect gives; `nil` where that effect is not under way.
+  /// Evaluates an event of an effect; `nil` if the effect is not running.
   package func take(
     _ event: Event, of effect: String, in configuration: Configuration
   ) -> Answer? {
@@ -86,7 +89,7 @@ package final class StepOracle<
     return step(engine, event)
   }
 
-  /// Ends an effect without an event; `nil` where it is not under way.
+  /// Ends an effect without an event; `nil` if the effect is not running.
   package func end(_ effect: String, in configuration: Configuration) -> Configuration? {
     let engine = engine(in: configuration)
     guard let (_, id) = find(effect, in: engine) else { return nil }
@@ -96,7 +99,7 @@ package final class StepOracle<
 
   // MARK: Engines
 
-  /// An engine whose effects wait for a record, which is never made.
+  /// Makes an engine whose effects wait for a record that is never made, so that none of them runs.
   private func engine() -> Engine<State, Event, Output> {
     let engine = Engine(machine: machine, runtime: runtime) { _ in }
     engine.effects.waitForRecords()
@@ -159,38 +162,37 @@ package final class StepOracle<
   }
 }
 
-/// Counts steps and tells of each, as far as somebody asks for that: before it, ahead of all that it sends, and
-/// after it.
+/// The counting and reporting of steps, on request. A step is reported before it happens, ahead of
+/// everything that it sends, and after it.
 @usableFromInline
 package struct StepTrace<State, Event> {
-  /// What counts them, where somebody wants that.
+  /// The counter of steps, if one is installed.
   @usableFromInline package var tally: TransitionTally<State, Event>?
-  /// Whether they are told of.
+  /// Whether steps are reported.
   @usableFromInline private(set) var isOn = false
-  /// Told of the event of a step and the state before it; answers whether ``hasMoved`` is to be called once
-  /// it has. `nil` where no step is told of.
+  /// Called with the event of a step and the state before it. Returns whether ``hasMoved`` must be
+  /// called after the step. `nil` if no steps are reported.
   @usableFromInline package var willMove: ((_ event: Event?, _ from: State) -> Bool)? {
     didSet { isOn = willMove != nil }
   }
-  /// Called at the end of a step of which ``willMove`` said so.
+  /// Called at the end of a step for which ``willMove`` returned `true`.
   @usableFromInline package var hasMoved: (() -> Void)?
 
-  /// Of the event that an effect has given last, the version of the step that started the effect.
+  /// The version of the step that started the effect of the last effect event.
   package var effectVersion: UInt64 = 0
 
   init() {}
 }
 
-/// Counts the steps of a machine by the case of the state that each left and the case of its event, as long as
-/// somebody wants that.
+/// Counts the steps of a machine by the case of the previous state and the case of the event.
 ///
-/// The engine holds it, as counting is to cost a step next to nothing; that is why its memory is its maker's to
-/// free, after the engine has let go of it.
+/// The engine holds the counter without ownership, so that counting has almost no cost. The caller
+/// that made it must free its memory, after the engine has released it.
 @usableFromInline
 package struct TransitionTally<State, Event> {
-  /// By the tag of the state, and in that of the event.
+  /// The counts, by the tag of the state and then by the tag of the event.
   @usableFromInline let counts: UnsafeMutableBufferPointer<UInt64>
-  /// How many cases are told apart; 1 for a type that has none.
+  /// The number of state cases; 1 for a type without cases.
   @usableFromInline let stateCount: Int
   @usableFromInline let eventCount: Int
 
@@ -216,8 +218,8 @@ package struct TransitionTally<State, Event> {
     count == 1 ? 0 : EnumCases<Value>.tag(of: value) ?? 0
   }
 
-  /// What was counted, where it is not 0.
-  /// - Parameter body: Given the tags of state and event.
+  /// Calls `body` for each count that is not 0.
+  /// - Parameter body: Receives the tags of state and event, and the count.
   package func forEach(_ body: (_ state: Int, _ event: Int, _ count: UInt64) -> Void) {
     for (place, count) in counts.enumerated() where count > 0 {
       body(place / eventCount, place % eventCount, count)

@@ -1,4 +1,4 @@
-/// A Swift type by its name, as far as JSON values can be held to it.
+/// A Swift type, known by its name, to the extent that a JSON value can be checked against it.
 package enum SwiftType: Equatable {
   case bool, string
   case integer(ClosedRange<Double>)
@@ -6,7 +6,7 @@ package enum SwiftType: Equatable {
   indirect case array(SwiftType)
   indirect case dictionary(SwiftType)
   indirect case optional(SwiftType)
-  /// A type that only its own decoder can judge.
+  /// A type that only its own decoder can check.
   case unknown
 
   package init(_ name: String) {
@@ -50,7 +50,7 @@ package enum SwiftType: Equatable {
     return String(name.dropFirst(head.count).dropLast(tail.count))
   }
 
-  /// Whether a decoder of this type takes the value; a type that is not known takes all.
+  /// Returns whether a decoder of this type accepts the value. An unknown type accepts all values.
   package func takes(_ value: JSONValue) -> Bool {
     switch (self, value) {
     case (.unknown, _), (.bool, .bool), (.string, .string), (.floating, .integer),
@@ -67,7 +67,7 @@ package enum SwiftType: Equatable {
     }
   }
 
-  /// What to write, for a message: `a value of type UInt8, from 0 to 255`.
+  /// Returns the instruction for a message: `a value of type UInt8, from 0 to 255`.
   package func demand(of name: String) -> String {
     guard case .integer(let range) = self, range.upperBound < 0x1p63 else {
       return "a value of type \(name)"
@@ -75,7 +75,8 @@ package enum SwiftType: Equatable {
     return "a value of type \(name), from \(Int(range.lowerBound)) to \(Int(range.upperBound))"
   }
 
-  /// Whether a value of another type can stand here: the same one, or what an optional wraps.
+  /// Returns whether a value of type `from` is valid for type `to`: the same type, or the type that
+  /// an optional wraps.
   package static func assignable(_ from: String, to: String) -> Bool {
     if from == to { return true }
     let (source, target) = (SwiftType(from), SwiftType(to))
@@ -86,7 +87,7 @@ package enum SwiftType: Equatable {
     return source == target && normal(from) == normal(to)
   }
 
-  /// The name with the sugar of optionals and arrays spelled out.
+  /// Returns the name with the syntax of optionals, arrays and dictionaries removed.
   private static func normal(_ name: String) -> String {
     switch SwiftType(name) {
     case .optional, .array, .dictionary:

@@ -1,8 +1,10 @@
 /// A value of a view state that a view reads, and sets by sending an event.
 ///
-/// It takes no part in any user interface library. Where there is SwiftUI, `Binding(binding)` is its own.
+/// The type does not depend on any user interface library. With SwiftUI, `Binding(binding)` makes a
+/// SwiftUI binding.
 ///
-/// A part of a view that is given a binding declares it as an attribute, and passes it on by its name with a `$`:
+/// A subview that receives a binding declares it as an attribute, and passes it on by its name with
+/// a `$`:
 ///
 /// ```swift
 /// struct MessageField {
@@ -15,11 +17,12 @@
 public struct ValueBinding<Value> {
   /// Reads the value.
   public let get: @MainActor () -> Value
-  /// Sends the event that stands for setting the value. Events go out in the order of the calls.
+  /// Sends the event for the new value. Events are sent in the order of the calls.
   public let set: @MainActor (Value) -> Void
   let timers: ViewTimers
 
-  /// The value, which setting does not change by itself: the machine does, if it takes the event.
+  /// The value. Setting it does not change it directly: the machine changes it, if it accepts the
+  /// event.
   public var wrappedValue: Value {
     get { get() }
     nonmutating set { set(newValue) }
@@ -28,12 +31,12 @@ public struct ValueBinding<Value> {
   /// The binding itself: `$message` of `@Binding var message: String`.
   public var projectedValue: Self { self }
 
-  /// Makes a binding of functions that read and set the value.
+  /// Makes a binding from functions that read and set the value.
   public init(get: @escaping @MainActor () -> Value, set: @escaping @MainActor (Value) -> Void) {
     self.init(get: get, set: set, timers: ViewTimers())
   }
 
-  /// Takes a binding, as an argument with a `$` does.
+  /// Makes a copy of a binding that is passed with a `$`.
   public init(projectedValue: Self) { self = projectedValue }
 
   init(
@@ -45,16 +48,17 @@ public struct ValueBinding<Value> {
     self.timers = timers
   }
 
-  /// A binding whose value stays, for previews and tests: setting it does nothing.
+  /// Makes a binding with a constant value, for previews and tests. Setting it does nothing.
   public static func constant(_ value: Value) -> Self {
     Self(get: { value }, set: { _ in })
   }
 
-  /// The binding that sends once the value has not been set for a while, and then the last one.
+  /// Returns a binding that sends only the last value, once no value has been set for a time.
   /// - Parameters:
-  ///   - duration: How long, by the clock of effects.
-  ///   - id: Which setting it is. Settings of one view state with the same `id` replace each other,
-  ///     also if the binding is made anew for each. Default: the place of the call in the source.
+  ///   - duration: The time to wait, by the clock of effects.
+  ///   - id: The identity of the setting. Settings of one view state with the same `id` replace
+  ///     each other, even if the binding is made again for each. Default: the source location of
+  ///     the call.
   public func debounce(
     for duration: Duration, id: some Hashable = Int?.none,
     fileID: StaticString = #fileID, line: UInt = #line, column: UInt = #column
@@ -71,33 +75,34 @@ public struct ValueBinding<Value> {
 }
 
 #if !canImport(SwiftUI)
-  /// The same by the name that SwiftUI has for its own. On systems that have SwiftUI there is
-  /// ``ValueBinding`` alone.
+  /// A shorter name for ``ValueBinding``, for systems without SwiftUI, which has its own `Binding`.
   public typealias Binding = ValueBinding
 #endif
 
 extension ValueBinding where Value: Equatable {
-  /// The binding that sends nothing where the value set is the one that it has.
+  /// Returns a binding that sends nothing if the new value equals the current one.
   public func distinct() -> Self {
     Self(get: get, set: { [get, set] value in if value != get() { set(value) } }, timers: timers)
   }
 }
 
 extension ViewState {
-  /// The state; setting it sends `event`.
+  /// Returns a binding to the state. Setting it sends `event`.
   public func binding(send event: Event) -> ValueBinding<State> { binding { _ in event } }
 
-  /// The state; setting it sends the event made of the state set.
+  /// Returns a binding to the state. Setting it sends the event that the closure makes from the new
+  /// state.
   public func binding(send event: @escaping @MainActor (State) -> Event) -> ValueBinding<State> {
     ValueBinding(get: { self.state }, set: { self.post(event($0)) }, timers: timers)
   }
 
-  /// A property of the state; setting it sends `event`.
+  /// Returns a binding to a property of the state. Setting it sends `event`.
   public func binding<Value>(
     keypath: KeyPath<State, Value>, send event: Event
   ) -> ValueBinding<Value> { binding(keypath: keypath) { _ in event } }
 
-  /// A property of the state; setting it sends the event made of the value set.
+  /// Returns a binding to a property of the state. Setting it sends the event that the closure
+  /// makes from the new value.
   public func binding<Value>(
     keypath: KeyPath<State, Value>, send event: @escaping @MainActor (Value) -> Event
   ) -> ValueBinding<Value> {
@@ -117,7 +122,7 @@ final class ViewTimers {
   private var running: [Key: (number: Int, task: Task<Void, Never>)] = [:]
   private var last = 0
 
-  /// Calls `action` after a time, unless it is started again before.
+  /// Calls `action` after a time, unless the timer is started again before that.
   func start(
     _ key: Key, _ duration: Duration, _ clock: any Clock<Duration>,
     _ action: @escaping @MainActor () -> Void

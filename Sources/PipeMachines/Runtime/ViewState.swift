@@ -1,10 +1,10 @@
 import Observation
 import PipeSupport
 
-/// The state of a machine for a user interface to show and to send events to, on the main actor.
+/// The state of a machine for a user interface, which shows it and sends events, on the main actor.
 ///
-/// It is observable: what reads ``state`` within `withObservationTracking`, as views do, is told when
-/// it changes. It changes while ``start()`` runs.
+/// The class is observable: code that reads ``state`` within `withObservationTracking`, as views
+/// do, is notified when the state changes. The state follows the machine while ``start()`` runs.
 ///
 /// ```swift
 /// let viewState = ViewState(sequence)
@@ -23,15 +23,15 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
   @ObservationIgnored private var isSending = false
   @ObservationIgnored let timers = ViewTimers()
 
-  /// Shows the state of a machine as it is.
+  /// Shows the unmodified state of a machine.
   public convenience init(
     _ sequence: AsyncStateMachineSequence<State, Event, Output>
   ) where State: DSLCompatible {
     self.init(sequence, project: { $0 })
   }
 
-  /// Shows what a view needs of the state of a machine.
-  /// - Parameter project: Makes the state to show of the machine's; called for each of these.
+  /// Shows a projection of a machine's state, with only the data that a view needs.
+  /// - Parameter project: Makes the state to show from the machine's state. Called for each state.
   public init<Origin>(
     _ sequence: AsyncStateMachineSequence<Origin, Event, Output>,
     project: @escaping @Sendable (Origin) -> State
@@ -40,16 +40,16 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
     state = project(sequence.state)
   }
 
-  /// Shows the state of what the source reaches.
+  /// Shows the states of a source.
   package init(showing state: State, of source: ViewSource<State, Event>) {
     self.source = source
     self.state = state
   }
 
-  /// Follows the machine until its run ends, or until the task is cancelled.
+  /// Follows the machine until its run ends or the task is cancelled.
   ///
-  /// Where nobody else iterates, cancelling the task ends the run. A second call while the first is
-  /// running returns at once.
+  /// If there is no other iterator, cancelling the task ends the run. A second call during the
+  /// first one returns at once.
   public func start() async {
     guard !isStarted else { return }
     isStarted = true
@@ -58,14 +58,15 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
     while let state = await next() { self.state = state }
   }
 
-  /// Has the machine take an event, and returns once it has; ``state`` follows.
+  /// Sends an event and waits until the machine has processed it. ``state`` is updated afterwards.
   @discardableResult
   public func send(_ event: Event) async -> SendOutcome<State> { await source.send(event) }
 
-  /// Sends an event and returns when the machine enters a state that the predicate holds for.
+  /// Sends an event and waits until the machine enters a state that satisfies the predicate.
   ///
-  /// Every state entered since the call counts. If the event is refused, or if the run ends before,
-  /// returns at once; so it does when the task is cancelled, as if the run had ended.
+  /// Every state entered since the call counts. The function returns at once if the event is
+  /// refused, or if the run ends first. When the task is cancelled, it returns as if the run had
+  /// ended.
   @discardableResult
   public func send(
     _ event: Event, resumeWhen isAwaited: (State) -> Bool
@@ -78,7 +79,7 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
     return .finished
   }
 
-  /// Sends without waiting, after what was posted before.
+  /// Sends an event after the events posted before, without waiting.
   func post(_ event: Event) {
     posted.append(event)
     guard !isSending else { return }
@@ -91,15 +92,15 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
 }
 
 extension ViewState where State: DSLCompatible {
-  /// Sends an event and returns when the machine enters the case that `state` is, whatever its
-  /// associated values.
+  /// Sends an event and waits until the machine enters the case of `state`, whatever its associated
+  /// values.
   @discardableResult
   public func send(_ event: Event, resumeWhen state: State) async -> SendOutcome<State> {
     let pattern = CasePattern(value: state)
     return await send(event) { pattern.matches($0) }
   }
 
-  /// Sends an event and returns when the machine enters the case of this constructor.
+  /// Sends an event and waits until the machine enters the case of this constructor.
   @discardableResult
   public func send<each Value>(
     _ event: Event, resumeWhen state: (repeat each Value) -> State
@@ -108,21 +109,21 @@ extension ViewState where State: DSLCompatible {
     return await send(event) { pattern.matches($0) }
   }
 
-  /// Sends an event and returns when the machine enters one of several cases.
+  /// Sends an event and waits until the machine enters one of several cases.
   @discardableResult
   public func send(_ event: Event, resumeWhen states: OneOf<State>) async -> SendOutcome<State> {
     await send(event) { states.contains($0) }
   }
 }
 
-/// A machine behind the state that is shown of it.
+/// The machine that is the source of a view state.
 package struct ViewSource<State: Sendable, Event: DSLCompatible> {
   package typealias States = @MainActor () async -> State?
 
-  /// Begins to read states, with the current one.
+  /// Starts to read states, beginning with the current one.
   let states: @MainActor () -> States
   let transmit: @MainActor (Event) async -> SendOutcome<State>
-  /// Sends, and gives the states that are entered from the event's own step on.
+  /// Sends an event. Also returns the states that the machine enters from the event's own step on.
   let transmitFollowing: @MainActor (Event) async -> (SendOutcome<State>, States)
 
   package init(
@@ -154,7 +155,7 @@ package struct ViewSource<State: Sendable, Event: DSLCompatible> {
       states: states, transmit: transmit,
       transmitFollowing: { event in
         let next = states()
-        // The current state comes first, and was not entered since.
+        // Skip the current state, which was entered before the call.
         guard await next() != nil else { return (.finished, next) }
         return (await transmit(event), next)
       })

@@ -1,7 +1,7 @@
 /// An event for several machines at once: the name of a case and one payload.
 ///
-/// Each participant has an event type of its own, with a case of this name. The payload reaches it as
-/// JSON does: fields are told by their names.
+/// Each participant has its own event type with a case of this name. The payload is converted as
+/// JSON: fields are matched by their names.
 public struct SynchronizedEvent: Sendable {
   /// The name of the case.
   public let name: String
@@ -18,20 +18,20 @@ public struct SynchronizedEvent: Sendable {
     self.content = content
   }
 
-  /// The event as one of the participants knows it.
+  /// Makes an event from the event of one of the participants.
   public init(_ event: some MachineEvent) {
     name = EnumCases.name(of: event) ?? "\(event)"
     content = .typed(event)
   }
 
-  /// The event of this name without a payload.
+  /// Makes an event with this name and without a payload.
   public init(named name: String) {
     self.name = name
     content = .bare
   }
 
-  /// The event as it stands in JSON: `{"start":{"floor":3}}`, or a bare `"start"`.
-  /// - Throws: ``SynchronizedEventError`` where the JSON is not that of a case.
+  /// Makes an event from JSON: `{"start":{"floor":3}}`, or a bare `"start"`.
+  /// - Throws: ``SynchronizedEventError`` if the JSON does not represent an enum case.
   public init(json: JSONValue) throws(SynchronizedEventError) {
     switch json {
     case .string(let name):
@@ -45,8 +45,9 @@ public struct SynchronizedEvent: Sendable {
     }
   }
 
-  /// The event as a participant's own type has it.
-  /// - Throws: ``SynchronizedEventError`` where the type has no such case, or another payload.
+  /// Returns the event in a participant's own event type.
+  /// - Throws: ``SynchronizedEventError`` if the type has no such case, or if the case has another
+  ///   payload.
   public func event<Event: MachineEvent>(
     as type: Event.Type = Event.self
   ) throws(SynchronizedEventError) -> Event {
@@ -71,8 +72,8 @@ public struct SynchronizedEvent: Sendable {
     case .bare: return .object([name: [:]])
     case .json(let json): return json
     case .typed(let event):
-      // What was encoded before it came here is encoded again without fail, but for a type that
-      // throws at will; its receiver then misses the fields and says so.
+      // Encoding cannot fail here, because the event was encoded before, unless its type throws
+      // arbitrarily. In that case the receiver reports the missing fields.
       return (try? JSONValue(encoding: event)) ?? .object([name: [:]])
     }
   }
@@ -87,7 +88,7 @@ extension SynchronizedEvent: Hashable, CustomStringConvertible {
   /// Hashes the name.
   public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
-  /// The event as Swift writes it, or as JSON.
+  /// The Swift description of the event, or its JSON.
   public var description: String {
     switch content {
     case .bare: name
@@ -97,16 +98,16 @@ extension SynchronizedEvent: Hashable, CustomStringConvertible {
   }
 }
 
-/// Why a value is no event of a participant.
+/// The reason why a value is not an event of a participant.
 public enum SynchronizedEventError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The JSON is not that of an enum's case.
+  /// The JSON does not represent an enum case.
   case noCase(JSONValue)
   /// The participant's event type has no such case.
   case unknownCase(String, type: String)
   /// The case carries other fields in the participant's event type.
   case otherPayload(String, type: String, problem: String)
 
-  /// A sentence that tells it.
+  /// A message that describes the error.
   public var description: String {
     switch self {
     case .noCase(let json):
@@ -119,18 +120,18 @@ public enum SynchronizedEventError: Error, Hashable, Sendable, CustomStringConve
   }
 }
 
-/// A participant that withholds an event, and why.
+/// A participant that refuses an event, with the reason.
 public struct Withholding: Hashable, Codable, Sendable {
   /// The name of the participant.
   public var participant: String
-  /// The state it is in, as JSON.
+  /// The state of the participant, as JSON.
   public var state: JSONValue
-  /// The count of its steps; `nil` for a machine that does not run.
+  /// The number of steps that the participant has taken; `nil` for a machine that is not running.
   public var version: UInt64?
-  /// Why it does: its state has no transition for the event, say, or an error was thrown.
+  /// The reason of the refusal, such as a missing transition or a thrown error.
   public var reason: Refusal
 
-  /// Makes one.
+  /// Makes a value from its parts.
   public init(participant: String, state: JSONValue, version: UInt64?, reason: Refusal) {
     self.participant = participant
     self.state = state
@@ -140,7 +141,7 @@ public struct Withholding: Hashable, Codable, Sendable {
 }
 
 extension Withholding: CustomStringConvertible {
-  /// A sentence that tells it.
+  /// A message that describes the refusal.
   public var description: String {
     let why =
       switch reason {
@@ -155,45 +156,48 @@ extension Withholding: CustomStringConvertible {
   }
 }
 
-/// What became of a synchronized event: the caller gets exactly one of these.
+/// The outcome of a synchronized event. The caller receives exactly one.
 public enum SynchronizedReply: Hashable, Codable, Sendable {
-  /// All participants have moved, each to this version.
+  /// All participants have accepted the event. `versions` has the new version of each participant.
   case committed(TransactionID, versions: [String: UInt64])
-  /// None has moved: the state of these does not allow it.
+  /// No participant has accepted the event, because the states of these participants do not allow
+  /// it.
   case refused([Withholding])
-  /// None has moved: these take no event now.
+  /// No participant has accepted the event, because these participants cannot accept events now.
   case busy([String])
-  /// None has moved: this participant, or the composite itself, does not run.
+  /// No participant has accepted the event, because this participant, or the composite itself, is
+  /// not running.
   case unavailable(String)
-  /// Not known yet; ask again by the number. Nothing is said of who has moved.
+  /// The outcome is not known yet: some, all or no participants may have accepted the event. Query
+  /// it again by the number.
   case unknown(TransactionID)
 }
 
 extension SynchronizedReply {
-  /// Whether all participants have moved.
+  /// Whether all participants have accepted the event.
   public var isCommitted: Bool {
     if case .committed = self { true } else { false }
   }
 }
 
-/// How a synchronized event is tried.
+/// The mode in which a synchronized event is tried.
 public enum SynchronizedMode: Hashable, Codable, Sendable {
-  /// Once; where it is not enabled, it is refused.
+  /// Tries once. An event that is not enabled is refused.
   case `try`
-  /// Until it is enabled, or until so long a time has passed; `nil` waits without limit.
+  /// Waits until the event is enabled, at most for the given time; `nil` waits without limit.
   case await(Duration?)
 }
 
-/// What became of an event at one participant, where each takes it for itself.
+/// The outcome of an event at one participant, if each participant accepts the event independently.
 public enum BroadcastResult: Hashable, Sendable {
-  /// It has moved, to this version.
+  /// The participant has accepted the event, and has this version now.
   case moved(version: UInt64)
-  /// Its state does not allow it.
+  /// The state of the participant does not allow the event.
   case refused(Withholding)
-  /// It takes no event now.
+  /// The participant cannot accept events now.
   case busy
-  /// It was not asked: it does not run.
+  /// The participant was not asked, because it is not running.
   case unavailable
-  /// It was asked, and has not answered.
+  /// The participant was asked, and has not answered.
   case unknown
 }

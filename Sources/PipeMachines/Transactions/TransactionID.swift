@@ -1,10 +1,10 @@
 import PipeSupport
 
-/// The number of one synchronized event that was tried: never given twice, and ordered.
+/// The number of one attempted synchronized event. Numbers are ordered, and are never used twice.
 public struct TransactionID: Hashable, Comparable, Sendable {
-  /// Which start of the coordinator gave it; raised at each start.
+  /// The number of the coordinator's start, which increases at each start.
   public var epoch: UInt64
-  /// Its place among the transactions of that start.
+  /// The position of the transaction among the transactions of that start.
   public var sequence: UInt64
 
   /// Makes a number.
@@ -13,20 +13,20 @@ public struct TransactionID: Hashable, Comparable, Sendable {
     self.sequence = sequence
   }
 
-  /// Before every number that a coordinator gives.
+  /// A number that is lower than every number that a coordinator assigns.
   public static let zero = TransactionID(epoch: 0, sequence: 0)
 
-  /// Orders by epoch, then by place in it.
+  /// Orders numbers by epoch, then by sequence.
   public static func < (left: TransactionID, right: TransactionID) -> Bool {
     (left.epoch, left.sequence) < (right.epoch, right.sequence)
   }
 }
 
 extension TransactionID: CustomStringConvertible {
-  /// The number as people write it: `3.17`.
+  /// The number as text: `3.17`.
   public var description: String { "\(epoch).\(sequence)" }
 
-  /// Reads what ``description`` writes; `nil` for any other text.
+  /// Parses the format of ``description``; returns `nil` for any other text.
   public init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map { UInt64($0) }
     guard parts.count == 2, let epoch = parts[0], let sequence = parts[1] else { return nil }
@@ -35,7 +35,7 @@ extension TransactionID: CustomStringConvertible {
 }
 
 extension TransactionID: Codable {
-  /// Reads what ``encode(to:)`` writes.
+  /// Decodes the format of ``encode(to:)``.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     let text = try container.decode(String.self)
@@ -46,31 +46,32 @@ extension TransactionID: Codable {
     self = transaction
   }
 
-  /// Writes the number as people do: `"3.17"`.
+  /// Encodes the number as text: `"3.17"`.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(description)
   }
 }
 
-/// A synchronized event that a participant is prepared for, and whose end it has asked for and is not
-/// told: it may be taken by all, or by none.
+/// A synchronized event for which a participant is prepared, and whose outcome the participant has
+/// requested but not received. Either all participants accept the event, or none does.
 ///
-/// The participant takes no other event meanwhile. What its composites show may change by that event
-/// at any time, or stay as it is.
+/// The participant accepts no other event until it knows the outcome. The state that its composites
+/// show may change at any time because of this event, or stay the same.
 public struct InDoubtTransaction: Hashable, Codable, Sendable {
   /// The node that is prepared.
   public var participant: String
-  /// The composite through which the event is taken.
+  /// The composite through which the event was sent.
   public var composite: String
   /// The name of the event's case.
   public var event: String
   /// The number of the synchronized event.
   public var transaction: TransactionID
-  /// Since when it is prepared, or when its process started, if that was later. Unit: nanoseconds since 1970.
+  /// The time since which the participant is prepared, or the start of its process if that was
+  /// later. Unit: nanoseconds since 1970.
   public var since: Int64
 
-  /// Makes one.
+  /// Makes a value from its parts.
   public init(
     participant: String, composite: String, event: String, transaction: TransactionID, since: Int64
   ) {
@@ -83,11 +84,11 @@ public struct InDoubtTransaction: Hashable, Codable, Sendable {
 }
 
 extension InDoubtTransaction: CustomStringConvertible {
-  /// It in words: `'left' in doubt in transaction 3.17 (pair: meet) since …`.
+  /// A description: `'left' in doubt in transaction 3.17 (pair: meet) since …`.
   public var description: String { wording { Timestamp(nanoseconds: $0).description } }
 
-  /// The same.
-  /// - Parameter time: Words nanoseconds since 1970.
+  /// Returns the description with a custom format of the time.
+  /// - Parameter time: Formats a time that is given in nanoseconds since 1970.
   package func wording(since time: (Int64) -> String) -> String {
     "'\(participant)' in doubt in transaction \(transaction) (\(composite): \(event)) since "
       + time(since)

@@ -1,8 +1,8 @@
 import PipeSupport
 import Synchronization
 
-/// A value that any thread reads and sets, and whose changes can be followed: where a model keeps its
-/// state.
+/// A value that any thread can read and set, and whose changes can be observed. A model can keep
+/// its state in it.
 ///
 /// All subscribers see the same values in the same order.
 public final class ConcurrentValueSubject<State: Sendable>: Sendable {
@@ -22,7 +22,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     var last = 0
     var hasFinished = false
 
-    /// Tells everybody of the state.
+    /// Passes the state to all subscribers.
     mutating func tell() {
       for (id, subscriber) in subscribers {
         if subscriber.isOver.load(ordering: .relaxed) {
@@ -34,7 +34,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     }
   }
 
-  /// Apart from the subject, so that who follows it does not keep it.
+  /// Separate from the subject, so that a subscription does not keep the subject alive.
   private final class Storage: Sendable {
     let content: Locked<Content>
     init(_ state: State) { content = Locked(Content(state: state)) }
@@ -45,8 +45,8 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
   /// Makes a subject that holds a value.
   public init(_ state: State) { storage = Storage(state) }
 
-  /// Makes a subject for a model to start with.
-  /// - Throws: ``UnstableStateError`` where the state is not stable.
+  /// Makes a subject with the initial state of a model.
+  /// - Throws: ``UnstableStateError`` if the state is not stable.
   public convenience init(startsWith state: State) throws(UnstableStateError)
   where State: StateProtocol {
     self.init(try state.stable())
@@ -57,10 +57,10 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
   /// The value.
   public var state: State { storage.content.withLock(\.state) }
 
-  /// Sets the value. After ``finish()`` nothing changes any more.
+  /// Sets the value. After ``finish()``, the value does not change any more.
   public func send(_ state: State) {
-    // Subscribers are told under the lock, so that all are told in one order. What they do is to put
-    // the value into a buffer of their own.
+    // Subscribers are notified under the lock, so that all of them see the same order. They only
+    // append the value to a buffer of their own.
     storage.content.withLock { content in
       guard !content.hasFinished else { return }
       content.state = state
@@ -68,7 +68,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     }
   }
 
-  /// Sets the value to what is made of it, with nobody in between.
+  /// Changes the value atomically.
   public func update(_ change: (inout State) -> Void) {
     storage.content.withLock { content in
       guard !content.hasFinished else { return }
@@ -77,18 +77,18 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     }
   }
 
-  /// Ends all subscriptions; the value stays.
+  /// Ends all subscriptions. The value remains.
   public func finish() {
     let subscribers = storage.content.withLock { content in
       content.hasFinished = true
       defer { content.subscribers = [:] }
       return content.subscribers.values
     }
-    // Not under the lock: an end takes the subscription back.
+    // Not under the lock, because an end cancels the subscription.
     for subscriber in subscribers { subscriber.end() }
   }
 
-  /// The value to those who only read it.
+  /// Returns a read-only publisher of the value.
   public func eraseToAnyPublisher() -> StatePublisher<State> {
     StatePublisher { [storage] receive, end in
       let subscriber = Subscriber(receive, end)
@@ -104,8 +104,8 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
         return {}
       }
       return {
-        // Without waiting for the lock: this is called while a task is being cancelled, and who tells a
-        // value, under the lock, may have to wait until it is.
+        // Does not wait for the lock: this is called while a task is being cancelled. A sender that
+        // notifies subscribers under the lock may have to wait for that cancellation.
         subscriber.isOver.store(true, ordering: .relaxed)
         storage.content.withLockIfAvailable { _ = $0.subscribers.removeValue(forKey: id) }
       }
@@ -120,14 +120,14 @@ public protocol ConcurrentValueStateMachineProtocol<State>: StateMachineProtocol
 }
 
 extension ConcurrentValueStateMachineProtocol {
-  /// The value for a view that reads it and sets it.
+  /// Returns a binding of the value, for a view that reads and sets it.
   @MainActor
   public func binding() -> ValueBinding<State> {
     ValueBinding(get: { self.state }, set: { self.set($0) }, timers: ViewTimers())
   }
 }
 
-/// The model of one value: what a text field, a picker or a switch shows and sets.
+/// A model of one value, such as the value of a text field, a picker or a switch.
 public actor ConcurrentValueStateMachine<State: StateProtocol>:
   ConcurrentValueStateMachineProtocol
 {
@@ -139,48 +139,49 @@ public actor ConcurrentValueStateMachine<State: StateProtocol>:
   /// The value.
   public nonisolated var state: State { subject.state }
 
-  /// The value, then each one that is set.
+  /// The current value, then each new value.
   public nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
 
-  /// Sets the value. Whoever reads it afterwards, on any thread, finds it.
+  /// Sets the value. Every later read, on any thread, returns it.
   public nonisolated func set(_ state: State) { subject.send(state) }
 }
 
-/// A model that stays in one state, and whose value cannot be set: for tests and previews.
+/// A model that stays in one state and ignores new values, for tests and previews.
 public actor ConstantStateMachine<State: StateProtocol>: ConcurrentValueStateMachineProtocol {
   /// The state.
   public nonisolated let state: State
 
-  /// Makes a model that stays in a state, a stable one or not.
+  /// Makes a model that stays in a state, whether the state is stable or not.
   public init(_ state: State) { self.state = state }
 
-  /// The state.
+  /// A publisher of the constant state.
   public nonisolated var stateDidChange: StatePublisher<State> { .constant(state) }
 
-  /// Changes nothing.
+  /// Does nothing.
   public nonisolated func set(_ state: State) {}
 }
 
-/// A model that shows what two others show together.
+/// A model that combines the states of two other models.
 ///
 /// ```swift
 /// let both = CompositeStateMachine(observing: modelA, observing: modelB) { CompositeState($0, $1) }
 /// ```
 ///
-/// It takes no events: these go to the two, or to a model of one's own that holds them. Two models that
-/// take an event one after the other are seen in between; where that must not be, or one of them may
-/// refuse, let them be machines of an ``AsyncCompositeSequence``.
+/// It accepts no events. Send them to the two models, or to a model of your own that holds both. If
+/// two models process an event one after the other, the state in between is visible. If that must
+/// not happen, or if one of them may refuse the event, use machines of an
+/// ``AsyncCompositeSequence``.
 public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
   private nonisolated let current: @Sendable () -> State
 
-  /// The state made of theirs.
+  /// The combined state.
   public nonisolated var state: State { current() }
 
-  /// The state made of theirs, then another one whenever one of them has changed.
+  /// The combined state, then a new one whenever one of the models has changed.
   public nonisolated let stateDidChange: StatePublisher<State>
 
-  /// Observes two models, which may be constant ones.
-  /// - Parameter combine: What their states are together. Pure.
+  /// Observes two models, which may be constant.
+  /// - Parameter combine: Makes the combined state. It must be pure.
   public init<First: StateMachineProtocol, Second: StateMachineProtocol>(
     observing first: First, observing second: Second,
     _ combine: @escaping @Sendable (First.State, Second.State) -> State
@@ -190,11 +191,11 @@ public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
   }
 }
 
-/// A model: an actor that is a state machine, whose state is read at once and whose changes can be
-/// followed.
+/// A model: an actor that is a state machine. Its state can be read without waiting, and its
+/// changes can be observed.
 ///
-/// A model comes as three parts: a protocol with a function for each event, the model itself, and a
-/// constant one for tests and previews (see ``StatePublisher/constant(_:)``).
+/// A model has three parts: a protocol with a function for each event, the model itself, and a
+/// constant model for tests and previews (see ``StatePublisher/constant(_:)``).
 ///
 /// ```swift
 /// protocol LampModelProtocol: StateMachineProtocol<LampState> {
@@ -202,14 +203,14 @@ public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
 /// }
 /// ```
 ///
-/// ``ModelMachine`` makes a node of one.
+/// ``ModelMachine`` makes a node from a model.
 public protocol StateMachineProtocol<State>: Actor {
-  /// The states.
+  /// A state of the model.
   associatedtype State: StateProtocol
 
   /// The current state.
   nonisolated var state: State { get }
 
-  /// The current state, then each state as it is entered.
+  /// The current state, then each state that the model enters.
   nonisolated var stateDidChange: StatePublisher<State> { get }
 }

@@ -1,34 +1,34 @@
 import PipeSupport
 
-/// One model of a run, until it is let go of: what it goes through, and what it has announced, that is,
-/// what it has done by itself and no step has been taken for.
+/// One model of a run, until it is released. Keeps its intermediate states and its announced
+/// changes, which are changes that the model made by itself and that no step covers yet.
 final class HostedModel<Model: HostableModel>: Sendable {
   typealias State = Model.State
-  /// Tells the run of an event that stands for what the model has done.
+  /// Announces an event for a change that the model has made by itself.
   typealias Announce = @Sendable (Model.Event, Announcement) -> Void
 
-  /// What it has done by itself.
+  /// A change that the model has made by itself.
   struct Change: Sendable {
     let state: State
-    /// The case of the event that stands for it.
+    /// The case of the event for the change.
     let tag: Int?
     let announcement: Announcement
   }
 
   private struct Content {
-    /// Where the machine stands that the model stands for.
+    /// The state of the machine that the model represents.
     var settled: State
-    /// In their order.
+    /// The announced changes, in order.
     var announced: [Change] = []
-    /// The last change that was looked at, with or without an event.
+    /// The last change that was examined, with or without an event.
     var noted: State?
     var isStepping = false
-    /// Told of changes; `nil` where nobody is to know of them, or not yet.
+    /// Announces changes; `nil` if changes are not announced, or not yet.
     var announce: Announce?
     var following: Task<Void, Never>?
     var isOver = false
 
-    /// Whether the model has come to a state that no step has led to, and that was not looked at.
+    /// Whether the model is in a stable state that no step has produced and that was not examined.
     func isNews(_ state: State) -> Bool {
       announce != nil && !isStepping && state.isStable && state != settled && state != noted
     }
@@ -49,10 +49,10 @@ final class HostedModel<Model: HostableModel>: Sendable {
 
   deinit { letGo() }
 
-  /// Where the machine stands that the model stands for.
+  /// The state of the machine that the model represents.
   var settled: State { content.withLock(\.settled) }
 
-  /// The model; made by whoever is the first to ask.
+  /// Returns the model. The first call makes it.
   func model() throws -> Model {
     try made.withLock { made in
       if let made { return made }
@@ -65,7 +65,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
     }
   }
 
-  /// Lets go of the model, whatever it is doing, and of what it has announced.
+  /// Releases the model, whatever it is doing, and withdraws its announced changes.
   func letGo() {
     let following = content.withLock { content in
       content.isOver = true
@@ -86,9 +86,9 @@ final class HostedModel<Model: HostableModel>: Sendable {
 
   // MARK: Steps
 
-  /// Leads the model to where an event leads.
-  /// - Parameter tell: Told of the states on the way.
-  /// - Returns: The stable state in which it comes to rest. The machine does not stand there before
+  /// Has the model process an event.
+  /// - Parameter tell: Called with the intermediate states.
+  /// - Returns: The stable state in which the model comes to rest. The machine enters it with
   ///   ``settle(in:)``.
   func take(
     _ event: Model.Event, _ tell: (@Sendable (State) -> Void)?
@@ -100,7 +100,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
     return await rest(of: model)
   }
 
-  /// Where the model comes to rest.
+  /// Waits until the model comes to rest, and returns its stable state.
   private func rest(of model: Model) async -> State {
     var attempts = 0
     while true {
@@ -113,16 +113,16 @@ final class HostedModel<Model: HostableModel>: Sendable {
       }
       attempts += 1
       if passage.end(in: state, isLate: attempts == Self.attempts) { return state }
-      // It has moved on already, or its publisher lags behind it.
+      // The model has changed again, or its publisher lags behind.
       await Task.yield()
     }
   }
 
-  /// How often it is looked whether the model's publisher tells what its state is.
+  /// The maximum number of checks whether the model's publisher has delivered the model's state.
   private static var attempts: Int { 100 }
 
-  /// The machine has taken the step to which ``take(_:_:)`` has led. What the model has announced was done
-  /// before that, and is a part of it.
+  /// Notes that the machine has taken the step that ``take(_:_:)`` evaluated. The announced changes
+  /// happened before that step, and are part of it.
   func settle(in state: State) {
     content.withLock { content in
       content.isStepping = false
@@ -136,7 +136,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
 
   // MARK: What it does by itself
 
-  /// Tells of each change of the model's that no step has led to, from now on.
+  /// Starts to announce each change of the model that no step has produced.
   func follow(_ announce: @escaping Announce) throws {
     let model = try model()
     let begins = content.withLock { content in
@@ -153,14 +153,15 @@ final class HostedModel<Model: HostableModel>: Sendable {
     if begins { note() }
   }
 
-  /// Looks whether the model has changed by itself. News of what led to a change may come later than it.
+  /// Checks whether the model has changed by itself. The notification of a change may arrive later
+  /// than the change.
   private func note() {
     guard let model = made.withLock({ $0 }) else { return }
     let state = model.state
     guard content.withLock({ $0.isNews(state) }) else { return }
     let event = Model.event(forChangeTo: state)
     let isUntold = content.withLock { content in
-      // Else it has gone on, and there is news of that, too.
+      // Otherwise the model has changed again, and there will be another notification.
       guard content.isNews(state), model.state == state else { return false }
       content.noted = state
       guard let event, let announce = content.announce else { return event == nil }
@@ -176,16 +177,16 @@ final class HostedModel<Model: HostableModel>: Sendable {
         + "stands for")
   }
 
-  /// The first change that an event stands for, where the model has done what it tells.
+  /// Returns the first announced change that the event describes.
   func change(on event: Model.Event) -> Change? {
     note()
     let tag = EnumCases.tag(of: event)
     return content.withLock { content in content.announced.first { $0.tag == tag } }
   }
 
-  /// The machine has taken the step for a change that the model has made.
-  /// - Parameter tell: Told of what the model went through before it.
-  /// - Returns: `false` where the change was withdrawn meanwhile.
+  /// Notes that the machine has taken the step for a change that the model has made.
+  /// - Parameter tell: Called with the model's earlier intermediate states.
+  /// - Returns: `false` if the change has been withdrawn.
   func pass(_ change: Change, _ tell: (@Sendable (State) -> Void)?) -> Bool {
     let isPassed = content.withLock { content in
       guard
@@ -217,34 +218,35 @@ final class HostedModel<Model: HostableModel>: Sendable {
 /// ```
 public protocol HostableModel: StateMachineProtocol
 where State: MachineState & Equatable {
-  /// The events, as they travel.
+  /// The events, in the form in which they are sent between nodes.
   associatedtype Event: MachineEvent
-  /// What a topology file can set.
+  /// The parameters that a topology file can set.
   associatedtype Parameters: MachineParameters = NoParameters
 
-  /// The state of a node that has never run.
+  /// Returns the initial state of a node that has never run.
   static func initialState(_ parameters: Parameters) -> State
 
   /// Makes the model in a stable state.
   init(startsWith state: State, _ parameters: Parameters) throws
 
-  /// Takes an event; returns once the model is done with it and its state is stable.
+  /// Processes an event. Returns once the model has processed the event and its state is stable.
   ///
-  /// What it goes through on the way is seen as it comes, and what pipes are to tell of it is sent when
-  /// the step is over.
-  /// - Throws: To refuse the event. The model is then made anew in the state in which it stood.
+  /// Intermediate states are visible as they occur. Events that pipes derive from them are sent
+  /// when the step is over.
+  /// - Throws: An error to refuse the event. The model is then made again in its previous state.
   func take(_ event: Event) async throws
 
-  /// The events for which ``take(_:)`` acts on nothing but the model itself, so that nodes can take them
-  /// together with others. Default: none.
+  /// The events for which ``take(_:)`` affects only the model itself, so that nodes can process
+  /// them together with others. Default: none.
   ///
-  /// Such an event is taken by a model of its own, made in the state in which this one stands, before it is
-  /// known whether the others take it. Where they do, that one takes the place of this one, with what this
-  /// one has beside its state, its tasks included; else this one goes on as if nobody had asked. So
-  /// ``init(startsWith:_:)`` may be called often, and is to begin only what belongs to the state.
+  /// Such an event is evaluated by a second model, made in the state of this one, before it is
+  /// known whether the other participants accept the event. If they do, the second model replaces
+  /// this one, which is released with everything else that it has, its tasks included. Otherwise
+  /// this model continues unaffected. So ``init(startsWith:_:)`` may be called often, and should
+  /// only start work that belongs to the state.
   static var selfContained: SelfContainedEvents<Event> { get }
 
-  /// The pipes that lead from the model and to it, by their names. Default: none.
+  /// Returns the runtime with the model's pipes, by their names. Default: no pipes.
   ///
   /// ```swift
   /// static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
@@ -255,18 +257,20 @@ where State: MachineState & Equatable {
   /// ```
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Never>
 
-  /// The event that stands for a change which the model makes by itself, to a stable state. When a node
-  /// hosts the model, the change is a step on that event, and the model does not take it again.
+  /// Returns the event for a change to a stable state that the model makes by itself. When a node
+  /// hosts the model, the change becomes a step on that event, and the model does not process the
+  /// event again.
   ///
-  /// Where the model takes another event before that step, the change is a part of the step on that one.
+  /// If the model processes another event before that step, the change is part of the step on the
+  /// other event.
   ///
-  /// Default: `nil`. A node whose model then changes by itself says so in its log, and shows that with
-  /// the next event.
+  /// Default: `nil`. If the model then changes by itself, the node logs a warning and shows the
+  /// change with the next event.
   static func event(forChangeTo state: State) -> Event?
 }
 
 extension HostableModel {
-  /// No event.
+  /// No events.
   public static var selfContained: SelfContainedEvents<Event> { .none }
 
   /// No pipes.
@@ -274,11 +278,11 @@ extension HostableModel {
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> { Runtime() }
 
-  /// None.
+  /// Returns `nil`.
   public static func event(forChangeTo state: State) -> Event? { nil }
 }
 
-/// A running machine as a model.
+/// A running machine in the form of a model.
 public actor MachineModel<Hosted: Machine>: StateMachineProtocol
 where Hosted.State: StateProtocol {
   /// The machine's states.
@@ -288,7 +292,7 @@ where Hosted.State: StateProtocol {
   private let subject: ConcurrentValueSubject<State>
 
   /// Starts a machine.
-  /// - Throws: ``UnstableStateError`` where its initial state is not stable.
+  /// - Throws: ``UnstableStateError`` if the machine's initial state is not stable.
   public init(
     _: Hosted.Type, parameters: Hosted.Parameters, ports: Ports = Ports()
   ) throws(UnstableStateError) {
@@ -305,9 +309,9 @@ where Hosted.State: StateProtocol {
   /// The current state.
   public nonisolated var state: State { subject.state }
 
-  /// The current state, then each state as it is entered.
+  /// The current state, then each state that the machine enters.
   public nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
 
-  /// Has the machine take an event, after those sent before it.
+  /// Queues an event behind the events sent before it.
   public nonisolated func send(_ event: Hosted.Event) { sequence.post(event) }
 }

@@ -1,25 +1,26 @@
 import PipeSupport
 
-/// Keeps a model between the steps of one run of its machine, and tells the run what it does in between.
+/// Keeps a model between the steps of one run of its machine, and announces the changes that the
+/// model makes by itself in between.
 ///
-/// An event of which it is not known whether it will be taken is evaluated by a model of its own, made in
-/// the state of the machine. Only the step puts that in the place of the one that there was, which until
-/// then goes on as if nobody had asked.
+/// If it is not known yet whether an event will be accepted, a second model, made in the machine's
+/// state, evaluates it. The second model replaces the first one only when the step is taken. Until
+/// then, the first model continues unaffected.
 package final class ModelHost<Model: HostableModel>: Sendable {
   private typealias Hosted = HostedModel<Model>
-  /// An event that stands for what the model has done.
+  /// An event for a change that the model has made by itself.
   package typealias Announced = (event: Model.Event, announcement: Announcement)
 
-  /// Where an event leads whose step is taken later, or not at all.
+  /// The result of an event whose step is taken later, or not at all.
   private enum Promise {
-    /// Where this model has come to.
+    /// A second model, and the state in which it came to rest.
     case model(Hosted, Model.State)
-    /// To where the model is already.
+    /// A change that the model has already made.
     case change(Hosted.Change)
   }
 
   private struct Content {
-    /// The model that stands for the machine.
+    /// The model that represents the machine.
     var model: Hosted
     var promise: Promise?
   }
@@ -33,7 +34,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     content = Locked(Content(model: Hosted(in: state, parameters)))
   }
 
-  /// The host of the run whose work the task does; `nil` outside of one.
+  /// Returns the host of the run whose work the current task does; `nil` outside of a run.
   package static func current(_ parameters: Model.Parameters) -> ModelHost<Model>? {
     RunScope.current?.shared { start in
       ModelHost(parameters, in: start as? Model.State ?? Model.initialState(parameters))
@@ -42,15 +43,16 @@ package final class ModelHost<Model: HostableModel>: Sendable {
 
   deinit { content.withLock(\.model).letGo() }
 
-  /// The event leads from one stable state to the next.
-  /// - Throws: What the model throws, which is then made anew where it stood; `CancellationError` where
-  ///   the step is not waited for any more.
+  /// Processes an event, from one stable state to the next.
+  /// - Throws: The error of the model, which is then made again in its previous state.
+  ///   `CancellationError` if the step has been given up.
   package func step(from state: Model.State, _ event: Model.Event) async throws -> Model.State {
     RunScope.isTentative
       ? try await evaluate(event, in: state) : try await take(event, in: state)
   }
 
-  /// The events that stand for what the model does by itself. Starts it, where it has taken none yet.
+  /// Returns the events for changes that the model makes by itself. Starts the model if it has not
+  /// processed an event yet.
   package func changes() -> AsyncStream<Announced> {
     follow(content.withLock(\.model))
     return announced.stream
@@ -62,7 +64,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     let scope = RunScope.current
     let tell: @Sendable (Model.State) -> Void = { scope?.passes(through: $0) }
     let hosted = model(in: state)
-    // What stands for a change that the model has made is not for the model.
+    // An event for a change that the model has already made is not passed to the model.
     if let change = hosted.change(on: event), hosted.pass(change, tell) { return change.state }
     do {
       _ = try hosted.model()
@@ -86,13 +88,13 @@ package final class ModelHost<Model: HostableModel>: Sendable {
 
   private func isCurrent(_ hosted: Hosted) -> Bool { content.withLock { $0.model === hosted } }
 
-  /// The model in a state: the one that there is, or a new one.
+  /// Returns the model in a state: the current model, or a new one.
   private func model(in state: Model.State) -> Hosted {
     let model = content.withLock(\.model)
     return model.settled == state ? model : replace(with: Hosted(in: state, parameters))
   }
 
-  /// Lets go of the model, and has another one stand for the machine.
+  /// Releases the model and replaces it.
   @discardableResult
   private func replace(with model: Hosted) -> Hosted {
     let last = content.withLock { content in
@@ -103,7 +105,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     return model
   }
 
-  /// Makes the model where it is not made yet, and tells what it does by itself.
+  /// Makes the model if necessary, and starts to announce its changes.
   private func follow(_ hosted: Hosted) {
     do {
       try hosted.follow { [announced = announced.continuation] in announced.yield(($0, $1)) }
@@ -132,8 +134,8 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     return next
   }
 
-  /// Keeps where an event leads, unless nobody waits for that any more: the task is cancelled before it
-  /// is abandoned.
+  /// Keeps the result of an event, unless the step has been given up. The task is cancelled before
+  /// the step is abandoned.
   private func promise(_ promise: Promise) throws {
     let isWaitedFor = content.withLock { content in
       guard !Task.isCancelled else { return false }
@@ -151,7 +153,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
   }
 }
 
-// The steps of its run are taken, or are not, in the isolation of its machine.
+// The run calls these functions in the isolation of its machine.
 extension ModelHost: TentativeWork {
   package func keep() {
     switch takePromise() {
@@ -170,22 +172,22 @@ extension ModelHost: TentativeWork {
     guard let state = state as? Model.State else { return }
     abandon()
     let model = replace(with: Hosted(in: state, parameters))
-    // In a task of its own: what a model does while it is made is not to keep the machine.
+    // In a new task, so that work during the initialization of a model does not delay the machine.
     Task { [weak self] in self?.follow(model) }
   }
 }
 
-/// The states that a model goes through, until its machine has been told of them.
+/// The intermediate states of a model, until its machine has received them.
 ///
-/// A state that is not stable is told of at once. A stable one waits for the next: it may be where the
-/// step ends.
+/// An unstable state is passed on at once. A stable state waits for the next state, because it may
+/// be the final state of the step.
 final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
   private struct Content {
-    /// The last one seen; `nil` before the first, in which the model starts.
+    /// The last state seen; `nil` before the first, which is the model's initial state.
     var last: State?
-    /// Those that the machine was not told of.
+    /// The states that the machine has not received.
     var waiting: [State] = []
-    /// Tells the machine, while it takes a step.
+    /// Passes a state to the machine, during a step.
     var tell: (@Sendable (State) -> Void)?
 
     mutating func tellPassed() {
@@ -197,10 +199,10 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
   }
 
   private let content = Locked(Content())
-  /// States that may wait for a step. Unit: states.
+  /// The maximum number of states that wait for a step. Unit: states.
   private static var capacity: Int { 1_024 }
 
-  /// The model has entered a state.
+  /// Notes that the model has entered a state.
   func enter(_ state: State) {
     content.withLock { content in
       let last = content.last
@@ -215,7 +217,7 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
     }
   }
 
-  /// The machine takes a step, to which belongs what the model has gone through since the last one.
+  /// Begins a step of the machine. The states since the previous step belong to it.
   func begin(_ tell: @escaping @Sendable (State) -> Void) {
     content.withLock { content in
       content.tell = tell
@@ -223,8 +225,8 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
     }
   }
 
-  /// The machine takes a step to a state that the model has been in: what the model went through before
-  /// that belongs to the step, and what came after it to later ones.
+  /// Takes a step of the machine to an earlier state of the model. The states before that state
+  /// belong to this step, later ones to later steps.
   func pass(through state: State, _ tell: (@Sendable (State) -> Void)?) {
     content.withLock { content in
       guard let index = content.waiting.firstIndex(of: state) else { return }
@@ -233,7 +235,7 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
     }
   }
 
-  /// The model is of no use any more: what it still goes through belongs to no step.
+  /// Closes the passage of a released model. Its further states belong to no step.
   func close() {
     content.withLock { content in
       content.tell = nil
@@ -241,9 +243,10 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
     }
   }
 
-  /// The step ends in a state, where that is the last one seen.
-  /// - Parameter isLate: Whether it ends there also where the model's publisher has not told of it yet.
-  /// - Returns: Whether it has ended.
+  /// Ends the step in a state, if that is the last state seen.
+  /// - Parameter isLate: Whether to end the step even if the model's publisher has not delivered
+  ///   the state yet.
+  /// - Returns: Whether the step has ended.
   func end(in state: State, isLate: Bool) -> Bool {
     content.withLock { content in
       guard isLate || content.last == state else { return false }

@@ -1,24 +1,25 @@
 import PipeSupport
 
-/// States as they come: the current one to whoever subscribes, then every further one.
+/// A publisher of states: each subscriber receives the current state, then every further state.
 ///
-/// It is a sequence that any number of tasks may read, each from its own beginning on:
+/// It is a sequence that any number of tasks may read, each with its own subscription:
 ///
 /// ```swift
 /// for await state in model.stateDidChange { … }
 /// ```
 ///
-/// The publisher waits for nobody: of an iterator that lags more than ``bufferCapacity`` states behind
-/// the oldest of these give way, never the last.
+/// The publisher never waits for an iterator. If an iterator lags more than ``bufferCapacity``
+/// states behind, its oldest states are discarded, never the last one.
 public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
-  /// The states.
+  /// A state.
   public typealias Element = State
   /// The sequence does not fail.
   public typealias Failure = Never
-  /// Takes a subscription back.
+  /// Cancels a subscription.
   typealias Cancellation = @Sendable () -> Void
 
-  /// How many states an iterator may lag behind before the oldest give way. Unit: states.
+  /// The number of states that an iterator may lag behind before its oldest states are discarded.
+  /// Unit: states.
   public static var bufferCapacity: Int { 1024 }
 
   /// Calls `receive` with the current state and then with every further one, and `end` after the last.
@@ -27,7 +28,7 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
       _ receive: @escaping @Sendable (State) -> Void, _ end: @escaping @Sendable () -> Void
     ) -> Cancellation
 
-  /// One state for ever: what a constant model publishes.
+  /// Makes a publisher of one constant state, which never ends. Constant models use it.
   public static func constant(_ state: State) -> Self {
     Self { receive, _ in
       receive(state)
@@ -35,7 +36,8 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
     }
   }
 
-  /// The elements of a sequence, which is made anew, and read by a task, for each subscription.
+  /// Makes a publisher of the elements of a sequence. For each subscription, a task reads a new
+  /// instance of the sequence.
   public init<States: AsyncSequence & SendableMetatype>(
     _ states: @escaping @Sendable () -> States
   ) where States.Element == State, States.Failure == Never, States.AsyncIterator: SendableMetatype {
@@ -57,10 +59,10 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
     self.subscribe = subscribe
   }
 
-  /// Begins to read, with the current state.
+  /// Makes an iterator that begins with the current state.
   public func makeAsyncIterator() -> AsyncStream<State>.Iterator { begun().makeAsyncIterator() }
 
-  /// The states from now on, however late a task reads them.
+  /// Returns the states from the time of this call, however late a task reads them.
   func begun() -> AsyncStream<State> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.bufferCapacity)) { continuation in
       let cancel = subscribe({ continuation.yield($0) }, { continuation.finish() })
@@ -70,7 +72,7 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
 }
 
 extension StatePublisher {
-  /// What is made of each state.
+  /// Returns a publisher of a projection of each state.
   public func projected<Other>(
     _ project: @escaping @Sendable (State) -> Other
   ) -> StatePublisher<Other> {
@@ -80,10 +82,11 @@ extension StatePublisher {
     }
   }
 
-  /// What is made of the latest states of two publishers, whenever one of them has another.
+  /// Returns a publisher that combines the latest states of two publishers whenever one of them
+  /// changes.
   ///
-  /// Two models that take an event one after the other are seen in between. Where that must not be,
-  /// let them be a composite: ``AsyncCompositeSequence``.
+  /// If two models process an event one after the other, the state in between is visible. To avoid
+  /// that, make them a composite: ``AsyncCompositeSequence``.
   public func combineLatest<Other, Whole>(
     _ other: StatePublisher<Other>, _ combine: @escaping @Sendable (State, Other) -> Whole
   ) -> StatePublisher<Whole> {

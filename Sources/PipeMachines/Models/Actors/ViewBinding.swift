@@ -2,8 +2,8 @@ import Observation
 
 /// The state of a model for a view to show, on the main actor.
 ///
-/// It is observable: what reads ``state`` within `withObservationTracking`, as views do, is told when
-/// it changes.
+/// The class is observable: code that reads ``state`` within `withObservationTracking`, as views
+/// do, is notified when the state changes.
 @MainActor
 @Observable
 public final class ViewBinding<State: Sendable> {
@@ -11,10 +11,10 @@ public final class ViewBinding<State: Sendable> {
   public private(set) var state: State
   @ObservationIgnored private var following: Task<Void, Never>?
 
-  /// Shows the state of a model, as long as the binding is held.
+  /// Shows the state of a model for as long as the binding exists.
   public init<Model: StateMachineProtocol>(source: Model) where Model.State == State {
     state = source.state
-    // From here on, though the task may start late: no state is missed.
+    // Subscribed here, because the task may start late: no state is missed.
     let states = source.stateDidChange.begun()
     following = Task { [weak self] in
       for await state in states {

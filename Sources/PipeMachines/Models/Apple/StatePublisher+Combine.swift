@@ -1,16 +1,17 @@
-// For Apple's systems. It is compiled against stand-ins of Combine (tools/check-portable), and has not been
-// run.
+// For Apple platforms. This file is compiled against stubs of Combine (tools/check-portable), and
+// has not been run.
 #if canImport(Combine)
   import Combine
 
   extension StatePublisher {
-    /// The states for Combine: the current one, then each that comes, until the states end.
+    /// Returns a Combine publisher of the states: the current state, then each further state, until
+    /// the states end.
     ///
-    /// They are read by a task, so that a subscriber may read the model. Where it asks for fewer than come,
-    /// it gets the newest.
+    /// A task reads the states, so a subscriber may read the model. A subscriber whose demand is
+    /// lower than the number of states gets the newest ones.
     public func eraseToAnyPublisher() -> AnyPublisher<State, Never> {
       Deferred { () -> AnyPublisher<State, Never> in
-        // A subject of Combine may be sent to from any thread.
+        // A subject of Combine accepts values from any thread.
         nonisolated(unsafe) let subject = CurrentValueSubject<State?, Never>(nil)
         let task = Task {
           for await state in self { subject.send(state) }

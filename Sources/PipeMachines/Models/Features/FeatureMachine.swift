@@ -1,4 +1,4 @@
-/// A feature as a machine, so that a node can host it; its actions are the events.
+/// A feature as a machine that a node can host. The feature's actions are the machine's events.
 ///
 /// ```swift
 /// enum Counter: FeatureMachine {
@@ -7,7 +7,7 @@
 /// }
 /// ```
 ///
-/// A child feature that runs as a node of its own reaches its parent's node through a pipe:
+/// A child feature that runs as a node of its own is connected to its parent's node through a pipe:
 ///
 /// ```swift
 /// static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
@@ -22,22 +22,23 @@ where State == Feature.State, Event == Feature.Action, Output == Never {
   associatedtype Feature: FeatureType
   where Feature.State: MachineState, Feature.Action: MachineEvent
 
-  /// The state of a node that has never run.
+  /// Returns the initial state of a node that has never run.
   static func initialState(_ parameters: Parameters) -> Feature.State
 
-  /// Makes the feature with what it depends on.
+  /// Makes the feature with its dependencies.
   static func feature(_ parameters: Parameters) -> Feature
 
-  /// The actions for which the feature acts on nothing but its state, so that nodes can take them together
-  /// with others. Default: none.
+  /// The actions for which the feature affects only its state, so that nodes can process them
+  /// together with others. Default: none.
   static var selfContained: SelfContainedEvents<Feature.Action> { get }
 }
 
 extension FeatureMachine {
-  /// No action.
+  /// No actions.
   public static var selfContained: SelfContainedEvents<Feature.Action> { .none }
 
-  /// The feature as a function. Every action is taken; it may take its time, and the next one waits.
+  /// The machine of the feature. It accepts every action. While an action is being processed, the
+  /// next one waits.
   public static func stateMachine(
     _ parameters: Parameters
   ) -> StateMachine<Feature.State, Feature.Action, Never> {
@@ -50,20 +51,22 @@ extension FeatureMachine {
 }
 
 extension Runtime {
-  /// Reflects a feature that is a node of its own into the state of its parent, as
-  /// ``Store/scope(state:action:feature:)`` does in one process.
+  /// Mirrors a feature that is a node of its own in the state of its parent, as
+  /// ``Store/scope(state:action:feature:)`` does within one process.
   ///
-  /// Each state that the child enters, the first one included, goes into the pipe, and behind it the
-  /// action that led there. The parent takes them as its next actions, once and in this order, also
-  /// where either process dies on the way. So its copy is as old as what is in the pipe, and right as
-  /// soon as the pipe is empty. Between the two actions the parent has the child's new state, and has
-  /// not heard of its action.
+  /// Each state that the child enters, the initial state included, is sent into the pipe, followed
+  /// by the action that caused it. The parent processes both as its own actions, exactly once and
+  /// in this order, even if either process dies in between. The parent's copy therefore lags behind
+  /// by the events in the pipe, and is up to date when the pipe is empty. Between the two actions,
+  /// the parent has the child's new state but has not received its action yet.
   ///
-  /// The part belongs to the child: what the parent sets there, the child's next state replaces.
+  /// The part belongs to the child: the child's next state overwrites any change that the parent
+  /// makes to it.
   /// - Parameters:
-  ///   - parent: Leads to the parent's node.
-  ///   - state: What the parent takes for a state of the child; its feature puts it into its own state.
-  ///   - action: What the parent takes for an action of the child.
+  ///   - parent: The pipe to the parent's node.
+  ///   - state: Makes the parent's action for a state of the child. The parent's feature stores the
+  ///     child's state in its own state.
+  ///   - action: Makes the parent's action for an action of the child.
   public func scope<Parent>(
     to parent: Pipe<Parent>, state: @escaping @Sendable (State) -> Parent,
     action: @escaping @Sendable (Event) -> Parent
@@ -85,55 +88,56 @@ extension Runtime {
 /// }
 /// ```
 ///
-/// What a feature depends on is a property of it, so that a test gives it something else.
+/// Dependencies of a feature are its properties, so that a test can replace them.
 public protocol FeatureType: Sendable {
-  /// The states.
+  /// A state of the feature.
   associatedtype State: Sendable
-  /// What can be done.
+  /// An action on the state.
   associatedtype Action: Sendable
 
-  /// The state that the action leads to.
+  /// Returns the next state for an action.
   @MainActor func reduce(state: State, action: Action) async -> State
 }
 
-/// An action that can say that a view has set a part of the state.
+/// An action type with a case for a change that a view has made to a part of the state.
 public protocol BindableAction {
-  /// Which part.
+  /// The identity of the part.
   associatedtype BindingAction: Sendable
 
-  /// The action that stands for it.
+  /// Returns the action for a change of a part.
   static func binding(_ action: BindingAction) -> Self
 }
 
-/// What shows a store: a view.
+/// A view of a store.
 @MainActor
 public protocol Storable {
-  /// The feature that it shows.
+  /// The feature that the view shows.
   associatedtype Feature: FeatureType
 
-  /// Where its state is, and where its actions go.
+  /// The store that holds the feature's state and processes its actions.
   var store: Store<Feature> { get }
 }
 
-/// A state as it is shown: with the edits that wait behind an action, which has not seen them.
+/// A state as it is shown: with the edits that are queued behind a running action, which has not
+/// seen them.
 ///
-/// Each state that an action leads to is shown with them, too, until the edits themselves are taken.
+/// Until the edits themselves are processed, each new state is shown with them, too.
 struct EditedState<State: Sendable>: Sendable {
   typealias Change = @Sendable (inout State) -> Void
 
-  /// What is shown.
+  /// The state to show.
   private(set) var value: State
   private var waiting: [(number: Int, change: Change)] = []
 
   init(_ value: State) { self.value = value }
 
-  /// An edit cannot be taken at once.
+  /// Applies an edit that cannot be processed at once, and queues it.
   mutating func edit(number: Int, _ change: @escaping Change) {
     waiting.append((number, change))
     change(&value)
   }
 
-  /// Another state has been entered, which has the edits up to this one.
+  /// Enters a state that includes the edits up to this number.
   mutating func enter(_ entered: State, edit: Int) {
     waiting.removeAll { $0.number <= edit }
     value = entered

@@ -1,23 +1,24 @@
 import Observation
 
-/// Holds the state of a feature and takes its actions, one after the other in the order sent.
+/// A store that holds the state of a feature and processes its actions one at a time, in the order
+/// in which they were sent.
 ///
-/// An action that waits for something keeps those after it waiting, so that none starts from a state
-/// that another is about to replace.
+/// An action that waits for something blocks later actions, so that no action starts from a state
+/// that another action is about to replace.
 ///
 /// ```swift
 /// let store = Store(feature: CounterFeature(dependency: service), initialState: .init())
 /// await store.send(action: .increment)
 /// ```
 ///
-/// It is observable: what reads ``state`` within `withObservationTracking`, as views do, is told when it
-/// changes.
+/// The class is observable: code that reads ``state`` within `withObservationTracking`, as views
+/// do, is notified when the state changes.
 @MainActor
 @Observable
 public final class Store<Feature: FeatureType> {
   @ObservationIgnored private let scope: any StoreScope<Feature>
   @ObservationIgnored private var following: Task<Void, Never>?
-  /// What is observed in place of the state, which is elsewhere.
+  /// A counter that is observed in place of the state, which is stored in the scope.
   private var changes = 0
 
   /// Makes a store.
@@ -40,11 +41,12 @@ public final class Store<Feature: FeatureType> {
 
   isolated deinit { following?.cancel() }
 
-  /// The state, with what has been set. Setting it is no action: the feature is not asked.
+  /// The state, with all edits. Setting it is not an action: the feature does not see it.
   ///
-  /// What is set while an action is being taken is there at once. The action goes on from the state that
-  /// it began with; what was set is then set again in the state that it leads to. That is all of the
-  /// state; to set a part and keep what the action does to the others, use ``binding(for:action:)``.
+  /// A value that is set during an action is visible at once. The action continues from the state
+  /// in which it began, and the value is set again in the state that the action produces. This
+  /// replaces the entire state. To set one part and keep the action's changes to other parts, use
+  /// ``binding(for:action:)``.
   public var state: Feature.State {
     get {
       _ = changes
@@ -53,15 +55,15 @@ public final class Store<Feature: FeatureType> {
     set { scope.edit { $0 = newValue } }
   }
 
-  /// Has the feature take an action after those sent before it, and does not wait for that.
+  /// Queues an action behind the actions sent before it, without waiting.
   public func send(action: Feature.Action) { scope.post(action) }
 
-  /// Has the feature take an action after those sent before it; returns once ``state`` is the one it
-  /// leads to.
+  /// Queues an action behind the actions sent before it. Returns once ``state`` is the state that
+  /// the action produces.
   public func send(action: Feature.Action) async { await scope.send(action) }
 
-  /// A part of the state for a view that reads it and sets it: setting it to another value changes
-  /// ``state`` at once, and sends `.binding(action)`, which the feature takes after the actions sent before.
+  /// Returns a binding to a part of the state. Setting a different value changes ``state`` at once
+  /// and sends `.binding(action)`, which the feature processes after the actions sent before.
   public func binding<Value: Equatable & Sendable>(
     for keyPath: WritableKeyPath<Feature.State, Value> & Sendable,
     action: Feature.Action.BindingAction
@@ -76,16 +78,17 @@ public final class Store<Feature: FeatureType> {
       timers: ViewTimers())
   }
 
-  /// A store for a part of the state, with a feature of its own.
+  /// Returns a store for a part of the state, with a feature of its own.
   ///
-  /// Its actions are taken by its feature, which changes its part; then the parent's feature takes what
-  /// `action` makes of them. Both are one step: nobody sees the child moved and the parent not.
+  /// The child's feature processes the child's actions, and changes the part. Then the parent's
+  /// feature processes the action that `action` makes from the child's action. Both are one step,
+  /// so the child's change is never visible without the parent's.
   ///
-  /// Parts may overlap, and one part may have several features: all actions on the whole state are taken
-  /// one after the other, each from what the last one left.
+  /// Parts may overlap, and one part may have several features. All actions on the whole state are
+  /// processed one at a time, each from the state that the previous one produced.
   /// - Parameters:
   ///   - state: The part.
-  ///   - action: What the parent takes for an action of the child.
+  ///   - action: Makes the parent's action for an action of the child.
   public func scope<Scoped: FeatureType>(
     state keyPath: WritableKeyPath<Feature.State, Scoped.State> & Sendable,
     action: @escaping @Sendable (Scoped.Action) -> Feature.Action, feature: Scoped
@@ -94,21 +97,21 @@ public final class Store<Feature: FeatureType> {
   }
 }
 
-/// A feature's part of the one state of a store, whatever the type of that.
+/// A feature's part of the one state of a store, with the type of the whole state erased.
 @MainActor
 protocol StoreScope<Feature>: AnyObject {
   associatedtype Feature: FeatureType
 
   var state: Feature.State { get }
 
-  /// Changes the state at once, and again where an action that is being taken leads elsewhere.
+  /// Changes the state at once, and again in the state that a running action produces.
   func edit(_ change: @escaping @Sendable (inout Feature.State) -> Void)
 
-  /// Takes an action after those sent before it.
+  /// Queues an action behind the actions sent before it.
   func post(_ action: Feature.Action)
   func send(_ action: Feature.Action) async
 
-  /// The changes of the state from now on.
+  /// Returns the changes of the state from the time of this call.
   func changes() -> StatePublisher<Void>
 
   func scoped<Scoped: FeatureType>(
@@ -125,7 +128,7 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   private let root: StoreRoot<Root>
   private let feature: Feature
   private let part: WritableKeyPath<Root, Feature.State> & Sendable
-  /// What the features above make of an action, once this one has taken it.
+  /// Returns the step of the parent features for an action, after this feature has processed it.
   private let above: @Sendable (Feature.Action) -> Step?
 
   init(
@@ -176,7 +179,7 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   ) -> any StoreScope<Scoped> {
     let own = Self.step(self.feature, self.part, above)
     let whole = self.part.appending(path: part)
-    // Of two that are Sendable.
+    // Joined from two key paths that are Sendable.
     nonisolated(unsafe) let sendable =
       unsafeDowncast(whole, to: WritableKeyPath<Root, Scoped.State>.self)
     return PartScope<Root, Scoped>(
@@ -184,8 +187,8 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   }
 }
 
-/// Says of a key path that is made of such as are `Sendable` that it is so too, which Swift forgets
-/// where they are joined.
+/// Marks a key path as `Sendable` that is joined from `Sendable` key paths. Swift loses the
+/// conformance when it joins them.
 private func sendablePath<Root, Value>(
   _ path: WritableKeyPath<Root, Value>
 ) -> WritableKeyPath<Root, Value> & Sendable {

@@ -1,18 +1,18 @@
-/// The state behind a store and all stores scoped from it, and the steps that wait for their turn.
+/// The state behind a store and all stores scoped from it, and the queued steps.
 ///
-/// All of it is on the main actor: a step that waits for nothing goes to no other thread.
+/// Everything is on the main actor: a step that does not wait switches to no other thread.
 @MainActor
 final class StoreRoot<State: Sendable> {
-  /// Goes on from the state, in as long as it takes.
+  /// An asynchronous step, which returns the next state.
   typealias Run = @MainActor @Sendable (State) async -> State
 
-  /// Says which action a step takes.
+  /// Returns the name of the action of a step.
   typealias Name = @Sendable () -> String
 
   private typealias Work = @MainActor @Sendable () async -> Void
 
   private enum Step {
-    /// Changes the state; edits are numbered in their order, from 1.
+    /// A change of the state. Edits are numbered in their order, from 1.
     case edit(number: Int, @Sendable (inout State) -> Void)
     case run(Run, Name, Caller?)
   }
@@ -20,20 +20,20 @@ final class StoreRoot<State: Sendable> {
   /// A task that waits for a step.
   private struct Caller {
     let continuation: CheckedContinuation<Void, Never>
-    /// The step that the task is in the middle of.
+    /// The step that the task is performing.
     let step: AwaitedStep?
   }
 
-  /// The state that the last step has led to, and the last edit that it has.
+  /// The state that the last step has produced, and the number of the last edit that it includes.
   private var entered: (value: State, edit: Int)
   private let subject: ConcurrentValueSubject<EditedState<State>>
   private var lastEdit = 0
-  /// The steps that wait, from `next` on.
+  /// The queued steps, beginning at index `next`.
   private var waiting: [Step] = []
   private var next = 0
-  /// Whether steps are being taken.
+  /// Whether a step is being taken.
   private var isTaking = false
-  /// Takes steps, one after the other, as long as there are any.
+  /// The task that takes the queued steps, one at a time.
   private var taking: Task<Void, Never>?
 
   init(_ initial: State) {
@@ -46,25 +46,27 @@ final class StoreRoot<State: Sendable> {
     for case .run(_, _, let caller?) in waiting[next...] { caller.continuation.resume() }
   }
 
-  /// The state, with what has been edited while an action is being taken.
+  /// The state, with the edits that were made during a running action.
   var state: State { subject.state.value }
   var changes: StatePublisher<Void> { subject.eraseToAnyPublisher().projected { _ in } }
 
   func edit(_ change: @escaping @Sendable (inout State) -> Void) {
     lastEdit += 1
     guard isTaking else { return take(change, number: lastEdit) }
-    // Shown before it can be taken: what has been entered with it is not edited with it again.
+    // Shown before the edit can be processed, so that a state that includes the edit does not get
+    // it a second time.
     subject.update { [lastEdit] in $0.edit(number: lastEdit, change) }
     waiting.append(.edit(number: lastEdit, change))
   }
 
-  /// Nothing is done before this returns: a view may be setting something.
+  /// Queues a step. No step is taken before this function returns, because a view may be setting a
+  /// value.
   func post(_ step: @escaping Run, _ name: @escaping Name) {
     add(.run(step, name, nil)) { Task(operation: $0) }
   }
 
-  /// Takes a step, and returns once it is taken. A step cannot wait for another one of its own store, which is
-  /// taken after it: then this returns at once.
+  /// Queues a step and waits until it is taken. A step cannot wait for a later step of its own
+  /// store: in that case, this function returns at once.
   func send(_ step: @escaping Run, _ name: @escaping Name) async {
     let (own, caller) = (ObjectIdentifier(self), AwaitedStep.ofCaller)
     if let deadlock = caller?.deadlock(sending: name(), to: own) {
@@ -83,31 +85,32 @@ final class StoreRoot<State: Sendable> {
     waiting.append(step)
     guard !isTaking else { return }
     isTaking = true
-    // A task of its own: who asks for a step may be cancelled, and the step is taken all the same.
+    // In a separate task: if the caller is cancelled, the step is taken nevertheless.
     taking = begin { [weak self] in
       while let step = self?.takeOut() {
         switch step {
         case .edit(let number, let change): self?.take(change, number: number)
         case .run(let run, let name, let caller):
-          // Without the store, which may be let go of meanwhile.
+          // The step must not keep the store alive while it runs.
           if let (state, step) = self?.begin(name, awaitedBy: caller?.step) {
             let led = await step.perform { await run(state) }
             self?.enter(led)
           }
           guard let caller else { continue }
           caller.continuation.resume()
-          // It has its turn before the next step, and sees the state that its own has led to.
+          // Let the caller run before the next step, so that it sees the state that its own step
+          // has produced.
           if self?.hasWaiting == true { await Task.yield() }
         }
       }
     }
   }
 
-  /// Begins work at once, and has it go on in a task of its own where it waits for something: a turn of the
+  /// Begins work at once, and continues it in a task if it has to wait. Scheduling a task on the
   /// main thread takes longer than most steps.
   private static func beginAtOnce(_ work: @escaping Work) -> Task<Void, Never> {
     #if canImport(Darwin)
-      // Not every system that the package is for has tasks that begin at once.
+      // Not every Apple platform version that the package supports has tasks that start at once.
       Task(operation: work)
     #else
       Task.immediate(operation: work)
@@ -116,7 +119,7 @@ final class StoreRoot<State: Sendable> {
 
   private var hasWaiting: Bool { next < waiting.count }
 
-  /// The step whose turn it is; `nil` where none waits.
+  /// Removes and returns the next step; `nil` if none is queued.
   private func takeOut() -> Step? {
     guard hasWaiting else {
       waiting.removeAll(keepingCapacity: true)
@@ -124,7 +127,7 @@ final class StoreRoot<State: Sendable> {
       return nil
     }
     defer { next += 1 }
-    // What has been taken does not pile up where there is always more.
+    // Free the steps already taken, even if the queue never becomes empty.
     if next >= 64 {
       waiting.removeFirst(next)
       next = 0

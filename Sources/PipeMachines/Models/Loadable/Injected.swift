@@ -1,4 +1,4 @@
-/// What machines and views depend on, by type: the movies' service, a database.
+/// The dependencies of machines and views, by type, such as a movie service or a database.
 ///
 /// ```swift
 /// var services = Services()
@@ -6,7 +6,7 @@
 /// await Services.with(services) { … }
 /// ```
 public struct Services: Sendable {
-  /// The services of the current task; none, where nobody has given it any.
+  /// The services of the current task; empty by default.
   @TaskLocal public static var current = Services()
 
   private var makers: [ObjectIdentifier: @Sendable () -> any Sendable] = [:]
@@ -14,26 +14,27 @@ public struct Services: Sendable {
   /// Makes an empty set.
   public init() {}
 
-  /// Says how a service is made, each time that it is asked for. A later one replaces an earlier one.
+  /// Registers the function that makes a service each time it is resolved. A later registration of
+  /// a type replaces an earlier one.
   public mutating func register<Service: Sendable>(
     _: Service.Type, _ make: @escaping @Sendable () -> Service
   ) {
     makers[ObjectIdentifier(Service.self)] = make
   }
 
-  /// These services, and the others where these have none of a type.
+  /// Returns these services, with those of `others` added for types that are missing here.
   public func merging(_ others: Services) -> Services {
     var services = self
     services.makers.merge(others.makers) { own, _ in own }
     return services
   }
 
-  /// A service; `nil` where none of the type is registered.
+  /// Returns a service; `nil` if the type is not registered.
   public func resolve<Service: Sendable>(_: Service.Type) -> Service? {
     makers[ObjectIdentifier(Service.self)]?() as? Service
   }
 
-  /// Runs work that finds these services, and that the machines find which it starts.
+  /// Runs work with these services. Machines that the work starts can resolve them, too.
   public static func with<Result>(
     _ services: Services, isolation: isolated (any Actor)? = #isolation,
     _ work: () async throws -> Result
@@ -42,7 +43,7 @@ public struct Services: Sendable {
   }
 }
 
-/// A service that is looked up in ``Services/current`` when its owner is made.
+/// A service that is resolved from ``Services/current`` when its owner is made.
 ///
 /// ```swift
 /// struct MoviesLoader {
@@ -55,7 +56,7 @@ public struct Injected<Service: Sendable>: Sendable {
   /// The service.
   public var wrappedValue: Service
 
-  /// Looks the service up.
+  /// Resolves the service.
   public init() {
     guard let service = Services.current.resolve(Service.self) else {
       preconditionFailure(
@@ -64,6 +65,6 @@ public struct Injected<Service: Sendable>: Sendable {
     wrappedValue = service
   }
 
-  /// Takes the service that is given, as a test does.
+  /// Uses the given service, for tests.
   public init(wrappedValue: Service) { self.wrappedValue = wrappedValue }
 }

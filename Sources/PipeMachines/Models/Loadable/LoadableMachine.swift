@@ -1,4 +1,4 @@
-/// A machine that loads something when its view appears, and lets go of it when the view disappears.
+/// A machine that loads content when its view appears, and releases it when the view disappears.
 ///
 /// ```swift
 /// enum MoviesList: LoadableMachine {
@@ -21,24 +21,24 @@ public protocol LoadableMachine: Machine
 where
   State == LoadState<Parameter, Result>, Event == LoadEvent<Parameter, Result>, Output == Never
 {
-  /// What says what is to be loaded.
+  /// The type that identifies the content to load.
   associatedtype Parameter: Codable & Equatable & Sendable
-  /// What is loaded.
+  /// The type of the content.
   associatedtype Result: Codable & Sendable
 
-  /// What is loaded when the view appears.
+  /// Returns the parameter to load when the view appears.
   static func first(_ parameters: Parameters) -> Parameter
 
-  /// Loads; cancelled when it is no longer wanted.
+  /// Loads the content. The task is cancelled when the content is no longer needed.
   static func load(_ parameter: Parameter, _ parameters: Parameters) async throws -> Result
 
-  /// How long the loading may take before it has failed; `nil` for ever. Default: 30 seconds.
+  /// Returns the time after which loading fails; `nil` for no limit. Default: 30 seconds.
   ///
-  /// In a node that is started again while it loads, the time goes on.
+  /// If a node is restarted while it loads, the time continues to run.
   static func timeLimit(_ parameters: Parameters) -> Duration?
 
-  /// What ``load(_:_:)`` finds as ``Injected``, unless ``Services/current`` had others where the
-  /// machine was made. Default: nothing.
+  /// Returns the services that ``load(_:_:)`` can use as ``Injected``. Entries in
+  /// ``Services/current`` at the time the machine was made take precedence. Default: none.
   static func services(_ parameters: Parameters) -> Services
 }
 
@@ -46,10 +46,10 @@ extension LoadableMachine {
   /// Thirty seconds.
   public static func timeLimit(_ parameters: Parameters) -> Duration? { .seconds(30) }
 
-  /// None.
+  /// No services.
   public static func services(_ parameters: Parameters) -> Services { Services() }
 
-  /// The table above.
+  /// The state machine of the table above.
   public static func stateMachine(
     _ parameters: Parameters
   ) -> StateMachine<State, Event, Never> {
@@ -72,14 +72,14 @@ extension LoadableMachine {
     }
   }
 
-  /// The loading, which goes on while the state is `loading`.
+  /// Returns a runtime with the loading feedback, which runs while the state is `loading`.
   public static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
     Runtime().feedback(loading(parameters))
   }
 
-  /// The loading, for a runtime that has more.
+  /// Returns the loading feedback, for a runtime that has more.
   public static func loading(_ parameters: Parameters) -> Feedback<State, Event> {
     let limit = timeLimit(parameters)
     let services = Services.current.merging(services(parameters))
@@ -104,14 +104,15 @@ extension LoadableMachine {
   }
 }
 
-/// Runs work that is cancelled, and has failed, after a time by the clock of effects.
+/// Runs work that is cancelled and fails after a time, by the clock of effects.
 private func withTimeLimit<Result: Sendable>(
   _ limit: Duration?, _ work: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
   guard let limit else { return try await work() }
-  // Not a task group: it would wait for work that does not listen to its cancellation.
+  // Not a task group, because it would wait for work that ignores its cancellation.
   let (results, gives) = AsyncStream.makeStream(of: Swift.Result<Result, any Error>.self)
-  // What had passed before a restart counts for the limit as well as for the work's own waits.
+  // The time that passed before a restart counts for the limit as well as for the waits of the
+  // work.
   let run = EffectRun.current?.beside()
   let working = Task {
     do { gives.yield(.success(try await work())) } catch { gives.yield(.failure(error)) }
@@ -132,74 +133,74 @@ private func withTimeLimit<Result: Sendable>(
   }
 }
 
-/// Where the loading of something is.
+/// The state of a loading process.
 public enum LoadState<Parameter, Result>: MachineState
 where Parameter: Codable & Equatable & Sendable, Result: Codable & Sendable {
-  /// Nothing is loaded, and nobody looks.
+  /// Nothing is loaded, and loading is not in progress.
   case start
-  /// It is being loaded.
+  /// The content is being loaded.
   case loading(Parameter)
-  /// It is there.
+  /// The content has been loaded.
   case loaded(Result)
-  /// It could not be loaded; it can be tried again.
+  /// Loading has failed; it can be retried.
   case failedLoaded(Parameter, LoadFailure)
 }
 
 extension LoadState: Equatable where Result: Equatable {}
 
 extension LoadState: StateProtocol {
-  /// Whether nothing is being loaded.
+  /// Whether loading is not in progress.
   public var isStable: Bool {
     if case .loading = self { false } else { true }
   }
 }
 
-/// What happens to something that is loaded: what its view tells, and what comes of the loading.
+/// An event of a loading process, from its view or from the loading itself.
 public enum LoadEvent<Parameter, Result>: MachineEvent
 where Parameter: Codable & Equatable & Sendable, Result: Codable & Sendable {
-  /// The view is shown.
+  /// The view has appeared.
   case onAppear
-  /// The view is gone: the loading is cancelled, and what is there is forgotten.
+  /// The view has disappeared: cancel the loading, and discard the content.
   case onDisappear
-  /// The program is in front again.
+  /// The application has become active again.
   case onActive
-  /// The program is no longer in front: as ``onDisappear``.
+  /// The application has moved to the background: same effect as ``onDisappear``.
   case onBackground
-  /// Start anew: as ``onDisappear``, though the view stays.
+  /// Start over: same effect as ``onDisappear``, although the view remains.
   case onReset
-  /// Load again what could not be loaded, or what is there.
+  /// Load again, after a failure or to refresh the content.
   case onRetry
   /// Load with another parameter.
   case load(Parameter)
-  /// It has been loaded.
+  /// Loading has succeeded.
   case didLoad(Result)
-  /// It could not be loaded.
+  /// Loading has failed.
   case didFail(LoadFailure)
 }
 
-/// Why something could not be loaded.
+/// The reason why loading failed.
 ///
-/// In JSON, a string.
+/// It is encoded in JSON as a string.
 public struct LoadFailure: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The reason, for people.
+  /// The reason, as a text for users.
   public var description: String
 
-  /// Takes the reason.
+  /// Makes a failure with a reason.
   public init(_ description: String) { self.description = description }
 
-  /// Takes the reason of an error.
+  /// Makes a failure from an error.
   public init(_ error: any Error) {
     self = error as? LoadFailure ?? LoadFailure("\(error)")
   }
 }
 
 extension LoadFailure: Codable {
-  /// Reads the reason.
+  /// Decodes the reason.
   public init(from decoder: any Decoder) throws {
     self.init(try decoder.singleValueContainer().decode(String.self))
   }
 
-  /// Writes the reason.
+  /// Encodes the reason.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(description)

@@ -1,37 +1,37 @@
 import Observation
 
-/// What a view tells of its life.
+/// The lifecycle events of a view.
 @MainActor
 public protocol LifecycleProtocol: AnyObject {
-  /// It is shown.
+  /// Called when the view appears.
   func onAppear()
-  /// It is gone.
+  /// Called when the view disappears.
   func onDisappear()
-  /// The program is in front again. Default: as ``onAppear()``.
+  /// Called when the application becomes active again. Default: calls ``onAppear()``.
   func onActive()
-  /// The program is no longer in front. Default: as ``onDisappear()``.
+  /// Called when the application moves to the background. Default: calls ``onDisappear()``.
   func onBackground()
 }
 
 extension LifecycleProtocol {
-  /// As `onAppear`.
+  /// Calls `onAppear`.
   public func onActive() { onAppear() }
-  /// As `onDisappear`.
+  /// Calls `onDisappear`.
   public func onBackground() { onDisappear() }
 }
 
-/// Something that is loaded, for a view to show.
+/// Loadable content for a view to show.
 @MainActor
 public protocol ObservableLoadableProtocol: AnyObject, Observable {
-  /// What says what is to be loaded.
+  /// The type that identifies the content to load.
   associatedtype Parameter: Codable & Equatable & Sendable
-  /// What is loaded.
+  /// The type of the content.
   associatedtype Result: Codable & Sendable
 
-  /// Where the loading is.
+  /// The state of the loading process.
   var state: LoadState<Parameter, Result> { get }
 
-  /// Sends an event, after those sent before it.
+  /// Queues an event behind the events sent before it.
   func send(action: LoadEvent<Parameter, Result>)
 }
 
@@ -41,14 +41,14 @@ public protocol ObservableLoadableProtocol: AnyObject, Observable {
 public final class LoadableViewModel<Hosted: LoadableMachine>:
   LifecycleProtocol, ObservableLoadableProtocol
 {
-  /// Where the loading is.
+  /// The state of the loading process.
   public private(set) var state: LoadState<Hosted.Parameter, Hosted.Result>
 
   @ObservationIgnored private let sequence:
     AsyncStateMachineSequence<Hosted.State, Hosted.Event, Never>
   @ObservationIgnored private var following: Task<Void, Never>?
 
-  /// Makes one that has loaded nothing.
+  /// Makes a view model that has not loaded anything.
   public init(_: Hosted.Type, parameters: Hosted.Parameters) {
     let sequence = AsyncStateMachineSequence(
       stateMachine: Hosted.stateMachine(parameters), runtime: Hosted.runtime(parameters, Ports()))
@@ -67,18 +67,18 @@ public final class LoadableViewModel<Hosted: LoadableMachine>:
     sequence.finish()
   }
 
-  /// Sends an event, after those sent before it.
+  /// Queues an event behind the events sent before it.
   public func send(action: LoadEvent<Hosted.Parameter, Hosted.Result>) { sequence.post(action) }
 
-  /// Has it loaded.
+  /// Loads the content.
   public func onAppear() { send(action: .onAppear) }
 
-  /// Cancels the loading, and forgets what is there.
+  /// Cancels the loading, and discards the content.
   public func onDisappear() { send(action: .onDisappear) }
 
-  /// Has it loaded.
+  /// Loads the content.
   public func onActive() { send(action: .onActive) }
 
-  /// Cancels the loading, and forgets what is there.
+  /// Cancels the loading, and discards the content.
   public func onBackground() { send(action: .onBackground) }
 }

@@ -1,12 +1,13 @@
-/// How the screen of a route comes upon what is there.
+/// The way in which the screen of a route is presented.
 public enum PresentationType: Hashable, Sendable {
-  /// On top of the stack.
+  /// Pushed onto the stack.
   case push
-  /// As a sheet over it.
+  /// Presented as a sheet over the stack.
   case modal
 }
 
-/// How the screen of a route is made. Coordinators declare routes with ``Root`` and ``Route``.
+/// The transition to the screen of a route. Coordinators declare routes with ``Root`` and
+/// ``Route``.
 @MainActor
 public struct CoordinatorTransition<Coordinator: NavigationCoordinatable, Input, Screen> {
   /// `nil` for a root.
@@ -22,17 +23,17 @@ public struct CoordinatorTransition<Coordinator: NavigationCoordinatable, Input,
 @MainActor
 @propertyWrapper
 public struct Root<Coordinator: NavigationCoordinatable, Screen> {
-  /// The way to the screen.
+  /// The transition to the screen.
   public let wrappedValue: CoordinatorTransition<Coordinator, Void, Screen>
 
-  /// Takes a way to a screen.
+  /// Makes a root from a transition.
   public init(wrappedValue: CoordinatorTransition<Coordinator, Void, Screen>) {
     self.wrappedValue = wrappedValue
   }
 }
 
 extension Root {
-  /// Takes the method that makes the screen.
+  /// Makes a root from the method that makes its screen.
   public init(wrappedValue make: @escaping @MainActor (Coordinator) -> @MainActor () -> Screen) {
     wrappedValue = CoordinatorTransition(presentation: nil) { coordinator, _ in
       make(coordinator)()
@@ -40,7 +41,8 @@ extension Root {
   }
 }
 
-/// A screen upon others, made by a method of the coordinator. The screen may be a coordinator itself.
+/// A screen above others, made by a method of the coordinator. The screen may itself be a
+/// coordinator.
 ///
 /// ```swift
 /// @Route(.modal) var forgotPassword = makeForgotPassword
@@ -49,17 +51,17 @@ extension Root {
 @MainActor
 @propertyWrapper
 public struct Route<Coordinator: NavigationCoordinatable, Input, Screen> {
-  /// The way to the screen.
+  /// The transition to the screen.
   public let wrappedValue: CoordinatorTransition<Coordinator, Input, Screen>
 
-  /// Takes a way to a screen.
+  /// Makes a route from a transition.
   public init(wrappedValue: CoordinatorTransition<Coordinator, Input, Screen>) {
     self.wrappedValue = wrappedValue
   }
 }
 
 extension Route {
-  /// Takes the method that makes the screen of what the route is given.
+  /// Makes a route from the method that makes its screen from the route's input.
   public init(
     wrappedValue make: @escaping @MainActor (Coordinator) -> @MainActor (Input) -> Screen,
     _ presentation: PresentationType
@@ -71,7 +73,7 @@ extension Route {
 }
 
 extension Route where Input == Void {
-  /// Takes the method that makes the screen.
+  /// Makes a route from the method that makes its screen.
   public init(
     wrappedValue make: @escaping @MainActor (Coordinator) -> @MainActor () -> Screen,
     _ presentation: PresentationType
@@ -82,7 +84,7 @@ extension Route where Input == Void {
   }
 }
 
-/// A screen that can be shown: an enum, whose cases may carry what the screen needs.
+/// A screen that can be shown: an enum whose cases may carry the data that the screen needs.
 ///
 /// ```swift
 /// enum QuizRoute: RouteType {
@@ -96,22 +98,22 @@ extension Route where Input == Void {
 /// }
 /// ```
 public protocol RouteType: Codable, Hashable, Sendable {
-  /// The texts that lead to the routes. Default: none.
+  /// The link patterns of the routes. Default: none.
   static var links: DeepLinks<Self> { get }
 }
 
 extension RouteType {
-  /// None.
+  /// No link patterns.
   public static var links: DeepLinks<Self> { [] }
 
-  /// The routes that a link leads through, the root first.
-  /// - Throws: ``NavigationError``, where it leads nowhere.
+  /// Returns the routes of a link, the root first.
+  /// - Throws: ``NavigationError`` if the link does not match any route.
   public static func path(to link: String) throws(NavigationError) -> [Self] {
     try links.path(to: link)
   }
 }
 
-/// A tab, with a stack of screens of its own: an enum of texts.
+/// A tab with a stack of screens of its own: an enum with string raw values.
 ///
 /// ```swift
 /// enum QuizTab: String, TabType {

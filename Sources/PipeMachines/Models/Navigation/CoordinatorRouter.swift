@@ -1,19 +1,21 @@
-/// What the screens of a coordinator ask for other screens.
+/// The interface through which the screens of a coordinator show other screens.
 @MainActor
 public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
   private weak var coordinator: Coordinator?
 
   init(_ coordinator: Coordinator) { self.coordinator = coordinator }
 
-  /// Makes the screen of a route and shows it, as the route says.
-  /// - Throws: ``NavigationError``, where what is shown does not allow it, or the coordinator is gone.
+  /// Makes the screen of a route and presents it as the route declares.
+  /// - Throws: ``NavigationError`` if the current screens do not allow it, or if the coordinator no
+  ///   longer exists.
   @discardableResult
   public func route<Screen>(
     to route: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
   ) throws(NavigationError) -> Screen { try self.route(to: route, ()) }
 
-  /// Makes the screen of a route of what it is given, and shows it, as the route says.
-  /// - Throws: ``NavigationError``, where what is shown does not allow it, or the coordinator is gone.
+  /// Makes the screen of a route from an input and presents it as the route declares.
+  /// - Throws: ``NavigationError`` if the current screens do not allow it, or if the coordinator no
+  ///   longer exists.
   @discardableResult
   public func route<Input, Screen>(
     to route: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Input, Screen>>,
@@ -23,8 +25,8 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
     return try coordinator.stack.route(coordinator[keyPath: route], input, of: coordinator)
   }
 
-  /// Makes the screen of a root, or of another route, and shows it in place of all that are there.
-  /// - Throws: ``NavigationError``, where the coordinator is gone.
+  /// Makes the screen of a root, or of another route, and replaces all current screens with it.
+  /// - Throws: ``NavigationError`` if the coordinator no longer exists.
   @discardableResult
   public func root<Screen>(
     _ root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
@@ -35,20 +37,22 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
     return try coordinator.stack.route(transition, (), of: coordinator)
   }
 
-  /// Takes the topmost screen away.
-  /// - Throws: ``NavigationError``, where the root is shown, or a sheet.
+  /// Pops the topmost screen.
+  /// - Throws: ``NavigationError`` if the root or a sheet is shown.
   public func popLast() throws(NavigationError) { try present().stack.pop() }
 
-  /// Takes all screens but the root away.
-  /// - Throws: ``NavigationError``, where the root is shown, or a sheet.
+  /// Pops all screens except the root.
+  /// - Throws: ``NavigationError`` if the root or a sheet is shown.
   public func popToRoot() throws(NavigationError) { try present().stack.popToRoot() }
 
-  /// Takes the sheet away.
-  /// - Throws: ``NavigationError``, where there is none.
+  /// Dismisses the sheet.
+  /// - Throws: ``NavigationError`` if no sheet is shown.
   public func dismiss() throws(NavigationError) { try present().stack.dismiss() }
 
-  /// Takes the coordinator itself away, with all its screens, where it is a screen of another one.
-  /// - Throws: ``NavigationError``, where it is none, is a root, or is covered by a sheet.
+  /// Removes the coordinator itself, with all its screens, if it is a screen of another
+  /// coordinator.
+  /// - Throws: ``NavigationError`` if the coordinator is not a screen of another coordinator, is a
+  ///   root, or is covered by a sheet.
   public func dismissCoordinator() throws(NavigationError) {
     guard let leave = try present().stack.leave else { throw .atRoot }
     try leave()
@@ -60,7 +64,8 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
   }
 }
 
-/// Finds the router of a coordinator by its type, for what is not given one.
+/// Finds the router of a coordinator by the coordinator's type, for code that has no reference to
+/// it.
 ///
 /// ```swift
 /// var mainRouter: MainCoordinator.Router? = RouterStore.shared.retrieve()
@@ -78,7 +83,8 @@ public final class RouterStore {
 
   private init() {}
 
-  /// The router of the coordinator of this type that was shown last; `nil` where there is none.
+  /// Returns the router of the coordinator of this type that was shown last; `nil` if there is
+  /// none.
   public func retrieve<Coordinator: NavigationCoordinatable>() -> CoordinatorRouter<Coordinator>? {
     (entries[ObjectIdentifier(Coordinator.self)]?.coordinator as? Coordinator)?.router
   }

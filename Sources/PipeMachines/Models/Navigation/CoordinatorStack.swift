@@ -1,13 +1,13 @@
 import Observation
 
-/// The screens that a coordinator has made and that are shown.
+/// The screens that a coordinator has made and that are on its stack.
 ///
-/// It is observable: what reads ``NavigationCoordinatable/shown`` within `withObservationTracking`, as
-/// views do, is told when another screen is shown.
+/// The class is observable: code that reads ``NavigationCoordinatable/shown`` within
+/// `withObservationTracking`, as views do, is notified when another screen is shown.
 @MainActor
 @Observable
 public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
-  /// Stands for a screen, so that the rules are those of a stack of routes.
+  /// The route of a made screen, so that the rules of a stack of routes apply.
   private struct Place: RouteType, CustomStringConvertible {
     let number: Int
     /// The type of the screen.
@@ -18,10 +18,10 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
   @ObservationIgnored private var made: [Place: Any] = [:]
   @ObservationIgnored private var last = 0
   @ObservationIgnored private let initial: @MainActor (Coordinator) -> Any
-  /// Takes this coordinator off the one that it is a screen of.
+  /// Removes this coordinator from the coordinator that shows it as a screen.
   @ObservationIgnored var leave: (@MainActor () throws(NavigationError) -> Void)?
 
-  /// Makes a stack whose root is made when it is first asked for.
+  /// Makes a stack. Its root screen is made on first access.
   public init<Screen>(
     initial root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
   ) {
@@ -41,7 +41,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     places.sheet.map { screen($0, of: coordinator) }
   }
 
-  /// The screen of a place. Only the first root is not made before it is asked for.
+  /// Returns the screen of a place. Only the initial root is made on access.
   private func screen(_ place: Place, of coordinator: Coordinator) -> Any {
     if let screen = made[place] { return screen }
     RouterStore.shared.store(coordinator)
@@ -66,10 +66,10 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     _ = shown(of: coordinator)
     last += 1
     let place = Place(number: last, description: "\(Screen.self)")
-    // What is refused is so before a screen is made.
+    // Check before the screen is made.
     _ = try showing(place, transition.presentation)
     let screen = keep(transition.make(coordinator, input), at: place)
-    // Its making may have led elsewhere.
+    // Check again, because making the screen may have changed the stack.
     show(try showing(place, transition.presentation))
     return screen
   }
@@ -98,7 +98,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     try change { places throws(NavigationError) in try places.dismiss() }
   }
 
-  /// Takes a screen away, with those above it.
+  /// Removes a screen and all screens above it.
   private func remove(_ place: Place) throws(NavigationError) {
     guard place != places.root else { throw .atRoot }
     try change { places throws(NavigationError) in

@@ -1,13 +1,14 @@
 import PipeSupport
 
-/// A pattern of links, and the routes that a link of it leads through.
+/// A link pattern, with the routes of a link that matches it.
 ///
-/// A pattern has words and placeholders between slashes, as in `quizzes/{quiz}/question/{number}`. The
-/// values of the placeholders are given to the closure in their order, as what its parameters are.
+/// A pattern consists of words and placeholders between slashes, as in
+/// `quizzes/{quiz}/question/{number}`. The values of the placeholders are passed to the closure in
+/// order, converted to the types of its parameters.
 public struct DeepLink<Route: RouteType>: Sendable {
   /// The pattern.
   public let pattern: String
-  /// What is wrong with the pattern; `nil` where nothing is.
+  /// The error in the pattern; `nil` if the pattern is valid.
   let problem: String?
   let segments: [Segment]
   private let path: @Sendable ([String]) throws(UnfitValue) -> [Route]
@@ -17,14 +18,14 @@ public struct DeepLink<Route: RouteType>: Sendable {
     case placeholder(String)
   }
 
-  /// A value that is not of its placeholder's type.
+  /// A value that cannot be converted to the type of its placeholder.
   struct UnfitValue: Error {
     var place: Int
     var type: String
   }
 
-  /// Makes a pattern lead to routes.
-  /// - Parameter path: The routes of the placeholders' values, the root first.
+  /// Makes a pattern that maps links to routes.
+  /// - Parameter path: Returns the routes for the placeholders' values, the root first.
   public init<each Value: LosslessStringConvertible & Sendable>(
     _ pattern: String, to path: @escaping @Sendable (repeat each Value) -> [Route]
   ) {
@@ -59,7 +60,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
     return nil
   }
 
-  /// The routes of a link's segments, or `nil` where the pattern is another one's.
+  /// Returns the routes for a link's segments; `nil` if the link does not match the pattern.
   func path(of parts: [String], link: String) throws(NavigationError) -> [Route]? {
     guard parts.count == segments.count else { return nil }
     var values: [(name: String, text: String)] = []
@@ -79,7 +80,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
     }
   }
 
-  /// The link of this pattern that is most like these segments.
+  /// Returns the link of this pattern that is most similar to these segments.
   func filled(with parts: [String]) -> String {
     segments.enumerated().map { index, segment in
       switch segment {
@@ -89,7 +90,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
     }.joined(separator: "/")
   }
 
-  /// Reads one value after the other.
+  /// Reads the values one by one.
   private final class ValueReader {
     private let texts: [String]
     private var place = 0
@@ -108,7 +109,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
   }
 }
 
-/// The patterns of links that lead to routes, in the order in which they are tried.
+/// A list of link patterns, in the order in which they are tried.
 public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
   private let links: [DeepLink<Route>]
 
@@ -118,20 +119,20 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
   /// Makes a list of patterns.
   public init(arrayLiteral elements: DeepLink<Route>...) { self.init(elements) }
 
-  /// The longest link. Unit: bytes.
+  /// The maximum length of a link. Unit: bytes.
   public static var longestLink: Int { NavigationLimits.linkByteCount }
 
   /// The patterns.
   public var patterns: [String] { links.map(\.pattern) }
 
-  /// What is wrong with the patterns, in words; empty where nothing is. For a test.
+  /// The messages about errors in the patterns; empty if there are none. For use in tests.
   public var problems: [String] { links.compactMap(\.problem) }
 
-  /// The routes that a link leads through, the root first.
+  /// Returns the routes of a link, the root first.
   ///
-  /// A link is a path such as `quizzes/7`, which may begin with a slash or with a scheme, as in
-  /// `app://quizzes/7`. In it `%2F` stands for a slash that is part of a value, as in URLs.
-  /// - Throws: ``NavigationError``, where it leads nowhere.
+  /// A link is a path such as `quizzes/7`. It may begin with a slash or with a scheme, as in
+  /// `app://quizzes/7`. As in URLs, `%2F` is a slash that is part of a value.
+  /// - Throws: ``NavigationError`` if the link does not match any route.
   public func path(to link: String) throws(NavigationError) -> [Route] {
     guard link.utf8.count <= Self.longestLink else {
       throw .linkTooLong(byteCount: link.utf8.count)
@@ -143,7 +144,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
       do throws(NavigationError) {
         if let path = try pattern.path(of: parts, link: link) { return path }
       } catch {
-        // Another pattern may fit.
+        // Another pattern may match.
         unfit = unfit ?? error
       }
     }
@@ -163,7 +164,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
     return link[colon...].dropFirst(3)
   }
 
-  /// The text with the bytes that `%` and two hexadecimal digits stand for.
+  /// Returns the text with percent-encoded bytes decoded.
   private static func decoded(_ part: Substring) -> String {
     guard part.utf8.contains(UInt8(ascii: "%")) else { return String(part) }
     var bytes: [UInt8] = []

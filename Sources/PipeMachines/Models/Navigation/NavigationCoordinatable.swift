@@ -1,4 +1,4 @@
-/// An object that knows which screens are shown in a part of a program, and makes them.
+/// An object that manages the screens in a part of an application, and makes them.
 ///
 /// ```swift
 /// final class UnauthenticatedCoordinator: NavigationCoordinatable {
@@ -14,24 +14,27 @@
 /// }
 /// ```
 ///
-/// A screen is made when its route is taken, and let go of when it is left. Where it is a coordinator,
-/// what that one shows is seen. What may be done is what ``RouteStack`` lets be done.
+/// A screen is made when its route is shown, and released when it is removed. If the screen is
+/// itself a coordinator, the screen that it shows is visible. The rules of ``RouteStack`` decide
+/// which changes are allowed.
 ///
 /// A coordinator whose screens are nodes is a machine: keep a ``RouteStack`` in its state.
 @MainActor
 public protocol NavigationCoordinatable: AnyObject {
-  /// The screens that are shown.
+  /// The stack of screens.
   var stack: CoordinatorStack<Self> { get }
 
-  /// What screens ask for other screens.
+  /// The interface through which screens show other screens.
   typealias Router = CoordinatorRouter<Self>
 }
 
 extension NavigationCoordinatable {
-  /// What screens ask for other screens. It does not keep the coordinator.
+  /// The interface through which screens show other screens. It does not keep the coordinator
+  /// alive.
   public var router: CoordinatorRouter<Self> { CoordinatorRouter(self) }
 
-  /// What is seen: the sheet or the topmost screen, and of a coordinator there what it shows.
+  /// The visible screen: the sheet, or the topmost screen. If that is a coordinator, the screen
+  /// that it shows.
   public var shown: Any {
     let screen = stack.shown(of: self)
     return (screen as? any NavigationCoordinatable)?.shown ?? screen
@@ -40,44 +43,44 @@ extension NavigationCoordinatable {
   /// The screens of this coordinator alone, the root first, without the sheet.
   public var screens: [Any] { stack.screens(of: self) }
 
-  /// The sheet over them.
+  /// The sheet over the screens.
   public var sheet: Any? { stack.sheet(of: self) }
 
-  /// Makes its root's screen, and remembers how it is left.
+  /// Makes the screen of the root, and stores the function that removes this coordinator.
   func start(leave: @escaping @MainActor () throws(NavigationError) -> Void) {
     stack.leave = leave
     _ = stack.shown(of: self)
   }
 }
 
-/// What is shown to those who have not logged in, and to those who have.
+/// The screens before and after login.
 public enum NavigationRoot<Unauthenticated, Authenticated>: Codable, Hashable, Sendable
 where
   Unauthenticated: Codable & Hashable & Sendable, Authenticated: Codable & Hashable & Sendable
 {
-  /// Nobody is logged in.
+  /// The user is not logged in.
   case unauthenticated(screens: Unauthenticated)
-  /// Somebody is.
+  /// The user is logged in.
   case authenticated(screens: Authenticated)
 
-  /// Whether somebody is logged in.
+  /// Whether the user is logged in.
   public var isAuthenticated: Bool {
     if case .authenticated = self { true } else { false }
   }
 
-  /// Goes over to what is shown to those who have logged in.
+  /// Switches to the screens after login.
   public mutating func logIn(to screens: Authenticated) throws(NavigationError) {
     guard !isAuthenticated else { throw .authenticated }
     self = .authenticated(screens: screens)
   }
 
-  /// Goes back; what was shown is forgotten.
+  /// Switches to the screens before login, and discards the current ones.
   public mutating func logOut(to screens: Unauthenticated) throws(NavigationError) {
     guard isAuthenticated else { throw .unauthenticated }
     self = .unauthenticated(screens: screens)
   }
 
-  /// Changes the screens of those who have logged in.
+  /// Changes the screens while the user is logged in.
   public mutating func whenAuthenticated(
     _ change: (inout Authenticated) throws(NavigationError) -> Void
   ) throws(NavigationError) {
@@ -86,7 +89,7 @@ where
     self = .authenticated(screens: screens)
   }
 
-  /// Changes the screens of those who have not logged in.
+  /// Changes the screens while the user is not logged in.
   public mutating func whenUnauthenticated(
     _ change: (inout Unauthenticated) throws(NavigationError) -> Void
   ) throws(NavigationError) {
@@ -96,14 +99,14 @@ where
   }
 }
 
-/// Tabs, one of them selected, each with its own stack.
+/// A set of tabs, each with its own stack. One tab is selected.
 public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
   /// The tab that is shown.
   public private(set) var selected: Tab
   /// The stacks of the tabs that show more than their root.
   private var stacks: [Tab: RouteStack<Tab.Route>] = [:]
 
-  /// Shows a tab; all of them show their roots.
+  /// Makes tabs that show their roots, with one of them selected.
   public init(selected: Tab) { self.selected = selected }
 
   /// The stack of a tab.
@@ -114,10 +117,11 @@ public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
   /// The stack of the selected tab.
   public var stack: RouteStack<Tab.Route> { self[selected] }
 
-  /// What is seen.
+  /// The visible screen.
   public var shown: Tab.Route { stack.shown }
 
-  /// Selects a tab, whose stack is as it was left. The selected one goes back to its root.
+  /// Selects a tab, whose stack is unchanged since it was last shown. If the tab is already
+  /// selected, its stack goes back to the root.
   public mutating func select(_ tab: Tab) throws(NavigationError) {
     if tab == selected { try change { stack throws(NavigationError) in try stack.popToRoot() } }
     selected = tab

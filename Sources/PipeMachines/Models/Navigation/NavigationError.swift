@@ -1,35 +1,36 @@
 import PipeSupport
 
-/// Why navigation did not go where it was asked to. Nothing has changed then.
+/// A navigation error. When it is thrown, nothing has changed.
 public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringConvertible {
-  /// No pattern fits the link; with the patterns that there are, and the link that may be meant.
+  /// No pattern matches the link. Carries the known patterns, and the link that was probably meant.
   case unknownLink(String, known: [String], nearest: String?)
-  /// A pattern fits but for a value: the link, the value, its placeholder and the type it should have.
+  /// A pattern matches except for a value. Carries the link, the value, its placeholder and the
+  /// expected type.
   case unfitValue(link: String, value: String, placeholder: String, type: String)
   /// The link is longer than ``DeepLinks/longestLink``. Unit: bytes.
   case linkTooLong(byteCount: Int)
-  /// A pattern itself is wrong.
+  /// A pattern itself is invalid.
   case malformedPattern(String)
-  /// The stack shows this screen already.
+  /// The stack already shows this screen.
   case alreadyShown(String)
   /// The stack shows its root: there is nothing to pop.
   case atRoot
-  /// A sheet is shown over the stack; with its route.
+  /// A sheet is shown over the stack. Carries the route of the sheet.
   case sheetIsShown(String)
   /// No sheet is shown.
   case noSheet
-  /// The stack has as many screens as it may.
+  /// The stack has reached the maximum number of screens.
   case tooDeep(limit: Int)
-  /// The path begins at a screen that is no root here; with the roots that there are.
+  /// The path begins at a screen that is not a root here. Carries the known roots.
   case otherRoot(String, known: [String])
-  /// That belongs to another screen than the one that is shown.
+  /// The request belongs to a screen that is not shown.
   case notShown(String)
-  /// That is for those who have logged in.
+  /// The request requires that the user is logged in.
   case unauthenticated
-  /// That is for those who have not logged in.
+  /// The request requires that the user is not logged in.
   case authenticated
 
-  /// What went wrong, and what to do.
+  /// A message that says what went wrong and what to do.
   public var description: String {
     switch self {
     case .unknownLink(let link, let known, let nearest):
@@ -59,19 +60,19 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
 
 /// The limits of navigation.
 enum NavigationLimits {
-  /// Screens of one stack, its root included.
+  /// The number of screens in one stack, root included.
   static let depth = 64
   static let linkByteCount = 1_024
 }
 
-/// A link that led nowhere, kept in a state so that it can be shown.
+/// A link that could not be followed, kept in a state so that it can be shown.
 public struct LinkProblem: Codable, Hashable, Sendable {
-  /// The link; what is too long of it is left out.
+  /// The link, truncated if it is too long.
   public var link: String
-  /// Why it led nowhere, and what to do.
+  /// The reason why the link could not be followed, and what to do.
   public var reason: String
 
-  /// Makes one of the error that following the link threw.
+  /// Makes a value from the error that following the link threw.
   public init(_ link: String, _ error: NavigationError) {
     self.link = String(link.prefix(100)).printable
     reason = error.description

@@ -1,16 +1,16 @@
-/// Screens one upon the other, and at most one sheet over them.
+/// A stack of screens, with at most one sheet over it.
 public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
   /// The screen at the bottom.
   public let root: Route
-  /// The screens above it, the topmost last. At most 63.
+  /// The screens above the root, the topmost last. At most 63.
   public private(set) var pushed: [Route] = []
   /// The sheet over the topmost screen.
   public private(set) var sheet: Route?
 
-  /// Shows a screen alone.
+  /// Makes a stack with only a root.
   public init(root: Route) { self.root = root }
 
-  /// What is seen: the sheet, or the topmost screen.
+  /// The visible screen: the sheet, or the topmost screen.
   public var shown: Route { sheet ?? top }
 
   /// The topmost screen, below the sheet.
@@ -19,7 +19,7 @@ public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
   /// All screens, the root first, without the sheet.
   public var path: [Route] { [root] + pushed }
 
-  /// Puts a screen on top.
+  /// Pushes a screen.
   public mutating func push(_ route: Route) throws(NavigationError) {
     try requireNoSheet()
     guard route != top else { throw .alreadyShown("\(route)") }
@@ -29,33 +29,33 @@ public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
     pushed.append(route)
   }
 
-  /// Takes the topmost screen away.
+  /// Pops the topmost screen.
   public mutating func pop() throws(NavigationError) {
     try requireNoSheet()
     guard !pushed.isEmpty else { throw .atRoot }
     pushed.removeLast()
   }
 
-  /// Takes all screens but the root away.
+  /// Pops all screens except the root.
   public mutating func popToRoot() throws(NavigationError) {
     try requireNoSheet()
     guard !pushed.isEmpty else { throw .atRoot }
     pushed = []
   }
 
-  /// Shows a sheet over the topmost screen.
+  /// Presents a sheet over the topmost screen.
   public mutating func present(_ route: Route) throws(NavigationError) {
     try requireNoSheet()
     sheet = route
   }
 
-  /// Takes the sheet away.
+  /// Dismisses the sheet.
   public mutating func dismiss() throws(NavigationError) {
     guard sheet != nil else { throw .noSheet }
     sheet = nil
   }
 
-  /// Shows the screens of a path, the root first, in place of those that are there, and no sheet.
+  /// Replaces the stack with the screens of a path, the root first, and dismisses the sheet.
   public mutating func show(_ path: [Route]) throws(NavigationError) {
     guard path.first == root else {
       throw .otherRoot(path.first.map { "\($0)" } ?? "an empty path", known: ["\(root)"])
@@ -73,16 +73,16 @@ public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
 }
 
 #if !canImport(SwiftUI)
-  /// The same by the name that SwiftUI has for its own. On systems that have SwiftUI there is ``RouteStack``
-  /// alone.
+  /// Another name for ``RouteStack``, for systems without SwiftUI, which has its own
+  /// `NavigationStack`.
   public typealias NavigationStack = RouteStack
 #endif
 
-/// Stands for the routes of a stack that does not exist: see ``RouteStack/init(initial:)``.
+/// A placeholder route type for a stack that does not exist: see ``RouteStack/init(initial:)``.
 extension Never: RouteType {}
 
 extension RouteStack where Route == Never {
-  /// A stack of values has no coordinator that makes its screens.
+  /// Unavailable: a stack of values has no coordinator that makes its screens.
   @available(
     *, unavailable,
     message: "the stack of a coordinator that is an object is CoordinatorStack(initial:)"
