@@ -1,4 +1,4 @@
-/// When a failpoint acts, and how: `door:record.after=crash@3/1`.
+/// A rule for when and how a failpoint acts: `door:record.after=crash@3/1`.
 ///
 /// The parts, in this order: the node, the name of the failpoint, the action, then either the hit at
 /// which it acts (`@3`) or a probability (`%0.01`), and the incarnation. Without a hit or a

@@ -5,7 +5,7 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
   package let call: String
   /// The file or other object of the call, if any.
   package let subject: String?
-  /// The errno.
+  /// The errno of the call.
   package let code: Int32
 
   package init(_ call: String, on subject: String? = nil, code: Int32) {

@@ -116,7 +116,7 @@ final class LocalEngine: ProcessEngine {
     if let node = supervisor.plan[node] { _ = supervisor.pinnedProgram(of: node) }
   }
 
-  /// The path of the pipe that an adopted process must write to; `nil` where there is none.
+  /// Returns the path of the pipe that an adopted process must write to; `nil` if there is none.
   func pipe(of node: String, _ stream: LogStream) -> String? {
     guard let process = processes[node], process.handle is Handle,
       process.pipes.contains(where: { $0.stream == stream })

@@ -78,7 +78,7 @@ struct ProcessEngines {
 
   var all: [any ProcessEngine] { [local, agents, embedded] + (slurm.map { [$0] } ?? []) }
 
-  /// The engine that runs the processes of a node.
+  /// Returns the engine that runs the processes of a node.
   subscript(placement: NodePlacement) -> any ProcessEngine {
     switch placement {
     case .local: local

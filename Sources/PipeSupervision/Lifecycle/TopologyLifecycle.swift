@@ -318,7 +318,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Notifies the embedded coordinators of a carrier node that it has started or gone.
+  /// Notifies the embedded coordinators of a carrier node that its process has started or ended.
   mutating func tellLodgers(of name: String, at now: Instant, into actions: inout [Action]) {
     let isOpen = nodes[name]?.state.isOpenToLodgers == true
     for lodger in lodgers(of: name) {

@@ -44,10 +44,10 @@ package struct CommandDescription: Sendable {
       options.flatMap { $0 == .topology ? Option.target : [$0] } + universal
   }
 
-  /// `orchestrator kill`
+  /// The command, as a user types it: `orchestrator kill`.
   package var command: String { name.isEmpty ? program : "\(program) \(name)" }
 
-  /// `orchestrator kill [OPTIONS] NODE...`
+  /// The usage line: `orchestrator kill [OPTIONS] NODE...`.
   package var usage: String {
     ([command, "[OPTIONS]"] + positionals.map(\.usage)).joined(separator: " ")
   }
