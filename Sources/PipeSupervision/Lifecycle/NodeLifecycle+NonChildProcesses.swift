@@ -58,9 +58,9 @@ extension NodeLifecycle {
   }
 }
 
-/// Supervision of a process on another host. Silence, or the loss of the connection to the process,
-/// does not prove that it has ended. The supervisor starts no replacement before the end of the process
-/// is certain.
+/// Supervision of a process on another host. Neither its silence nor the loss of the program that
+/// started it proves that the process has ended. The supervisor starts no replacement before the end
+/// of the process is certain.
 extension NodeLifecycle {
   /// Marks the process as lost, because it has sent no sign of life.
   mutating func lose(because reason: String, at now: Instant) -> [Action] {
