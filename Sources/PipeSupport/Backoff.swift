@@ -1,14 +1,14 @@
-/// The pauses before repeated attempts: each twice as long as the one before, up to a maximum.
+/// The pauses before repeated attempts: each is twice as long as the one before, up to a maximum.
 public struct Backoff: Hashable, Sendable {
   /// The pause before the first repeated attempt. Default: 200 ms.
   public var initial: Duration
   /// The longest pause. Default: 10 s.
   public var max: Duration
-  /// The part of a pause that may be taken off at random, so that nodes which failed together do not
-  /// come back all at once. Range: 0…1. Default: 0.1.
+  /// The fraction of a pause that jitter may randomly remove, so that nodes that failed together do not
+  /// all restart at once. Range: 0…1. Default: 0.1.
   public var jitter: Double
 
-  /// Makes a backoff.
+  /// Creates a backoff.
   public init(
     initial: Duration = .milliseconds(200), max: Duration = .seconds(10), jitter: Double = 0.1
   ) {
@@ -17,19 +17,19 @@ public struct Backoff: Hashable, Sendable {
     self.jitter = min(Swift.max(jitter, 0), 1)
   }
 
-  /// The pause before repeated attempt `attempt`, counted from 0, without jitter.
+  /// Returns the pause before retry `attempt`, counted from 0, without jitter.
   public func pause(before attempt: Int) -> Duration {
     var pause = min(initial, max)
     guard pause > .zero, attempt > 0 else { return pause }
     for _ in 0..<attempt {
-      // Compared with the half, so that doubling cannot overflow.
+      // The comparison is with half the maximum, so that doubling cannot overflow.
       if pause > max / 2 { return max }
       pause *= 2
     }
     return pause
   }
 
-  /// The same pause, shortened at random by up to `jitter` of it.
+  /// Returns the pause before retry `attempt`, shortened at random by up to the fraction `jitter`.
   public func pause(
     before attempt: Int, using generator: inout some RandomNumberGenerator
   ) -> Duration {

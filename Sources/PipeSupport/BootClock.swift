@@ -4,13 +4,13 @@
   import Glibc
 #endif
 
-/// Time that goes on from one process to the next: steady until the system is started again.
+/// A clock that processes share: steady until the system reboots.
 package enum BootClock {
-  /// An instant on the steady clock, and the time of day beside it. Unit: nanoseconds.
+  /// An instant on the steady clock, with the time of day at that instant. Unit: nanoseconds.
   package struct Instant: Hashable, Sendable {
-    /// Since 1970.
+    /// The time since 1970.
     package var time: Int64
-    /// Since the system was started, sleep included.
+    /// The time since the system booted, including sleep.
     package var clock: Int64
 
     package init(time: Int64, clock: Int64) {
@@ -18,18 +18,18 @@ package enum BootClock {
       self.clock = clock
     }
 
-    /// The time of day at the system's start, by the present setting of the clock.
+    /// The time of day at which the system booted, by the current setting of the clock.
     package var offset: Int64 { time &- clock }
 
-    /// The time of day at which this was, by the present setting of the clock: the one of then, unless the clock was
-    /// set in between by a second or more.
+    /// Returns the time of day of this instant by the current setting of the clock. This is the
+    /// recorded time unless the clock has been set by a second or more since then.
     package func time(asOf now: Instant) -> Int64 {
       let present = now.offset &+ clock
       return abs(present &- time) < 1_000_000_000 ? time : present
     }
 
-    /// The time that has passed since an earlier instant, never negative. The time of day, which can
-    /// be set, counts only where the system was started again in between.
+    /// Returns the time that has passed since an earlier instant, never negative. The time of day,
+    /// which can be set, is used only if the system has rebooted in between.
     package func duration(since earlier: Instant, isSameBoot: Bool) -> Duration {
       let passed = isSameBoot ? clock &- earlier.clock : time &- earlier.time
       return .nanoseconds(max(0, passed))
@@ -40,7 +40,7 @@ package enum BootClock {
     Instant(time: WallClock.nanoseconds, clock: nanoseconds)
   }
 
-  /// The steady clock alone. Unit: nanoseconds since the system was started, sleep included.
+  /// The reading of the steady clock. Unit: nanoseconds since the system booted, including sleep.
   package static var nanoseconds: Int64 {
     var clock = timespec()
     #if canImport(Darwin)
@@ -54,7 +54,7 @@ package enum BootClock {
 
 /// The time of day.
 package enum WallClock {
-  /// Unit: nanoseconds since 1970.
+  /// The current time of day. Unit: nanoseconds since 1970.
   package static var nanoseconds: Int64 {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)

@@ -1,8 +1,8 @@
 extension StringProtocol {
-  /// The terminal columns that the text takes.
+  /// The number of terminal columns that the text occupies.
   package var displayWidth: Int { reduce(0) { $0 + $1.displayWidth } }
 
-  /// The text without control characters, which could move the cursor or change colours.
+  /// The text with its control characters replaced, because they could move the cursor or change colours.
   package var printable: String {
     guard unicodeScalars.contains(where: \.isControl) else { return String(self) }
     var result = String.UnicodeScalarView()
@@ -10,7 +10,7 @@ extension StringProtocol {
     return String(result)
   }
 
-  /// The text in at most so many columns, with an ellipsis where it was cut.
+  /// Returns the start of the text, at most `columns` wide, with an ellipsis where the text was cut.
   package func cut(to columns: Int) -> String {
     guard displayWidth > columns else { return String(self) }
     var result = ""
@@ -23,7 +23,7 @@ extension StringProtocol {
     return columns > 0 ? result + "…" : ""
   }
 
-  /// The end of the text in at most so many columns, with an ellipsis where it was cut.
+  /// Returns the end of the text, at most `columns` wide, with an ellipsis where the text was cut.
   package func cutAtStart(to columns: Int) -> String {
     guard displayWidth > columns else { return String(self) }
     var rest = self[...]
@@ -31,24 +31,24 @@ extension StringProtocol {
     return columns > 0 ? "…" + rest : ""
   }
 
-  /// The text with spaces behind it up to so many columns.
+  /// Returns the text, padded with trailing spaces to a width of `columns`.
   package func padded(to columns: Int) -> String {
     self + String(repeating: " ", count: Swift.max(0, columns - displayWidth))
   }
 }
 
 extension Character {
-  /// The terminal columns that the character takes.
+  /// The number of terminal columns that the character occupies.
   package var displayWidth: Int {
     let first = unicodeScalars[unicodeScalars.startIndex]
     if first.isControl { return 0 }
     switch first.properties.generalCategory {
-    // A mark, a joiner or another character without a width, that stands alone.
+    // A combining mark, a joiner or another zero-width character without a base character.
     case .nonspacingMark, .enclosingMark, .format, .lineSeparator, .paragraphSeparator:
       return first.value == 0xAD ? 1 : 0
     default: break
     }
-    // A sign that is shown as a picture.
+    // A symbol in emoji presentation.
     if unicodeScalars.contains("\u{FE0F}") { return 2 }
     return switch first.value {
     case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
@@ -63,18 +63,20 @@ extension Unicode.Scalar {
   fileprivate var isControl: Bool { value < 0x20 || (0x7F..<0xA0).contains(value) }
 }
 
-/// Sizes in bytes as they are typed: `10MB`, `512KiB`, `10m`.
+/// Sizes in bytes in the form that users type: `10MB`, `512KiB`, `10m`.
 package enum ByteSizeText {
-  /// From the largest unit to the smallest. A decimal unit may go without its `B`, as in Docker's `max-size`.
+  /// The units, from the largest to the smallest. A decimal unit may omit its `B`, as in Docker's
+  /// `max-size`.
   private static let units: [(name: String, short: String?, size: Int)] = [
     ("GiB", nil, 1 << 30), ("GB", "g", 1_000_000_000), ("MiB", nil, 1 << 20),
     ("MB", "m", 1_000_000), ("KiB", nil, 1 << 10), ("KB", "k", 1_000), ("B", nil, 1),
   ]
 
-  /// What is read, as a regular expression.
+  /// The accepted syntax, as a regular expression.
   package static let pattern = "^[0-9]{1,9}([kKmMgG]([iI]?[bB])?|[bB])$"
 
-  /// Reads a number of up to nine digits with its unit, in letters of either case; `nil` where the text is none.
+  /// Parses a number of up to nine digits with its unit, in either case. Returns `nil` if the text is
+  /// not a size.
   package static func parse(_ text: String) -> Int? {
     let digits = text.utf8.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     guard (1...9).contains(digits.count), let number = Int(Substring(digits)) else { return nil }
@@ -84,7 +86,7 @@ package enum ByteSizeText {
     return found.map { number * $0.size }
   }
 
-  /// Writes a size so that it reads back the same.
+  /// Formats a size so that ``parse(_:)`` returns the same value.
   package static func write(_ size: Int) -> String {
     let unit = units.first { size.isMultiple(of: $0.size) && size >= $0.size }
     return unit.map { "\(size / $0.size)\($0.name)" } ?? "\(size)B"

@@ -1,21 +1,21 @@
-/// Lengths of time as they are typed: `200ms`, `1.5s`, `1m30s`, `2h`.
+/// Durations in the form that users type: `200ms`, `1.5s`, `1m30s`, `2h`.
 package enum DurationText {
-  /// From the largest unit to the smallest, each at most once. Unit: nanoseconds.
+  /// The units, from the largest to the smallest; a text has each at most once. Unit: nanoseconds.
   private static let units: [(names: [String], length: Int128)] = [
     (["d"], 86_400_000_000_000), (["h"], 3_600_000_000_000), (["m", "min"], 60_000_000_000),
     (["s"], 1_000_000_000), (["ms"], 1_000_000), (["us"], 1_000), (["ns"], 1),
   ]
-  /// A million hours. Unit: nanoseconds.
+  /// The longest accepted duration, a million hours. Unit: nanoseconds.
   private static let longest: Int128 = 1_000_000 * 3_600_000_000_000
 
-  /// What is read, but for the limit of the whole, as a regular expression.
+  /// The accepted syntax as a regular expression, without the limit on the total.
   package static let pattern =
     "^(?=[0-9])"
     + units.map { "([0-9]{1,9}(\\.[0-9]{1,9})?(\($0.names.joined(separator: "|"))))?" }.joined()
     + "$"
 
-  /// Reads a length of time of whole nanoseconds, with up to nine digits before and after a point;
-  /// `nil` where the text is none.
+  /// Parses a duration that is an integral number of nanoseconds, with up to nine digits before and
+  /// after a decimal point. Returns `nil` if the text is not a duration.
   package static func parse(_ text: String) -> Duration? {
     var rest = text.utf8[...]
     var units = Self.units[...]
@@ -34,7 +34,7 @@ package enum DurationText {
     return total <= longest ? .nanoseconds(total) : nil
   }
 
-  /// Why a text is no length of time, as a message goes on about it.
+  /// The reason why a text is not a duration; the description continues a message about the text.
   package enum Problem: Hashable, Sendable, CustomStringConvertible {
     case noUnit(String)
     case noLength
@@ -52,7 +52,7 @@ package enum DurationText {
     }
   }
 
-  /// Writes a length of time so that it reads back the same, to the nanosecond.
+  /// Formats a duration so that ``parse(_:)`` returns the same value, to the nanosecond.
   package static func write(_ duration: Duration) -> String {
     let (seconds, attoseconds) = duration.components
     var rest = Int128(seconds) * 1_000_000_000 + Int128(attoseconds) / 1_000_000_000
@@ -65,7 +65,7 @@ package enum DurationText {
     return text.isEmpty ? "0s" : text
   }
 
-  /// Reads digits, and more of them after a point. The number is the quotient of the two.
+  /// Reads a decimal number as a fraction: `number` divided by `scale`.
   private static func readNumber(
     _ rest: inout Substring.UTF8View
   ) -> (number: Int128, scale: Int128)? {
@@ -90,7 +90,7 @@ package enum DurationText {
 }
 
 extension Duration {
-  /// The duration in nanoseconds; a very long one, of either sign, as a hundred years.
+  /// The duration in nanoseconds, limited to a hundred years in either direction.
   package var clampedNanoseconds: Int64 {
     let (seconds, attoseconds) = components
     let century: Int64 = 100 * 365 * 86_400
@@ -100,7 +100,7 @@ extension Duration {
 }
 
 extension Duration {
-  /// The duration for a person to read: `250 ms`, `1.5 s`, `3 min 20 s`, `2 h 5 min`.
+  /// The duration in a form for people to read: `250 ms`, `1.5 s`, `3 min 20 s`, `2 h 5 min`.
   package var shortText: String {
     let milliseconds = wholeMilliseconds
     if milliseconds < 0 { return "-" + (.zero - self).shortText }
@@ -117,7 +117,7 @@ extension Duration {
     return joined(hours / 24, "d", hours % 24, "h")
   }
 
-  /// Whole milliseconds, rounded towards zero, and kept within the range of `Int64`.
+  /// The duration in milliseconds, rounded towards zero and clamped to the range of `Int64`.
   package var wholeMilliseconds: Int64 {
     let (seconds, attoseconds) = components
     let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
@@ -130,8 +130,8 @@ extension Duration {
   }
 }
 
-/// Runs an operation, which must end on cancellation, for at most a duration.
-/// - Returns: Its result, or `nil` where the time was up first.
+/// Runs an operation for at most a duration. The operation must end when it is cancelled.
+/// - Returns: The operation's result, or `nil` if the time ran out first.
 package func withTimeout<Value: Sendable>(
   _ timeout: Duration, _ operation: @escaping @Sendable () async throws -> Value
 ) async throws -> Value? {

@@ -3,9 +3,10 @@ import Synchronization
 #if PIPERUNTIME_TSAN
   import Glibc
 
-  /// A value behind a lock that Thread Sanitizer knows, which `Synchronization.Mutex` is not.
+  /// A value behind a lock that Thread Sanitizer understands; it does not understand
+  /// `Synchronization.Mutex`.
   ///
-  /// The interface is that of `Mutex`. `make sanitize` builds with it.
+  /// It has the interface of `Mutex`. `make sanitize` builds with it.
   // Sendable: `mutex` guards `value`.
   @usableFromInline
   package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
@@ -46,7 +47,7 @@ import Synchronization
     }
   }
 #else
-  /// A value behind a lock, held briefly.
+  /// A value behind a lock that is held only briefly.
   @usableFromInline
   package typealias Locked = Mutex
 #endif

@@ -1,7 +1,7 @@
-/// A first-in, first-out queue in a ring that grows as needed; its owner bounds it.
+/// A first-in, first-out queue in a ring buffer that grows as needed; its owner limits its size.
 ///
-/// All of it is inlinable: each event of a node goes through one, and through a queue that is not specialized
-/// for its elements, at several times the cost of the step.
+/// Everything is inlinable, because each event of a node passes through a queue. If the queue is not
+/// specialized for its elements, that costs several times as much as the step itself.
 @frozen
 @usableFromInline
 package struct Queue<Element> {
@@ -14,7 +14,7 @@ package struct Queue<Element> {
 
   @inlinable package var isEmpty: Bool { count == 0 }
 
-  /// The next element, which stays.
+  /// The next element, without removing it.
   @inlinable package var first: Element? { count > 0 ? ring[head] : nil }
 
   @inlinable
@@ -38,7 +38,7 @@ package struct Queue<Element> {
     ring.contains { $0.map(isWanted) ?? false }
   }
 
-  /// Empties the queue and returns what was in it, in order.
+  /// Empties the queue and returns its elements in order.
   @inlinable
   package mutating func removeAll() -> [Element] {
     var all: [Element] = []
@@ -47,7 +47,7 @@ package struct Queue<Element> {
     return all
   }
 
-  /// Puts elements before the first, in their order.
+  /// Inserts elements before the first one, in their order.
   @inlinable
   package mutating func prepend(contentsOf elements: [Element]) {
     for element in elements.reversed() {
@@ -60,7 +60,7 @@ package struct Queue<Element> {
 
   @inlinable
   mutating func grow() {
-    // The capacity stays a power of two, so that a mask does for the modulus.
+    // The capacity stays a power of two, so that a mask replaces the modulus.
     var larger: [Element?] = []
     larger.reserveCapacity(max(8, 2 * ring.count))
     for index in 0..<count { larger.append(ring[(head + index) & (ring.count - 1)]) }
@@ -72,7 +72,7 @@ package struct Queue<Element> {
 
 extension Queue: Sendable where Element: Sendable {}
 
-/// Some of the places from 0 to a count, of which the next one is found without looking at each.
+/// A set of indices from 0 up to a count, with a fast search for the next one.
 package struct PlaceSet: Sendable {
   private var words: [UInt64]
 
@@ -87,7 +87,8 @@ package struct PlaceSet: Sendable {
 
   package mutating func remove(_ place: Int) { words[place >> 6] &= ~(1 << UInt64(place & 63)) }
 
-  /// The first one at or after a place; where there is none, the first of all.
+  /// Returns the first index at or after `start`. If there is none, the search wraps around to the
+  /// lowest index.
   package func first(from start: Int) -> Int? {
     let first = start >> 6
     guard first < words.count else { return nil }

@@ -1,4 +1,4 @@
-/// A small generator of the same numbers for the same seed: randomness for values that stay
+/// A small generator that produces the same numbers for the same seed, so that random values stay
 /// predictable in tests. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators".
 package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
   private var state: UInt64

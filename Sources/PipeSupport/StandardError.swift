@@ -4,9 +4,9 @@
   import Glibc
 #endif
 
-/// This process's standard error.
+/// The standard error of this process.
 package enum StandardError {
-  /// Writes all of the text, or as much as is taken.
+  /// Writes the text; stops at the first error.
   package static func write(_ text: String) {
     var text = text
     text.withUTF8 { bytes in
@@ -21,12 +21,12 @@ package enum StandardError {
   }
 }
 
-/// The system's call, which the type's own function of that name would hide.
+/// Calls write(2), which the function of the same name in the type would hide.
 private func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
   write(descriptor, bytes, count)
 }
 
 extension FixedWidthInteger {
-  /// Whether a log tells of what has happened so often: the first three times, then ever less often.
+  /// Whether a repeated event is logged at this count: the first three times, then at every power of two.
   package var isWorthLogging: Bool { self <= 3 || nonzeroBitCount == 1 }
 }

@@ -1,7 +1,7 @@
-/// The wording shared by every message that names choices.
+/// The wording that all messages that list choices share.
 package enum Suggestion {
-  /// `; it has 'a', 'b'. Did you mean 'a'?`, or what is left of that.
-  /// - Parameter limit: How many choices are shown, at most.
+  /// Returns `; it has 'a', 'b'. Did you mean 'a'?`, without the parts that do not apply.
+  /// - Parameter limit: The maximum number of choices to list.
   package static func among(
     _ choices: some Sequence<String>, like name: String, verb: String = "it has",
     limit: Int = 10
@@ -16,17 +16,17 @@ package enum Suggestion {
     return "; \(verb) \(shown)\(rest)\(hint(for: name, among: all))"
   }
 
-  /// `. Did you mean 'a'?`, or nothing.
+  /// Returns `. Did you mean 'a'?`, or an empty text.
   package static func hint(for name: String, among choices: [String]) -> String {
     hint(closest(to: name, among: choices))
   }
 
-  /// `. Did you mean 'a'?`, or nothing.
+  /// Returns `. Did you mean 'a'?`, or an empty text.
   package static func hint(_ choice: String?) -> String {
     choice.map { ". Did you mean '\($0)'?" } ?? ""
   }
 
-  /// The choice that is a slip of the fingers away from the name, or that the name begins; or `nil`.
+  /// Returns the choice that is a typing error away from the name or begins with it, or `nil`.
   package static func closest(to name: String, among choices: [String]) -> String? {
     let name = name.lowercased()
     let limit = min(3, name.count / 3)
@@ -38,9 +38,10 @@ package enum Suggestion {
     return best.flatMap { $0.0 <= limit ? $0.1 : nil }
   }
 
-  /// The insertions, deletions, replacements and swaps of neighbours between two words.
+  /// Returns the number of insertions, deletions, replacements and swaps of adjacent characters between
+  /// two words.
   static func distance(_ left: String, _ right: String) -> Int {
-    // Names are short; a long text is no slip away from any of them.
+    // Names are short; a long text is not a typing error of any name.
     let a = Array(left.utf8.prefix(64))
     let b = Array(right.utf8.prefix(64))
     var rows = [Array(0...b.count)]
@@ -59,7 +60,7 @@ package enum Suggestion {
   }
 }
 
-/// Whether a text can be a Swift name, as far as this file must know.
+/// Whether a text can be a Swift identifier, as precisely as this project requires.
 package func isIdentifier(_ text: some StringProtocol) -> Bool {
   guard let first = text.unicodeScalars.first, isIdentifierHead(first) else { return false }
   return text.unicodeScalars.allSatisfy { isIdentifierHead($0) || ("0"..."9").contains($0) }
@@ -69,12 +70,12 @@ private func isIdentifierHead(_ scalar: Unicode.Scalar) -> Bool {
   scalar == "_" || scalar.properties.isAlphabetic || scalar.value > 0x2000
 }
 
-/// Whether a text can be the name of a variable in an environment.
+/// Whether a text can be the name of an environment variable.
 package func isVariableName(_ text: String) -> Bool {
   isIdentifier(text) && text.utf8.allSatisfy { $0 < 0x80 }
 }
 
-/// Whether a name can be a file's: letters, digits, `_`, `-`, and dots after the first character.
+/// Whether a name can be a file name: letters, digits, `_`, `-`, and dots after the first character.
 package func isSafeName(_ name: String) -> Bool {
   !name.isEmpty && name.utf8.count <= 64 && name.utf8.first != UInt8(ascii: ".")
     && name.utf8.allSatisfy { byte in

@@ -10,10 +10,10 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
 
   package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-  /// The millisecond of a time in nanoseconds since 1970.
+  /// Creates a timestamp from nanoseconds since 1970, truncated to milliseconds.
   package init(nanoseconds: Int64) { milliseconds = nanoseconds / 1_000_000 }
 
-  /// The time in nanoseconds since 1970; the nearest that there is, before 1677 and after 2262.
+  /// The time in nanoseconds since 1970, clamped to the range of `Int64` before 1677 and after 2262.
   package var nanoseconds: Int64 {
     let (product, isTooFar) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
     return isTooFar ? (milliseconds < 0 ? .min : .max) : product
@@ -25,7 +25,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
     return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
   }
 
-  /// How long ago it was; nothing where it is yet to come.
+  /// The time since this timestamp; zero if it is in the future.
   package var age: Duration {
     .milliseconds(max(Timestamp.now.milliseconds - milliseconds, 0))
   }
@@ -34,16 +34,16 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
     left.milliseconds < right.milliseconds
   }
 
-  /// The count of characters of `description`.
+  /// The number of characters in `description`.
   package static let textLength = 24
 
-  /// `2026-11-20T09:00:00.123Z`
+  /// The time in UTC: `2026-11-20T09:00:00.123Z`.
   package var description: String {
     let (date, time) = parts(gmtime_r)
     return "\(date)T\(time)Z"
   }
 
-  /// `2026-11-20 10:00:00.123`, in the time zone of this process.
+  /// The time in the time zone of this process: `2026-11-20 10:00:00.123`.
   package var localText: String {
     let (date, time) = parts(localtime_r)
     return "\(date) \(time)"
@@ -65,7 +65,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
     )
   }
 
-  /// Reads exactly the form that `description` writes.
+  /// Parses exactly the form that `description` has.
   package init?(_ text: some StringProtocol) {
     let bytes = Array(text.utf8)
     let shape = Array("0000-00-00T00:00:00.000Z".utf8)

@@ -1,92 +1,92 @@
 import Glibc
 import PipeSupport
 
-/// The places in a node where a test may let it die, stand still or fail; see docs/FAULTS.md.
+/// The points in a node at which a test can make the node crash, stop, wait or fail; see docs/FAULTS.md.
 package enum Failpoint: String, CaseIterable, Sendable {
-  /// The inputs of a burst are there, and no step of it is taken.
+  /// The inputs of a burst have arrived; no step of the burst is taken yet.
   case stepBefore = "step.before"
-  /// The steps of a burst are taken, and nothing is recorded.
+  /// The steps of a burst are taken; nothing is recorded yet.
   case stepAfter = "step.after"
-  /// The steps are recorded; nothing is acknowledged, sent, published or replied.
+  /// The steps are recorded; nothing is acknowledged, sent, published or answered yet.
   case recordAfter = "record.after"
-  /// The record cannot be written, as on a full disk.
+  /// The record is about to be written; the action `error` makes the write fail, as on a full disk.
   case recordError = "record.error"
-  /// Records are about to be written from the log into the database.
+  /// The node is about to write records from the journal's log into the database.
   case writeBefore = "write.before"
-  /// They are written, and the log has not begun anew.
+  /// The records are in the database; the log is not restarted yet.
   case writeAfter = "write.after"
-  /// A step is recorded, and its effect not started.
+  /// A step is recorded; its effect is not started yet.
   case effectBefore = "effect.before"
-  /// The event of an effect is recorded, and the effect's end is not.
+  /// The event of an effect is recorded; the end of the effect is not.
   case effectAfter = "effect.after"
   /// Events are acknowledged to their sender.
   case ackAfter = "ack.after"
-  /// A batch is about to go to the socket.
+  /// A batch is about to be sent to the socket.
   case sendBefore = "send.before"
-  /// A batch has gone to the socket.
+  /// A batch is sent to the socket.
   case sendAfter = "send.after"
-  /// A sender has announced itself to its receiver.
+  /// A sender has opened a pipe to its receiver.
   case openAfter = "open.after"
   /// A receiver has welcomed a sender.
   case welcomeAfter = "welcome.after"
-  /// A request is recorded, and not answered.
+  /// A request is recorded; it is not answered yet.
   case replyBefore = "reply.before"
   /// A request is answered.
   case replyAfter = "reply.after"
-  /// The initial state is entered, and not recorded.
+  /// The initial state is entered; it is not recorded yet.
   case startAfter = "start.after"
-  /// The state is restored, and the node not ready.
+  /// The state is restored; the node is not ready yet.
   case restoreAfter = "restore.after"
-  /// Outbox entries that were acknowledged are deleted.
+  /// Acknowledged outbox entries are deleted.
   case trimAfter = "trim.after"
   /// A dead letter is recorded.
   case letterAfter = "letter.after"
-  /// The node is told to stop, and has not begun to drain.
+  /// The node has received the command to stop; it has not started to drain yet.
   case drainBefore = "drain.before"
 
   // A participant of synchronized events.
-  /// PREPARE has come.
+  /// The participant has received PREPARE.
   case prepareBefore = "prepare.before"
-  /// A transition that takes its time has returned; nothing is recorded.
+  /// An asynchronous transition has returned; nothing is recorded yet.
   case evaluateAfter = "evaluate.after"
-  /// It is recorded that the node is prepared; YES is not said.
+  /// The participant has recorded that it is prepared; it has not sent YES yet.
   case prepareRecorded = "prepare.recorded"
-  /// YES is said.
+  /// The participant has sent YES.
   case yesAfter = "yes.after"
-  /// NO is said.
+  /// The participant has sent NO.
   case noAfter = "no.after"
-  /// COMMIT has come.
+  /// The participant has received COMMIT.
   case commitReceived = "commit.received"
-  /// The step is recorded, and not acknowledged.
+  /// The step is recorded; it is not acknowledged yet.
   case stepRecorded = "step.recorded"
   /// The step is acknowledged.
   case acknowledgeAfter = "acknowledge.after"
-  /// ABORT has come.
+  /// The participant has received ABORT.
   case abortReceived = "abort.received"
-  /// QUERY is sent: how a prepared event has ended.
+  /// The participant has sent QUERY, which asks for the outcome of a prepared event.
   case querySent = "query.sent"
 
   // A coordinator.
-  /// A caller has asked for an event, and no participant is asked.
+  /// A client has requested an event; the coordinator has not sent PREPARE to any participant yet.
   case synchronizeReceived = "synchronize.received"
-  /// PREPARE has gone to a participant.
+  /// The coordinator has sent PREPARE to a participant.
   case prepareSent = "prepare.sent"
-  /// All have said yes; COMMIT is not recorded.
+  /// All participants have voted YES; COMMIT is not recorded yet.
   case commitBefore = "commit.before"
-  /// COMMIT is recorded, and not sent.
+  /// COMMIT is recorded; it is not sent yet.
   case commitRecorded = "commit.recorded"
-  /// COMMIT has gone to a participant.
+  /// The coordinator has sent COMMIT to a participant.
   case commitSent = "commit.sent"
-  /// An event is aborted, and a participant is not told.
+  /// An event is aborted; the coordinator is about to send ABORT to a participant.
   case abortBefore = "abort.before"
-  /// ABORT has gone to a participant.
+  /// The coordinator has sent ABORT to a participant.
   case abortSent = "abort.sent"
-  /// All have acknowledged COMMIT.
+  /// All participants have acknowledged COMMIT.
   case commitFinished = "commit.finished"
-  /// QUERY has come, and is not answered.
+  /// The coordinator has received QUERY; it has not answered yet.
   case queryReceived = "query.received"
 
-  /// Whether only participants of synchronized events, or their coordinators, come there.
+  /// Whether only participants of synchronized events, or their coordinators, reach this failpoint.
   package var isOfSynchronizedEvents: Bool {
     switch self {
     case .stepBefore, .stepAfter, .recordAfter, .recordError, .writeBefore, .writeAfter,
@@ -104,24 +104,26 @@ package enum Failpoint: String, CaseIterable, Sendable {
 
   /// Whether any failpoint of this process may act.
   ///
-  /// Written once, by `arm`, before the process starts its threads.
+  /// `arm` writes it once, before the process starts its threads.
   private nonisolated(unsafe) static var isArmed = false
-  /// The file without which none acts; written with `isArmed`.
+  /// The path of a file that must exist for failpoints to act; `nil` if none is required. Written
+  /// together with `isArmed`.
   private nonisolated(unsafe) static var switchFile: String?
-  /// The thread on which lodgers are at work beside the node; written with `isArmed`.
+  /// The thread that runs the embedded coordinators beside the node; written together with `isArmed`.
   private nonisolated(unsafe) static var thread = pthread_self()
   private static let residents = Locked(FailpointResidents())
 
-  /// Reads this process's failpoints from its environment. To be called before threads are started.
+  /// Reads this process's failpoints from its environment. Must be called before the process starts
+  /// threads.
   ///
-  /// Where they are malformed, says so and ends the process with code 2.
+  /// Writes an error and exits with code 2 if the failpoints are malformed.
   package static func arm(
     node: String, incarnation: UInt64, environment: [String: String] = ProcessEnvironment.current
   ) {
     do {
       let armed = try FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
-      // Also where this node has none: a lodger may have some.
+      // Also if this node has no failpoints: an embedded coordinator may have some.
       guard environment[FailpointCounter.rulesVariable]?.isEmpty == false else { return }
       residents.withLock { $0.add(armed ?? FailpointCounter(), as: 0, prefix: "") }
       switchFile = environment[FailpointCounter.switchVariable]
@@ -133,18 +135,19 @@ package enum Failpoint: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether any failpoint of this process, or of its lodgers, may act.
+  /// Whether any failpoint of this process, or of its embedded coordinators, may act.
   package static var mayAct: Bool { isArmed }
 
-  /// Reads those of a lodger, another node in this process; to be called on the thread of `arm`.
+  /// Reads the failpoints of an embedded coordinator. Must be called on the thread that called `arm`
+  /// for the process.
   /// - Parameters:
-  ///   - resident: The number by which ``enter(_:)`` names it.
-  ///   - prefix: What the lines begin with that tell of it.
+  ///   - resident: The number by which ``enter(_:)`` identifies the embedded coordinator.
+  ///   - prefix: The prefix of its lines in the log.
   package static func arm(
     resident: Int, prefix: String, node: String, incarnation: UInt64,
     environment: [String: String] = ProcessEnvironment.current
   ) {
-    // What is malformed would have ended the process at its start.
+    // Malformed failpoints have already ended the process at its start.
     guard isArmed,
       let armed = try? FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
@@ -152,10 +155,11 @@ package enum Failpoint: String, CaseIterable, Sendable {
     residents.withLock { $0.add(armed, as: resident, prefix: prefix) }
   }
 
-  /// Says whose work this thread does from now on: the node's own, 0, or a lodger's.
+  /// Sets the owner of the work that this thread does next: 0 for the node itself, or an embedded
+  /// coordinator.
   package static func enter(_ resident: Int) { residents.withLock { $0.current = resident } }
 
-  /// Says that the process is at this place, where it may be told to die or to stand still.
+  /// Reports that the process has reached a failpoint, which may crash, stop or delay it.
   /// - Returns: Whether the caller must cut its connection.
   @discardableResult
   @inline(__always)
@@ -163,8 +167,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
     isArmed && act(at: point) == .cut
   }
 
-  /// Says that the process is at this place.
-  /// - Returns: Whether the caller must behave as if what it is about to do had failed.
+  /// Reports that the process has reached a failpoint at which an operation can fail.
+  /// - Returns: Whether the caller must behave as if the operation that it is about to start had failed.
   @inline(__always)
   package static func shouldFail(_ point: Failpoint) -> Bool {
     isArmed && act(at: point) == .error
@@ -172,35 +176,35 @@ package enum Failpoint: String, CaseIterable, Sendable {
 
   @inline(never)
   private static func act(at point: Failpoint) -> FailpointAction? {
-    // What is done on other threads is the node's own.
+    // The work of all other threads belongs to the node itself.
     let isAtHome = pthread_equal(thread, pthread_self()) == 0
     guard let (action, count, prefix) = residents.withLock({ $0.hit(point, isAtHome: isAtHome) })
     else { return nil }
     if let switchFile, !FileSystem.exists(switchFile) { return nil }
-    // One write, so that the line is whole in the log of a process that dies of it.
+    // One write, so that the line is complete in the log even if the action kills the process.
     StandardError.write("\(prefix)failpoint \(point.rawValue): \(action) (hit \(count))\n")
     action.perform()
     return action
   }
 }
 
-/// What a failpoint does.
+/// The action of a failpoint.
 package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
-  /// SIGKILL to this process.
+  /// Sends SIGKILL to this process.
   case crash
-  /// Ends the process with code 70, without any cleanup.
+  /// Exits with code 70, without any cleanup.
   case exit
-  /// SIGSTOP to this process, which somebody else continues or kills.
+  /// Sends SIGSTOP to this process; another process must continue or kill it.
   case stop
   case delay(Duration)
-  /// The caller cuts its connection.
+  /// Makes the caller cut its connection.
   case cut
-  /// The caller fails.
+  /// Makes the caller fail.
   case error
 
   package static let names = ["crash", "exit", "stop", "delay:20ms", "cut", "error"]
 
-  /// Reads `crash`, `delay:20ms` and so on; `nil` where the text is none.
+  /// Parses `crash`, `delay:20ms` and so on. Returns `nil` if the text is not an action.
   package init?(_ text: some StringProtocol) {
     switch text {
     case "crash": self = .crash
@@ -216,7 +220,7 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether the code at this place can do it.
+  /// Whether the code at this failpoint can perform the action.
   package func isPossible(at point: Failpoint) -> Bool {
     switch self {
     case .crash, .exit, .stop, .delay: point != .recordError
@@ -237,10 +241,10 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Does what needs no help of the caller.
+  /// Performs the action if it does not depend on the caller.
   func perform() {
     switch self {
-    // Raised in this thread, which therefore does not take another step.
+    // Raised in this thread, so that the thread cannot take another step.
     case .crash: raise(SIGKILL)
     case .exit: _exit(70)
     case .stop: raise(SIGSTOP)
@@ -254,23 +258,25 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The failpoints of one process: how often each was hit, and what it does at a hit; a value.
+/// The failpoints of one process: its rules and how often each failpoint was hit; a value type.
 package struct FailpointCounter: Sendable {
   package static let rulesVariable = "PIPERUNTIME_FAILPOINTS"
-  /// The seed of the probabilities; 0 where it is not set.
+  /// The variable with the seed of the probabilities; the seed is 0 if it is not set.
   package static let seedVariable = "PIPERUNTIME_FAILPOINT_SEED"
-  /// Names a file without which no failpoint acts; hits are counted all the same.
+  /// The variable with the path of a file that must exist for failpoints to act. Hits are counted
+  /// without it, too.
   package static let switchVariable = "PIPERUNTIME_FAILPOINT_SWITCH"
 
   private let rules: [FailpointRule]
   private var hits: [Failpoint: UInt64] = [:]
   private var generator: SplitMix64
 
-  /// One that never acts.
+  /// Creates a counter without rules, which never acts.
   package init() { self.init(rules: [], seed: 0, node: "", incarnation: 0) }
 
-  /// - Parameter seed: Mixed with the node and the incarnation, so that a restarted process does
-  ///   not do what the one before it did.
+  /// Creates a counter with the rules that apply to this node and incarnation.
+  /// - Parameter seed: The seed, which is mixed with the node and the incarnation, so that a restarted
+  ///   process does not repeat the behavior of the previous one.
   package init(rules: [FailpointRule], seed: UInt64, node: String, incarnation: UInt64) {
     self.rules = rules.filter { rule in
       (rule.node ?? node) == node && (rule.incarnation ?? incarnation) == incarnation
@@ -280,7 +286,7 @@ package struct FailpointCounter: Sendable {
     generator = SplitMix64(seed: mixed &+ incarnation &* 0xD6E8_FEB8_6659_FD93)
   }
 
-  /// What the environment says for this process; `nil` where it has no failpoint.
+  /// Creates a counter from the environment of this process. Returns `nil` if no failpoint applies to it.
   package init?(
     node: String, incarnation: UInt64, environment: [String: String]
   ) throws(FailpointError) {
@@ -295,13 +301,14 @@ package struct FailpointCounter: Sendable {
     if rules.isEmpty { return nil }
   }
 
-  /// Counts a hit. Returns what it does, and the count; the first rule whose moment it is wins.
+  /// Counts a hit. Returns the action and the count if a rule applies at this hit; the first such rule
+  /// wins.
   package mutating func hit(_ point: Failpoint) -> (action: FailpointAction, count: UInt64)? {
     let count = hits[point, default: 0] + 1
     hits[point] = count
     var action: FailpointAction?
     for rule in rules where rule.point == point {
-      // Every probability is drawn at every hit, so that one rule does not shift another's.
+      // Every probability is drawn at every hit, so that one rule does not shift the sequence of another.
       if isDue(rule.moment, at: count), action == nil { action = rule.action }
     }
     return action.map { ($0, count) }
@@ -317,18 +324,20 @@ package struct FailpointCounter: Sendable {
   }
 }
 
-/// The failpoints of a node's process and of the lodgers in it, each with a count of its own; a value.
+/// The failpoints of a node's process and of its embedded coordinators, each with its own counts; a
+/// value type.
 struct FailpointResidents {
   private var counters: [Int: (counter: FailpointCounter, prefix: String)] = [:]
-  /// Whose work the process's main thread does.
+  /// The owner of the work that the process's main thread does now: 0 for the node itself.
   var current = 0
 
   mutating func add(_ counter: FailpointCounter, as resident: Int, prefix: String) {
     counters[resident] = (counter, prefix)
   }
 
-  /// Counts a hit. Returns what it does, the count, and what the line begins with that tells of it.
-  /// - Parameter isAtHome: Whether it is the node's own, whoever is at work on the main thread.
+  /// Counts a hit. Returns the action, the count, and the prefix for the line in the log.
+  /// - Parameter isAtHome: Whether the hit belongs to the node itself, regardless of the current owner
+  ///   of the main thread.
   mutating func hit(
     _ point: Failpoint, isAtHome: Bool
   ) -> (action: FailpointAction, count: UInt64, prefix: String)? {

@@ -1,22 +1,23 @@
-/// When a failpoint acts, and how: `door:record.after=crash@3/1`.
+/// A rule for when and how a failpoint acts: `door:record.after=crash@3/1`.
 ///
-/// In this order: the node whose failpoint it is, its name, the action, then the hit at which it
-/// acts (`@3`) or the probability (`%0.01`), without which it acts at each hit; and the incarnation.
+/// The parts, in this order: the node, the name of the failpoint, the action, then either the hit at
+/// which it acts (`@3`) or a probability (`%0.01`), and the incarnation. Without a hit or a
+/// probability, the failpoint acts at each hit.
 package struct FailpointRule: Hashable, Sendable {
   package enum Moment: Hashable, Sendable {
     case always
-    /// At this hit of the process, counted from 1.
+    /// At this hit in the process, counted from 1.
     case hit(UInt64)
-    /// At each hit with this probability. Range: above 0, to 1.
+    /// At each hit with this probability. Range: above 0, up to 1.
     case probability(Double)
   }
 
   package var point: Failpoint
   package var action: FailpointAction
   package var moment: Moment
-  /// The node that has it; `nil` for all.
+  /// The node to which the rule applies; `nil` for all nodes.
   package var node: String?
-  /// The incarnation that has it; `nil` for all.
+  /// The incarnation to which the rule applies; `nil` for all incarnations.
   package var incarnation: UInt64?
 
   package init(
@@ -30,7 +31,7 @@ package struct FailpointRule: Hashable, Sendable {
     self.incarnation = incarnation
   }
 
-  /// Reads rules with commas between them; blanks around a rule do not count.
+  /// Parses rules that are separated by commas; spaces before a rule are ignored.
   package static func parse(list text: String) throws(FailpointError) -> [FailpointRule] {
     var rules: [FailpointRule] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -41,7 +42,7 @@ package struct FailpointRule: Hashable, Sendable {
     return rules
   }
 
-  /// Reads one rule.
+  /// Parses one rule.
   package init(parsing text: String) throws(FailpointError) {
     guard let equals = text.firstIndex(of: "=") else {
       throw FailpointError(text, "says no action; write it like 'record.after=crash'")
@@ -109,7 +110,7 @@ package struct FailpointRule: Hashable, Sendable {
   }
 }
 
-/// Failpoints in the environment that mean nothing.
+/// Malformed failpoints in the environment.
 package struct FailpointError: Error, Hashable, CustomStringConvertible {
   package let variable: String
   package let text: String

@@ -3,7 +3,7 @@ import Glibc
 
 /// The few file operations that the runtime needs, with errors that name the file.
 package enum FileSystem {
-  /// Creates a directory and those above it.
+  /// Creates a directory and its parent directories.
   package static func makeDirectories(_ path: String, mode: mode_t = 0o755) throws {
     if mkdir(path, mode) == 0 { return }
     switch errno {
@@ -21,7 +21,7 @@ package enum FileSystem {
     }
   }
 
-  /// Creates a directory of this process's own, whose name nothing else has.
+  /// Creates a directory with a unique name that belongs to this process.
   package static func makeTemporaryDirectory(_ prefix: String) throws(SystemError) -> String {
     var template = Array((prefix + "XXXXXX").utf8CString)
     guard mkdtemp(&template) != nil else {
@@ -37,7 +37,7 @@ package enum FileSystem {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// The names in a directory, sorted; none where it cannot be read.
+  /// Returns the names in a directory, sorted; an empty array if the directory cannot be read.
   package static func entries(of path: String) -> [String] {
     guard let directory = opendir(path) else { return [] }
     defer { closedir(directory) }
@@ -51,7 +51,7 @@ package enum FileSystem {
     return names.sorted()
   }
 
-  /// Reads an open file from its present position to its end, or to `limit` bytes.
+  /// Reads an open file from its current position to its end, or to `limit` bytes.
   package static func read(_ descriptor: Int32, limit: Int = .max) throws -> [UInt8] {
     var bytes: [UInt8] = []
     while bytes.count < limit {
@@ -70,7 +70,7 @@ package enum FileSystem {
     return bytes
   }
 
-  /// The contents of a file, up to `limit` bytes; `nil` where it cannot be read.
+  /// Returns the contents of a file, up to `limit` bytes; `nil` if the file cannot be read.
   package static func contents(of path: String, limit: Int = 1 << 20) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -78,12 +78,12 @@ package enum FileSystem {
     return try? read(descriptor, limit: limit)
   }
 
-  /// The same as text.
+  /// Returns the contents of a file as text, up to 1 MiB; `nil` if the file cannot be read.
   package static func text(of path: String) -> String? {
     contents(of: path).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Writes all of the bytes at an open file's present position.
+  /// Writes all of the bytes at the current position of an open file.
   package static func write(
     _ bytes: some Collection<UInt8>, to descriptor: Int32, path: String
   ) throws(SystemError) {
@@ -91,8 +91,8 @@ package enum FileSystem {
     if let problem { throw SystemError("write", on: path, code: problem) }
   }
 
-  /// Writes as much as is taken.
-  /// - Returns: How many bytes that are, and the errno where they are not all.
+  /// Writes bytes until all are written or an error occurs.
+  /// - Returns: The number of bytes written, and the errno if not all bytes were written.
   package static func write(
     _ bytes: [UInt8], to descriptor: Int32
   ) -> (count: Int, problem: Int32?) {
@@ -110,8 +110,8 @@ package enum FileSystem {
     }
   }
 
-  /// Replaces a file's contents for good and at once: whenever power is lost, it has the old ones or
-  /// the new ones.
+  /// Replaces the contents of a file durably and atomically: after a power failure, the file has either
+  /// the old or the new contents.
   package static func replace(_ path: String, with bytes: some Collection<UInt8>) throws {
     let new = path + ".new"
     let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -128,13 +128,13 @@ package enum FileSystem {
     close(directory)
   }
 
-  /// A text that is another one once a file was replaced or written anew; empty where there is none.
+  /// Returns a text that changes when a file is replaced or rewritten; an empty text if there is no file.
   package static func version(of path: String) -> String {
     var status = stat()
     return stat(path, &status) == 0 ? version(status) : ""
   }
 
-  /// The same of a file that is open.
+  /// Returns the same text for an open file; empty if the file cannot be examined.
   package static func version(of descriptor: Int32) -> String {
     var status = stat()
     return fstat(descriptor, &status) == 0 ? version(status) : ""
@@ -145,18 +145,18 @@ package enum FileSystem {
     return "\(status.st_ino)-\(status.st_size)-\(time.tv_sec).\(time.tv_nsec)"
   }
 
-  /// The directory part of a path: `.` where there is none.
+  /// Returns the directory part of a path, or `.` if it has none.
   package static func directory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// A path that is taken from a directory where it is relative.
+  /// Resolves a relative path against a directory; an absolute path is returned unchanged.
   package static func path(_ path: String, from directory: String) -> String {
     path.hasPrefix("/") || directory == "." ? path : directory + "/" + path
   }
 
-  /// The path from the root, with the working directory in front where it is relative.
+  /// Returns the absolute path, with the working directory in front of a relative path.
   package static func absolute(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return path }
@@ -164,14 +164,14 @@ package enum FileSystem {
     return String(cString: directory) + "/" + path
   }
 
-  /// The path from the root without links, `.` and `..`; `nil` where nothing is there.
+  /// Returns the absolute path without symbolic links, `.` and `..`; `nil` if there is no such file.
   package static func resolved(_ path: String) -> String? {
     guard let resolved = realpath(path, nil) else { return nil }
     defer { free(resolved) }
     return String(cString: resolved)
   }
 
-  /// Removes a file, or a directory with all that is in it; links are not followed.
+  /// Removes a file, or a directory with its contents; symbolic links are not followed.
   package static func removeTree(_ path: String) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
@@ -185,30 +185,31 @@ package enum FileSystem {
 }
 
 extension FileSystem {
-  /// When an open file was made; 0 where its file system does not record that. Unit: nanoseconds since 1970.
+  /// Returns the time at which an open file was created; 0 if its file system does not record it. Unit:
+  /// nanoseconds since 1970.
   package static func birthTime(of descriptor: Int32) -> Int64 {
     pr_birth_time(descriptor)
   }
 }
 
-/// Which file a name leads to.
+/// The identity of the file to which a path resolves.
 package struct FileIdentity: Hashable {
   private let device: UInt64
   private let number: UInt64
-  /// Whether it is a file, and no directory, device or pipe.
+  /// Whether the path names a regular file, not a directory, device or pipe.
   package let isOfFile: Bool
 
-  /// Names it to others of its host.
+  /// A text that identifies the file to other processes on the same host.
   package var text: String { "\(device):\(number)" }
 
-  /// That of the file under a path; `nil` where there is none.
+  /// Creates the identity of the file at a path; `nil` if there is none.
   package init?(_ path: String) {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     self.init(status)
   }
 
-  /// That of an open file.
+  /// Creates the identity of an open file.
   package init?(descriptor: Int32) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return nil }

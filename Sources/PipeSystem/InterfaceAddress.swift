@@ -3,9 +3,9 @@ import Glibc
 /// An address of one of this machine's network interfaces.
 package struct InterfaceAddress: Hashable, Sendable {
   package var address: IPv4Address
-  /// The bits of an address that name the network.
+  /// The bits of an address that identify the network.
   package var mask: UInt32
-  /// Whether what is sent there stays on this machine.
+  /// Whether packets to this address stay on this machine.
   package var isLoopback: Bool
 
   package init(address: IPv4Address, mask: UInt32, isLoopback: Bool) {
@@ -14,12 +14,12 @@ package struct InterfaceAddress: Hashable, Sendable {
     self.isLoopback = isLoopback
   }
 
-  /// Whether an address is the interface's: Linux takes a whole loopback network for its own.
+  /// Whether an address belongs to the interface: on Linux, a loopback interface owns its whole network.
   package func owns(_ other: IPv4Address) -> Bool {
     other == address || isLoopback && other.number & mask == address.number & mask
   }
 
-  /// The IPv4 addresses of all interfaces that are up, as the system lists them.
+  /// Returns the IPv4 addresses of all interfaces that are up, in the order of the system.
   package static func ofThisMachine() throws(SystemError) -> [InterfaceAddress] {
     var first: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&first) == 0 else { throw SystemError("getifaddrs", code: errno) }
@@ -39,7 +39,7 @@ package struct InterfaceAddress: Hashable, Sendable {
     return found
   }
 
-  /// The bytes of an IPv4 address; `nil` for one of another kind.
+  /// Returns the bytes of an IPv4 address; `nil` for another address family.
   private static func number(_ address: UnsafeMutablePointer<sockaddr>?) -> UInt32? {
     guard let address, address.pointee.sa_family == sa_family_t(AF_INET) else { return nil }
     return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
@@ -48,16 +48,16 @@ package struct InterfaceAddress: Hashable, Sendable {
   }
 }
 
-/// An IPv4 address, written in numbers.
+/// A numeric IPv4 address.
 package struct IPv4Address: Hashable, Sendable {
-  /// Its four bytes, the first of them the highest.
+  /// The four bytes of the address, the first byte in the highest bits.
   package let number: UInt32
 
   package init(number: UInt32) {
     self.number = number
   }
 
-  /// Reads four numbers from 0 to 255 without leading zeros: `127.0.0.1`.
+  /// Parses four numbers from 0 to 255 without leading zeros: `127.0.0.1`.
   package init?(_ text: String) {
     let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 4 else { return nil }

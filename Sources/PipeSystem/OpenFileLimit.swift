@@ -1,11 +1,11 @@
 import Glibc
 
-/// The number of files that a process may have open, against what a run needs: libzmq ends a process
-/// that has too few.
+/// The limit on open files, compared with the number that a run requires: libzmq aborts a process that
+/// runs out of file descriptors.
 package enum OpenFileLimit {
-  /// A process of the run that may not have as many as it needs.
+  /// An error: a process of the run requires more open files than its hard limit allows.
   package struct Exceeded: Error, Hashable, CustomStringConvertible {
-    /// What needs them: `the orchestrator`, or a node.
+    /// The process that requires the files: `the orchestrator`, or a node.
     package var subject: String
     package var needed: Int
     package var hardLimit: Int
@@ -16,19 +16,22 @@ package enum OpenFileLimit {
     }
   }
 
-  /// What an orchestrator of so many nodes needs, some clients included.
-  /// - Parameter watched: The nodes of whose states others wait for one.
+  /// Returns the number of open files that an orchestrator of `nodes` nodes requires, including some
+  /// clients.
+  /// - Parameter watched: The number of nodes whose states other nodes wait for.
   package static func ofOrchestrator(nodes: Int, watched: Int = 0) -> Int {
     64 + 6 * nodes + 2 * watched
   }
 
-  /// What a node needs, some clients included.
+  /// Returns the number of open files that a node requires, including some clients.
   /// - Parameters:
-  ///   - outs: Its connections to others: pipes that it sends on, or participants of its composites.
-  ///   - ins: Pipes that it receives on.
+  ///   - outs: The number of its outbound connections: pipes that it sends on, or participants of its
+  ///     composites.
+  ///   - ins: The number of pipes that it receives on.
   package static func ofNode(outs: Int, ins: Int) -> Int { 64 + 4 * outs + 2 * ins }
 
-  /// Lets this process, and those that it starts, have as many; up to the hard limit.
+  /// Raises the soft limit of this process, and of the processes that it starts, to `needed`.
+  /// - Throws: ``Exceeded`` if the hard limit is lower.
   package static func raise(to needed: Int, for subject: String) throws(Exceeded) {
     guard let limit = current, limit.rlim_cur < rlim_t(needed) else { return }
     guard limit.rlim_max >= rlim_t(needed) else {
@@ -37,7 +40,7 @@ package enum OpenFileLimit {
     set(limit, to: rlim_t(needed))
   }
 
-  /// Lets this process, and those that it starts, have as many as are allowed.
+  /// Raises the soft limit of this process, and of the processes that it starts, to the hard limit.
   package static func raise() {
     if let limit = current, limit.rlim_cur < limit.rlim_max { set(limit, to: limit.rlim_max) }
   }

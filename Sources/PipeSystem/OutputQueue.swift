@@ -1,20 +1,21 @@
 import Glibc
 import PipeSupport
 
-/// Output that a thread of its own writes, so that a reader that has stopped reading delays no caller.
+/// Output that a separate thread writes, so that a stalled reader never delays a caller.
 ///
-/// What exceeds the limit is dropped and counted; a line in its place says how much is missing as soon as the
-/// reader reads again. The thread is left to the end of the process.
+/// Output beyond the limit is dropped and counted. As soon as the reader reads again, a line in its
+/// place reports how many lines are missing. The thread runs until the process ends.
 package final class OutputQueue: Sendable {
   private struct State {
     var pending: [UInt8] = []
-    /// Lines that were not queued since the writer last took what was pending.
+    /// The number of lines dropped since the writer last took the pending bytes.
     var droppedLines = 0
-    /// Calls of `append` that the writer has not dealt with yet, be it that lines are only reported as missing.
+    /// The number of calls of `append` that the writer has not handled yet, including calls whose lines
+    /// were dropped.
     var unservedCount = 0
-    /// All bytes that were written, modulo 2^64.
+    /// The total number of bytes written, modulo 2^64.
     var written: UInt64 = 0
-    /// The errno after which nothing is written any more.
+    /// The errno after which the writer stopped for good.
     var end: Int32?
   }
 
@@ -24,8 +25,9 @@ package final class OutputQueue: Sendable {
   /// Signalled when there is something to write.
   private let work = Semaphore()
 
-  /// Starts the thread. Block the signals that the process reads from descriptors before.
-  /// - Parameter limit: The most that waits to be written. Unit: bytes.
+  /// Starts the writer thread. The caller must first block the signals that the process reads from
+  /// descriptors.
+  /// - Parameter limit: The maximum size of the pending output. Unit: bytes.
   package init(_ descriptor: Int32, limit: Int = 1 << 20) {
     self.descriptor = descriptor
     self.limit = limit
@@ -39,15 +41,15 @@ package final class OutputQueue: Sendable {
       }, argument.toOpaque())
     guard code == 0 else {
       argument.release()
-      // Output is not worth a process that supervises others.
+      // A failure of the output must not end a process that supervises others.
       state.withLock { $0.end = code }
       return
     }
     pthread_detach(thread)
   }
 
-  /// Queues whole lines, or drops them where the limit is reached; never waits.
-  /// - Returns: Whether there may still be a reader.
+  /// Queues complete lines, or drops them if the limit is reached. Never blocks.
+  /// - Returns: Whether the output may still have a reader.
   @discardableResult
   package func append(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return isOpen }
@@ -65,13 +67,13 @@ package final class OutputQueue: Sendable {
     return isOpen
   }
 
-  /// Whether there may still be a reader.
+  /// Whether the output may still have a reader.
   package var isOpen: Bool { state.withLock { $0.end == nil } }
 
-  /// Whether all that was queued has been written, or could not be.
+  /// Whether all queued output has been written or could not be written.
   package var isEmpty: Bool { state.withLock { $0.end != nil || $0.unservedCount == 0 } }
 
-  /// Waits until all is written, or nothing more was read for a while.
+  /// Waits until all output is written, or until the reader has read nothing for the duration `patience`.
   package func drain(patience: Duration) {
     var written: UInt64?
     while !isEmpty {
@@ -87,7 +89,8 @@ package final class OutputQueue: Sendable {
   // MARK: The thread
 
   private func writeUntilEnd() {
-    // A terminal set to 'tostop' would stop the process, with all that it supervises.
+    // Otherwise, a terminal with 'tostop' set would stop this process, and with it the supervision of
+    // its nodes.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGTTOU)
@@ -104,14 +107,14 @@ package final class OutputQueue: Sendable {
         switch problem {
         case nil: break
         case EPIPE, EIO, EBADF, ENXIO: state.end = problem
-        // A full disk, say: it may have space again.
+        // For example a full disk, which may have space again later.
         default: state.droppedLines += max(1, Self.lineCount(batch[count...]))
         }
       }
     }
   }
 
-  /// What is to be written now, with the number of lines that are missing behind it.
+  /// Takes the pending bytes, followed by a line with the number of missing lines.
   private func takePending() -> [UInt8] {
     state.withLock { state in
       var batch = state.pending
@@ -126,8 +129,8 @@ package final class OutputQueue: Sendable {
     }
   }
 
-  /// Writes all, however long the reader takes.
-  /// - Returns: How many bytes were written, and the errno where they are not all.
+  /// Writes all bytes, however long the reader takes.
+  /// - Returns: The number of bytes written, and the errno if not all bytes were written.
   private func write(_ bytes: [UInt8]) -> (count: Int, problem: Int32?) {
     var done = 0
     while done < bytes.count {
@@ -139,7 +142,7 @@ package final class OutputQueue: Sendable {
         done += count
         state.withLock { $0.written &+= UInt64(count) }
       } else if count < 0, problem == EAGAIN {
-        // Another process has made what they share non-blocking.
+        // Another process has made the shared open file description non-blocking.
         var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&item, 1, -1)
       } else if count == 0 || problem != EINTR {

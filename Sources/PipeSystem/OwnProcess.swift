@@ -1,10 +1,10 @@
 import Glibc
 import PipeSupport
 
-/// What a supervisor arranges for its own process.
+/// Settings and facts of the current process, for supervisors.
 package enum OwnProcess {
-  /// Gives this process the name of its program, as tools show it: one that is executed by a descriptor is named
-  /// after that.
+  /// Names this process after its program, for tools such as ps(1). A process that was executed through
+  /// a descriptor would otherwise be named after the descriptor.
   package static func takeProgramName() {
     let name = CommandLine.arguments[0].split(separator: "/").last.map(String.init) ?? ""
     let file = open("/proc/self/comm", O_WRONLY | O_CLOEXEC)
@@ -13,7 +13,7 @@ package enum OwnProcess {
     try? FileSystem.write(Array(name.utf8), to: file, path: "/proc/self/comm")
   }
 
-  /// The path of the running executable, to start it again.
+  /// The path of the running executable, for starting it again.
   package static var executablePath: String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4097) { buffer in
       let count = readlink("/proc/self/exe", buffer.baseAddress!, 4096)
@@ -24,11 +24,11 @@ package enum OwnProcess {
   }
 }
 
-/// What a process of this machine has used.
+/// The processor time and memory that a process on this machine uses.
 package struct ProcessUsage: Hashable, Sendable {
-  /// The time that all its threads have had a processor, since it was started.
+  /// The processor time of all threads since the process started.
   package var cpu: Duration
-  /// What it holds in memory now. Unit: bytes.
+  /// The resident memory. Unit: bytes.
   package var memoryByteCount: Int
 
   package init(cpu: Duration, memoryByteCount: Int) {
@@ -36,7 +36,7 @@ package struct ProcessUsage: Hashable, Sendable {
     self.memoryByteCount = memoryByteCount
   }
 
-  /// `nil` where there is no such process.
+  /// Reads the usage of a process. Returns `nil` if there is no such process.
   package init?(pid: Int32) {
     guard let text = FileSystem.text(of: "/proc/\(pid)/stat") else { return nil }
     self.init(
@@ -44,33 +44,33 @@ package struct ProcessUsage: Hashable, Sendable {
       pageByteCount: sysconf(Int32(_SC_PAGESIZE)))
   }
 
-  /// Reads the text of `/proc/PID/stat`, see proc(5).
+  /// Parses the text of `/proc/PID/stat`; see proc(5).
   package init?(stat text: String, ticksPerSecond: Int, pageByteCount: Int) {
-    // The program's name may have spaces and parentheses in it; what follows has none.
+    // The program's name may contain spaces and parentheses; the fields after it contain none.
     guard let end = text.lastIndex(of: ")") else { return nil }
     let fields = text[text.index(after: end)...].split { $0 == " " || $0 == "\n" }
-    // `state`, the third field, is the first here.
+    // The first element is `state`, the third field in proc(5).
     func field(_ number: Int) -> Int? { number - 3 < fields.count ? Int(fields[number - 3]) : nil }
     guard let user = field(14), let system = field(15), let pages = field(24) else { return nil }
     cpu = .milliseconds((user + system) * 1_000 / ticksPerSecond)
     memoryByteCount = pages * pageByteCount
   }
 
-  /// `20.1 MB`
+  /// The memory as text: `20.1 MB`.
   package var memoryText: String {
     let tenths = (memoryByteCount + 50_000) / 100_000
     return "\(tenths / 10).\(tenths % 10) MB"
   }
 }
 
-/// Runs a task, and what it awaits, on the thread that waits for it: what blocks in it keeps no other task
-/// from running, and no thread is started before the task starts one.
+/// An executor that runs a task and its child tasks on the thread that waits for it. Blocking calls in
+/// the task do not block other tasks, and no thread exists before the task starts one.
 package final class MainThread: TaskExecutor {
   private let jobs = Locked<[UnownedJob]>([])
-  /// Signalled for each job, and for the end.
+  /// Signalled for each job, and when the operation has returned.
   private let hasTurn = Semaphore()
 
-  /// Runs an operation on this thread until it has returned.
+  /// Runs an operation on this thread and returns its result.
   package static func run<Value: Sendable>(
     _ operation: sending @escaping () async -> Value
   ) -> Value {
@@ -113,7 +113,7 @@ package enum ProcessEnvironment {
 }
 
 extension BootClock {
-  /// Names the present run of the system.
+  /// The identifier of the current boot of the system.
   package static let boot: String = {
     let text = FileSystem.text(of: "/proc/sys/kernel/random/boot_id") ?? ""
     return String(text.prefix { !$0.isNewline })

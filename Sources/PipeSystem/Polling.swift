@@ -1,10 +1,10 @@
 import Glibc
 import PipeSupport
 
-/// Waits for what nothing tells of: no descriptor becomes readable, and no call returns.
+/// Polling for conditions without a notification: no descriptor becomes readable, and no call returns.
 package enum Polling {
-  /// Asks until there is an answer, and blocks this thread so long.
-  /// - Returns: The answer; `nil` where there was none in time. Asked once at least.
+  /// Calls `ask` repeatedly until it returns an answer or the deadline passes. Blocks this thread.
+  /// - Returns: The answer, or `nil` if there was none before the deadline. `ask` is called at least once.
   package static func wait<Answer, Failure>(
     every pause: Duration, until deadline: ContinuousClock.Instant,
     _ ask: () throws(Failure) -> Answer?
@@ -17,9 +17,9 @@ package enum Polling {
   }
 }
 
-/// A POSIX semaphore: for threads that are not tasks.
+/// A POSIX semaphore, for threads that do not run tasks.
 package final class Semaphore: Sendable {
-  // sem_t is made for sharing between threads.
+  // A sem_t may be shared between threads.
   nonisolated(unsafe) private let semaphore: UnsafeMutablePointer<sem_t>
 
   package init() {
@@ -36,7 +36,8 @@ package final class Semaphore: Sendable {
 
   package func wait() { while sem_wait(semaphore) != 0 {} }
 
-  /// - Returns: Whether it was signalled in time.
+  /// Waits for a signal until a deadline.
+  /// - Returns: Whether the semaphore was signalled in time.
   package func wait(until deadline: ContinuousClock.Instant) -> Bool {
     Polling.wait(every: .milliseconds(2), until: deadline) {
       sem_trywait(semaphore) == 0 ? true : nil

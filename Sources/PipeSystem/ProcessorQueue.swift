@@ -1,21 +1,22 @@
 import PipeSupport
 
-/// How long a process stands in the queue for a processor, from samples of what the system counts of its
-/// threads: between two samples as long as that of them which stood there longest.
+/// Measures how long a process waits for a processor, from samples of the kernel's statistics of its
+/// threads. The wait between two samples is the longest wait of any of its threads.
 ///
-/// A thread that has come in between has stood there since it began; what one stood there that has ended
-/// in between is not known any more. Of a wait that goes on the system counts nothing: it is taken from the
-/// clock where both samples are of one and the same wait, and taken off again from what is counted later.
+/// For a thread that started between the samples, the wait counts from its start. The wait of a thread
+/// that ended between the samples is lost. The kernel does not count a wait that is still in progress.
+/// If both samples fall into the same wait, it is measured by the clock, and deducted when the kernel
+/// counts it later.
 package struct ProcessorQueue {
-  /// What the system says of a thread.
+  /// The kernel's statistics of a thread.
   package struct Thread: Hashable, Sendable {
-    /// Time on a processor since it began.
+    /// The time on a processor since the thread started.
     package var computed: Duration
-    /// Time in the queue since it began, but for a wait that has not ended.
+    /// The time in the run queue since the thread started, without a wait that is still in progress.
     package var queued: Duration
-    /// How often it was given a processor.
+    /// The number of times that the thread was scheduled on a processor.
     package var turns: Int
-    /// Whether it is on a processor, or in the queue for one.
+    /// Whether the thread is on a processor or in the run queue.
     package var isRunnable: Bool
 
     package init(
@@ -27,11 +28,12 @@ package struct ProcessorQueue {
       self.isRunnable = isRunnable
     }
 
-    /// What is counted in a directory of `/proc`; `nil` where there is none, or the system does not count.
+    /// Reads the statistics from a directory of `/proc`; `nil` if there is none, or if the kernel does
+    /// not keep statistics.
     fileprivate init?(in directory: String) {
       // Both times in nanoseconds. Source: sched-stats.rst of the kernel.
       let counts = FileSystem.text(of: directory + "/schedstat")?.split { $0 == " " || $0 == "\n" }
-      // The name may have spaces and brackets.
+      // The name may contain spaces and parentheses.
       let state = FileSystem.text(of: directory + "/stat")?.split(separator: ") ").last?.first
       guard let counts, counts.count == 3, let computed = Int64(counts[0]),
         let queued = Int64(counts[1]), let turns = Int(counts[2]), let state
@@ -44,9 +46,10 @@ package struct ProcessorQueue {
 
   private struct Watched {
     var last: Thread
-    /// What was taken from the clock and is not counted by the system yet.
+    /// The wait that was measured by the clock and that the kernel has not counted yet.
     var ahead: Duration = .zero
 
+    /// Takes a new sample and returns the wait since the sample before.
     /// - Parameter passed: The time since the sample before.
     mutating func take(_ thread: Thread, after passed: Duration) -> Duration {
       let counted = max(.zero, thread.queued - last.queued)
@@ -69,18 +72,20 @@ package struct ProcessorQueue {
 
   package init() {}
 
-  /// The threads of a process now, by their ids; none where there is no such process.
+  /// Returns the current threads of a process by their ids; an empty dictionary if there is no such
+  /// process.
   package static func threads(of pid: Int32) -> [Int32: Thread] {
     let directory = "/proc/\(pid)/task"
     var threads: [Int32: Thread] = [:]
     for name in FileSystem.entries(of: directory) {
-      // One that ends meanwhile is left out.
+      // A thread that ends during the loop is left out.
       if let id = Int32(name) { threads[id] = Thread(in: directory + "/" + name) }
     }
     return threads
   }
 
-  /// - Returns: How long the process stood in the queue since the sample before; nothing at the first.
+  /// Takes a sample of the threads of a process.
+  /// - Returns: How long the process has waited since the sample before; zero for the first sample.
   package mutating func take(
     _ threads: [Int32: Thread], at now: ContinuousClock.Instant
   ) -> Duration {

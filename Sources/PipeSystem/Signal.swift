@@ -1,13 +1,13 @@
 import CProcess
 import Glibc
 
-/// A signal, by the name that a person types (`KILL`, `SIGKILL` or `9`).
+/// A signal, which users can name as `KILL`, `SIGKILL` or `9`.
 package struct Signal: Hashable, Sendable, CustomStringConvertible {
   package let number: Int32
 
   package init(number: Int32) { self.number = number }
 
-  /// Reads `SIGTERM`, `term` or `15`; `nil` where there is no such signal.
+  /// Parses `SIGTERM`, `term` or `15`. Returns `nil` if there is no such signal.
   package init?(_ text: String) {
     if let number = Int32(text) {
       guard (1...64).contains(number) else { return nil }
@@ -20,7 +20,7 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
     number = known.number
   }
 
-  /// `SIGKILL`, or `signal 42` for one without a name.
+  /// `SIGKILL`, or `signal 42` for a signal without a name.
   package var description: String {
     Self.names.first { $0.number == number }.map { "SIG" + $0.name } ?? "signal \(number)"
   }
@@ -34,7 +34,7 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
   package static let windowSize = Signal(number: SIGWINCH)
   package static let resume = Signal(number: SIGCONT)
 
-  /// The signals that have a name here, in order of number.
+  /// The signals with a name, in order of number.
   package static let names: [(name: String, number: Int32)] = [
     ("HUP", SIGHUP), ("INT", SIGINT), ("QUIT", SIGQUIT), ("ILL", SIGILL), ("TRAP", SIGTRAP),
     ("ABRT", SIGABRT), ("BUS", SIGBUS), ("FPE", SIGFPE), ("KILL", SIGKILL), ("USR1", SIGUSR1),
@@ -45,18 +45,19 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
   ]
 }
 
-/// Signals as a readable descriptor, for a poll loop. No handler runs.
+/// A readable descriptor for signals, for use in a poll loop. No signal handler runs.
 ///
-/// A signal that would end the process and was ignored when the process started stays ignored: SIGHUP below nohup,
-/// SIGINT in the background of a shell without job control.
+/// Signals that would end the process and were ignored when it started stay ignored: SIGHUP under
+/// nohup, SIGINT in the background of a shell without job control.
 ///
-/// Create it on the main thread before any other thread starts: the block is per thread, and later
-/// threads inherit it.
+/// Create the descriptor on the main thread before any other thread starts: signals are blocked per
+/// thread, and later threads inherit the block.
 package final class SignalDescriptor: Sendable {
-  /// Readable while a signal waits.
+  /// The descriptor, which is readable while a signal is pending.
   package let descriptor: Int32
 
-  /// - Throws: ``SystemError`` where the system has no descriptor left.
+  /// Blocks the signals and opens the descriptor.
+  /// - Throws: ``SystemError`` if the system has no descriptor left.
   package init(_ signals: [Signal]) throws {
     descriptor = pr_signal_descriptor(signals.map(\.number), Int32(signals.count))
     guard descriptor >= 0 else { throw SystemError("signalfd", code: errno) }
@@ -64,7 +65,7 @@ package final class SignalDescriptor: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Takes the next waiting signal, or `nil`. Several of one kind may come as one.
+  /// Takes the next pending signal, or `nil`. Several signals of one kind may arrive as one.
   package func next() -> Signal? {
     let number = pr_next_signal(descriptor)
     return number > 0 ? Signal(number: number) : nil

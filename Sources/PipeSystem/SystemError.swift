@@ -1,11 +1,11 @@
 import Glibc
 
-/// A failed system call: what was tried, on what, and its errno.
+/// A failed system call, with the object on which it failed and its errno.
 package struct SystemError: Error, Hashable, CustomStringConvertible {
   package let call: String
-  /// The file or other object that it was tried on, where there is one.
+  /// The file or other object of the call, if any.
   package let subject: String?
-  /// The errno.
+  /// The errno of the call.
   package let code: Int32
 
   package init(_ call: String, on subject: String? = nil, code: Int32) {
@@ -14,7 +14,7 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
     self.code = code
   }
 
-  /// The system's wording of an errno.
+  /// Returns the system's message for an errno.
   package static func text(of code: Int32) -> String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
       guard strerror_r(code, buffer.baseAddress!, buffer.count) == 0 else { return "error \(code)" }
@@ -22,7 +22,7 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether an errno says that a disk, or a quota on it, is full.
+  /// Whether an errno means that a disk, or a quota on it, is full.
   package static func isDiskFull(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT }
 
   package var description: String {
@@ -32,7 +32,7 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
 }
 
 extension Error {
-  /// Whether the system says that a disk, or a quota on it, is full.
+  /// Whether the error means that a disk, or a quota on it, is full.
   package var isDiskFull: Bool {
     (self as? SystemError).map { SystemError.isDiskFull($0.code) } ?? false
   }

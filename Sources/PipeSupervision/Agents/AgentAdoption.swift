@@ -5,17 +5,17 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// What becomes of the processes that agents run since before this orchestrator.
+/// Decides which processes that agents run for a former orchestrator are adopted.
 package struct AgentAdoption {
-  /// Those that are what the plan wants.
+  /// The processes that match the plan.
   package private(set) var adoptable: [AgentMark] = []
-  /// The others, which their agents are told to end, and why.
+  /// The other processes, which their agents must end, and the reasons.
   private var others: [(node: String, reason: String)] = []
 
-  /// Plans nodes for where those are that are taken over.
+  /// Decides about the recorded processes, and updates the plan with the addresses of the adopted ones.
   package init(of marks: [AgentMark], by plan: inout LaunchPlan) {
     guard plan.keys != nil else { return }
-    // Who lives in another's process comes after that.
+    // Embedded coordinators come after their carrier nodes.
     for mark in marks.sorted(by: { $0.record.launch.host == nil && $1.record.launch.host != nil }) {
       if let reason = obstacle(mark, &plan) {
         others.append((mark.record.node, reason))
@@ -32,7 +32,7 @@ package struct AgentAdoption {
     if let address = launch.address, launch.host == nil { plan.settle(name, at: address, on: nil) }
     guard let node = plan[name] else { return nil }
     var wanted = plan.launch(of: node)
-    // Another image is brought to each pod by its own restart.
+    // A new image restarts the pod by itself, so a different build is no reason to replace the process.
     wanted.build = launch.build
     if let difference = launch.difference(from: wanted) { return difference.description }
     if let host = launch.host, !adoptable.contains(where: { $0.record.node == host }) {
@@ -41,7 +41,7 @@ package struct AgentAdoption {
     return nil
   }
 
-  /// Tells of those that are not taken over, and forgets them.
+  /// Reports the processes that are not adopted, and removes their records.
   package func tellOthers(in directories: RuntimeDirectories, reporter: any Supervisor.Reporter) {
     for (node, reason) in others {
       AgentMark.remove(node, in: directories)
@@ -53,24 +53,25 @@ package struct AgentAdoption {
 }
 
 extension LoadedTopology {
-  /// The nodes whose processes agents start, where agents do so: all but monitors and those that live in the processes of
-  /// others.
+  /// The nodes whose processes are started by agents, if the topology has agents: all nodes except
+  /// monitors and embedded coordinators.
   package var agents: [String] {
     topology.nodes.map(\.name) + conflictClasses.filter { $0.host == nil }.map(\.name)
   }
 }
 
-/// A file that tells of a process which an agent runs, for the orchestrator that comes after this one: the process goes
-/// on without either.
+/// A file with the record of a process that an agent runs, for the next orchestrator. The process
+/// continues without an orchestrator.
 ///
-/// It is in the state directory: the runtime directory may go with the orchestrator's host.
+/// The file is in the state directory, because the runtime directory may be lost with the
+/// orchestrator's host.
 package struct AgentMark: Codable, Hashable, Sendable {
   package var record: ProcessRecord
-  /// That of its agent; `nil` for a process in which it lives.
+  /// The session of the process's agent; `nil` for an embedded coordinator.
   var session: UInt64?
-  /// Its public key.
+  /// The public key of the process.
   var key: String
-  /// `nil` before it has said hello.
+  /// The endpoints of the process; `nil` before its hello.
   var endpoints: NodeEndpoints?
 
   private static let suffix = ".process"
@@ -104,8 +105,9 @@ package struct AgentMark: Codable, Hashable, Sendable {
 
   // MARK: Generations
 
-  /// Counts the orchestrators of the topology: one that comes later tells nodes lists with higher numbers.
-  /// - Returns: How many there were before.
+  /// Counts the orchestrators of the topology, so that the peer lists of a later orchestrator have
+  /// higher numbers.
+  /// - Returns: The number of orchestrators before this one.
   static func countOrchestrator(in directories: RuntimeDirectories) throws -> UInt64 {
     let path = directory(directories) + "/orchestrators"
     let former = FileSystem.text(of: path).flatMap { UInt64($0.prefix { $0.isNumber }) } ?? 0

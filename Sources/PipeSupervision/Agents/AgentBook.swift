@@ -1,43 +1,44 @@
 import PipeSystem
 import PipeWire
 
-/// Which agents are there, and since when; a pure value. Instants are those of a clock that goes on.
+/// The agents that are connected; a pure value. Instants are of a clock that also runs while the
+/// machine sleeps.
 package struct AgentBook: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
   private struct Agent: Sendable {
     var report: AgentReport
     var lastHeard: Instant
-    /// Since when it has been heard without a gap.
+    /// Since when the agent has sent reports without a gap.
     var heardSince: Instant
   }
 
-  /// Whose report it is.
+  /// The agent that sent a report.
   package enum Arrival: Hashable, Sendable {
-    /// That of the agent which is known, or of the first one.
+    /// The known agent of the node, or its first one.
     case present
-    /// That of another one in its place.
+    /// A new agent, which replaces the known one.
     case another
-    /// That of one which another has displaced.
+    /// An agent that was replaced by another one.
     case displaced
   }
 
-  /// One in whose place another is.
+  /// An agent that was replaced by another one.
   private struct Displaced: Sendable {
-    /// Whether it has said last that its process runs.
+    /// Whether its last report said that its process runs.
     var isRunning: Bool
-    /// When it was heard last, or when the other one came.
+    /// When it sent its last report, or when the other agent replaced it.
     var lastHeard: Instant
   }
 
   private var agents: [String: Agent] = [:]
-  /// By node and session.
+  /// The replaced agents, by node and session.
   private var displaced: [String: [UInt64: Displaced]] = [:]
 
-  /// An agent that says nothing for so long is not there.
+  /// The time without a report after which an agent counts as disconnected.
   package static let silence: Duration = .seconds(4)
-  /// One in whose place another is, and that says nothing for so long, has ended: else it would have looked for the
-  /// orchestrator again.
+  /// The time without a report after which a replaced agent has certainly ended. Otherwise, it would
+  /// have reconnected to the orchestrator.
   package static let patience: Duration = .seconds(5)
 
   package init() {}
@@ -59,27 +60,27 @@ package struct AgentBook: Sendable {
     return .another
   }
 
-  /// What the agent of a node has said last; `nil` where it is not there.
+  /// Returns the last report of a node's agent; `nil` if the agent is not connected.
   package func report(of node: String, at now: Instant) -> AgentReport? {
     agents[node].flatMap { now - $0.lastHeard < Self.silence ? $0.report : nil }
   }
 
-  /// Whether what the agent of a session has run has ended, since another agent is in its place.
+  /// Whether the process of an agent's session has ended, because another agent has replaced that agent.
   package func hasEnded(session: UInt64, of node: String, at now: Instant) -> Bool {
     guard let agent = agents[node], agent.report.session != session else { return false }
     guard let displaced = displaced[node]?[session] else {
-      // It was never heard here, and would have been if it were there.
+      // The agent of that session has never sent a report. It would have done so if it were running.
       return now - agent.heardSince >= Self.patience
     }
     return !displaced.isRunning || now - displaced.lastHeard >= Self.patience
   }
 
-  /// Whether a process can be started by the agent of a node.
+  /// Whether the agent of a node can start a process.
   package func canStart(_ node: String, at now: Instant) -> Bool {
     report(of: node, at: now).map { !$0.isLeaving && $0.process?.isRunning != true } == true
   }
 
-  /// How long the agent of a node has been heard without a gap.
+  /// Returns how long the agent of a node has sent reports without a gap.
   package func timeHeard(_ node: String, at now: Instant) -> Duration {
     guard let agent = agents[node], now - agent.lastHeard < Self.silence else { return .zero }
     return now - agent.heardSince

@@ -4,21 +4,23 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// Runs processes by agents, where the orchestrator starts none itself.
+/// Runs processes through agents, for topologies whose orchestrator starts no processes itself.
 ///
-/// An agent reports again and again what it runs, and is sent again what it has not done. A process that it was asked to
-/// start may run from then on, until its end is reported, or another agent has taken the place of its agent.
+/// An agent repeatedly reports its process, and the orchestrator repeats the commands that the agent
+/// has not executed. After a start command, the process may be running until its end is reported or
+/// until another agent has replaced its agent.
 final class AgentEngine: ProcessEngine {
-  /// A process that an agent runs, or is to run.
+  /// A process that an agent runs, or is about to run.
   final class Handle: ProcessHandle {
     let engine: any ProcessEngine
-    /// That of the agent; `nil` where a former orchestrator has started it, and its agent has not been heard.
+    /// The session of the agent; `nil` if a former orchestrator started the process and its agent has
+    /// not sent a report.
     let session: UInt64?
-    /// `nil` where a former orchestrator has started it.
+    /// The start command; `nil` if a former orchestrator started the process.
     fileprivate let launch: AgentLaunch?
-    /// When its agent was last asked to start it.
+    /// When the start command was last sent to the agent.
     fileprivate var launchedAt: ContinuousClock.Instant?
-    /// The signal that was sent to it last, until it has ended.
+    /// The last signal sent to the process; it is repeated until the process has ended.
     private var sent: Signal?
     private let send: (Signal) -> Void
 
@@ -45,12 +47,12 @@ final class AgentEngine: ProcessEngine {
     fileprivate func sendSignalAgain() { if let sent { send(sent) } }
   }
 
-  /// After this time an agent is asked once more to start what it has not.
+  /// The time after which a start command is repeated if the agent has not executed it.
   private static let launchPatience: Duration = .seconds(2)
 
   private unowned let supervisor: Supervisor
   let processes: NodeProcesses
-  /// The agents that are there.
+  /// The agents that are connected.
   private var agents = AgentBook()
 
   init(_ supervisor: Supervisor) {
@@ -104,16 +106,16 @@ final class AgentEngine: ProcessEngine {
     note(name)
   }
 
-  /// Takes what has become of the process that its agent is to run.
+  /// Compares the process that an agent should run with the report of the agent.
   private func compare(_ process: NodeProcess, _ handle: Handle, with report: AgentReport) {
     let name = report.node
     if let session = handle.session, session != report.session {
       guard agents.hasEnded(session: session, of: name, at: .now) else { return }
-      // Its process has ended with the agent that ran it.
+      // The process has ended with the agent that ran it.
       return finish(process, of: name, as: .unseen(isCertain: true))
     }
     guard let reported = report.process, reported.incarnation == process.incarnation else {
-      // One of a former orchestrator's that this agent does not run has ended with another agent.
+      // A process of a former orchestrator that this agent does not run has ended with its own agent.
       guard let launch = handle.launch else {
         return finish(process, of: name, as: .unseen(isCertain: true))
       }
@@ -142,7 +144,7 @@ final class AgentEngine: ProcessEngine {
     guard report.isLeaving, supervisor.lifecycle[name]?.state.isHeld != true else {
       return finish(process, of: name, as: exit)
     }
-    // It has not done what it had to: the next agent starts it again.
+    // The node has not finished its work, so the next agent starts it again.
     supervisor.handle(
       .complained(reason: "its agent was told to end\(report.place)"), of: name)
     finish(process, of: name, as: .unseen(isCertain: true))
@@ -153,14 +155,14 @@ final class AgentEngine: ProcessEngine {
     processes.finish(process, of: name, as: exit)
   }
 
-  /// Ends a process that is not the one which is wanted, before that is started.
+  /// Kills a process that is not the wanted one, before the wanted one is started.
   private func end(_ process: AgentReport.Process?, of name: String) {
     guard let process, process.isRunning else { return }
     send(.kill, to: process.incarnation, of: name)
   }
 
-  /// Numbers the next process above those that its agent has run: where the state directory was lost, nothing else
-  /// knows of them.
+  /// Numbers the next process above the processes that the agent has run. If the state directory was
+  /// lost, only the agent knows their numbers.
   private func outnumber(_ name: String, by process: AgentReport.Process?) {
     guard let process, let node = supervisor.lifecycle[name],
       node.incarnation <= process.incarnation
@@ -168,7 +170,7 @@ final class AgentEngine: ProcessEngine {
     supervisor.handle(.outnumbered(by: Int(clamping: process.incarnation)), of: name)
   }
 
-  /// Reports to an agent what becomes of its node.
+  /// Reports the state of a node to its agent.
   private func note(_ name: String) {
     guard let node = supervisor.lifecycle[name] else { return }
     supervisor.control.send(
@@ -184,7 +186,7 @@ final class AgentEngine: ProcessEngine {
       name, incarnation: incarnation, on: name, isLost: isAway, at: .now)
   }
 
-  /// Whether a node is one that its agent has to start, and cannot now.
+  /// Whether a node must be started by its agent, and the agent cannot do so now.
   func isAgentAway(_ name: String) -> Bool {
     supervisor.plan[name]?.hasAgent == true && !agents.canStart(name, at: .now)
   }
@@ -208,7 +210,7 @@ final class AgentEngine: ProcessEngine {
   }
 
   private func add(_ handle: Handle, as record: ProcessRecord) throws {
-    // No process locks it here: its own is elsewhere.
+    // No process on this host locks the record file: the process is on another host.
     close(try record.write(in: processes.directories))
     processes.add(handle, as: record)
   }
@@ -228,7 +230,7 @@ final class AgentEngine: ProcessEngine {
   func findOut(_ name: String) {
     guard supervisor.isLost(name), let node = supervisor.lifecycle[name],
       let report = agents.report(of: name, at: .now), report.process?.isRunning == true,
-      // Behind a network that has just healed the agent may be heard first.
+      // After a network failure, the reports of the agent may arrive before those of the node.
       agents.timeHeard(name, at: .now) > node.timeouts.heartbeat
     else { return }
     supervisor.handle(.present, of: name)
@@ -246,15 +248,15 @@ final class AgentEngine: ProcessEngine {
   }
 }
 
-/// What is written down of processes that agents run, for the orchestrator that comes after this one.
+/// Records of processes that agents run, for the next orchestrator.
 extension Supervisor {
-  /// Writes down that a process is to run, before it can.
+  /// Records a process before it can start.
   func mark(_ record: ProcessRecord, session: UInt64?) throws {
     guard let key = deployed?.key(of: record.node) else { return }
     try AgentMark(record: record, session: session, key: key, endpoints: nil).write(in: directories)
   }
 
-  /// Writes down where the process of a node is bound, before its peers are notified.
+  /// Records the endpoints of a node's process, before its peers are notified.
   func markEndpoints(_ endpoints: NodeEndpoints, of name: String) {
     guard plan[name]?.hasAgent == true, deployed?.endpoints(of: name) != endpoints,
       let process = processes[name], let launch = facts[name]?.launch,
@@ -276,12 +278,12 @@ extension Supervisor {
 }
 
 extension AgentReport {
-  /// Where it is, for a sentence.
+  /// The host of the agent, as part of a sentence.
   fileprivate var place: String { host.map { ", on host \($0)" } ?? "" }
 }
 
 extension Supervisor.Options {
-  /// The processes that are taken over, by node.
+  /// The adopted processes, by node.
   var survivors: [String: NodeLifecycle.Survivor] {
     var survivors = adopted.compactMapValues { survivor in
       survivor.record.map {

@@ -2,32 +2,34 @@ import PipeClient
 import PipeSystem
 import PipeTransport
 
-/// The keys of a topology whose processes are started by agents: they are there before it runs, and stay.
+/// The keys of a topology whose processes are started by agents. They exist before the topology runs,
+/// and do not change.
 ///
-/// A directory has `control.key`, the pair of the orchestrator; `client.key`, that of clients, with the endpoint at which
-/// the orchestrator is found from elsewhere; and for each agent `NODE.agent`, its public key.
+/// A directory has `control.key`, the key pair of the orchestrator; `client.key`, the key pair of
+/// clients, with the endpoint of the orchestrator for other hosts; and `NODE.agent` with the public key
+/// of each agent.
 package struct AgentKeys: Sendable {
   let control: CurveKeyPair
   let clients: CurveKeyPair
-  /// Where nodes, agents and clients find the orchestrator.
+  /// The endpoint at which nodes, agents and clients connect to the orchestrator.
   let endpoint: String
   let agents: [String: PublicKey]
 
-  /// The name of the file of the orchestrator's pair.
+  /// The name of the file with the orchestrator's key pair.
   package static let controlFile = "control.key"
   package static let clientFile = "client.key"
 
-  /// The name of the file with the public key of an agent.
+  /// Returns the name of the file with the public key of an agent.
   package static func agentFile(of node: String) -> String { node + ".agent" }
 
-  /// The name of the file of an agent's pair, which the agent alone is to have.
+  /// Returns the name of the file with an agent's key pair, which only the agent should have.
   package static func ownFile(of node: String) -> String { node + ".agent.key" }
 
-  /// Makes new keys for a topology: the files of its orchestrator, and those of each agent.
+  /// Creates new keys for a topology: the files of its orchestrator and of each agent.
   /// - Parameters:
-  ///   - nodes: Those that agents start.
-  ///   - endpoint: Where agents, nodes and clients find the orchestrator.
-  ///   - directory: Is made where it is not there.
+  ///   - nodes: The nodes that agents start.
+  ///   - endpoint: The endpoint at which agents, nodes and clients connect to the orchestrator.
+  ///   - directory: The directory of the files. It is created if it does not exist.
   package static func make(
     of nodes: [String], for topology: String, at endpoint: String, in directory: String
   ) throws {
@@ -40,7 +42,7 @@ package struct AgentKeys: Sendable {
     try make(of: nodes, for: address, in: directory)
   }
 
-  /// Makes new keys for agents of an orchestrator that has its own.
+  /// Creates new keys for agents of an orchestrator that already has keys.
   package static func make(
     of nodes: [String], for control: ControlAddress, in directory: String
   ) throws {
@@ -52,7 +54,7 @@ package struct AgentKeys: Sendable {
     }
   }
 
-  /// - Parameter nodes: Those that agents start.
+  /// - Parameter nodes: The nodes that agents start.
   package init(
     in directory: String, of nodes: [String], topology: String
   ) throws(AgentKeysError) {
@@ -87,14 +89,14 @@ package struct AgentKeys: Sendable {
   }
 }
 
-/// Why the keys of a topology cannot be used whose processes are started by agents.
+/// The reason why the keys of a topology with agents cannot be used.
 package enum AgentKeysError: Error, CustomStringConvertible {
   case file(KeyFileError)
-  /// Its files come from several exports.
+  /// The files come from several exports.
   case mixed(String)
   case otherTopology(String, String, wanted: String)
   case noAgent(String, path: String)
-  /// The deployment asks for them, and nobody has named them.
+  /// The deployment requires keys, but no directory with keys was given.
   case notNamed(file: String)
 
   private static let advice =

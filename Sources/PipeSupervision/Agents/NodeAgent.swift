@@ -7,18 +7,19 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Starts, ends and reads the process of a node where that is to run, as the orchestrator says, which may be elsewhere.
+/// Starts, ends and reads the process of a node on the agent's host, as commanded by an orchestrator
+/// that may be on another host.
 ///
-/// What it decides is decided by ``AgentStateMachine``. Its process ends with it, however it ends.
+/// ``AgentStateMachine`` makes the decisions. The process ends with the agent, however the agent ends.
 package final class NodeAgent {
-  /// Who it is, and whom it works for.
+  /// The identity of the agent, and the address of its orchestrator.
   package struct Options {
     package var node: String
-    /// Its own pair, and where the orchestrator is.
+    /// The agent's own key pair, and the address of the orchestrator.
     package var key: (pair: CurveKeyPair, control: ControlAddress)
-    /// Where the node is to listen: an IPv4 address in numbers.
+    /// The address on which the node must listen: a numeric IPv4 address.
     package var address: String
-    /// The name of its host, to be shown.
+    /// The name of the host, for display.
     package var host: String?
 
     package init(
@@ -49,18 +50,18 @@ package final class NodeAgent {
   private var connectedAt = ContinuousClock.Instant.now
   private var isHeard = true
   private var exitCode: Int32 = 0
-  /// Standard output and standard error, of which no reader delays the agent.
+  /// The queues for standard output and standard error, so that a stalled reader does not delay the agent.
   private let output: OutputQueue
   private let errors: OutputQueue
 
   private static let interval: Duration = .seconds(1)
-  /// The same where the orchestrator is not heard.
+  /// The interval of reports while the orchestrator does not answer.
   private static let searchInterval: Duration = .milliseconds(200)
-  /// How long the orchestrator is not heard until a new connection is made: another agent of this name may have the
-  /// old one's place.
+  /// The time without an answer after which the agent reconnects: another agent of the same name may
+  /// have taken over the old connection.
   private static let silence: Duration = .seconds(3)
 
-  /// Blocks the signals that it takes; call it before any thread starts.
+  /// Creates an agent, which blocks the signals that it handles. Must be called before any thread starts.
   package init(_ options: Options) throws {
     self.options = options
     signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
@@ -73,12 +74,12 @@ package final class NodeAgent {
     socket = try Socket(.dealer, in: context)
     try socket.setRoutingID(WireName.agent(ofNode: options.node))
     try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
-    // What it would say later is not true any more.
+    // Reports are not queued while disconnected, because they would be outdated later.
     try socket.sendOnlyWhenConnected()
     probes = try ProbeSocket(of: options.node, in: context)
   }
 
-  /// Runs until it is told to end. Returns the exit code.
+  /// Runs until the agent must end. Returns the exit code.
   package func run() throws -> Int32 {
     try socket.connect(to: place)
     say("the agent of node '\(options.node)' looks for its orchestrator at \(place.endpoint)")
@@ -135,12 +136,12 @@ package final class NodeAgent {
     }
   }
 
-  /// By which what the process starts is found, once that has ended.
+  /// Returns the marker by which the helpers of a process are found after the process has ended.
   private func marker(of incarnation: UInt64) -> String {
     "agent-\(session)/\(options.node)/\(incarnation)"
   }
 
-  /// The read end of a pipe with this text in it.
+  /// Returns the read end of a pipe that contains a text.
   private static func pipe(holding text: String) throws -> Int32 {
     var input: Int32 = -1
     var output: Int32 = -1
@@ -148,7 +149,7 @@ package final class NodeAgent {
     guard code == 0 else { throw SystemError("pipe", code: code) }
     defer { close(output) }
     do {
-      // A key file is far smaller than what a pipe holds.
+      // A key file is far smaller than the capacity of a pipe.
       try FileSystem.write(Array(text.utf8), to: output, path: "the pipe of its keys")
     } catch {
       close(input)
@@ -159,7 +160,8 @@ package final class NodeAgent {
 
   // MARK: The process
 
-  /// Reads what waits in one of the process's pipes, tells it to the orchestrator, and writes it out as well.
+  /// Reads the pending output of one of the process's pipes, sends it to the orchestrator, and writes
+  /// it to the agent's own output.
   private func read(_ descriptor: Int32, as stream: LogStream) {
     var splitter = splitters[stream] ?? LogLineSplitter()
     let (read, isOpen) = splitter.drain(descriptor)
@@ -233,7 +235,7 @@ package final class NodeAgent {
     isHeard = true
   }
 
-  /// Says what it runs, again and again.
+  /// Sends a report, and schedules the next one.
   private func beat() {
     report()
     if let lastHeard, .now - lastHeard > Self.silence { reconnect() }
@@ -278,29 +280,29 @@ package final class NodeAgent {
   private func say(_ text: String) { errors.append(Array("agent: \(text)\n".utf8)) }
 }
 
-/// What the agent of a node does, which starts the node's process where that is to run; a pure value.
+/// The decisions of the agent of a node, which starts the node's process on its host; a pure value.
 ///
-/// It runs one process at a time, and none twice: one that it was told to start stays the last one, whatever has become
-/// of it, until it is told of a later one.
+/// The agent runs one process at a time, and none twice. The process that it was commanded to start
+/// remains the last one, whatever happens to it, until a command for a later process arrives.
 package struct AgentStateMachine: Sendable {
   package enum Input: Hashable, Sendable {
     case launch(AgentLaunch)
     case signal(AgentSignal)
-    /// What has become of ``Action/start(_:)``.
+    /// The result of ``Action/start(_:)``.
     case started(pid: Int32)
     case startFailed(reason: String)
-    /// The process has ended, and all that it wrote has been told.
+    /// The process has ended, and all of its output has been sent.
     case ended(ProcessExit)
-    /// The agent itself is to end, and its process in order before it.
+    /// The agent itself must end, after its process has ended in order.
     case leave
-    /// Another agent has its place.
+    /// Another agent has replaced this one.
     case displaced
   }
 
   package enum Action: Hashable, Sendable {
     case start(AgentLaunch)
     case kill(Signal)
-    /// Tell what has changed.
+    /// Report the changes to the orchestrator.
     case report
     /// End the agent.
     case end(isDisplaced: Bool)
@@ -308,7 +310,7 @@ package struct AgentStateMachine: Sendable {
 
   private enum Leaving: Hashable, Sendable { case no, inOrder, displaced }
 
-  /// What it was told to start last.
+  /// The last process that the agent was commanded to start.
   package private(set) var process: AgentReport.Process?
   private var leaving = Leaving.no
 
@@ -335,7 +337,7 @@ package struct AgentStateMachine: Sendable {
   private var isRunning: Bool { process?.isRunning == true }
 
   private mutating func start(_ launch: AgentLaunch) -> [Action] {
-    // What was told twice was told once. While a process runs nobody else is started beside it.
+    // A repeated command is executed once. No process is started while another one runs.
     guard !isLeaving, !isRunning, launch.incarnation > process?.incarnation ?? 0 else {
       return [.report]
     }
@@ -353,7 +355,7 @@ package struct AgentStateMachine: Sendable {
   }
 
   private mutating func leave() -> [Action] {
-    // Asked again, it does not wait.
+    // A second request kills the process at once.
     let signal: Signal = isLeaving ? .kill : .terminate
     if leaving == .no { leaving = .inOrder }
     return isRunning ? [.report, .kill(signal)] : [.report] + endIfLeaving()

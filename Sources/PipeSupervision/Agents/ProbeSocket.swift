@@ -4,16 +4,16 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// What an agent answers who asks whether it is well.
+/// The answer of an agent to a health probe.
 package struct AgentProbe: Codable, Hashable, Sendable {
   package var node: String
-  /// What its orchestrator has said last of the node.
+  /// The last message of the orchestrator about the node.
   package var note: AgentNote?
-  /// Whether the orchestrator is heard.
+  /// Whether the orchestrator answers.
   package var isHeard: Bool
 }
 
-/// Where an agent answers those on its host who ask whether it is well: a Unix socket in the runtime directory.
+/// The socket on which an agent answers health probes on its host: a Unix socket in the runtime directory.
 final class ProbeSocket {
   let socket: Socket
 
@@ -40,13 +40,13 @@ final class ProbeSocket {
 extension AgentProbe {
   private static let suffix = ".agent"
 
-  /// The nodes whose agents have their sockets where this process would have them, sorted.
+  /// Returns the nodes whose agents have sockets in the runtime directory of this process, sorted.
   package static func nodes(in roots: RuntimeRoots = RuntimeRoots()) -> [String] {
     FileSystem.entries(of: roots.runtime).filter { $0.hasSuffix(suffix) }
       .map { String($0.dropLast(suffix.count)) }.sorted()
   }
 
-  /// Where the agent of a node is asked.
+  /// Returns the endpoint for probes of a node's agent.
   static func endpoint(
     of node: String, _ roots: RuntimeRoots = RuntimeRoots()
   ) throws(DirectoryError) -> String {
@@ -55,8 +55,8 @@ extension AgentProbe {
     return "ipc://" + path
   }
 
-  /// Asks the agent of a node on this host.
-  /// - Returns: `nil` where it did not answer in time.
+  /// Probes the agent of a node on this host.
+  /// - Returns: `nil` if the agent did not answer in time.
   package static func ask(_ node: String, within limit: Duration) throws -> AgentProbe? {
     let socket = try Socket(.dealer, in: Context())
     try socket.connect(try endpoint(of: node))

@@ -3,11 +3,11 @@ import PipeClient
 import PipeSystem
 import PipeTransport
 
-/// What a child wrote until it ended, or was ended.
+/// The output of a child until it ended or was killed.
 struct ChildAnswer {
   enum Ending {
     case ended, late
-    /// It wrote too much.
+    /// The child wrote too much.
     case flooded
   }
 
@@ -16,8 +16,8 @@ struct ChildAnswer {
   let output: [UInt8]
   private let errors: [UInt8]
 
-  /// Runs a child and reads what it writes; kills it where that takes too long, or is too much.
-  /// - Parameter limit: Unit: bytes.
+  /// Runs a child and reads its output. Kills the child if it takes too long or writes too much.
+  /// - Parameter limit: The maximum size of the output. Unit: bytes.
   /// - Throws: ``SpawnError``
   static func read(
     _ command: ChildCommand, within patience: Duration, limit: Int
@@ -31,7 +31,7 @@ struct ChildAnswer {
     return ChildAnswer(ending: ending, exit: child.wait(), output: output, errors: errors)
   }
 
-  /// The beginning of what it wrote on stderr; `nil` where that is nothing.
+  /// The beginning of the child's stderr; `nil` if it wrote nothing there.
   var problem: String? {
     let text = String(decoding: errors.prefix(2_000), as: UTF8.self).trimmed
     return text.isEmpty ? nil : text
@@ -61,7 +61,7 @@ extension String {
   }
 }
 
-/// Short programs that are called while the loop goes on, with a little that they answer.
+/// Runs short programs with short answers, while the loop continues.
 final class ChildCalls {
   private final class Call {
     var child: ChildProcess
@@ -76,24 +76,25 @@ final class ChildCalls {
 
   let loop: PollLoop
   private var calls: [Int32: Call] = [:]
-  /// The longest that one has before it is killed.
+  /// The maximum run time of a program before it is killed.
   private static let patience: Duration = .seconds(20)
 
   init(_ loop: PollLoop) { self.loop = loop }
 
-  /// Calls a program.
-  /// - Parameter done: Called at its end with what it wrote on stdout; with nothing where it could not be started.
+  /// Starts a program.
+  /// - Parameter done: Called when the program has ended, with its stdout; called with an empty text if
+  ///   the program could not be started.
   func start(_ command: ChildCommand, done: @escaping (String) -> Void) {
     guard let child = try? ChildProcess.launch(command) else { return done("") }
     let call = Call(child, done)
     calls[child.pid] = call
     loop.schedule(after: Self.patience, for: self) {
-      // Its number may be that of a later one by then.
+      // By then, the process id may belong to a later program.
       if $0.calls[child.pid] === call { call.child.signal(.kill, group: true) }
     }
   }
 
-  /// Takes the ends of those that have ended.
+  /// Reaps the programs that have ended.
   func reap() {
     for (pid, call) in calls {
       guard call.child.reap() != nil else { continue }
@@ -104,7 +105,8 @@ final class ChildCalls {
     }
   }
 
-  /// Reads what it wrote, as far as the pipe holds that: its answer is short.
+  /// Reads the output from the pipe after the program has ended. The pipe holds all of it, because
+  /// answers are short.
   private func read(_ call: Call) {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while true {
@@ -118,8 +120,8 @@ final class ChildCalls {
 
 /// Reads several non-blocking descriptors until a deadline.
 package enum PipeReader {
-  /// Waits for the first of them to be readable and reads what is there; one that has ended is
-  /// taken out of the set. Nothing is read where the deadline came first.
+  /// Waits until a descriptor is readable, and reads the available bytes. A descriptor at its end is
+  /// removed from the set. Returns an empty array if the deadline passes first.
   package static func read(
     _ open: inout Set<Int32>, until deadline: ContinuousClock.Instant
   ) -> [(descriptor: Int32, bytes: [UInt8])] {

@@ -3,31 +3,31 @@ import Glibc
 import PipeClient
 import PipeSystem
 
-/// A running child process of ours, and the read ends of its output pipes.
+/// A child of this process, and the read ends of its output pipes.
 ///
-/// The process is known by number only until it is reaped: afterwards nothing is sent to that
-/// number, since the system may have given it to somebody else.
+/// The process id is valid only until the child is reaped. No signal is sent afterwards, because the
+/// system may have given the id to another process.
 package struct ChildProcess: Sendable {
   package let pid: Int32
-  /// The non-blocking read end of the child's stdout, or -1 where it does not come to us.
+  /// The non-blocking read end of the child's stdout, or -1 if this process does not read it.
   package let output: Int32
-  /// The non-blocking read end of the child's stderr, or -1 where it does not come to us.
+  /// The non-blocking read end of the child's stderr, or -1 if this process does not read it.
   package let error: Int32
-  /// Readable once it is known whether the child runs its program; -1 where that is known.
+  /// A descriptor that becomes readable once it is known whether the child runs its program; -1 if that
+  /// is known.
   package private(set) var report: Int32
-  /// How it ended, once reaped.
+  /// How the child ended, once it is reaped.
   package private(set) var status: ProcessExit?
   private let command: ChildCommand
 
-  /// Starts a child; returns when it runs the new program.
-  /// - Throws: ``SpawnError``, also where exec fails.
+  /// Starts a child and waits until it runs the new program.
+  /// - Throws: ``SpawnError``, also if exec fails.
   package static func spawn(_ command: ChildCommand) throws -> ChildProcess {
     try start(command) { options, pid, _ in pr_spawn(&options, &pid) }
   }
 
-  /// Starts a child; returns at once, while it is not known yet whether its program can run:
-  /// ``readReport()`` tells.
-  /// - Throws: ``SpawnError`` where there is no child at all.
+  /// Starts a child and returns at once. ``readReport()`` returns later whether its program can run.
+  /// - Throws: ``SpawnError`` if no child could be created.
   package static func launch(_ command: ChildCommand) throws -> ChildProcess {
     try start(command) { options, pid, report in pr_spawn_begin(&options, &pid, &report) }
   }
@@ -78,7 +78,7 @@ package struct ChildProcess: Sendable {
   }
 
   /// Reads whether the program of a launched child runs, and closes ``report`` once that is known.
-  /// - Returns: Why it does not run; then the child is ending, and is still to be reaped.
+  /// - Returns: Why the program does not run. In that case the child is ending and must still be reaped.
   package mutating func readReport() -> SpawnError? {
     guard report >= 0 else { return nil }
     let code = pr_spawn_report(report)
@@ -88,17 +88,17 @@ package struct ChildProcess: Sendable {
     return code == 0 ? nil : SpawnError(command: command, code: code)
   }
 
-  /// Sends a signal, to the whole process group if asked.
-  /// - Returns: Whether there was still somebody to send it to.
+  /// Sends a signal, to the whole process group if `group` is set.
+  /// - Returns: Whether there was a process to send it to.
   @discardableResult
   package func signal(_ signal: Signal, group: Bool = false) -> Bool {
     guard status == nil else { return false }
     if group, kill(-pid, signal.number) == 0 { return true }
-    // Just after the fork the child leads no group yet.
+    // Just after the fork, the child does not lead a process group yet.
     return kill(pid, signal.number) == 0
   }
 
-  /// Takes the child's exit status if it has ended; never waits.
+  /// Reaps the child if it has ended; never waits.
   package mutating func reap() -> ProcessExit? {
     wait(options: WNOHANG)
   }
@@ -109,14 +109,14 @@ package struct ChildProcess: Sendable {
     wait(options: 0)
   }
 
-  /// Closes the read ends of the pipes. Call it once, when those of its output are read to their end.
+  /// Closes the read ends of the pipes. Call it once, after the output has been read to its end.
   package func closePipes() {
     if report >= 0 { close(report) }
     if output >= 0 { close(output) }
     if error >= 0 { close(error) }
   }
 
-  /// Reaps processes that others have left, where this is process 1 of a container: nothing else does.
+  /// Reaps orphaned processes, if this is process 1 of a container: no other process reaps them there.
   package static func reapOrphans() { Orphans.reap() }
 
   private mutating func wait(options: Int32) -> ProcessExit? {
@@ -127,8 +127,8 @@ package struct ChildProcess: Sendable {
       result = waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT | options)
     } while result < 0 && errno == EINTR
     guard result == 0, info.si_signo == SIGCHLD else { return nil }
-    // While its leader is unreaped the group's number is ours: what the child itself started ends
-    // with it, and nobody else can be hit.
+    // While the child is not reaped, its group id cannot be reused. So this kills all processes that
+    // the child has started, and no other processes.
     kill(-pid, SIGKILL)
     var word: Int32 = 0
     while waitpid(pid, &word, 0) < 0, errno == EINTR {}
@@ -138,7 +138,7 @@ package struct ChildProcess: Sendable {
   }
 }
 
-/// Both ends of a pipe; -1 is an end that is closed or never was.
+/// Both ends of a pipe; -1 is an end that is closed or was never open.
 private struct PipeEnds {
   var read: Int32 = -1
   var write: Int32 = -1
@@ -162,46 +162,46 @@ private struct PipeEnds {
   }
 }
 
-/// What to run as a child, and how.
+/// The program of a child, and how it runs.
 package struct ChildCommand: Hashable, Sendable {
   package enum Output: Hashable, Sendable {
-    /// To us, through a pipe each.
+    /// To this process, through one pipe each.
     case pipes
-    /// To where ours go. Whoever waits for the end of ours then waits for the child's as well.
+    /// To the outputs of this process. A reader that waits for their end also waits for the child.
     case inherited
     /// Both to this descriptor.
     case descriptor(Int32)
-    /// To a descriptor each.
+    /// To one descriptor each.
     case descriptors(output: Int32, error: Int32)
   }
 
-  /// A program file that is open, and may not be at its path any more.
+  /// An open program file, which may have been removed from its path.
   package struct Program: Hashable, Sendable {
     package var descriptor: Int32
-    /// Whether an interpreter reads it, which needs the descriptor.
+    /// Whether an interpreter reads the file and so requires the descriptor.
     package var isScript: Bool
   }
 
-  /// The executable; not searched in PATH.
+  /// The path of the executable; `PATH` is not searched.
   package var path: String
-  /// What is executed in place of the file at `path`. Default: that file.
+  /// The file to execute instead of the file at `path`. Default: the file at `path`.
   package var program: Program?
   /// The arguments after the program's name.
   package var arguments: [String]
   package var environment: [String: String]
-  /// The working directory; `nil` is ours.
+  /// The working directory; `nil` for the directory of this process.
   package var directory: String?
-  /// A descriptor that is the child's stdin. Default: none, and its stdin is empty.
+  /// The descriptor for the child's stdin. Default: none, and the stdin is empty.
   package var input: Int32?
-  /// Where stdout and stderr go. Default: to us.
+  /// The destination of stdout and stderr. Default: this process.
   package var output: Output
-  /// Sent to the child when the thread that spawned it ends: spawn from a thread that lives as long
-  /// as the process. `nil` lets the child outlive us. Default: SIGKILL.
+  /// The signal that the child receives when the thread that spawned it ends. Spawn from a thread that
+  /// lives as long as the process. With `nil`, the child outlives this process. Default: SIGKILL.
   package var deathSignal: Signal?
-  /// Whether the child leads a session of its own, away from our terminal.
+  /// Whether the child leads a session of its own, without the terminal of this process.
   package var leadsSession: Bool
-  /// A descriptor that the child inherits as its descriptor 3. Before it runs its program it appends
-  /// the text of its /proc/self/stat. Default: none.
+  /// A descriptor that the child inherits as its descriptor 3. Before the child runs its program, it
+  /// appends the text of its /proc/self/stat to it. Default: none.
   package var record: Int32?
 
   package init(
@@ -221,7 +221,7 @@ package struct ChildCommand: Hashable, Sendable {
     self.record = record
   }
 
-  /// Calls `body` with the C form, which is valid only during the call.
+  /// Calls `body` with the C representation, which is valid only during the call.
   func withSpawnOptions<Result>(_ body: (inout pr_spawn) -> Result) -> Result {
     let variables = environment.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
     return withCStrings([path] + arguments) { arguments in
@@ -240,11 +240,11 @@ package struct ChildCommand: Hashable, Sendable {
   }
 }
 
-/// Why a child could not be started.
+/// The reason why a child could not be started.
 package struct SpawnError: Error, Hashable, CustomStringConvertible {
   package let path: String
   package let directory: String?
-  /// The errno of the call that failed, exec included.
+  /// The errno of the call that failed, including exec.
   package let code: Int32
 
   init(command: ChildCommand, code: Int32) {

@@ -4,16 +4,16 @@ import PipeSupport
 import PipeSystem
 import PipeTransport
 
-/// The processes that nodes start themselves: they end with the process that has started them.
+/// Processes that nodes start themselves, called helpers. They end with the process that has started them.
 ///
-/// What stays in the process group of a node is killed with it. What has left the group, as a daemon or below setsid,
-/// is found by a variable that it has inherited, and which names the process of the node. A helper that has cleared its
-/// environment as well is not found.
+/// Helpers in the process group of a node are killed with it. Helpers that have left the group, as
+/// daemons or by setsid, are found by an inherited environment variable, which identifies the process
+/// of the node. Helpers that have also cleared their environment are not found.
 package enum HelperProcesses {
-  /// Names the process of a node to all that it starts.
+  /// The variable that identifies the process of a node to its helpers.
   package static let variable = "PIPERUNTIME_PROCESS"
 
-  /// The value of the variable: no other process has it while its topology's directories exist.
+  /// Returns the value of the variable, which is unique while the directories of the topology exist.
   package static func marker(
     of node: String, incarnation: UInt64, in directories: RuntimeDirectories
   ) -> String {
@@ -23,7 +23,7 @@ package enum HelperProcesses {
   /// Kills the helpers of processes that have ended.
   package static func kill(of markers: Set<String>) {
     guard !markers.isEmpty else { return }
-    // A helper may start another one while it is looked for.
+    // A helper may start another one during the search.
     for _ in 0..<5 where killOnce(of: markers) == 0 { return }
   }
 
@@ -34,7 +34,7 @@ package enum HelperProcesses {
       guard let pid = Int32(name), pid != getpid(), owner(of: pid) == user,
         let marker = marker(of: pid), markers.contains(marker),
         let process = AdoptedProcess(pid: pid),
-        // The number may have become another process's before it was held.
+        // The process id may have been reused before the process was opened.
         self.marker(of: pid) == marker, process.signal(.kill)
       else { continue }
       count += 1
@@ -47,7 +47,8 @@ package enum HelperProcesses {
     return stat("/proc/\(pid)", &status) == 0 ? status.st_uid : nil
   }
 
-  /// What a process has inherited as the value of the variable; `nil` where it has not, or is ending.
+  /// Returns the value of the variable that a process has inherited; `nil` if there is none, or if the
+  /// process is ending.
   private static func marker(of pid: Int32) -> String? {
     guard let bytes = FileSystem.contents(of: "/proc/\(pid)/environ", limit: 4 << 20) else {
       return nil
@@ -60,13 +61,13 @@ package enum HelperProcesses {
   }
 }
 
-/// Looks for the helpers of processes that have ended, beside the loop.
+/// Kills the helpers of processes that have ended, on a separate thread.
 ///
 /// Owned by the loop's thread.
 final class HelperSweep {
   private let handle: LoopHandle
   private lazy var thread = LoopThread { _ in }
-  /// Those that are being looked for.
+  /// The markers of the helpers that are being searched for.
   private var current: Set<String> = []
   private var next: Set<String> = []
 
@@ -89,20 +90,20 @@ final class HelperSweep {
     }
   }
 
-  /// Kills those that are left now that the loop has ended.
+  /// Kills the remaining helpers after the loop has ended.
   func finish() { HelperProcesses.kill(of: current.union(next)) }
 }
 
-/// What others have left to process 1 of a container, which has to reap them, and no child of its own.
+/// Orphaned processes, which process 1 of a container must reap in addition to its own children.
 enum Orphans {
   private static let isProcessOne = getpid() == 1
   /// The children of this process that it waits for itself.
   private static let children = Locked<Set<Int32>>([])
 
-  /// Starts a child, which is none of them.
+  /// Starts a child and registers it, so that it is not taken for an orphan.
   static func starting(_ pid: inout Int32, _ start: (inout Int32) -> Int32) -> Int32 {
     guard isProcessOne else { return start(&pid) }
-    // Between its start and its entry it could be taken for an orphan.
+    // With the lock, the child cannot be taken for an orphan between its start and its registration.
     let (code, child) = children.withLock { children in
       var child: Int32 = 0
       let code = start(&child)
@@ -113,25 +114,25 @@ enum Orphans {
     return code
   }
 
-  /// A child has been reaped.
+  /// Unregisters a child that has been reaped.
   static func forget(_ pid: Int32) {
     if isProcessOne { _ = children.withLock { $0.remove(pid) } }
   }
 
-  /// Reaps those that have ended.
+  /// Reaps the orphans that have ended.
   static func reap() {
     guard isProcessOne else { return }
     children.withLock { children in
       for name in FileSystem.entries(of: "/proc") {
         guard let pid = Int32(name), !children.contains(pid), isZombie(pid) else { continue }
-        // Nothing where its parent is another one.
+        // Has no effect if the process is a child of another one.
         waitpid(pid, nil, WNOHANG)
       }
     }
   }
 
   private static func isZombie(_ pid: Int32) -> Bool {
-    // The name before the state may have spaces and brackets.
+    // The name before the state may contain spaces and parentheses.
     FileSystem.text(of: "/proc/\(pid)/stat")?.split(separator: ") ").last?.first == "Z"
   }
 }

@@ -2,12 +2,12 @@ import CProcess
 import Glibc
 import PipeSystem
 
-/// The program file of a node as it was when the node was started: a build that replaces it is not run before
-/// somebody asks for it, since a crash is no upgrade.
+/// The program file of a node at the time when the node was started. A restart after a crash uses this
+/// file, even if a build has replaced it: only a request from the user runs the new build.
 ///
-/// The file is kept open. Nothing else of a start changes while it is still at its path.
+/// The file is kept open. While it is still at its path, it is started in the usual way.
 final class PinnedProgram {
-  /// The program was overwritten in place, and what it held is gone.
+  /// An error: the program was overwritten in place, so that its former contents are lost.
   struct Overwritten: Error, CustomStringConvertible {
     let path: String
 
@@ -18,16 +18,17 @@ final class PinnedProgram {
   }
 
   let path: String
-  /// Tells one build of the program from another.
+  /// A text that distinguishes the build of the program from other builds.
   let build: String
   private let descriptor: Int32
-  /// Whether it is the copy of a script, which can be edited in place.
+  /// Whether the file is a copy of a script. Scripts are copied because they can be edited in place.
   private let isScript: Bool
 
-  /// The longest script that is copied. Unit: bytes.
+  /// The maximum size of a script that is copied. Unit: bytes.
   private static let scriptLimit = 1 << 20
 
-  /// - Throws: `SystemError` where the file cannot be opened.
+  /// Opens the program file.
+  /// - Throws: `SystemError` if the file cannot be opened.
   init(_ path: String) throws {
     self.path = path
     let file = open(path, O_RDONLY | O_CLOEXEC)
@@ -45,7 +46,7 @@ final class PinnedProgram {
 
   deinit { close(descriptor) }
 
-  /// What is executed in place of the file at the path; `nil` where that is still the same.
+  /// Returns the file to execute instead of the file at the path; `nil` if that file has not changed.
   func replacement() throws(Overwritten) -> ChildCommand.Program? {
     if FileSystem.version(of: path) == build { return nil }
     guard isScript || FileSystem.version(of: descriptor) == build else {
@@ -54,7 +55,7 @@ final class PinnedProgram {
     return ChildCommand.Program(descriptor: descriptor, isScript: isScript)
   }
 
-  /// A copy of a script in memory; `nil` where the file is none, or cannot be copied.
+  /// Returns a copy of a script in memory; `nil` if the file is not a script or cannot be copied.
   private static func copy(ofScript file: Int32) -> Int32? {
     var mark: [UInt8] = [0, 0]
     guard pread(file, &mark, 2, 0) == 2, mark == Array("#!".utf8),
@@ -72,14 +73,14 @@ final class PinnedProgram {
   }
 }
 
-/// The program files of a topology's nodes, as the orchestrator starts them.
+/// The pinned program files of a topology's nodes.
 struct PinnedPrograms {
   private var programs: [String: PinnedProgram] = [:]
 
   subscript(node: String) -> PinnedProgram? { programs[node] }
 
-  /// Keeps the file that is there now, from which the node's processes are started until it is released. Nodes
-  /// of one build share it.
+  /// Pins the file at a path: the node's processes are started from it until it is released. Nodes with
+  /// the same build share one file.
   mutating func pin(_ path: String, of node: String) {
     guard programs[node]?.path != path else { return }
     let build = FileSystem.version(of: path)
@@ -87,6 +88,6 @@ struct PinnedPrograms {
       programs.values.first { $0.path == path && $0.build == build } ?? (try? PinnedProgram(path))
   }
 
-  /// The next process of the node is of the program as it is then.
+  /// Releases the file of a node: its next process uses the file that is at the path then.
   mutating func release(_ node: String) { programs[node] = nil }
 }

@@ -4,7 +4,7 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Runs nodes in the processes of other nodes, the carriers, which start and stop them.
+/// Runs nodes in the processes of other nodes, the carrier nodes, which start and stop them.
 final class EmbeddedEngine: ProcessEngine {
   /// A node within the process of its carrier.
   final class Handle: ProcessHandle {
@@ -38,7 +38,7 @@ final class EmbeddedEngine: ProcessEngine {
       throw StartError(
         description: "'\(carrierName)', in whose process it is to live, has just ended")
     }
-    // The carrier locks it.
+    // The carrier locks the record file.
     close(try record.write(in: processes.directories))
     embed(record, in: carrier)
     send(node, incarnation: record.incarnation, to: carrierName)
@@ -59,7 +59,8 @@ final class EmbeddedEngine: ProcessEngine {
     supervisor.control.send(FrameHeader(.lodge), lodging, to: carrier)
   }
 
-  /// Sends a carrier, which has said hello once more, what it may have lost with its connection. It starts no node twice.
+  /// Repeats the start of embedded nodes after a carrier has said hello again, because the frames may
+  /// have been lost with its connection. The carrier starts no node twice.
   func sendAgain(to carrier: String) {
     for node in supervisor.plan.nodes where node.host == carrier {
       guard case .starting = supervisor.lifecycle[node.name]?.state,
@@ -80,7 +81,7 @@ final class EmbeddedEngine: ProcessEngine {
 
   // MARK: The end
 
-  /// Has the carrier stop a node, and kills the carrier where that does not help.
+  /// Requests the carrier to stop a node; SIGKILL kills the carrier itself.
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input? {
     guard let carrier = supervisor.plan.host(of: node) else { return nil }
     guard signal == .kill else {
@@ -91,7 +92,8 @@ final class EmbeddedEngine: ProcessEngine {
     return .node(carrier, .complained(reason: "killed with '\(node)', which lives in its process"))
   }
 
-  /// A carrier that is heard shows that the process is there, and that the node hangs by itself.
+  /// Reports a lost node as present if its carrier sends signs of life: the process exists, and only
+  /// the node hangs.
   func findOut(_ node: String) {
     guard supervisor.isLost(node), let carrier = processes[node]?.carrier,
       let name = processes.name(of: carrier), supervisor.isHeard(name)
@@ -99,7 +101,7 @@ final class EmbeddedEngine: ProcessEngine {
     supervisor.handle(.node(node, .present))
   }
 
-  /// A carrier reports that it does not start a node.
+  /// Handles a carrier's report that it does not start a node.
   func take(_ refusal: NodeTurnedAway, from carrier: String) {
     let name = refusal.node
     guard let process = processes[name], isEmbedded(process, in: carrier),
@@ -110,13 +112,13 @@ final class EmbeddedEngine: ProcessEngine {
       .node(name, .spawnFailed(reason: "'\(carrier)' does not take it in: \(refusal.reason)")))
   }
 
-  /// A node has ended, and its carrier goes on.
+  /// Handles the end of a node whose carrier continues.
   /// - Parameters:
-  ///   - reason: Why, where that was out of order.
-  ///   - count: The exit code that it would have had.
+  ///   - reason: The reason if the node did not end in order.
+  ///   - count: The exit code that a process of its own would have had.
   func ended(_ node: String, because reason: String?, count: UInt32) {
     guard let process = processes[node], let carrier = process.carrier else { return }
-    // What it wrote before that.
+    // The output that the node wrote before its end.
     if let name = processes.name(of: carrier) { processes.readRest(of: carrier, name) }
     processes.remove(process, of: node)
     if let reason { supervisor.handle(.complained(reason: reason), of: node) }

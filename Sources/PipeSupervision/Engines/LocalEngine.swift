@@ -4,7 +4,8 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Runs processes on the orchestrator's own host: its children, and processes that a former orchestrator has left.
+/// Runs processes on the orchestrator's own host: its children, and adopted processes of a former
+/// orchestrator.
 final class LocalEngine: ProcessEngine {
   /// A process on this host.
   final class Handle: ProcessHandle {
@@ -16,7 +17,7 @@ final class LocalEngine: ProcessEngine {
 
     let engine: any ProcessEngine
     fileprivate(set) var origin: Origin
-    /// Why the program does not run.
+    /// Why the program of a child does not run.
     fileprivate var startFailure: SpawnError?
     /// Reports whether the program of a child runs, or that an adopted process has ended.
     fileprivate var watch: PollLoop.Registration?
@@ -115,7 +116,7 @@ final class LocalEngine: ProcessEngine {
     if let node = supervisor.plan[node] { _ = supervisor.pinnedProgram(of: node) }
   }
 
-  /// The path of the pipe that an adopted process must write to; `nil` where there is none.
+  /// Returns the path of the pipe that an adopted process must write to; `nil` if there is none.
   func pipe(of node: String, _ stream: LogStream) -> String? {
     guard let process = processes[node], process.handle is Handle,
       process.pipes.contains(where: { $0.stream == stream })
@@ -126,7 +127,7 @@ final class LocalEngine: ProcessEngine {
   /// Reads the output of an adopted process, which has opened its ends of the pipes.
   func answered(_ node: String) {
     processes.watchOutput(of: node)
-    // No other process needs the names.
+    // No other process uses the paths of the pipes.
     for stream in [LogStream.out, .err] { unlink(path(ofPipe: stream, node)) }
   }
 
@@ -134,7 +135,7 @@ final class LocalEngine: ProcessEngine {
     processes.directories.runtime + "/" + node + "." + stream.rawValue
   }
 
-  /// Makes a FIFO for the output of an adopted process, and opens our end.
+  /// Creates a FIFO for the output of an adopted process, and opens its read end.
   private func openPipe(of node: String, _ stream: LogStream) throws -> Int32 {
     let path = path(ofPipe: stream, node)
     unlink(path)
@@ -146,7 +147,7 @@ final class LocalEngine: ProcessEngine {
 
   // MARK: The end
 
-  /// Takes the exit status of each child that has ended, after the last of what it wrote.
+  /// Reaps the children that have ended, after reading the rest of their output.
   func reap() {
     for (node, process, handle) in processes.all(Handle.self) {
       guard case .child(var child) = handle.origin, let exit = child.reap() else { continue }
@@ -159,7 +160,7 @@ final class LocalEngine: ProcessEngine {
   private func adoptedProcessEnded(_ process: NodeProcess, _ handle: Handle, of node: String) {
     guard case .adopted(let adopted) = handle.origin else { return }
     handle.unwatch()
-    // What it started itself ends with it, as where it is a child of ours.
+    // The processes that it has started end with it, as for a child.
     adopted.signal(.kill, group: true)
     processes.observer?.takeFrames()
     if process.saidGoodbye || adopted.exit != nil { return finish(process, adopted, of: node) }

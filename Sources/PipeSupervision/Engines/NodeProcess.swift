@@ -4,25 +4,26 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// A process as its engine runs it: what differs between engines.
+/// A process as its engine runs it: the parts that differ between engines.
 protocol ProcessHandle: AnyObject {
-  /// The engine that runs it.
+  /// The engine that runs the process.
   var engine: any ProcessEngine { get }
-  /// The process id on this host; 0 where it has none here.
+  /// The process id on this host; 0 if there is none on this host.
   var pid: Int32 { get }
   /// Whether the process runs on another host.
   var isRemote: Bool { get }
-  /// Why it ended, as far as the engine knows.
+  /// The reason why the process ended, as far as the engine knows it.
   var failureReason: String? { get }
 
+  /// Sends a signal to the process.
   /// - Returns: Whether there was a process to send it to.
   @discardableResult
   func signal(_ signal: Signal, group: Bool) -> Bool
 
-  /// Sees the lines that were read from its output.
+  /// Receives the lines that were read from the output of the process.
   func observe(_ lines: [String])
 
-  /// Releases what belongs to the process on this host, once it has ended and its output was read.
+  /// Releases the resources of the process on this host, once it has ended and its output was read.
   func release(_ process: NodeProcess)
 }
 
@@ -32,23 +33,23 @@ extension ProcessHandle {
   func release(_ process: NodeProcess) {}
 }
 
-/// The process of a node, and its output, whichever engine runs it.
+/// The process of a node, and its output, for any engine.
 final class NodeProcess {
   let handle: any ProcessHandle
   let incarnation: UInt64
   let capture: OutputCapture
-  /// The pipes of its output that are read here; none until an adopted process has been given some.
+  /// The output pipes that are read here. An adopted process has none until it is given some.
   var pipes: [(stream: LogStream, descriptor: Int32)] = []
-  /// The pipes that are still read.
+  /// The pipes that have not been read to their end.
   var registrations: [LogStream: PollLoop.Registration] = [:]
   /// Whether an adopted process has been sent the orchestrator's greeting.
   var isGreeted = false
-  /// Whether it has announced an orderly end.
+  /// Whether the process has announced an orderly end.
   var saidGoodbye = false
-  /// The nodes that are embedded in it, or were.
+  /// The nodes that are embedded in the process, or were.
   private(set) var embedded: Set<String> = []
 
-  /// The queue for a processor, while the process has to answer.
+  /// The measurement of the wait for a processor, while the process is awaited.
   private var queue: ProcessorQueue?
 
   init(_ handle: any ProcessHandle, incarnation: UInt64, capture: OutputCapture) {
@@ -60,16 +61,16 @@ final class NodeProcess {
   var pid: Int32 { handle.pid }
   var isRemote: Bool { handle.isRemote }
 
-  /// The process that carries an embedded node; `nil` for a process of its own.
+  /// The process that carries an embedded node; `nil` for a node with a process of its own.
   var carrier: NodeProcess? { (handle as? EmbeddedEngine.Handle)?.carrier }
 
-  /// Embeds another node, whose log lines are separated from now on.
+  /// Embeds another node in the process, and separates its log lines.
   func embed(_ node: String) {
     embedded.insert(node)
     capture.tellApart(node)
   }
 
-  /// The time that it stood in the queue for a processor since the last call, while it has to answer.
+  /// Returns how long the process has waited for a processor since the last call, while it is awaited.
   func takeQueueTime(isAwaited: Bool) -> Duration {
     let threads = isAwaited && !isRemote ? ProcessorQueue.threads(of: pid) : [:]
     guard !threads.isEmpty else {
@@ -81,6 +82,7 @@ final class NodeProcess {
     return clock.take(threads, at: .now)
   }
 
+  /// Sends a signal to the process.
   /// - Returns: Whether there was a process to send it to.
   @discardableResult
   func signal(_ signal: Signal, group: Bool = false) -> Bool {
@@ -88,35 +90,35 @@ final class NodeProcess {
   }
 }
 
-/// One process's output on its way from the pipes into the log of its node. The lines of embedded nodes are
-/// separated by their prefix.
+/// The output of one process on its way from the pipes into the log of its node. The lines of embedded
+/// nodes are separated by their prefix.
 ///
-/// Not safe for concurrent use: one thread owns it. Use a new one for each process of a node, with
-/// the same writer.
+/// Not safe for concurrent use: one thread owns the capture. Use a new capture for each process of a
+/// node, with the same writer.
 package final class OutputCapture {
   package struct Drained: Hashable, Sendable {
-    /// Whether more can come; at `false` the descriptor can be closed.
+    /// Whether more output can follow. If `false`, the descriptor can be closed.
     package var isOpen: Bool
-    /// What was read: whole lines.
+    /// The complete lines that were read.
     package var lines: [String]
-    /// What was read of lodgers, and not logged here, without what it begins with.
+    /// The lines of embedded coordinators, by node and without the prefix. They are not logged here.
     package var ofLodgers: [String: [String]] = [:]
-    /// Trouble with the log file that begins or ends.
+    /// An error of the log file that has begun or ended.
     package var notice: LogWriter.Notice?
   }
 
   package let writer: LogWriter
-  /// The last lines, oldest first, to show when the node fails.
+  /// The last lines, oldest first, to show if the node fails.
   package private(set) var recentLines: [String] = []
-  /// The same of lodgers.
+  /// The last lines of embedded coordinators.
   private var recentOfLodgers: [String: [String]] = [:]
   private static let recentLimit = 5
   private var splitters: [LogStream: LogLineSplitter] = [:]
 
   package init(writer: LogWriter) { self.writer = writer }
 
-  /// Reads what waits in a non-blocking pipe, up to a bound that keeps one chatty node from
-  /// holding up the others, and logs its lines.
+  /// Reads the pending bytes of a non-blocking pipe and logs their lines. The amount is bounded, so
+  /// that a node with much output does not delay the others.
   package func drain(_ descriptor: Int32, as stream: LogStream) -> Drained {
     let (lines, isOpen) = splitters[stream, default: LogLineSplitter()].drain(descriptor)
     var drained = take(lines, from: stream)
@@ -124,7 +126,7 @@ package final class OutputCapture {
     return drained
   }
 
-  /// Takes lines that were read elsewhere, and logs them.
+  /// Logs lines that were read by the caller.
   package func take(_ lines: [String], from stream: LogStream) -> Drained {
     var lines = lines
     let ofLodgers = takeOut(&lines)
@@ -133,13 +135,14 @@ package final class OutputCapture {
       isOpen: true, lines: lines, ofLodgers: ofLodgers, notice: writer.write(lines, from: stream))
   }
 
-  /// The last lines of the node, or of a lodger.
+  /// Returns the last lines of the node, or of an embedded coordinator.
   package func recentLines(ofLodger node: String?) -> [String] {
     guard let node else { return recentLines }
     return recentOfLodgers[node] ?? []
   }
 
-  /// Tells the lines of a lodger apart from now on; those of a former one under its name are forgotten.
+  /// Separates the lines of an embedded coordinator, and forgets the lines of a former one of the same
+  /// name.
   package func tellApart(_ lodger: String) { recentOfLodgers[lodger] = [] }
 
   private func takeOut(_ lines: inout [String]) -> [String: [String]] {
@@ -163,8 +166,8 @@ package final class OutputCapture {
 }
 
 extension LogLineSplitter {
-  /// Reads what waits in a non-blocking descriptor, up to a bound.
-  /// - Returns: Whole lines, and whether more can come.
+  /// Reads the pending bytes of a non-blocking descriptor, up to a bound.
+  /// - Returns: The complete lines, and whether more output can follow.
   mutating func drain(_ descriptor: Int32) -> (lines: [String], isOpen: Bool) {
     var lines: [String] = []
     var isOpen = true

@@ -4,17 +4,18 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The processes of a topology's nodes, whichever engine runs them: reads their output, logs it, and reports their ends.
+/// The processes of a topology's nodes, for all engines: reads their output, logs it, and reports their
+/// ends.
 final class NodeProcesses {
-  /// Receives what happens to the processes.
+  /// Receives events of the processes.
   protocol Observer: AnyObject {
     func handle(_ input: NodeLifecycle.Input, of node: String)
-    /// A process has ended: what it sent before is to be taken before its end is.
+    /// Called when a process has ended, to read the frames that it sent before its end is handled.
     func takeRest(of node: String)
-    /// It is certain that the process has ended, and all that it has left is taken.
+    /// Called when the process has certainly ended and its output and frames were read.
     func hasEnded(_ node: String)
     func takeLastLines(_ lines: [String], of node: String)
-    /// What has come on the control socket is to be taken.
+    /// Called to read the frames that have arrived on the control socket.
     func takeFrames()
     func line(node: String, _ stream: LogStream, _ text: String)
   }
@@ -26,7 +27,7 @@ final class NodeProcesses {
   weak var observer: (any Observer)?
   private var processes: [String: NodeProcess] = [:]
 
-  /// How long the last frames of a process that is no child, and the system's report of its end, are waited for.
+  /// The time for the last frames of a process that is not a child, and for the system's report of its end.
   static let lastFramesDelay: Duration = .milliseconds(100)
 
   init(in directories: RuntimeDirectories, loop: PollLoop, logs: NodeLogs) {
@@ -41,10 +42,10 @@ final class NodeProcesses {
 
   subscript(node: String) -> NodeProcess? { processes[node] }
 
-  /// The node whose own process this is.
+  /// Returns the node whose own process this is.
   func name(of process: NodeProcess) -> String? { processes.first { $0.value === process }?.key }
 
-  /// The processes with handles of one engine's.
+  /// Returns the processes with the handles of one engine.
   func all<Handle: ProcessHandle>(
     _: Handle.Type
   ) -> [(node: String, process: NodeProcess, handle: Handle)] {
@@ -59,7 +60,7 @@ final class NodeProcesses {
     add(handle, as: record, capture: OutputCapture(writer: logs.writer(of: record.node)))
   }
 
-  /// - Parameter capture: What takes its output.
+  /// - Parameter capture: The capture that receives the output of the process.
   @discardableResult
   func add(
     _ handle: any ProcessHandle, as record: ProcessRecord, capture: OutputCapture
@@ -71,7 +72,7 @@ final class NodeProcesses {
 
   // MARK: Output
 
-  /// Reads and logs what comes through the pipes of a process.
+  /// Starts to read and log the output of a process.
   func watchOutput(of node: String) {
     guard let process = processes[node] else { return }
     for (stream, descriptor) in process.pipes {
@@ -81,7 +82,7 @@ final class NodeProcesses {
     }
   }
 
-  /// Reads what waits in one of a node's pipes; stops watching it at its end.
+  /// Reads the pending output of one of a node's pipes; stops watching the pipe at its end.
   private func read(
     _ process: NodeProcess, of node: String, _ stream: LogStream, _ descriptor: Int32
   ) {
@@ -94,7 +95,7 @@ final class NodeProcesses {
     }
   }
 
-  /// Logs and shows lines that were read.
+  /// Shows lines that were read, and logs the lines of embedded nodes.
   func take(_ drained: OutputCapture.Drained, of node: String, _ stream: LogStream) {
     for line in drained.lines { observer?.line(node: node, stream, line) }
     logs.tell(drained.notice, of: node)
@@ -104,14 +105,14 @@ final class NodeProcesses {
     }
   }
 
-  /// Reads what waits in the pipes.
+  /// Reads the pending output of all pipes.
   func readRest(of process: NodeProcess, _ node: String) {
     for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
       read(process, of: node, stream, descriptor)
     }
   }
 
-  /// Reads no more of what a process writes.
+  /// Stops reading the output of a process.
   func stopReading(_ process: NodeProcess) {
     for registration in process.registrations.values { loop.remove(registration) }
     process.registrations = [:]
@@ -119,8 +120,8 @@ final class NodeProcesses {
 
   // MARK: The end
 
-  /// Takes the end of a process, and that of the nodes that were embedded in it.
-  /// - Parameter startFailure: Why its program did not run.
+  /// Handles the end of a process, and of the nodes that were embedded in it.
+  /// - Parameter startFailure: Why the program did not run.
   func finish(
     _ process: NodeProcess, of node: String, as exit: ProcessExit, startFailure: SpawnError? = nil
   ) {
@@ -155,8 +156,8 @@ final class NodeProcesses {
     observer?.hasEnded(node)
   }
 
-  /// Reports how a process has ended. Where it ended by itself and wrote why, that is the reason: its
-  /// goodbye, which says the same, may still be on its way.
+  /// Reports how a process has ended. If it ended by itself and wrote an error line, that line is the
+  /// reason. Its goodbye frame has the same reason, but may still be in flight.
   func report(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
     if !exit.isSuccess {
       let lines = process.capture.recentLines(ofLodger: process.carrier == nil ? nil : node)

@@ -2,37 +2,38 @@ import PipeClient
 import PipeSystem
 import PipeWire
 
-/// Runs the processes of nodes: on this host, on the hosts of a Slurm job, by agents, or within other processes.
+/// Runs the processes of nodes: on this host, on the hosts of a Slurm job, by agents, or in other
+/// processes.
 ///
-/// The plan places each node, and its ``LaunchPlan/Node/placement`` selects the engine.
+/// The plan places each node, and ``LaunchPlan/Node/placement`` selects the engine.
 protocol ProcessEngine: AnyObject {
   var processes: NodeProcesses { get }
 
-  /// Whether a process can start now. Where it cannot, ``Supervisor/goOnLaunching()`` starts it later.
+  /// Whether a process can start now. If not, ``Supervisor/goOnLaunching()`` starts it later.
   func canStart(_ node: String, incarnation: Int) -> Bool
 
   /// Starts a process.
   ///
-  /// That its program cannot run may be reported later, as `spawnFailed`.
-  /// - Parameter record: What is known of the process; the engine adds where, and from what program, it runs.
-  /// - Returns: Its id on this host; 0 where it has none here.
+  /// A program that cannot run may be reported later, as `spawnFailed`.
+  /// - Parameter record: The record of the process; the engine adds the host and the program file.
+  /// - Returns: The process id on this host; 0 if there is none on this host.
   func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32
 
-  /// Takes over the process that a former orchestrator has started.
-  /// - Parameter process: Its process on this host; `nil` where an agent runs it.
+  /// Adopts a process that a former orchestrator has started.
+  /// - Parameter process: The process on this host; `nil` if an agent runs it.
   func adopt(_ record: ProcessRecord, _ process: AdoptedProcess?)
 
-  /// An adopted process has answered: reads its output.
+  /// Starts to read the output of an adopted process, which has answered the greeting.
   func answered(_ node: String)
 
-  /// Sends a signal to a process, to its whole group with ``Signal/kill``.
-  /// - Returns: What the lifecycle must handle next.
+  /// Sends a signal to a process; ``Signal/kill`` goes to its whole process group.
+  /// - Returns: An input that the lifecycle must handle next.
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input?
 
-  /// Finds out whether a process that is not heard has certainly ended, and reports `present`, or its end.
+  /// Finds out whether a silent process has certainly ended, and reports `present` or its end.
   func findOut(_ node: String)
 
-  /// Takes the ends of child processes.
+  /// Reaps the child processes that have ended.
   func reap()
 }
 
@@ -48,15 +49,15 @@ extension ProcessEngine {
   }
 }
 
-/// Where the plan has a node run.
+/// The placement of a node in the plan.
 enum NodePlacement: Hashable, Sendable {
-  /// As a child of the orchestrator.
+  /// The node is a child of the orchestrator.
   case local
-  /// On a host of the Slurm job.
+  /// The node runs on a host of the Slurm job.
   case slurm(host: String)
-  /// By the agent of its pod.
+  /// The agent of the node's pod runs it.
   case agent
-  /// In the process of another node, the carrier.
+  /// The node runs in the process of another node, the carrier node.
   case embedded(carrier: String)
 }
 
@@ -77,7 +78,7 @@ struct ProcessEngines {
 
   var all: [any ProcessEngine] { [local, agents, embedded] + (slurm.map { [$0] } ?? []) }
 
-  /// The engine that runs the processes of a node.
+  /// Returns the engine that runs the processes of a node.
   subscript(placement: NodePlacement) -> any ProcessEngine {
     switch placement {
     case .local: local
@@ -88,7 +89,7 @@ struct ProcessEngines {
   }
 }
 
-/// Why an engine cannot start a process.
+/// The reason why an engine cannot start a process.
 struct StartError: Error, CustomStringConvertible {
   let description: String
 }

@@ -4,45 +4,45 @@ import PipeSupport
 import PipeSystem
 import PipeTopology
 
-/// What processes on other hosts were granted that must not go on without their orchestrator; a pure value.
+/// The leases granted to processes on other hosts that must not outlive their orchestrator; a pure value.
 ///
-/// A process counts its lease from when it asked, and here it counts from the answer, which is later, and a tenth
-/// longer, since clocks differ: when it is over here, the process has ended. Instants are in nanoseconds of a clock
-/// that goes on while the machine sleeps.
+/// A process counts its lease from its request. The orchestrator counts from its answer, which is
+/// later, and adds a tenth because clocks differ. So when a lease has expired here, the process has
+/// ended. Instants are in nanoseconds of a clock that keeps running while the machine sleeps.
 package struct Leases: Sendable {
   private struct Lease: Sendable {
     let incarnation: UInt64
-    /// When it is over; `nil` where none was granted: then the process has opened nothing.
+    /// When the lease expires; `nil` if none was granted. A process without a lease has opened nothing.
     var end: Int64?
     var isGivenUp = false
   }
 
   private var leases: [String: Lease] = [:]
-  /// Whether no process has one.
+  /// Whether no process has a lease.
   package var isEmpty: Bool { leases.isEmpty }
-  /// How long one is here. Unit: nanoseconds.
+  /// The duration of a lease as counted by the orchestrator. Unit: nanoseconds.
   private let term: Int64
-  /// Before that, no lease counts as over: a former orchestrator may have granted it.
+  /// No lease counts as expired before this instant: a former orchestrator may have granted it.
   private let begin: Int64
 
   /// - Parameters:
-  ///   - term: How long a process may go on. Unit: nanoseconds.
-  ///   - now: When this orchestrator has begun.
+  ///   - term: How long a process may run on without a renewal. Unit: nanoseconds.
+  ///   - now: When this orchestrator started.
   package init(term: Int64, at now: Int64) {
     self.term = term + term / 10
     begin = now + self.term
   }
 
-  /// Whether a process of a node may have one.
+  /// Whether a process of a node may have a lease.
   package func has(_ node: String) -> Bool { leases[node] != nil }
 
-  /// A process is about to start, which has none so far.
+  /// Registers a process that is about to start, which has no lease yet.
   package mutating func begin(_ node: String, incarnation: UInt64) {
     leases[node] = Lease(incarnation: incarnation)
   }
 
-  /// A process asks for its lease.
-  /// - Returns: Whether it is to be answered that the lease goes on.
+  /// Renews the lease of a process at its request.
+  /// - Returns: Whether the orchestrator must confirm the renewal to the process.
   package mutating func renew(_ node: String, incarnation: UInt64, at now: Int64) -> Bool {
     guard let lease = leases[node], lease.incarnation == incarnation, !lease.isGivenUp else {
       return false
@@ -51,13 +51,14 @@ package struct Leases: Sendable {
     return true
   }
 
-  /// A process is to end: it is granted nothing more.
+  /// Stops the renewal of the lease, because the process must end.
   package mutating func giveUp(_ node: String) { leases[node]?.isGivenUp = true }
 
-  /// Its process has ended.
+  /// Removes the lease of a process that has ended.
   package mutating func forget(_ node: String) { leases[node] = nil }
 
-  /// Whether the process of a node has certainly ended, or will never open anything; it is given up then.
+  /// Whether the process of a node has certainly ended, or will never open anything. If so, its lease
+  /// is given up.
   package mutating func isOver(_ node: String, at now: Int64) -> Bool {
     guard let lease = leases[node], now >= max(begin, lease.end ?? begin) else { return false }
     giveUp(node)
@@ -65,24 +66,25 @@ package struct Leases: Sendable {
   }
 }
 
-/// A file that tells, after the orchestrator was killed, how long processes may go on that it had granted leases.
+/// A file with the lease term that an orchestrator has granted, for use after the orchestrator was killed.
 enum LeaseMark {
   private static func path(in directories: RuntimeDirectories) -> String {
     directories.state + "/leases"
   }
 
-  /// Leases are granted from now on.
+  /// Records the lease term before the first lease is granted.
   static func write(_ term: Duration, in directories: RuntimeDirectories) throws {
     try FileSystem.replace(
       path(in: directories), with: Array("\(term.wholeMilliseconds)\n".utf8))
   }
 
-  /// No process has one any more.
+  /// Removes the file once no process has a lease.
   static func remove(in directories: RuntimeDirectories) {
     unlink(path(in: directories))
   }
 
-  /// How long processes of a former orchestrator may go on; `nil` where it has ended in order, or granted none.
+  /// Returns how long processes of a former orchestrator may run on; `nil` if that orchestrator stopped
+  /// in order or granted no leases.
   static func left(in directories: RuntimeDirectories) -> Duration? {
     guard let text = FileSystem.text(of: path(in: directories)) else { return nil }
     let term =

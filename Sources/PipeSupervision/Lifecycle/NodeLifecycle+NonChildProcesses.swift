@@ -1,7 +1,8 @@
 import PipeClient
 
-/// How a process is taken over that a former supervisor started: it is greeted, and goes on where it
-/// stands. One that is not what is wanted, or does not answer, is ended and started anew.
+/// Adoption of a process that a former supervisor started: the supervisor sends a greeting, and the
+/// process keeps its state. If the process is not the wanted one, or does not answer, the supervisor
+/// ends it and starts a new one.
 extension NodeLifecycle {
   mutating func adopt(_ survivor: Survivor, at now: Instant) -> [Action] {
     switch state {
@@ -9,7 +10,7 @@ extension NodeLifecycle {
       pid = survivor.pid
       incarnation = survivor.incarnation
       starts = 1
-      // The former supervisor would have ended it, had it not said hello in its time.
+      // The former supervisor would have killed the process if it had not said hello in time.
       hasSaidHello = true
       highestIncarnation = max(highestIncarnation, incarnation)
       state = .adopting(until: now + timeouts.start)
@@ -50,37 +51,39 @@ extension NodeLifecycle {
     }
   }
 
-  /// Ends the process that cannot be adopted; the next one is spawned once it is gone.
+  /// Ends a process that cannot be adopted. The next process is spawned once this one has ended.
   mutating func replace(because reason: String, at now: Instant) -> [Action] {
     beginStopping(for: .restart, .terminated, at: now)
     return [.report(.replacing(reason: reason)), .kill(stopSignal)]
   }
 }
 
-/// How a process on another host is followed: to hear nothing of it, or to lose what started it there, does not tell
-/// that it has ended. Nothing is started in its place before that is certain.
+/// Supervision of a process on another host. Neither its silence nor the loss of the program that
+/// started it proves that the process has ended. The supervisor starts no replacement before the end
+/// of the process is certain.
 extension NodeLifecycle {
-  /// Nothing is heard of it.
+  /// Marks the process as lost, because it has sent no sign of life.
   mutating func lose(because reason: String, at now: Instant) -> [Action] {
     state = .lost(was: state)
     return [.report(.lost(reason: reason)), .findOut]
   }
 
-  /// What started it there has ended without knowing what became of it.
+  /// Handles the end of the program that started the process on the other host. The fate of the
+  /// process is unknown.
   mutating func unattached(because reason: String, at now: Instant) -> [Action] {
     switch state {
     case .starting, .adopting:
       return [.report(.unattached(reason: reason))]
         + lose(because: "it has not said hello", at: now)
     case .configuring, .ready, .running, .stopping:
-      // As long as it is heard, it goes on.
+      // The process continues as long as it sends signs of life.
       return [.report(.unattached(reason: reason)), .findOut]
     case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed:
       return []
     }
   }
 
-  /// Takes an input while nothing is heard of it.
+  /// Handles an input while the process is lost.
   mutating func handle(
     _ input: Input, whileLostFrom was: State, at now: Instant
   ) -> [Action] {
@@ -89,7 +92,7 @@ extension NodeLifecycle {
       comeBack(to: was, at: now)
       return [.report(.found)] + take(input, at: now)
     case .present:
-      // It hears nothing and says nothing, on a host that answers.
+      // The process neither receives nor sends, although its host answers.
       let reason = "hung: \(silence), and its host answers"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .exited, .stopRequested, .killRequested, .restartRequested, .hostLeaves, .complained:
@@ -104,7 +107,7 @@ extension NodeLifecycle {
     }
   }
 
-  /// Takes up the state that it was lost in; what it was awaited for then has its time anew.
+  /// Restores the state in which the process was lost. A deadline of that state starts again.
   private mutating func comeBack(to was: State, at now: Instant) {
     lastSeen = now
     state =
@@ -118,8 +121,9 @@ extension NodeLifecycle {
   }
 }
 
-/// How a lodger, a node that lives in the process of another one, its host, follows that: it is spawned
-/// when that process has said hello, ends before it where that ends in order, and waits for the next one.
+/// Lifecycle of an embedded coordinator, which runs in the process of another node, the carrier node.
+/// It is spawned when the carrier has said hello, ends before the carrier stops in order, and waits for
+/// the next process of the carrier.
 extension NodeLifecycle {
   mutating func hostCame(at now: Instant) -> [Action] {
     hasHost = true
@@ -143,7 +147,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// Its own end is told besides, where it lived in that process.
+  /// Notes that the carrier is gone. If the coordinator ran in that process, its own exit is reported
+  /// separately.
   mutating func hostWent() -> [Action] {
     hasHost = false
     return []

@@ -3,8 +3,8 @@ import PipeSupport
 import PipeSystem
 
 extension NodeLifecycle {
-  /// Takes one input. An input that means nothing in the present state is ignored: it comes from a
-  /// process that is already given up, or repeats what is known.
+  /// Handles one input. An input that has no meaning in the current state is ignored: it comes from a
+  /// process that is already given up, or repeats known facts.
   package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
     if case .lost(let was) = state { return handle(input, whileLostFrom: was, at: now) }
     return take(input, at: now)
@@ -89,7 +89,7 @@ extension NodeLifecycle {
       startedAt = now
       return [.report(.spawned(pid: pid))]
     case .stopping:
-      // Asked to end while it was being spawned.
+      // The stop was requested while the process was being spawned.
       self.pid = pid
       startedAt = now
       defer { pendingSignal = nil }
@@ -138,7 +138,7 @@ extension NodeLifecycle {
       return [.report(report), .sendConfigure]
     case .configuring:
       lastSeen = now
-      // Found once the others' descriptions were there too.
+      // The problem was found after the descriptions of the other nodes had arrived.
       return problem.map { refuse($0, at: now) } ?? []
     case .ready, .running:
       lastSeen = now
@@ -148,7 +148,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// The node is not what the topology says; another start would bring the same one.
+  /// Kills a node that does not match the topology. Another start would bring the same process, so the
+  /// failure is final.
   private mutating func refuse(_ problem: String, at now: Instant) -> [Action] {
     killing(for: .failure(reason: problem, isFinal: true), reason: problem, at: now)
   }
@@ -164,7 +165,7 @@ extension NodeLifecycle {
       return []
     case .running:
       lastSeen = now
-      // It has not heard that it may go.
+      // The node has not received the start command.
       return [.sendStart]
     case .idle, .awaitingHost, .adopting, .starting, .lost, .stopping, .backingOff, .stopped,
       .failed:
@@ -220,7 +221,7 @@ extension NodeLifecycle {
       return [.nodeStopped]
     case .starting, .adopting:
       stopProblem = nil
-      // Nobody listens yet: the signal is all that reaches it.
+      // The process does not read frames yet, so that only a signal reaches it.
       beginStopping(for: purpose, .terminated, at: now)
       return [.report(.stopping)] + signal(stopSignal)
     case .configuring, .ready, .running:
@@ -255,7 +256,7 @@ extension NodeLifecycle {
     let report = Action.report(.exited(exit))
     switch state {
     case .adopting:
-      // As if it had ended before there was anybody to adopt it.
+      // Same as if the process had ended before the adoption.
       return [report] + spawn(at: now)
     case .starting:
       return [report] + fail(earlyExit(exit, before: "it said hello"), by: exit, at: now)
@@ -264,7 +265,7 @@ extension NodeLifecycle {
     case .ready:
       return [report] + fail(complaint ?? exit.description, by: exit, at: now)
     case .running:
-      // A lodger has no work that could be done: it ends with its host, or by a failure.
+      // An embedded coordinator never completes: it ends with its carrier node, or because of a failure.
       if exit.isSuccess, restart.mode != .always, !isLodger {
         state = .stopped(.completed)
         return [report, .report(.completed), .nodeStopped]
@@ -278,8 +279,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// What was wrong with the end of a process that was to stop in order; `nil` where it is as it was
-  /// told to, and where nobody knows.
+  /// Returns the problem with the exit of a process that was to stop in order; `nil` if it exited as
+  /// requested, or if its exit is unknown.
   private func problem(with exit: ProcessExit, of stopping: Stopping) -> String? {
     switch (stopping.stage, exit) {
     case (_, .exited(code: 0)), (_, .untold), (_, .unseen(isCertain: true)), (_, .leaseRanOut):
@@ -297,7 +298,7 @@ extension NodeLifecycle {
       + (hasSaidHello ? "" : ", or it is no node program")
   }
 
-  /// The process is gone that was being ended.
+  /// Continues after a process that was being stopped has ended.
   private mutating func ended(_ purpose: Stopping.Purpose, at now: Instant) -> [Action] {
     let told = stopProblem.map { [Action.report(.endedBadly(reason: $0))] } ?? []
     switch purpose {
@@ -311,15 +312,16 @@ extension NodeLifecycle {
     }
   }
 
-  /// The process has failed: waits for disk space where that is the cause, else backs off or gives up.
+  /// Handles the failure of a process: waits for disk space if a full disk is the cause; otherwise
+  /// backs off or gives up.
   private mutating func fail(
     _ reason: String, by exit: ProcessExit, at now: Instant
   ) -> [Action] {
     exit == .diskFull ? waitForSpace(reason, at: now) : fail(reason, at: now)
   }
 
-  /// Pauses before the next start, which does not count against the limit: no start can help, and none is
-  /// to blame, until somebody frees space.
+  /// Schedules the next start without counting it against the restart limit: no restart can succeed
+  /// until disk space is freed.
   private mutating func waitForSpace(_ reason: String, at now: Instant) -> [Action] {
     guard restart.mode != .never else { return giveUp(reason) }
     let pause = restart.backoff.pause(before: pausesForSpace, using: &generator)
@@ -329,7 +331,7 @@ extension NodeLifecycle {
     return [.report(.waitingForSpace(after: pause, reason: reason))]
   }
 
-  /// The process is gone through a failure: backs off or gives up.
+  /// Handles a failure after which the process is gone: backs off or gives up.
   private mutating func fail(_ reason: String, at now: Instant) -> [Action] {
     guard restart.mode != .never else { return giveUp(reason) }
     let window = restart.window
@@ -355,7 +357,7 @@ extension NodeLifecycle {
     return [.report(.failed(reason: reason)), .nodeFailed(reason: reason)]
   }
 
-  /// Kills the process now; what follows is decided when it is reaped.
+  /// Kills the process now. The next action is decided when the process has been reaped.
   mutating func killing(
     for purpose: Stopping.Purpose, reason: String, at now: Instant
   ) -> [Action] {
@@ -363,8 +365,9 @@ extension NodeLifecycle {
     return [.report(.killing(reason: reason))] + signal(.kill)
   }
 
-  /// The time to SIGKILL is divided between the word and the signal; a process that is not asked, since it does
-  /// not listen yet, has all of it for the signal.
+  /// Starts a stage of stopping. The stop timeout is divided between the stop command and the signal. A
+  /// process that gets no stop command, because it does not read frames yet, has the full timeout for
+  /// the signal.
   mutating func beginStopping(
     for purpose: Stopping.Purpose, _ stage: Stopping.Stage, at now: Instant
   ) {

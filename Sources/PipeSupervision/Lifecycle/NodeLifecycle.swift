@@ -3,72 +3,69 @@ import PipeSupport
 import PipeSystem
 import PipeTopology
 
-/// The supervision of one node as a pure state machine: inputs with their instants go in, actions
-/// come out.
+/// The supervision of one node as a pure state machine: inputs with their instants go in, actions come out.
 ///
-/// One process at a time: the next one is spawned only after the one before has been reaped. A lodger
-/// has none of its own: where it lives is `NodeLifecycle+Lodging.swift`. The
-/// transitions are in `NodeLifecycle+StateMachine.swift`, those of a process that a former
-/// supervisor left in `NodeLifecycle+Adoption.swift`, the timeouts in
-/// `NodeLifecycle+Deadlines.swift`, and
-/// what becomes of one on another host that is not heard any more in `NodeLifecycle+Elsewhere.swift`.
+/// A node has one process at a time: the next process is spawned only after the previous one has been
+/// reaped. An embedded coordinator has no process of its own. The transitions are in
+/// `NodeLifecycle+StateMachine.swift`. Adopted processes, processes on other hosts and embedded
+/// coordinators are in `NodeLifecycle+NonChildProcesses.swift`.
 package struct NodeLifecycle: Sendable {
-  /// A monotonic instant that stands still while the machine is suspended, so that no node is found
-  /// hung when a laptop wakes up.
+  /// A monotonic instant that does not advance while the machine is suspended, so that no node counts
+  /// as hung when a laptop wakes up.
   package typealias Instant = SuspendingClock.Instant
 
   package enum State: Hashable, Sendable {
-    /// Never started.
+    /// The node was never started.
     case idle
-    /// Of a lodger: the process in which it is to live is not there, or is about to end.
+    /// The carrier node of an embedded coordinator has no process, or its process is about to end.
     case awaitingHost
-    /// A process that a former supervisor started was greeted; its answer is awaited.
+    /// A process of a former supervisor was sent a greeting; the supervisor waits for its answer.
     case adopting(until: Instant)
-    /// Spawned, or about to be; its hello is awaited.
+    /// The process is spawned or about to be; the supervisor waits for its hello.
     case starting(until: Instant)
-    /// It said hello and was sent its configuration; ready is awaited.
+    /// The process said hello and was sent its configuration; the supervisor waits until it is ready.
     case configuring(until: Instant)
-    /// It waits for the word to go.
+    /// The process waits for the start command.
     case ready
     case running
-    /// On another host, of which nothing is heard: whether it goes on there cannot be told. What it was in when it
-    /// was last heard of.
+    /// The process is on another host and has sent no sign of life, so that it is unknown whether it
+    /// still runs. `was` is the state before.
     indirect case lost(was: State)
-    /// It was told to end, or killed; its end is awaited.
+    /// The process was asked to stop, or killed; the supervisor waits for its end.
     case stopping(Stopping)
-    /// No process; the next one is spawned then.
+    /// There is no process; the next one is spawned at `until`.
     case backingOff(until: Instant)
-    /// No process, and none wanted.
+    /// There is no process, and none should run.
     case stopped(Ending)
-    /// No process, and starting another is given up.
+    /// There is no process, and the supervisor has given up starting one.
     case failed(reason: String)
   }
 
-  /// Why and how far a process is being ended.
+  /// The purpose and the progress of stopping a process.
   package struct Stopping: Hashable, Sendable {
     package enum Purpose: Hashable, Sendable {
       case requested
       case restart
-      /// Killed for a failure; `isFinal` says that another start cannot help.
+      /// The process was killed because of a failure. `isFinal` means that another start cannot help.
       case failure(reason: String, isFinal: Bool)
     }
     package enum Stage: Hashable, Sendable { case asked, terminated, killed }
 
     package var purpose: Purpose
     package var stage: Stage
-    /// When the next stage begins.
+    /// When the next stage starts.
     package var until: Instant
   }
 
-  /// How a node came to be stopped.
+  /// The reason why a node is stopped.
   package enum Ending: Hashable, Sendable {
-    /// Somebody asked for it.
+    /// A client or the topology requested the stop.
     case requested
-    /// It ended by itself and its policy does not start it again.
+    /// The process ended by itself, and the restart policy does not start it again.
     case completed
   }
 
-  /// A process of the node that a former supervisor started and that lives.
+  /// A living process of the node that a former supervisor started.
   package struct Survivor: Hashable, Sendable {
     package var pid: Int32
     package var incarnation: Int
@@ -79,125 +76,129 @@ package struct NodeLifecycle: Sendable {
     }
   }
 
-  /// What a process that was greeted answers.
+  /// The answer of an adopted process to the greeting.
   package enum Answer: Hashable, Sendable {
-    /// It is configured and waits for the word to go.
+    /// The process is configured and waits for the start command.
     case ready
     case running
-    /// It is about to end, as it was told before.
+    /// The process is about to end, as requested earlier.
     case ending
-    /// It is another one than is wanted.
+    /// The process is not the wanted one.
     case differs(reason: String)
   }
 
   package enum Input: Hashable, Sendable {
     case start
-    /// Take over a process instead of starting one.
+    /// Adopt a process instead of starting one.
     case adopt(Survivor)
-    /// The answer of a process that is being adopted, where it is not that of a fresh one.
+    /// A process that is being adopted has answered with a state other than that of a new process.
     case answered(Answer)
     case spawned(pid: Int32)
-    /// There is no process: it could not be made, or it could not run its program and was reaped.
-    /// `isDiskFull` says that space on a disk is all that is missing.
+    /// There is no process: it could not be created, or it could not run its program and was reaped.
+    /// `isDiskFull` means that a full disk is the only cause.
     case spawnFailed(reason: String, isDiskFull: Bool = false)
-    /// Its hello; `problem` says why it cannot run: how its description contradicts the topology, or
-    /// what it says itself. A contradiction that shows only beside the other nodes' descriptions may
-    /// be handed in again, before `ready`.
+    /// The process said hello. `problem` is the reason why it cannot run: its description contradicts
+    /// the topology, or the process reports a problem itself. A contradiction with the descriptions of
+    /// other nodes may be found later and handed in again, before `ready`.
     case hello(problem: String?)
-    /// Its configuration is accepted; it can be started.
+    /// The process has accepted its configuration and can be started.
     case ready
-    /// It says why it is about to end; used as the reason when it does.
+    /// The process reported why it is about to end. The reason is used when it does.
     case complained(reason: String)
     /// The start barrier is open for this node.
     case go
-    /// Any sign of life.
+    /// A sign of life.
     case heartbeat
-    /// Its process stood in the queue for a processor so long, since it was awaited or since the last of
-    /// these: no limit counts that time.
+    /// The process has waited this long for a processor, since the supervisor started to wait for it or
+    /// since the last input of this kind. The time does not count towards any deadline.
     case queued(Duration)
-    /// Its process has certainly ended: it was reaped, say.
+    /// The process has certainly ended, for example because it was reaped.
     case exited(ProcessExit)
-    /// On another host: what started it there has ended without knowing what became of it.
+    /// The process is on another host, and the program that started it there has ended without
+    /// reporting its fate.
     case unattached(reason: String)
-    /// On another host: that host answers, and has the process.
+    /// The process is on another host, which answers and reports that the process exists.
     case present
-    /// On another host: a process of this number was started there before, of which nothing here tells any more.
+    /// The incarnation is stale: a process with this number was started on another host before,
+    /// although the local records do not show it.
     case outnumbered(by: Int)
     case stopRequested
     case killRequested
     case restartRequested
-    /// Of a lodger: the process in which it is to live has said hello, or is adopted.
+    /// The carrier node of an embedded coordinator has said hello, or is adopted.
     case hostCame
-    /// The process in which it lives is about to end in order, and waits for it.
+    /// The carrier node is about to stop in order, and waits for the embedded coordinator to end.
     case hostLeaves
-    /// The process in which it lives is gone, or being killed.
+    /// The process of the carrier node is gone, or is being killed.
     case hostWent
     case tick
   }
 
   package enum Action: Hashable, Sendable {
-    /// Spawn the process and hand in `spawned` or `spawnFailed`; the latter may also come later.
+    /// Spawn the process and hand in `spawned` or `spawnFailed`; `spawnFailed` may also follow later.
     case spawn(incarnation: Int)
-    /// Ask a process that is to be adopted who it is and where it stands.
+    /// Ask a process that is to be adopted for its identity and state.
     case greet
     case sendConfigure
     case sendStart
     case sendStop
     case kill(Signal)
     case report(NodeReport)
-    /// Find out what became of a process on another host, and hand in `present`, or `exited` once that is certain.
+    /// Find out whether a process on another host still runs. Hand in `present`, or `exited` once its
+    /// end is certain.
     case findOut
-    /// The node is given up.
+    /// The supervisor has given up the node.
     case nodeFailed(reason: String)
-    /// The node has no process and wants none.
+    /// The node has no process, and none should run.
     case nodeStopped
   }
 
   package private(set) var restart: RestartPolicy
   package private(set) var timeouts: Timeouts
-  /// The signal that asks a process to stop which does not listen, or does not answer.
+  /// The signal that stops a process which does not read frames yet, or does not answer.
   package private(set) var stopSignal: Signal
   package internal(set) var state: State = .idle
-  /// The count of starts, former runs included.
+  /// The number of starts, including former runs.
   package internal(set) var incarnation: Int
-  /// The highest incarnation that was ever given away, which a process that is adopted may be below.
+  /// The highest incarnation ever used. An adopted process may have a lower one.
   var highestIncarnation: Int
-  /// The count of starts of this run.
+  /// The number of starts in this run.
   package internal(set) var starts = 0
-  /// The process, from `spawned` until it is reaped.
+  /// The process id, from `spawned` until the process is reaped.
   package internal(set) var pid: Int32?
   /// When the process was spawned.
   package internal(set) var startedAt: Instant?
-  /// The restarts after a failure since the node was last started by hand.
+  /// The number of restarts after a failure since the last manual start of the node.
   package internal(set) var restarts = 0
 
-  /// Why it did not end in order when it was last stopped or restarted; `nil` where it did.
+  /// Why the node did not end in order when it was last stopped or restarted; `nil` if it did.
   package internal(set) var stopProblem: String?
 
   var lastSeen: Instant?
-  /// The restarts that count against the limit.
+  /// The instants of the restarts that count against the limit.
   var recentRestarts: [Instant] = []
-  /// The pauses in a row for want of disk space.
+  /// The number of consecutive pauses because of a full disk.
   var pausesForSpace = 0
   var complaint: String?
-  /// Takes off a random part of each pause.
+  /// The source of the jitter of pauses.
   var generator: SplitMix64
-  /// Whether any process of this node ever said hello: if none did, it may be no node program.
+  /// Whether any process of this node has ever said hello. If none has, the program may not be a node
+  /// program.
   var hasSaidHello = false
-  /// Whether the process was asked to end before `spawned` came in.
+  /// The signal to send when `spawned` comes in, because the stop was requested before.
   var pendingSignal: Signal?
-  /// Whether it lives in the process of another node.
+  /// Whether the node is embedded in the process of a carrier node.
   package private(set) var isLodger: Bool
-  /// Whether that process takes it in.
+  /// Whether the carrier node can start the embedded node.
   var hasHost = false
-  /// Whether it runs on another host, so that to hear nothing of it does not tell that it has ended.
+  /// Whether the node runs on another host, so that its silence does not prove that it has ended.
   package private(set) var isRemote: Bool
 
   /// - Parameters:
-  ///   - incarnation: The count of starts so far.
-  ///   - seed: Decides the jitter of the pauses before restarts.
-  ///   - isLodger: Whether it lives in the process of another node.
-  ///   - isRemote: Whether it runs on another host.
+  ///   - incarnation: The number of starts so far.
+  ///   - seed: The seed for the jitter of the pauses before restarts.
+  ///   - isLodger: Whether the node is embedded in the process of a carrier node.
+  ///   - isRemote: Whether the node runs on another host.
   package init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
     stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0,
@@ -213,8 +214,9 @@ package struct NodeLifecycle: Sendable {
     generator = SplitMix64(seed: seed)
   }
 
-  /// Takes over what a changed file says of the node; what is waited for already keeps its limit.
-  /// - Parameter isReplaced: Whether its next process is another one than its last.
+  /// Applies the settings of the node from a changed file. A deadline that is already running keeps its
+  /// instant.
+  /// - Parameter isReplaced: Whether the next process of the node differs from the last one.
   package mutating func supervise(
     restart: RestartPolicy, timeouts: Timeouts, stopSignal: Signal = .terminate, isReplaced: Bool,
     isLodger: Bool = false, isRemote: Bool = false
@@ -229,7 +231,7 @@ package struct NodeLifecycle: Sendable {
 }
 
 extension NodeLifecycle.State {
-  /// Whether there is no process and none will be spawned without being asked for.
+  /// Whether there is no process and none will be spawned without a request.
   package var hasEnded: Bool {
     switch self {
     case .idle, .stopped, .failed: true
@@ -239,7 +241,7 @@ extension NodeLifecycle.State {
     }
   }
 
-  /// Whether there is a process, or one is being made.
+  /// Whether there is a process, or one is being created.
   package var hasProcess: Bool {
     switch self {
     case .adopting, .starting, .configuring, .ready, .running, .lost, .stopping: true
@@ -247,7 +249,7 @@ extension NodeLifecycle.State {
     }
   }
 
-  /// Whether its process is being taken over.
+  /// Whether the process is being adopted.
   package var isAdopting: Bool {
     switch self {
     case .adopting: true
@@ -258,7 +260,7 @@ extension NodeLifecycle.State {
     }
   }
 
-  /// Whether its process takes lodgers in.
+  /// Whether the process can carry embedded coordinators.
   package var isOpenToLodgers: Bool {
     switch self {
     case .configuring, .ready, .running: true
@@ -268,7 +270,7 @@ extension NodeLifecycle.State {
     }
   }
 
-  /// Whether somebody has stopped it by hand, or it was never started.
+  /// Whether the node was stopped on request, or was never started.
   package var isHeld: Bool {
     switch self {
     case .idle, .stopped(.requested): true
@@ -279,7 +281,7 @@ extension NodeLifecycle.State {
     }
   }
 
-  /// One word for tables: `running`, `backing off`.
+  /// The state in one or two words for tables: `running`, `backing off`.
   package var name: String {
     switch self {
     case .idle: "idle"
@@ -300,7 +302,7 @@ extension NodeLifecycle.State {
 }
 
 extension NodeLifecycle {
-  /// When `tick` is due next; `nil` while nothing is waited for with a limit.
+  /// When `tick` is due next; `nil` if no deadline is running.
   package var nextDeadline: Instant? {
     switch state {
     case .adopting(let until), .starting(let until), .configuring(let until),
@@ -312,7 +314,7 @@ extension NodeLifecycle {
     }
   }
 
-  /// Whether its process is to do something within a limit that passes.
+  /// Whether the process must act before a deadline that is running.
   package func isAwaited(at now: Instant) -> Bool {
     switch state {
     case .adopting, .starting, .configuring, .stopping: true
@@ -321,8 +323,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// Moves the limit of what is awaited: on a busy machine it would count time in which the process had no
-  /// chance to do it.
+  /// Postpones the deadline for the process: time spent waiting for a processor on a busy machine does
+  /// not count.
   mutating func queued(_ duration: Duration, at now: Instant) -> [Action] {
     switch state {
     case .adopting(let until): state = .adopting(until: until + duration)
@@ -337,8 +339,8 @@ extension NodeLifecycle {
     return []
   }
 
-  /// Acts on the deadline if it has passed. Hand in all messages that wait before a tick, so that
-  /// a node's sign of life is not overlooked.
+  /// Acts on the deadline if it has passed. Before a tick, hand in all messages that are waiting, so
+  /// that no sign of life is overlooked.
   mutating func tick(at now: Instant) -> [Action] {
     guard let deadline = nextDeadline, now >= deadline else { return [] }
     switch state {
@@ -363,7 +365,7 @@ extension NodeLifecycle {
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .ready, .running:
       if now - deadline > timeouts.heartbeat / 2 {
-        // So late that the supervisor itself stood still: the silence was its own.
+        // The tick is so late that the supervisor itself was suspended and could not receive signs of life.
         lastSeen = now
         return []
       }

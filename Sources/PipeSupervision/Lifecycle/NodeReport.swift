@@ -2,18 +2,18 @@ import PipeClient
 import PipeTopology
 import PipeWire
 
-/// What happened to a node, for progress lines and logs.
+/// An event in the life of a node, for progress lines and logs.
 package enum NodeReport: Hashable, Sendable {
   case starting(incarnation: Int)
   case spawned(pid: Int32)
   case saidHello
-  /// A process that a former supervisor started is asked where it stands.
+  /// The supervisor asks a process of a former supervisor for its state.
   case adopting(pid: Int32)
   case adopted(incarnation: Int)
-  /// A process that a former supervisor started is ended, to start another.
+  /// A process of a former supervisor is ended, to start another one.
   case replacing(reason: String)
   case ready
-  /// It is ready and does not go, because of a node that it depends on.
+  /// The node is ready, but another node keeps it from running.
   case waiting(Obstacle)
   case running
   case stopping
@@ -21,49 +21,52 @@ package enum NodeReport: Hashable, Sendable {
   case exited(ProcessExit)
   /// `attempt` of `limit` restarts within the window.
   case restarting(after: Duration, attempt: Int, limit: Int, reason: String)
-  /// It is started again when a disk has space, which does not count as a restart.
+  /// The node starts again when disk space is available. This does not count as a restart.
   case waitingForSpace(after: Duration, reason: String)
   /// A process that was to stop in order did not.
   case endedBadly(reason: String)
   case stopped
   case completed
   case failed(reason: String)
-  /// It did not go even after SIGKILL: the kernel holds it.
+  /// The process has not ended after SIGKILL: the kernel holds it.
   case unkillable(pid: Int32)
-  /// It runs on another host, and nothing is heard of it: whether it goes on there cannot be told.
+  /// The process is on another host and has sent no sign of life, so that it is unknown whether it
+  /// still runs.
   case lost(reason: String)
-  /// It was lost, and is heard again.
+  /// A lost process has sent a sign of life again.
   case found
-  /// What started it on another host has ended without knowing what became of it.
+  /// The program that started the process on another host has ended without reporting the fate of the
+  /// process.
   case unattached(reason: String)
-  /// It runs on another host, and whether SIGKILL has reached it there cannot be told.
+  /// The process is on another host, and it is unknown whether SIGKILL has reached it.
   case outOfReach(pid: Int32)
-  /// Its next process starts on another host, since that of its last one is lost.
+  /// The next process of the node starts on another host, because the host of the last process is lost.
   case moving(from: String, to: String)
-  /// Its host does not answer, and there is no other one for it.
+  /// The host of the node does not answer, and no other host is available.
   case awaitingHost(String)
-  /// The agent that is to start it is not there.
+  /// The agent that must start the node is not connected.
   case awaitingAgent
-  /// What it tells of itself cannot be used.
+  /// The status that the node reports cannot be used.
   case misreporting(StatusProblem)
 
-  /// A node that does not run, or has not been in a state, on which another depends.
+  /// A dependency that keeps a node from running: another node that does not run, or has not been in
+  /// the required state.
   package struct Obstacle: Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
       case failed, stopped
-      /// It has done what it had to, without having been in the state.
+      /// The other node has ended in order, without having been in the state.
       case completed
-      /// It waits for another itself.
+      /// The other node is waiting for a dependency of its own.
       case waiting
-      /// It may come there by itself.
+      /// The other node may still get there by itself.
       case underway
     }
 
     package var node: String
     package var reason: Reason
-    /// The state that is waited for; `nil` where it is enough that the node runs.
+    /// The required state; `nil` if it is enough that the other node runs.
     package var state: StateCondition?
-    /// Whether it is the one in whose process the other lives.
+    /// Whether the other node is the carrier node of the waiting one.
     package var isHost = false
 
     package init(
@@ -78,7 +81,7 @@ package enum NodeReport: Hashable, Sendable {
 
   var isAwaitingHost: Bool { if case .awaitingHost = self { true } else { false } }
 
-  /// Whether a person should be told even if progress is not shown.
+  /// Whether the report is shown to the user even if progress is not shown.
   package var isProblem: Bool {
     switch self {
     case .waiting(let obstacle): obstacle.reason != .underway

@@ -1,17 +1,18 @@
-/// The order in which nodes go and stop: waves of names, each wave after all it depends on.
+/// The order in which nodes start running and stop: waves of names, each wave after all of its
+/// dependencies.
 package struct StartPlan: Hashable, Sendable {
-  /// Each wave needs only nodes of earlier waves.
+  /// The waves of the start. A wave depends only on nodes of earlier waves.
   package let waves: [[String]]
-  /// The reverse: nobody stops before those that depend on it.
+  /// The waves of the stop, in reverse: no node stops before the nodes that depend on it.
   package var stopWaves: [[String]] { waves.reversed() }
 
   /// - Parameters:
-  ///   - nodes: In file order, which is kept within a wave.
-  ///   - dependencies: What each node starts after. Unknown names are ignored; a cycle, which the
-  ///     topology's validation refuses, ends up together in the last wave.
-  ///   - preferences: What each node had better start after as well. They give way where they form
-  ///     a circle, with dependencies or without.
-  ///   - observers: They form a wave before all others, and so stop after them.
+  ///   - nodes: The nodes in file order, which is kept within a wave.
+  ///   - dependencies: The nodes after which each node starts. Unknown names are ignored. The nodes of
+  ///     a cycle, which the validation of the topology refuses, form the last wave together.
+  ///   - preferences: The nodes after which each node should start if possible. Preferences that form a
+  ///     cycle, alone or together with dependencies, are ignored.
+  ///   - observers: The nodes that form a wave before all others, and so stop last.
   package init(
     nodes: [String], dependencies: [String: [String]], preferences: [String: [String]] = [:],
     observers: [String] = []
@@ -41,8 +42,8 @@ package struct StartPlan: Hashable, Sendable {
 }
 
 extension StartPlan {
-  /// The order in which members of a topology go and stop.
-  /// - Parameter endsSendersFirst: Whether senders end before their receivers where they can.
+  /// Creates the order in which the members of a topology start running and stop.
+  /// - Parameter endsSendersFirst: Whether senders stop before their receivers where possible.
   init(_ members: [TopologyLifecycle.Member], endsSendersFirst: Bool = false) {
     let byName = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }
     self.init(
@@ -54,13 +55,13 @@ extension StartPlan {
 }
 
 extension [TopologyLifecycle.Member] {
-  /// These nodes and all that they depend on, in the order of the members.
+  /// Returns these nodes and all their dependencies, in the order of the members.
   package func dependencies(of names: some Sequence<String>) -> [String] {
     let needed = Dictionary(map { ($0.name, $0.dependencies.map(\.node)) }) { first, _ in first }
     return reached(from: names) { needed[$0] ?? [] }
   }
 
-  /// These nodes and all that depend on them, in the order of the members.
+  /// Returns these nodes and all nodes that depend on them, in the order of the members.
   package func dependents(of names: some Sequence<String>) -> [String] {
     var dependents: [String: [String]] = [:]
     for member in self {

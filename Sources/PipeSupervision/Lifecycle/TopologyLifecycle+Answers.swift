@@ -1,18 +1,18 @@
 import PipeWire
 
-/// Nodes that a client has asked to start, stop or start anew.
+/// A client's request to start, stop or restart nodes.
 struct Steering {
   private let nodes: [(name: String, incarnation: Int)]
   private let input: NodeLifecycle.Input
 
-  /// - Parameter lifecycle: How it is before the nodes are handed the input.
+  /// - Parameter lifecycle: The state of the topology before the nodes receive the input.
   init(_ nodes: [String], _ input: NodeLifecycle.Input, in lifecycle: TopologyLifecycle) {
     self.nodes = nodes.map { ($0, lifecycle[$0]?.incarnation ?? 0) }
     self.input = input
   }
 
-  /// - Parameter success: What is answered where all went well.
-  /// - Returns: What is answered now, or `nil` while it is not known.
+  /// - Parameter success: The answer if all nodes succeed.
+  /// - Returns: The answer, or `nil` while the outcome is open.
   func answer(in lifecycle: TopologyLifecycle, _ success: ControlAnswer) -> ControlAnswer? {
     for (name, incarnation) in nodes {
       guard let now = lifecycle[name] else { continue }
@@ -42,7 +42,7 @@ struct Steering {
 extension TopologyLifecycle {
   static let changeUnderWay = "another change is under way: try again when that has come through"
 
-  /// Why no file can be applied, and no nodes ended in order, now.
+  /// Returns why the topology cannot apply a file or stop nodes in order now; `nil` if it can.
   func obstacleToChange(of topology: String) -> String? {
     switch state {
     case .starting, .running: nil
@@ -52,7 +52,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// The nodes that have failed for good, in the order of the file, and why.
+  /// The nodes that have failed for good and their reasons, in the order of the file.
   var failedNodes: [(node: String, reason: String)] {
     members.compactMap { member in
       guard case .failed(let reason)? = nodes[member.name]?.state else { return nil }
@@ -60,7 +60,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Names the first of the nodes that have failed, with its reason; `nil` where none has.
+  /// Returns a text with the first failed node and its reason; `nil` if no node has failed.
   static func failure(_ failed: [(node: String, reason: String)]) -> String? {
     guard let first = failed.first else { return nil }
     let others = failed.count - 1
@@ -68,7 +68,7 @@ extension TopologyLifecycle {
       + (others == 0 ? "" : "; so did \(others) other\(others == 1 ? "" : "s")")
   }
 
-  /// What was wrong with the last end of one of these nodes.
+  /// Returns the problem with the last end of one of these nodes; `nil` if all ended in order.
   func stopProblem(of nodes: [String]) -> String? {
     for node in nodes {
       guard let problem = self[node]?.stopProblem else { continue }
@@ -78,7 +78,7 @@ extension TopologyLifecycle {
     return nil
   }
 
-  /// What a client is told of a change; `nil` while it must wait.
+  /// Returns the answer to a client that requested a change; `nil` while the outcome is open.
   /// - Parameter started: The nodes that the change starts.
   func answer(toChange number: Int, starting started: [String]) -> ControlAnswer? {
     switch state {
@@ -110,7 +110,7 @@ extension TopologyLifecycle {
 }
 
 extension TopologyLifecycle.State {
-  /// One word for tables.
+  /// The state in one word, for tables.
   var name: String {
     switch self {
     case .idle: "idle"
@@ -124,7 +124,7 @@ extension TopologyLifecycle.State {
 }
 
 extension NodeLifecycle.State {
-  /// Whether a process in it publishes its states.
+  /// Whether a process in this state publishes its states.
   var hasFeed: Bool {
     switch self {
     case .configuring, .ready, .running: true

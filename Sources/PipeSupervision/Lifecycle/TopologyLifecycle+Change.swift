@@ -1,19 +1,19 @@
 import PipeSupport
 
-/// How some nodes of a topology that runs end in order, wave after wave, while the others go on; and how
-/// it goes over to a new file: what is removed or replaced ends so, then the new members are in force,
-/// and what is added or was replaced starts.
+/// Stopping some nodes of a running topology in order, wave after wave, while the others continue; and
+/// applying a changed file. To apply a file, the topology first stops the removed and replaced nodes in
+/// this way. Then the new members take effect, and the added and replaced nodes start.
 extension TopologyLifecycle {
-  /// What a new file makes of a topology.
+  /// The changes of a new file to a topology.
   package struct Change: Hashable, Sendable {
-    /// All of the new file's.
+    /// All members of the new file.
     package var members: [Member]
-    /// Those that are there already and whose next process is another one than their last. Those that
-    /// run, or have ended by themselves, are started; those that were stopped by hand stay so.
+    /// The existing members whose next process differs from their last one. They are started again if
+    /// they run or have ended by themselves. If they were stopped manually, they stay stopped.
     package var replaced: Set<String>
-    /// The starts so far of those that are added.
+    /// The number of starts so far of each added member.
     package var incarnations: [String: Int]
-    /// Decides the jitter of the pauses before restarts of those that are added.
+    /// The seed for the jitter of the pauses before restarts of the added members.
     package var seed: UInt64
 
     package init(
@@ -27,27 +27,28 @@ extension TopologyLifecycle {
     }
   }
 
-  /// How far a change has come, or the end of some nodes.
+  /// The progress of a change, or of stopping some nodes.
   package struct Changing: Hashable, Sendable {
-    /// What comes behind the end of these; `nil` where that is all.
+    /// The change to apply after these nodes have ended; `nil` if they are only stopped.
     package var change: Change?
-    /// The processes that end, each wave after those before it.
+    /// The nodes that stop, each wave after the waves before it.
     package var waves: [[String]]
     package var wave: Int
-    /// The replaced ones that are started again.
+    /// The replaced nodes that are started again.
     package var returning: Set<String>
-    /// Whether the topology had come past its start barrier.
+    /// Whether the start barrier of the topology was already open.
     package var isBarrierOpen: Bool
 
     func ends(_ name: String) -> Bool { waves.contains { $0.contains(name) } }
   }
 
-  /// Whether a node has ended for a change only, and is started when that has come through.
+  /// Whether a node has ended only because of a change, and starts again when the change takes effect.
   package func isReturning(_ name: String) -> Bool {
     guard case .changing(let changing) = state else { return false }
     return changing.returning.contains(name)
   }
 
+  /// Starts a change.
   /// - Returns: Whether the topology can be changed now.
   mutating func change(_ change: Change, into actions: inout [Action]) -> Bool {
     let kept = Set(change.members.map(\.name))
@@ -57,7 +58,8 @@ extension TopologyLifecycle {
     return true
   }
 
-  /// - Returns: Whether nodes can be ended now.
+  /// Starts to stop nodes in order, and then applies a change if there is one.
+  /// - Returns: Whether nodes can be stopped now.
   mutating func end(_ names: [String], andThen change: Change?) -> Bool {
     let isBarrierOpen: Bool
     switch state {
@@ -76,7 +78,7 @@ extension TopologyLifecycle {
 
   func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
 
-  /// Takes the steps of a change that have become possible, and lets the others go on meanwhile.
+  /// Takes the steps of a change that have become possible; all other nodes continue.
   mutating func goOnChanging(at now: Instant, into actions: inout [Action]) {
     guard case .changing(let changing) = state else { return }
     if changing.isBarrierOpen {

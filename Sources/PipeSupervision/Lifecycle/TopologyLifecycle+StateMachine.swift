@@ -1,15 +1,15 @@
 import PipeTopology
 
 extension TopologyLifecycle {
-  /// Takes one input and returns what to do, in order. Actions that were returned before are done
-  /// before the next input is handed in.
+  /// Handles one input and returns the actions to perform, in order. The caller performs the actions of
+  /// an input before it hands in the next one.
   package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
     var actions: [Action] = []
     if take(input, at: now, into: &actions) { advance(at: now, into: &actions) }
     return actions
   }
 
-  /// - Returns: Whether steps may have become possible.
+  /// - Returns: Whether further steps may have become possible.
   private mutating func take(
     _ input: Input, at now: Instant, into actions: inout [Action]
   ) -> Bool {
@@ -18,7 +18,7 @@ extension TopologyLifecycle {
     case .node(let name, let input):
       guard mayTake(input, name) else { return false }
       pass(input, to: name, at: now, into: &actions)
-      // The frequent one, which moves nobody.
+      // Heartbeats are frequent and change no other node.
       return input != .heartbeat
     case .seen(let name, let state): return note(state, of: name)
     case .change(let change): return self.change(change, into: &actions)
@@ -51,7 +51,8 @@ extension TopologyLifecycle {
     }
   }
 
-  /// What goes down is not started again; nor is what is to end, before the new file is in force.
+  /// Whether a node accepts an input now. A topology that is stopping starts no nodes, and a node that
+  /// a change stops does not start before the change takes effect.
   private func mayTake(_ input: NodeLifecycle.Input, _ name: String) -> Bool {
     switch (state, input) {
     case (.stopping, .start), (.stopping, .adopt), (.stopping, .restartRequested),
@@ -97,7 +98,7 @@ extension TopologyLifecycle {
       actions.append(.node(name, action))
       if case .report(let report) = action { noteStopProblem(report, of: name) }
     }
-    // The frequent one, which moves nobody but who was lost.
+    // Heartbeats are frequent and change other nodes only if this node was lost.
     if input == .heartbeat, node.isEmpty { return }
     if wasOpen != nodes[name]?.state.isOpenToLodgers {
       tellLodgers(of: name, at: now, into: &actions)
@@ -105,7 +106,7 @@ extension TopologyLifecycle {
     letDepart(at: now, into: &actions)
   }
 
-  /// On the way down no end but an orderly one is expected.
+  /// Records that a node did not end in order while the topology is stopping.
   private mutating func noteStopProblem(_ report: NodeReport, of name: String) {
     guard case .stopping = state else { return }
     switch report {
@@ -146,14 +147,15 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Observers do not wait for the barrier: they see the initial states being entered.
+  /// Starts the observers, which do not wait for the barrier, so that they see the other nodes enter
+  /// their initial states.
   mutating func startObservers(at now: Instant, into actions: inout [Action]) {
     for member in members where member.isObserver && nodes[member.name]?.state == .ready {
       pass(.go, to: member.name, at: now, into: &actions)
     }
   }
 
-  /// Whether the start barrier need not wait for this node.
+  /// Whether the start barrier does not have to wait for this node.
   private func isPastStart(_ name: String) -> Bool {
     guard let state = nodes[name]?.state else { return true }
     if state == .awaitingHost { return host(of: name).map(hasEnded) ?? true }
@@ -169,7 +171,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Lets those go that are ready and whose dependencies run.
+  /// Sends the start command to nodes that are ready and whose dependencies run.
   mutating func letGo(at now: Instant, into actions: inout [Action]) {
     for wave in plan.waves {
       for name in wave where nodes[name]?.state == .ready && canGo(name) {
@@ -182,7 +184,7 @@ extension TopologyLifecycle {
   private mutating func goOn(at now: Instant, into actions: inout [Action]) {
     letGo(at: now, into: &actions)
     reportStart(into: &actions)
-    // A node that was stopped by hand can be started by hand, so its topology stays.
+    // A manually stopped node can be started manually, so the topology stays up.
     let observed = members.filter { !$0.isObserver }
     let subjects = observed.isEmpty ? members : observed
     guard subjects.allSatisfy({ isOver($0.name) }) else { return }
@@ -208,7 +210,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Tells once how the start went, as soon as nobody is on the way.
+  /// Reports the result of the start once, as soon as no node is still starting.
   private mutating func reportStart(into actions: inout [Action]) {
     guard !hasReportedRunning else { return }
     var started = TopologyReport.Started()
@@ -227,7 +229,7 @@ extension TopologyLifecycle {
       }
     }
     hasReportedRunning = true
-    // Where there is neither, the run is about to end, and says why.
+    // If no node runs or waits, the run is about to end and reports why.
     if started.running + started.waiting > 0 { actions.append(.report(.running(started))) }
   }
 
@@ -257,8 +259,8 @@ extension TopologyLifecycle {
     dependencies(of: name).lazy.compactMap { obstacle($0, of: name) }.first
   }
 
-  /// What a node is to one that depends on it, where it does not run, or has not been in the state that
-  /// is waited for, and nobody is about to change that.
+  /// Returns the obstacle that a dependency is for a node: the dependency does not run, or has not been
+  /// in the required state, and nothing will change that without a request.
   private func obstacle(
     _ dependency: NodeDependency, of dependent: String
   ) -> NodeReport.Obstacle? {
@@ -279,7 +281,7 @@ extension TopologyLifecycle {
     members.first { $0.name == name }?.dependencies ?? []
   }
 
-  /// Whether nothing more will come of the node that nobody asks for.
+  /// Whether the node, or the node that it waits for, has ended for a reason other than a requested stop.
   private func isOver(_ name: String) -> Bool {
     if let obstacle = obstacles[name] { return isOver(obstacle.node) }
     guard let state = nodes[name]?.state else { return true }
@@ -300,7 +302,7 @@ extension TopologyLifecycle {
 
   private mutating func stopNextWaves(at now: Instant, into actions: inout [Action]) {
     for member in members {
-      // Nobody is started again on the way down.
+      // No node is started again while the topology stops.
       switch nodes[member.name]?.state {
       case .backingOff, .awaitingHost:
         pass(.stopRequested, to: member.name, at: now, into: &actions)

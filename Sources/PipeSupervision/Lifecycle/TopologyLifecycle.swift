@@ -4,36 +4,35 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// The supervision of a whole topology as a pure state machine over its nodes' lifecycles: the start
-/// barrier, the order of going and stopping, and how the run ends.
+/// The supervision of a whole topology as a pure state machine over the lifecycles of its nodes: the
+/// start barrier, the order of starting and stopping, and the end of the run.
 ///
-/// The transitions are in `TopologyLifecycle+StateMachine.swift`, the states that nodes wait for in
-/// `TopologyLifecycle+Conditions.swift`, those that live in the processes of others in
-/// `TopologyLifecycle+Lodging.swift`, and a change of the file while it runs in
-/// `TopologyLifecycle+Change.swift`.
+/// The transitions are in `TopologyLifecycle+StateMachine.swift`, and a change of the file during the
+/// run is in `TopologyLifecycle+Change.swift`. The states that nodes wait for, and embedded
+/// coordinators, are below.
 package struct TopologyLifecycle: Sendable {
   package typealias Instant = NodeLifecycle.Instant
   package typealias Outcome = TopologyOutcome
 
-  /// A node and what its supervision depends on.
+  /// A node and the settings for its supervision.
   package struct Member: Hashable, Sendable {
     package var name: String
-    /// Whether its failure takes the topology down.
+    /// Whether a failure of the node stops the topology.
     package var isRequired: Bool
-    /// Whether it only watches: nobody waits for it at the start, and it stops after the others.
+    /// Whether the node only observes: no node waits for it at the start, and it stops after the others.
     package var isObserver: Bool
-    /// The nodes that run before this one goes, and the states that they have been in.
+    /// The nodes that must run before this node does, and the states that they must have been in.
     package var dependencies: [NodeDependency]
-    /// The nodes that it hands events to. In a change of the file it ends before them, so that they
-    /// still take what is under way.
+    /// The nodes that receive events from this node. When a file is changed, the node stops before
+    /// them, so that they still accept the events that are in flight.
     package var receivers: [String]
-    /// The node in whose process it lives; `nil` where it has one of its own.
+    /// The carrier node of an embedded coordinator; `nil` for a node with a process of its own.
     package var host: String?
-    /// Whether it runs on another host than the supervisor.
+    /// Whether the node runs on another host than the supervisor.
     package var isRemote: Bool
     package var restart: RestartPolicy
     package var timeouts: Timeouts
-    /// The signal that asks its process to stop.
+    /// The signal that requests the process to stop.
     package var stopSignal: Signal
 
     package init(
@@ -57,30 +56,30 @@ package struct TopologyLifecycle: Sendable {
 
   package enum State: Hashable, Sendable {
     case idle
-    /// Nobody goes before all are ready.
+    /// The start barrier is closed: no node runs before all are ready.
     case starting
-    /// The barrier is open; a node that becomes ready goes after its dependencies.
+    /// The barrier is open; a node that becomes ready runs after its dependencies.
     case running
-    /// Some nodes end, those that a new file changes or has no more, say; the others go on.
+    /// Some nodes stop, for example because a new file changes or removes them; the others continue.
     case changing(Changing)
-    /// Wave after wave, from `wave` on.
+    /// The nodes stop wave after wave, starting at `wave`.
     case stopping(Outcome, wave: Int)
     case finished(Outcome)
   }
 
   package enum Input: Hashable, Sendable {
     case start
-    /// What a node's process, or somebody about one node, said.
+    /// An input from the process of a node, or a request about one node.
     case node(String, NodeLifecycle.Input)
-    /// A node that runs was seen in a state.
+    /// A running node was observed in a state.
     case seen(String, in: JSONValue)
-    /// Go over to a new file. Means nothing where another change is under way, or all goes down.
+    /// Apply a new file. Ignored while another change is in progress or the topology is stopping.
     case change(Change)
-    /// End these nodes in order, and keep them stopped. Means nothing where it cannot be done now.
+    /// Stop these nodes in order, and keep them stopped. Ignored if that is impossible now.
     case end([String])
-    /// Stop in order. An outcome with another exit code than 0 is a failure of the run.
+    /// Stop the topology in order. An outcome with an exit code other than 0 is a failure of the run.
     case stop(Outcome)
-    /// Kill everything now.
+    /// Kill all processes now.
     case kill(Outcome)
     case tick
   }
@@ -88,9 +87,9 @@ package struct TopologyLifecycle: Sendable {
   package enum Action: Hashable, Sendable {
     case node(String, NodeLifecycle.Action)
     case report(TopologyReport)
-    /// Those have ended that are to end: from here on the new file is in force.
+    /// All nodes that had to stop have ended: the new file takes effect now.
     case changedOver
-    /// No process is left and none will come.
+    /// No process is left, and none will start.
     case finished(Outcome)
   }
 
@@ -98,33 +97,34 @@ package struct TopologyLifecycle: Sendable {
   package internal(set) var members: [Member]
   package internal(set) var plan: StartPlan
   var nodes: [String: NodeLifecycle]
-  /// The processes to take over at the start.
+  /// The processes to adopt at the start.
   let survivors: [String: NodeLifecycle.Survivor]
-  /// The nodes that are not started with the others.
+  /// The nodes that do not start together with the others.
   let held: Set<String>
-  /// Whether it was reported how the start went.
+  /// Whether the result of the start was reported.
   var hasReportedRunning = false
-  /// By node that is ready: what keeps it from going that nobody is about to change.
+  /// By ready node: the obstacle that keeps it from running and does not go away without a request.
   package internal(set) var obstacles: [String: NodeReport.Obstacle] = [:]
-  /// By node that is ready and has no obstacle: what keeps it from going that may come by itself.
+  /// By ready node without an obstacle: the dependency that keeps it from running and may still be met
+  /// by itself.
   package internal(set) var expectations: [String: NodeReport.Obstacle] = [:]
-  /// By node: of the states that it waits for, those that others have been in.
+  /// By node: the required states that other nodes have been in.
   var metConditions: [String: Set<NodeDependency>] = [:]
-  /// By host: what it is to be handed when its lodgers have left.
+  /// By carrier node: the input that it receives when its embedded coordinators have ended.
   var departures: [String: NodeLifecycle.Input] = [:]
-  /// What did not end in order, on the way down.
+  /// The nodes that did not end in order while the topology was stopping.
   var stopProblems: [(node: String, reason: String)] = []
-  /// How many new files have come into force.
+  /// The number of new files that have taken effect.
   package internal(set) var changes = 0
-  /// What did not end in order in the last change.
+  /// The nodes that did not end in order during the last change.
   package internal(set) var changeProblems: [(node: String, reason: String)] = []
 
   /// - Parameters:
-  ///   - incarnations: The starts of each node so far, where a former run left them.
-  ///   - survivors: The processes of nodes that a former supervisor started and that are adopted.
-  ///   - held: The nodes that are not started with the others, but when somebody asks for it. Those
-  ///     that live on are adopted all the same.
-  ///   - seed: Decides the jitter of the pauses before restarts.
+  ///   - incarnations: The number of starts of each node so far, from former runs.
+  ///   - survivors: The processes of a former supervisor that are adopted.
+  ///   - held: The nodes that do not start together with the others, but only on request. Their living
+  ///     processes are adopted all the same.
+  ///   - seed: The seed for the jitter of the pauses before restarts.
   package init(
     _ members: [Member], incarnations: [String: Int] = [:],
     survivors: [String: NodeLifecycle.Survivor] = [:], held: Set<String> = [], seed: UInt64 = 0
@@ -143,30 +143,30 @@ package struct TopologyLifecycle: Sendable {
     }
   }
 
-  /// A node's lifecycle, to read.
+  /// Returns the lifecycle of a node, for reading.
   package subscript(name: String) -> NodeLifecycle? { nodes[name] }
 
   /// When `tick` is due next.
   package var nextDeadline: Instant? { nodes.values.compactMap(\.nextDeadline).min() }
 }
 
-/// What happened to a topology, for progress lines and logs.
+/// An event in the life of a topology, for progress lines and logs.
 package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
-  /// How many nodes a start has brought where.
+  /// The number of nodes in each state after a start.
   package struct Started: Hashable, Sendable, Codable {
     package var running = 0
     package var completed = 0
     package var failed = 0
-    /// Those that depend on a node that has ended.
+    /// The number of nodes that depend on a node that has ended.
     package var waiting = 0
     package var stopped = 0
 
     package init() {}
 
-    /// Whether no node has failed, and none waits for one that does not run.
+    /// Whether no node has failed, and none waits for a node that does not run.
     package var isComplete: Bool { failed == 0 && waiting == 0 }
 
-    /// `1 of 3 nodes failed, 1 waits for others`; `nil` where it is complete.
+    /// A text such as `1 of 3 nodes failed, 1 waits for others`; `nil` if the start is complete.
     package var shortfall: String? {
       guard !isComplete else { return nil }
       let all = running + completed + failed + waiting + stopped
@@ -179,11 +179,11 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   }
 
   case starting(nodes: Int)
-  /// A new file is gone over to.
+  /// The topology is applying a new file.
   case changing
-  /// The barrier opened.
+  /// The start barrier has opened.
   case allReady(nodes: Int)
-  /// No node is still on its way up.
+  /// No node is still starting.
   case running(Started)
   case stopping(reason: String?)
   case finished(TopologyLifecycle.Outcome)
@@ -203,29 +203,28 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   private func nodes(_ count: Int) -> String { count == 1 ? "1 node" : "\(count) nodes" }
 }
 
-// The states that nodes wait for before they go.
+// The states that nodes wait for before they run.
 //
-// A state counts from when the node that waits for it was started on, also where it has been left
-// again. It counts until that node has ended: what is started again without being asked for, or is
-// restarted, does not wait for it again.
+// A state counts if it was entered after the waiting node was started, even if it has been left since.
+// It counts until the waiting node has ended. An automatic or requested restart does not wait again.
 extension TopologyLifecycle {
-  /// The nodes of whose states somebody waits for one.
+  /// The nodes with a state that other nodes wait for.
   package var awaitedNodes: Set<String> { Set(openConditions.map(\.dependency.node)) }
 
-  /// Whether somebody waits for this state of a node.
+  /// Whether another node waits for this state of a node.
   package func isAwaited(_ state: JSONValue, of name: String) -> Bool {
     openConditions.contains { $0.dependency.isMet(by: state, of: name) }
   }
 
-  /// Takes a state that a node was seen in. Returns whether somebody has waited for it.
+  /// Records a state of a node. Returns whether another node has waited for it.
   mutating func note(_ state: JSONValue, of name: String) -> Bool {
     let met = openConditions.filter { $0.dependency.isMet(by: state, of: name) }
     for (dependent, dependency) in met { metConditions[dependent, default: []].insert(dependency) }
     return !met.isEmpty
   }
 
-  /// Forgets what nodes that have ended had waited for. One that runs does not wait for anything,
-  /// whoever let it go.
+  /// Forgets the met conditions of nodes that have ended. A running node waits for nothing, however it
+  /// was started.
   mutating func updateMetConditions() {
     for member in members where member.awaitsStates {
       switch nodes[member.name]?.state {
@@ -237,12 +236,13 @@ extension TopologyLifecycle {
     }
   }
 
-  /// The state that a node still waits for, of one that it depends on.
+  /// Returns the state of a dependency that a node still waits for; `nil` if it waits for none.
   func openState(_ dependency: NodeDependency, of name: String) -> StateCondition? {
     metConditions[name]?.contains(dependency) == true ? nil : dependency.state
   }
 
-  /// What keeps a node from going that may come by itself: a state, or a node that waits for one.
+  /// Returns the dependency that keeps a node from running and may still be met by itself: a state, or
+  /// a node that waits for a state.
   func expectation(of name: String) -> NodeReport.Obstacle? {
     for dependency in dependencies(of: name) {
       if let state = openState(dependency, of: name) {
@@ -260,7 +260,7 @@ extension TopologyLifecycle {
     }
     var open: [(dependent: String, dependency: NodeDependency)] = []
     for member in members where member.awaitsStates {
-      // Who has ended waits for nothing.
+      // A node that has ended waits for nothing.
       guard nodes[member.name]?.state.hasEnded == false else { continue }
       for dependency in member.dependencies where openState(dependency, of: member.name) != nil {
         open.append((member.name, dependency))
@@ -280,8 +280,8 @@ extension NodeDependency {
   }
 }
 
-/// Nodes that live in the processes of others, their hosts: a host's process ends in order only when its
-/// lodgers have left it, and they come back with the next one.
+/// Embedded coordinators run in the processes of carrier nodes. The process of a carrier stops in order
+/// only after its embedded coordinators have ended, and they start again with its next process.
 extension TopologyLifecycle {
   func host(of name: String) -> String? { members.first { $0.name == name }?.host }
 
@@ -293,8 +293,8 @@ extension TopologyLifecycle {
     lodgers(of: name).contains { nodes[$0]?.state.hasProcess == true }
   }
 
-  /// Keeps an order to end from a host until its lodgers have left.
-  /// - Returns: Whether it was kept, or has changed what is kept.
+  /// Holds back a stop or restart of a carrier node until its embedded coordinators have ended.
+  /// - Returns: Whether the input was held back, or has changed an input that is held back.
   mutating func holdsBack(
     _ input: NodeLifecycle.Input, from name: String, at now: Instant,
     into actions: inout [Action]
@@ -318,7 +318,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Tells a host's lodgers that it has come, or gone.
+  /// Notifies the embedded coordinators of a carrier node that its process has started or ended.
   mutating func tellLodgers(of name: String, at now: Instant, into actions: inout [Action]) {
     let isOpen = nodes[name]?.state.isOpenToLodgers == true
     for lodger in lodgers(of: name) {
@@ -326,18 +326,18 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Hands hosts what was kept from them, where nobody is left whom it waits for.
+  /// Hands in the inputs that were held back from carrier nodes whose embedded coordinators have ended.
   mutating func letDepart(at now: Instant, into actions: inout [Action]) {
     for (name, input) in departures {
       let isOpen = nodes[name]?.state.isOpenToLodgers == true
       if isOpen, isLivedIn(name) { continue }
-      // Handed on by one who was told meanwhile.
+      // A nested call may have handed in this input already.
       guard departures.removeValue(forKey: name) != nil else { continue }
       pass(input, to: name, at: now, into: &actions)
     }
   }
 
-  /// What becomes of a node that waits for its host, where nobody is about to start that.
+  /// Returns the obstacle of an embedded coordinator whose carrier node does not start without a request.
   func hostObstacle(of name: String) -> NodeReport.Obstacle? {
     guard let host = host(of: name) else { return nil }
     return switch nodes[host]?.state {

@@ -2,25 +2,25 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// Whether the processes that a new file starts can go on from the journals that are there, and take the events
-/// that are queued for them: to be known before anything is stopped for them.
+/// Checks whether the processes that a new file starts can continue from the existing journals and
+/// accept the events that are queued for them. The check runs before any node is stopped.
 struct JournalFitness: Sendable {
-  /// A node whose journal is read.
+  /// A node with a journal to check.
   private struct Node: Sendable {
     let name: String
     let journal: String
     let machine: String
-    /// What its machine says of itself; `nil` where nothing is known, as of a coordinator.
+    /// The description of the node's machine; `nil` if it is unknown, as for a coordinator.
     let description: MachineDescription?
-    /// Whether a new process goes on from the journal.
+    /// Whether a new process continues from the journal.
     let isStarted: Bool
-    /// By pipe: the receiver that is started anew.
+    /// By pipe: the receivers that are started again.
     let receivers: [String: (name: String, machine: MachineDescription)]
   }
 
   private let nodes: [Node]
 
-  /// The most events of a pipe that are looked at.
+  /// The maximum number of events per pipe that are checked.
   private static let eventLimit = 10_000
 
   init(of next: LaunchPlan, after change: TopologyChange) {
@@ -45,7 +45,7 @@ struct JournalFitness: Sendable {
   var isEmpty: Bool { nodes.isEmpty }
 
   /// Reads the journals, which may take seconds.
-  /// - Returns: What cannot go on, and what to do; `nil` where all can.
+  /// - Returns: The first problem and its remedy; `nil` if all processes can continue.
   func obstacle() -> String? { nodes.lazy.compactMap(Self.obstacle).first }
 
   private static func obstacle(of node: Node) -> String? {
@@ -65,7 +65,8 @@ struct JournalFitness: Sendable {
       case .damaged, .otherVersion, .stateTooLarge:
         return node.isStarted ? "node '\(node.name)' could not start: \(error)" : nil
       case .missing, .inaccessible, .full, .other, .undecodable, .locked, .superseded, .failed:
-        // Nothing is recorded, or nobody else may read it now: the node itself says what is wrong with it.
+        // Nothing is recorded, or no other process may read the journal now. The node itself reports
+        // the problem.
         return nil
       }
     }
@@ -101,19 +102,19 @@ struct JournalFitness: Sendable {
 }
 
 extension MachineDescription {
-  /// Why a recorded state cannot be one of this machine's, in a sentence; `nil` where it may be.
+  /// Returns why a recorded state cannot be a state of this machine, in a sentence; `nil` if it may be.
   package func problem(withRecordedState state: JSONValue) -> String? {
     let owner = "machine '\(machine)'"
     if let stateFields {
       guard Self.problem(with: initial, of: stateFields, owner) == nil else { return nil }
       return Self.problem(with: state, of: stateFields, owner)
     }
-    // A type with a coding of its own is judged by that alone.
+    // A type with custom coding can only be checked by its own decoder.
     guard !states.isEmpty, states.problems(with: initial).isEmpty else { return nil }
     return states.decodingProblem(with: state, noun: "state", owner: owner)
   }
 
-  /// Why a queued event cannot be one of this machine's, in a sentence; `nil` where it may be.
+  /// Returns why a queued event cannot be an event of this machine, in a sentence; `nil` if it may be.
   package func problem(withQueuedEvent event: JSONValue) -> String? {
     guard !events.isEmpty else { return nil }
     return events.decodingProblem(with: event, noun: "event", owner: "machine '\(machine)'")
@@ -140,7 +141,7 @@ extension MachineDescription {
 }
 
 extension [CaseDescription] {
-  /// Why some JSON cannot be decoded as a case, in a sentence; fields that the case does not have are passed over.
+  /// Returns why a JSON value cannot be decoded as a case, in a sentence. Unknown fields are ignored.
   fileprivate func decodingProblem(
     with json: JSONValue, noun: String, owner: String
   ) -> String? {

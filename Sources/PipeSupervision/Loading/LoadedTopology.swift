@@ -4,33 +4,34 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// A topology that was read and checked against its programs: ready to be launched.
+/// A topology that was read and checked against its programs, ready to be launched.
 package struct LoadedTopology {
-  /// The file's path as it was given.
+  /// The path of the file, as the user gave it.
   let file: String
   package let topology: Topology
   /// The path of each program, by its name in the file.
   package let programs: [String: String]
-  /// What each machine node tells of itself with its parameters.
+  /// The description of each machine node with its parameters.
   package let descriptions: [String: MachineDescription]
-  /// The composites, in classes of which each has one coordinator.
+  /// The composites, grouped into conflict classes with one coordinator each.
   package let conflictClasses: [ConflictClassPlan]
   package internal(set) var warnings: [Diagnostic]
   /// The warnings that the file silences.
   package let silenced: [Diagnostic]
-  /// Where its nodes are to run; `nil` where their places say nothing.
+  /// The placement of the nodes; `nil` if the nodes run on one host.
   package let deployment: Deployment?
-  /// The absolute path of the file that says so.
+  /// The absolute path of the deployment file.
   let deploymentFile: String?
-  /// Where the parts of the topology stand in its file.
+  /// The source locations of the parts of the topology in its file.
   package let source: SourceMap
 
   /// Reads and checks a file. Runs its programs with `describe` only.
   /// - Parameters:
-  ///   - name: Another name than the file's.
-  ///   - variables: What `${NAME}` in the file stands for, before a file `.env` beside it.
-  ///   - deployment: Where its nodes are to run; `nil` where their places say nothing.
-  /// - Throws: ``TopologyErrors``: everything that is wrong, at once.
+  ///   - name: A name that replaces the name in the file.
+  ///   - variables: The values for `${NAME}` in the file. They take precedence over a file `.env`
+  ///     beside it.
+  ///   - deployment: The placement of the nodes; `nil` if the nodes run on one host.
+  /// - Throws: ``TopologyErrors`` with all errors at once.
   package static func load(
     _ input: TopologyInput, name: String? = nil,
     variables: [String: String] = ProcessEnvironment.current,
@@ -43,14 +44,14 @@ package struct LoadedTopology {
     let descriptions = TopologyChecker.Descriptions(
       programs: describing.programs, nodes: describing.nodes)
     let checked = TopologyChecker.check(topology, source: source, against: descriptions)
-    // What is wrong with composites has been told.
+    // The errors in composites have already been reported.
     let classes =
       (try? TopologyComposites(topology, machines: describing.nodes))?.plans ?? []
     let placed =
       deployment.map {
         PlacementChecker.check(topology, source: source, classes: classes, in: $0)
       } ?? []
-    // What a file with errors leaves out may be what a warning misses.
+    // A warning about something missing may be caused by the part that an error left out.
     let isWhole = !found.hasErrors
     let warnings = directoryProblems(of: topology, source, in: input.directory) + placed + checked
     let all =
@@ -65,7 +66,7 @@ package struct LoadedTopology {
       deploymentFile: deployment.map { FileSystem.absolute($0.source.file) }, source: source)
   }
 
-  /// The working directories on this host that are none.
+  /// Returns errors for working directories on this host that are not directories.
   private static func directoryProblems(
     of topology: Topology, _ source: SourceMap, in directory: String
   ) -> [Diagnostic] {
@@ -80,7 +81,7 @@ package struct LoadedTopology {
     }
   }
 
-  /// A deployment, whose paths begin at its file's directory.
+  /// Returns the deployment, with its paths resolved against the directory of its file.
   private static func placed(_ examined: DeploymentFile.Examined) -> Deployment {
     var deployment = examined.deployment
     if let journals = deployment.journals, !journals.hasPrefix("/") {
@@ -92,7 +93,7 @@ package struct LoadedTopology {
 }
 
 extension LoadedTopology {
-  /// The pipes, those that send a composite an event of one of its nodes leading to that node.
+  /// The pipes. A pipe that sends a composite an event of one of its nodes connects to that node instead.
   package var pipes: [PipeSpecification] {
     topology.pipes.map { pipe in
       guard let event = pipe.send?.caseName,
@@ -105,7 +106,8 @@ extension LoadedTopology {
     }
   }
 
-  /// What a node starts after, by name; a state that is a struct is known by its fields.
+  /// Returns the dependencies of a node, sorted by name. The condition for a state that is a struct
+  /// gets the fields of the struct.
   func dependencies(of node: NodeSpecification) -> [NodeDependency] {
     node.dependsOn.sorted { $0.node < $1.node }.map { dependency in
       guard case .state(var condition) = dependency.condition else { return dependency }
@@ -115,7 +117,7 @@ extension LoadedTopology {
   }
 }
 
-/// Collects the descriptions of a topology's programs and nodes.
+/// Collects the descriptions of the programs and nodes of a topology.
 private struct Describing {
   let topology: Topology
   let source: SourceMap
@@ -162,7 +164,7 @@ private struct Describing {
       let answers = try describer.describe(requests, in: path, environment: environment)
       for (request, answer) in zip(requests, answers) { take(answer, for: byRequest[request]!) }
     } catch {
-      // One at a time tells which of them it is that the program ends of.
+      // Separate requests show which of them makes the program exit.
       for request in requests {
         describe(request, of: byRequest[request]!, at: path, describer, environment)
       }
@@ -180,7 +182,7 @@ private struct Describing {
     }
   }
 
-  /// Takes what a machine tells of itself for the nodes that host it so.
+  /// Takes the description of a machine for the nodes that host it with these parameters.
   private mutating func take(_ answer: MachineDescription, for names: [String]) {
     for node in names {
       guard let problem = answer.problem else {
@@ -199,11 +201,12 @@ private struct Describing {
   }
 }
 
-/// Checks that the sockets of a topology's processes can have the paths that their names give them here.
+/// Checks that the socket paths of a topology's processes, which contain their names, are valid on this
+/// host.
 package enum SocketPathChecker {
   /// - Parameters:
   ///   - classes: The names of the processes that coordinate composites.
-  ///   - roots: Where sockets are, which the environment decides.
+  ///   - roots: The directories of the sockets, which depend on the environment.
   package static func check(
     _ topology: Topology, source: SourceMap, classes: [String] = [],
     roots: RuntimeRoots = RuntimeRoots()

@@ -2,22 +2,23 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// A file that the topology may go over to, and what it would change.
+/// A plan for a new file, and the changes that it makes.
 struct PlannedStep {
   let number: UInt64
   let plan: LaunchPlan
   let change: TopologyChange
 }
 
-/// The way to a new file: it is loaded, shown to a client, asked for by that, and in force once all that it
-/// changes has ended.
+/// The progress of a new file: the orchestrator loads it and shows its changes to a client, the client
+/// requests to apply it, and the file takes effect once all nodes that it changes have ended.
 struct PendingChange {
   private var shown: PlannedStep?
   private var asked: PlannedStep?
   private var isLoading = false
   private var lastNumber: UInt64 = 0
 
-  /// - Returns: Whether a file may be loaded that is to be applied: not while another is.
+  /// Begins to load a file that is to be applied.
+  /// - Returns: Whether the file may be loaded: only one file is loaded at a time.
   mutating func beginLoading() -> Bool {
     guard !isLoading else { return false }
     isLoading = true
@@ -26,16 +27,18 @@ struct PendingChange {
 
   mutating func endLoading() { isLoading = false }
 
-  /// - Parameter isDryRun: It cannot be asked for.
-  /// - Returns: The number by which the client asks for it.
+  /// Keeps a plan that was shown to a client.
+  /// - Parameter isDryRun: Whether the client cannot request to apply it.
+  /// - Returns: The number by which the client can request it.
   mutating func show(_ plan: LaunchPlan, _ change: TopologyChange, isDryRun: Bool) -> UInt64 {
     lastNumber += 1
     if !isDryRun { shown = PlannedStep(number: lastNumber, plan: plan, change: change) }
     return lastNumber
   }
 
-  /// - Parameter change: What a plan changes now.
-  /// - Returns: What was shown under this number, where it still changes what it did then.
+  /// Returns the plan that a client requests to apply.
+  /// - Parameter change: Returns the changes that a plan makes now.
+  /// - Returns: The plan with this number, if its changes are still the same as when it was shown.
   mutating func ask(
     for number: UInt64, _ change: (LaunchPlan) -> TopologyChange
   ) -> PlannedStep? {
@@ -45,7 +48,7 @@ struct PendingChange {
     return shown
   }
 
-  /// What was asked for: nothing runs any more that it changes.
+  /// Takes the requested plan, once all nodes that it changes have ended.
   mutating func takeAsked() -> PlannedStep? {
     defer { asked = nil }
     return asked
@@ -53,11 +56,11 @@ struct PendingChange {
 }
 
 extension LoadedTopology {
-  /// Reads and checks what a topology is to go over to.
+  /// Reads and checks the files of a change.
   /// - Parameters:
-  ///   - name: Another name than the file's.
-  ///   - deployment: The path of the file by which it runs then; `nil` where all is on one host.
-  /// - Throws: `TopologyErrors`, of either file.
+  ///   - name: A name that replaces the name in the file.
+  ///   - deployment: The path of the deployment file; `nil` if all nodes run on one host.
+  /// - Throws: `TopologyErrors` with the errors of either file.
   static func load(
     for request: ChangeRequest, name: String?, by deployment: String?
   ) throws(TopologyErrors) -> LoadedTopology {
@@ -68,7 +71,7 @@ extension LoadedTopology {
     var loaded = try load(
       .file(request.file), name: name, variables: request.variables, in: examined)
     var found = examined.diagnostics
-    // Where the system does not tell its addresses, a node that cannot be bound does.
+    // If the system does not list its addresses, a node that cannot bind reports the error.
     if let interfaces = try? InterfaceAddress.ofThisMachine() {
       found += DeploymentChecker.check(examined, for: [loaded.topology], interfaces: interfaces)
     }
@@ -79,15 +82,15 @@ extension LoadedTopology {
 }
 
 extension TopologyChange {
-  /// A node as it was started, or as a file wants it.
+  /// A node as it was started, or as a file specifies it.
   package struct Subject: Hashable, Sendable {
     package var member: TopologyLifecycle.Member
     package var launch: ProcessRecord.Launch
     /// The nodes that a monitor watches.
     package var watched: Set<String>
-    /// How much is kept of its log.
+    /// The retention of the node's log.
     package var logs: LogRetention
-    /// Whether its process opens more pipes while it runs.
+    /// Whether the process can open more pipes while it runs.
     package var opensPipes: Bool
 
     package init(
@@ -102,7 +105,8 @@ extension TopologyChange {
     }
   }
 
-  /// - Parameter states: Where the present nodes are in their lives.
+  /// Compares the present nodes with the wanted ones.
+  /// - Parameter states: The lifecycle states of the present nodes.
   package init(
     from present: [Subject], to wanted: [Subject], states: [String: NodeLifecycle.State]
   ) {
@@ -164,7 +168,7 @@ extension TopologyChange {
 }
 
 extension TopologyChange.Fate {
-  /// Whether a process of the node that runs is ended.
+  /// Whether the change ends a running process of the node.
   fileprivate var endsProcess: Bool {
     switch self {
     case .restarts, .stops: true

@@ -3,22 +3,22 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// Asks node programs what they can host, by running them with `describe`.
+/// Asks node programs for their descriptions, by running them with `describe`.
 struct ProgramDescriber {
-  /// Why a program does not describe itself.
+  /// The reason why a program does not describe itself.
   struct Failure: Error, CustomStringConvertible {
     let description: String
     fileprivate init(_ description: String) { self.description = description }
   }
 
-  /// The longest wait for an answer.
+  /// The maximum time for an answer.
   let timeout: Duration
-  /// The most that is read of an answer. Unit: bytes.
+  /// The maximum size of an answer. Unit: bytes.
   private static let outputLimit = 64 << 20
-  /// The most that is asked in one call, well below the kernel's limit on arguments.
+  /// The maximum size of the arguments of one call, well below the kernel's limit. Unit: bytes.
   private static let argumentLimit = 64 << 10
 
-  /// Everything that the program registers, with default parameters.
+  /// Returns the description of all machines that the program registers, with default parameters.
   func describe(
     _ program: String, environment: [String: String]
   ) throws(Failure) -> ProgramDescription {
@@ -41,7 +41,8 @@ struct ProgramDescriber {
     }
   }
 
-  /// Machines with given parameters: of each its description, or why there is none.
+  /// Returns the descriptions of machines with given parameters. A description that cannot be made has
+  /// a `problem`.
   func describe(
     _ requests: [DescriptionRequest], in program: String, environment: [String: String]
   ) throws(Failure) -> [MachineDescription] {
@@ -98,9 +99,9 @@ struct ProgramDescriber {
   }
 }
 
-/// Finds the executable that a topology names.
+/// Finds the executables that a topology names.
 struct ProgramLocator {
-  /// Why a program cannot be run.
+  /// The reason why a program cannot be run.
   enum Failure: Error, CustomStringConvertible {
     case missing(String, looked: [String])
     case directory(String)
@@ -124,15 +125,15 @@ struct ProgramLocator {
   let file: String
   let environment: [String: String]
 
-  /// - Parameter directory: The topology file's.
+  /// - Parameter directory: The directory of the topology file.
   init(directory: String) {
     own = FileSystem.directory(of: OwnProcess.executablePath ?? CommandLine.arguments[0])
     file = directory
     environment = ProcessEnvironment.current
   }
 
-  /// A path is taken from the topology file's directory; a bare name is looked for beside the
-  /// orchestrator, beside the file, and in `PATH`.
+  /// Returns the path of an executable. A path is relative to the directory of the topology file. A
+  /// bare name is searched for beside the orchestrator, beside the file, and in `PATH`.
   func locate(_ name: String) throws(Failure) -> String {
     let candidates: [String]
     if name.contains("/") {

@@ -2,13 +2,13 @@ import PipeClient
 import PipeSystem
 import PipeWire
 
-/// What becomes of the processes that an orchestrator left that was killed.
+/// Decides which processes of a killed orchestrator the next one adopts.
 package struct Adoption {
-  /// By node: those that are what the plan wants.
+  /// By node: the processes that match the plan.
   package private(set) var adoptable: [String: Survivor] = [:]
-  /// The others, and why they are ended.
+  /// The other processes, which are ended, and the reasons.
   private(set) var others: [(survivor: Survivor, reason: String)] = []
-  /// By what those are reached that are bound for other hosts.
+  /// The former control socket and keys, if any of the adopted processes are bound for other hosts.
   package private(set) var handover: ControlHandover?
 
   package init(
@@ -33,7 +33,7 @@ package struct Adoption {
         for survivor in deployed { obstacles[survivor.node] = "\(error)" }
       }
     }
-    // Those that live in one process are taken over together, or end together.
+    // Nodes in one process are adopted together or ended together.
     let lodgers = survivors.filter { $0.host != nil }
     for lodger in lodgers {
       guard let host = lodger.host, let reason = obstacles[lodger.node], obstacles[host] == nil
@@ -60,7 +60,7 @@ package struct Adoption {
   private static func obstacle(_ survivor: Survivor, _ plan: LaunchPlan) -> String? {
     guard let node = plan[survivor.node] else { return "the topology has it no more" }
     guard node.information.kind != .monitor else {
-      // It attaches like any client, and is about to end since its orchestrator is gone.
+      // A monitor connects like any client, and ends because its orchestrator is gone.
       return "a monitor does not go on without an orchestrator"
     }
     guard let record = survivor.record else {
@@ -83,7 +83,7 @@ package struct Adoption {
     return record.launch.difference(from: plan.launch(of: node))?.description
   }
 
-  /// Ends those that are not adopted, before others take their places.
+  /// Ends the processes that are not adopted, before other processes replace them.
   package func endOthers(
     in directories: RuntimeDirectories, reporter: any Supervisor.Reporter
   ) throws(StuckProcess) {
@@ -109,17 +109,17 @@ package struct StuckProcess: Error, CustomStringConvertible {
 }
 
 extension Survivor {
-  /// Ends processes in order, those first that depend on others: each is terminated, and killed
-  /// where that does not help in time. Removes their sockets and records.
+  /// Ends processes in order, starting with the processes that depend on others. Each is terminated,
+  /// and killed if it does not end in time. Removes their sockets and records.
   /// - Parameters:
-  ///   - isForced: Kills at once.
-  ///   - limit: The longest that any has before it is killed.
-  /// - Returns: Those that did not end even so.
+  ///   - isForced: Whether to kill all processes at once.
+  ///   - limit: The maximum time before a process is killed.
+  /// - Returns: The processes that did not end.
   package static func end(
     _ survivors: [Survivor], isForced: Bool = false, limit: Duration = .seconds(30),
     in directories: RuntimeDirectories
   ) -> [Survivor] {
-    // Who lives in the process of another ends with it, which sees to the order.
+    // An embedded coordinator ends with its carrier node, which keeps the order.
     let lodgers = survivors.filter { lodger in
       lodger.host != nil
         && survivors.contains { $0.host == nil && $0.process.pid == lodger.process.pid }
@@ -145,7 +145,7 @@ extension Survivor {
         for member in members { member.process.signal(member.stopSignal) }
         _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + min(patience, limit))
       }
-      // What it started itself ends with it, also where it ended in order.
+      // Processes that a node has started end with it, even if the node ended in order.
       for member in members { member.process.signal(.kill, group: true) }
       _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + .seconds(5))
       HelperProcesses.kill(of: Set(members.compactMap { $0.marker(in: directories) }))
@@ -160,7 +160,7 @@ extension Survivor {
     return left
   }
 
-  /// By which what its process has started is found, once that has ended.
+  /// The marker by which the helpers of the process are found once it has ended.
   private func marker(in directories: RuntimeDirectories) -> String? {
     guard let record, record.step == nil, process.hasEnded else { return nil }
     return HelperProcesses.marker(of: node, incarnation: record.incarnation, in: directories)

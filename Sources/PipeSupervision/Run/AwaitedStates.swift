@@ -2,12 +2,12 @@ import PipeClient
 import PipeTransport
 import PipeWire
 
-/// Follows the states of those nodes of which others wait for one, and of no more.
+/// Follows the states of nodes that other nodes wait for, and of no other nodes.
 final class AwaitedStates {
-  /// The states of one process.
+  /// The feed of one process.
   private struct Watch {
     let incarnation: UInt64
-    /// `nil` where it could not be followed.
+    /// `nil` if the feed could not be followed.
     let feed: FeedWatch?
   }
 
@@ -20,7 +20,7 @@ final class AwaitedStates {
     self.loop = loop
   }
 
-  /// Ends the watch of all but these.
+  /// Stops following all nodes except these.
   func keep(_ nodes: Set<String>) {
     for (node, watch) in watches where !nodes.contains(node) {
       watch.feed?.close()
@@ -28,8 +28,8 @@ final class AwaitedStates {
     }
   }
 
-  /// Follows a process, where it is not followed yet.
-  /// - Throws: The first time that it cannot be followed.
+  /// Follows a process, unless it is followed already.
+  /// - Throws: An error the first time that a process cannot be followed.
   func follow(
     _ node: String, feed place: PeerPlace, incarnation: UInt64,
     _ receive: @escaping (StateChange) -> Void
@@ -47,9 +47,9 @@ final class AwaitedStates {
     watches[node] = Watch(incarnation: incarnation, feed: feed)
   }
 
-  /// Takes the last states of a process that has ended.
+  /// Reads the last states of a process that has ended.
   func drain(_ node: String) {
-    // One of them may end the watch.
+    // One of the states may end the watch.
     let feed = watches[node]?.feed
     feed?.drain()
   }
@@ -57,7 +57,8 @@ final class AwaitedStates {
 
 /// The states that nodes wait for before they start.
 extension Supervisor {
-  /// A process is followed from its hello on, when its feed is bound, and so before it enters a state.
+  /// Follows the processes that other nodes wait for. A process is followed from its hello on, when its
+  /// feed is bound, and so before it enters a state.
   func followAwaitedStates() {
     let awaited = lifecycle.awaitedNodes
     states.keep(awaited)
@@ -80,7 +81,7 @@ extension Supervisor {
     }
   }
 
-  /// Where a node's feed is read; `nil` while it has told nobody.
+  /// Returns the endpoint of a node's feed; `nil` if the node has not reported it yet.
   private func feed(of name: String) -> PeerPlace? {
     if let deployed { return deployed.feed(of: name) }
     return plan[name].map { PeerPlace($0.information.feed) }

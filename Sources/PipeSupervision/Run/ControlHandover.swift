@@ -4,27 +4,27 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// What the orchestrator of a deployed topology has left that was killed, and by which the next one takes its place:
-/// nodes go on to connect to the port that they know, and take there nobody but who has the same key pair.
+/// The state of a killed orchestrator of a deployed topology that lets the next one replace it. Nodes
+/// keep reconnecting to the known port, and accept only an orchestrator with the same key pair.
 package final class ControlHandover {
   /// The process of a node, as its peers know it.
   struct Member {
     let incarnation: UInt64
     let key: PublicKey
-    /// `nil` where it had not told yet.
+    /// `nil` if the process had not reported them yet.
     let endpoints: NodeEndpoints?
   }
 
   let control: CurveKeyPair
   let port: ReservedPort
-  /// How many orchestrators had been there in its place.
+  /// The number of orchestrators before the killed one.
   let generation: UInt64
-  /// `nil` where their file is gone: then they are given another pair.
+  /// The key pair of the clients; `nil` if its file is gone. Then clients get a new pair.
   let clients: CurveKeyPair?
   private var members: [String: Member] = [:]
 
-  /// Takes the port, at which nobody is answered yet.
-  /// - Parameter address: Where the next orchestrator is to listen.
+  /// Takes the port, on which no peer gets an answer yet.
+  /// - Parameter address: The address on which the next orchestrator must listen.
   init(
     in directories: RuntimeDirectories, at address: String
   ) throws(ControlHandoverError) {
@@ -38,7 +38,7 @@ package final class ControlHandover {
     clients = try? KeyFile.read(directories.clientKey)
   }
 
-  /// Reads how the process of a node is known to others.
+  /// Reads the key and the endpoints by which the peers know the process of a node.
   func add(
     _ node: String, incarnation: UInt64, in directories: RuntimeDirectories
   ) throws(KeyFileError) {
@@ -51,11 +51,11 @@ package final class ControlHandover {
   subscript(node: String) -> Member? { members[node] }
 }
 
-/// Why nobody can take the place of an orchestrator that was killed.
+/// The reason why no orchestrator can replace a killed one.
 enum ControlHandoverError: Error, CustomStringConvertible {
-  /// Its key pair cannot be read.
+  /// The key pair of the orchestrator cannot be read.
   case key(KeyFileError)
-  /// What it had written down of its port cannot be read.
+  /// The file with the orchestrator's port cannot be read.
   case mark(path: String)
   case port(TransportError)
   case otherAddress(String, wanted: String)
@@ -72,10 +72,10 @@ enum ControlHandoverError: Error, CustomStringConvertible {
   }
 }
 
-/// A file that tells where the control socket is bound.
+/// A file with the endpoint of the control socket.
 struct ControlMark: Codable, Hashable {
   var endpoint: String
-  /// Of the orchestrators that were bound there one after the other.
+  /// The number of orchestrators that were bound there before.
   var generation: UInt64
 
   static func read(
@@ -94,10 +94,11 @@ struct ControlMark: Codable, Hashable {
   }
 }
 
-/// A file that tells where the sockets of a node's process are, before others are told.
+/// A file with the endpoints of a node's process. It is written before the endpoints are sent to peers.
 ///
-/// A list of neighbours in which one is missing has them part from it for good. So who comes after an orchestrator that
-/// was killed has to know all those that it had told of, before any of them is heard.
+/// A process disconnects for good from a peer that is missing in its peer list. So the successor of a
+/// killed orchestrator must know all peers that the former one has announced, before any of them sends
+/// a frame.
 enum NodeMark {
   static func write(_ endpoints: NodeEndpoints, of node: String, in directories: RuntimeDirectories)
     throws
@@ -106,7 +107,7 @@ enum NodeMark {
       directories.place(of: node), with: try JSONValue(encoding: endpoints).bytes + [0x0A])
   }
 
-  /// - Returns: `nil` where its process has told nobody yet.
+  /// - Returns: `nil` if the process has not reported its endpoints yet.
   static func read(_ node: String, in directories: RuntimeDirectories) -> NodeEndpoints? {
     FileSystem.contents(of: directories.place(of: node)).flatMap {
       try? JSONValue(parsing: $0).decode(NodeEndpoints.self)

@@ -3,13 +3,14 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// The sockets on which nodes report, and clients ask: one for this host, and for a deployed topology a second one.
+/// The sockets for reports of nodes and requests of clients: one for this host, and a second one for a
+/// deployed topology.
 final class ControlSocket {
   let socket: Socket
-  /// Bound for other hosts, where nodes are then to come from; `nil` where all are on this one.
+  /// The socket for other hosts, which all nodes use then; `nil` if all nodes are on this host.
   private(set) var network: Socket?
   private let context: Context
-  /// Messages that were passed over.
+  /// The number of invalid messages that were ignored.
   private var garbage: UInt64 = 0
 
   init(at endpoint: String, in context: Context) throws(TransportError) {
@@ -20,11 +21,11 @@ final class ControlSocket {
     try socket.bind(endpoint)
   }
 
-  /// Lets nodes come from other hosts, and clients as well.
+  /// Binds a second socket for nodes and clients on other hosts.
   /// - Parameters:
-  ///   - number: The port; `nil` for one that the system chooses.
-  ///   - port: One that was taken before.
-  /// - Returns: The endpoint, with the port.
+  ///   - number: The port; `nil` lets the system choose one.
+  ///   - port: A port that was reserved before.
+  /// - Returns: The endpoint, including the port.
   func bindForOthers(
     at address: String, _ number: Int? = nil, _ port: ReservedPort? = nil, as pair: CurveKeyPair,
     behind gate: PeerGate
@@ -50,10 +51,10 @@ final class ControlSocket {
     }
   }
 
-  /// Reads all that has come.
+  /// Reads all frames that have arrived.
   /// - Parameters:
-  ///   - take: Takes a frame; throws where it makes no sense.
-  ///   - warn: Called with what was passed over, ever less often.
+  ///   - take: Handles a frame; throws if the frame is invalid.
+  ///   - warn: Called with the error of an ignored frame, less and less often.
   func read(
     _ take: (FrameHeader, [UInt8], ControlPeer) throws -> Void, warn: (String) -> Void
   ) {
@@ -79,10 +80,10 @@ final class ControlSocket {
     }) {}
   }
 
-  /// The node that has this routing id, where it is one of a node.
+  /// Returns the node with this routing id, if it is the routing id of a node.
   func node(of peer: ControlPeer) -> String? { name(of: peer, after: WireName.node("")) }
 
-  /// The node whose agent has this routing id, where it is one of an agent.
+  /// Returns the node whose agent has this routing id, if it is the routing id of an agent.
   func nodeOfAgent(_ peer: ControlPeer) -> String? {
     name(of: peer, after: WireName.agent(ofNode: ""))
   }
@@ -95,7 +96,7 @@ final class ControlSocket {
   private var wayOfNodes: ControlPeer.Way { network == nil ? .host : .network }
   private var socketOfNodes: Socket { network ?? socket }
 
-  /// Sends a frame to a node; one that is not connected misses it, and its timeouts see to that.
+  /// Sends a frame to a node. A node that is not connected misses the frame; its timeouts handle that.
   @discardableResult
   func send(_ header: FrameHeader, to node: String) -> Socket.Sent {
     socketOfNodes.send(header, body: [], to: Array(WireName.node(node).utf8))
@@ -113,7 +114,8 @@ final class ControlSocket {
     return socketOfNodes.send(header, body: body, to: Array(WireName.node(node).utf8))
   }
 
-  /// Sends a frame to the agent of a node; one that is not connected misses it, and says again where it stands.
+  /// Sends a frame to the agent of a node. An agent that is not connected misses the frame, and reports
+  /// its state again later.
   func send(_ kind: FrameKind, body: [UInt8] = [], toAgentOf node: String) {
     network?.send(FrameHeader(kind), body: body, to: Array(WireName.agent(ofNode: node).utf8))
   }
@@ -131,10 +133,10 @@ final class ControlSocket {
   }
 }
 
-/// The control socket cannot be bound for other hosts.
+/// An error: the control socket cannot be bound for other hosts.
 struct ControlBindingError: Error, CustomStringConvertible {
   let address: String
-  /// The one that the deployment file names; `nil` where the system was to choose.
+  /// The port in the deployment file; `nil` if the system chooses it.
   let port: Int?
   let cause: TransportError
 
@@ -150,12 +152,12 @@ struct ControlBindingError: Error, CustomStringConvertible {
   }
 }
 
-/// The sender of a message on a control socket: by which of the two sockets it came, and its routing id there.
+/// The sender of a message on a control socket: the socket on which it arrived, and its routing id there.
 package struct ControlPeer: Hashable {
   package enum Way: Hashable {
-    /// From this host, where the runtime directory lets in its owner alone.
+    /// From this host, where only the owner has access to the runtime directory.
     case host
-    /// From any, with a key.
+    /// From any host, authenticated by a key.
     case network
   }
 
@@ -168,7 +170,7 @@ package struct ControlPeer: Hashable {
   }
 }
 
-/// The sender of a command, and the number under which it waits for the answer.
+/// The sender of a command, and the number of the command in its answer.
 package struct Asker: Hashable {
   let peer: ControlPeer
   let id: UInt64
@@ -179,17 +181,18 @@ package struct Asker: Hashable {
   }
 }
 
-/// Clients that are answered when what they asked for has come about.
+/// Clients that are answered when their request has completed.
 package struct WaitingClients {
-  /// The answer, or `nil` while it is not known.
+  /// Returns the answer, or `nil` while it is unknown.
   package typealias Condition = (TopologyLifecycle) -> ControlAnswer?
 
   private var clients: [(asker: Asker, condition: Condition)] = []
-  /// Those that wait for the end of the run. Each client does, and leaves without a message.
+  /// The clients that wait for the end of the run. Every client does, and disconnects without a message.
   private var untilEnd: [ControlPeer.Way: [Asker]] = [:]
 
-  /// The most that wait for the end by either socket; the oldest are forgotten. By each socket for itself: each `send`
-  /// on this host is a client, and must not displace one of another host, which has no other way to learn of the end.
+  /// The maximum number of clients per socket that wait for the end; the oldest are dropped. The
+  /// sockets are counted separately: each `send` on this host is a client, and must not displace a
+  /// client on another host, which cannot learn of the end in any other way.
   package static let limit = 10_000
 
   package init() {}
@@ -205,7 +208,7 @@ package struct WaitingClients {
     untilEnd[asker.peer.way] = askers
   }
 
-  /// Takes out those whose answer is known now.
+  /// Removes and returns the clients whose answers are known now.
   package mutating func takeAnswered(
     by lifecycle: TopologyLifecycle, end: (TopologyLifecycle.Outcome) -> ControlAnswer
   ) -> [(Asker, ControlAnswer)] {

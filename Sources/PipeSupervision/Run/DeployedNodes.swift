@@ -4,17 +4,19 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The processes of a deployed topology: who is let in, where they are, and what each is told of the others.
+/// The processes of a deployed topology: their admission, their endpoints, and the peer list that each
+/// of them gets.
 ///
-/// Each process has a key pair of its own, which is made before it starts, and turned away once it has ended.
+/// Each process has its own key pair, which is created before the process starts and revoked once it
+/// has ended.
 final class DeployedNodes {
   typealias Notice = ToldNeighbourhoods.Notice
 
-  /// A process that was given keys.
+  /// A process that has a key pair.
   private struct Admitted {
     let incarnation: UInt64
     let key: PublicKey
-    /// `nil` until it has said hello.
+    /// `nil` until the process has said hello.
     var endpoints: NodeEndpoints?
   }
 
@@ -22,18 +24,18 @@ final class DeployedNodes {
   private var neighbourhoods: Neighbourhoods
   private let gate: PeerGate
   private let control: PublicKey
-  /// By which the orchestrator, like other clients, reads feeds.
+  /// The key pair with which the orchestrator, like other clients, reads feeds.
   private let clients: CurveKeyPair
-  /// Where the control socket is bound, with its port.
+  /// The endpoint of the control socket, including the port.
   private let endpoint: String
   private var admitted: [String: Admitted] = [:]
   private var told: ToldNeighbourhoods
 
-  /// Binds the control socket for other hosts, and writes the keys that it and clients have.
+  /// Binds the control socket for other hosts, and writes the keys of the orchestrator and the clients.
   /// - Parameters:
-  ///   - place: Where it listens.
-  ///   - former: What an orchestrator has left that was killed.
-  ///   - adopted: The nodes whose processes are taken over from it.
+  ///   - place: The endpoint to listen on.
+  ///   - former: The state of a killed orchestrator.
+  ///   - adopted: The nodes whose processes are adopted from it.
   init(
     _ nodes: [LaunchPlan.Node], at place: Place, of control: ControlSocket,
     in directories: RuntimeDirectories, _ context: Context, loop: PollLoop,
@@ -42,7 +44,7 @@ final class DeployedNodes {
   ) throws {
     self.directories = directories
     neighbourhoods = Self.neighbourhoods(of: nodes)
-    // Before anything is bound: libzmq lets everybody in where nobody answers for the gate.
+    // The gate exists before any socket is bound: without a ZAP handler, libzmq admits every client.
     gate = try ZapHandler(in: context, loop: loop).makeGate("control", report: report)
     let pair = try place.keys?.control ?? former?.control ?? CurveKeyPair.make()
     clients = try place.keys?.clients ?? former?.clients ?? CurveKeyPair.make()
@@ -61,26 +63,27 @@ final class DeployedNodes {
       at: place.address, place.port, former?.port, as: pair, behind: gate)
     endpoint = place.keys?.endpoint ?? bound
     try ControlMark(endpoint: endpoint, generation: generation).write(in: directories)
-    // All that who works on another host needs.
+    // The client key file has all that a client on another host requires.
     try KeyFile.write(
       clients,
       for: ControlAddress(
         topology: directories.topology, endpoint: endpoint, key: pair.publicKey.text),
       to: directories.clientKey)
-    // Nobody is answered before the loop runs.
+    // No process gets an answer before the loop runs, so that all are admitted in time.
     for node in adopted { if let member = former?[node] { admit(node, as: member) } }
   }
 
-  /// Where the orchestrator listens.
+  /// The endpoint on which the orchestrator listens.
   struct Place {
     var address: String
-    /// `nil` where the system chooses it.
+    /// `nil` if the system chooses the port.
     var port: Int?
-    /// Those that are there before it; `nil` where it makes them.
+    /// Existing keys; `nil` if the orchestrator creates its keys.
     var keys: AgentKeys?
   }
 
-  /// Lets in the process of a node that a former orchestrator had started. Nobody is answered before the loop runs.
+  /// Admits the process of a node that a former orchestrator had started. No process gets an answer
+  /// before the loop runs.
   func admit(_ node: String, by mark: AgentMark) {
     guard let key = PublicKey(mark.key) else { return }
     admit(
@@ -90,7 +93,7 @@ final class DeployedNodes {
 
   // MARK: Who is let in
 
-  /// Lets in the process that is about to start, with a pair of its own.
+  /// Admits the process that is about to start, with a new key pair.
   func admit(_ node: String, incarnation: UInt64) throws {
     revoke(node)
     let pair = try CurveKeyPair.make()
@@ -108,7 +111,7 @@ final class DeployedNodes {
       incarnation: member.incarnation, key: member.key, endpoints: member.endpoints)
   }
 
-  /// How the present process of a node gets in.
+  /// Returns the credentials of the present process of a node; `nil` if the node is not admitted.
   func entry(of node: String) -> NodeEntry? {
     guard admitted[node] != nil else { return nil }
     return NodeEntry(
@@ -116,14 +119,15 @@ final class DeployedNodes {
       keys: .init(path: directories.key(of: node), control: control.text))
   }
 
-  /// What the key file of a node's present process holds, for a process that cannot read it.
+  /// Returns the contents of the key file of a node's present process, for a process that cannot read
+  /// the file.
   func secret(of node: String) -> String? {
     guard let path = entry(of: node)?.keys.path else { return nil }
     return FileSystem.contents(of: path).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The process of a node has ended for certain, or none has come of it.
-  /// - Returns: What is to be told to others.
+  /// Revokes the key of a process that has certainly ended, or was never started.
+  /// - Returns: The peer lists to send to other nodes.
   @discardableResult
   func revoke(_ node: String) -> [Notice] {
     told.forget(node)
@@ -135,12 +139,13 @@ final class DeployedNodes {
 
   // MARK: Where they are
 
-  /// A process has said hello, perhaps once more, so that what it was told last may be lost.
-  /// - Returns: What is to be told to it, and then to others.
+  /// Records the endpoints from the hello of a process. The hello may be a repeated one, so that the
+  /// last peer list may have been lost.
+  /// - Returns: The peer lists to send, first to the process and then to others.
   func take(_ endpoints: NodeEndpoints, of node: String) -> [Notice] {
     guard admitted[node] != nil else { return [] }
     let isNew = admitted[node]?.endpoints != endpoints
-    // Before anybody is told: see ``NodeMark``.
+    // Before any peer receives the endpoints: see ``NodeMark``.
     if isNew { try? NodeMark.write(endpoints, of: node, in: directories) }
     admitted[node]?.endpoints = endpoints
     told.forget(node)
@@ -151,7 +156,7 @@ final class DeployedNodes {
 
   func key(of node: String) -> String? { admitted[node]?.key.text }
 
-  /// Where a node's feed is read; `nil` where that is not known yet.
+  /// Returns the endpoint of a node's feed; `nil` if it is unknown.
   func feed(of node: String) -> PeerPlace? {
     guard let member = admitted[node], let endpoints = member.endpoints else { return nil }
     return PeerPlace(endpoints.feed, key: member.key, own: clients)
@@ -159,8 +164,8 @@ final class DeployedNodes {
 
   // MARK: What they are told
 
-  /// These are the nodes from now on; of those that are others, no process is there.
-  /// - Returns: What is to be told to those that go on.
+  /// Applies the nodes of a new file. Nodes that are replaced have no process now.
+  /// - Returns: The peer lists to send to the nodes that continue.
   func goOver(to nodes: [LaunchPlan.Node]) -> [Notice] {
     neighbourhoods = Self.neighbourhoods(of: nodes)
     return admitted.keys.sorted().compactMap(notice)
@@ -176,7 +181,7 @@ final class DeployedNodes {
     return affected.filter { $0 != node }.compactMap(notice)
   }
 
-  /// - Returns: `nil` where the node has been told that already, or has not said hello.
+  /// - Returns: `nil` if the node already has this peer list, or has not said hello.
   private func notice(to node: String) -> Notice? {
     guard admitted[node]?.endpoints != nil else { return nil }
     let neighbourhood = neighbourhoods.neighbourhood(
@@ -184,8 +189,8 @@ final class DeployedNodes {
     return told.tell(neighbourhood, to: node)
   }
 
-  /// A node has said which list it has.
-  /// - Returns: What is to be told to it once more.
+  /// Compares the number of the peer list that a node has with the number of the last list sent to it.
+  /// - Returns: The peer list to send again.
   func has(_ number: UInt32, _ node: String) -> [Notice] {
     [told.again(node, has: number)].compactMap(\.self)
   }
@@ -199,7 +204,8 @@ final class DeployedNodes {
   }
 }
 
-/// How a process that is bound for other hosts gets in: its keys, and where the orchestrator is.
+/// The credentials of a process that is bound for other hosts: its keys, and the endpoint of the
+/// orchestrator.
 struct NodeEntry {
   let control: String
   let keys: NodeArguments.Keys

@@ -1,14 +1,14 @@
 import PipeTopology
 
-/// On which host of an engine's each node runs: those of a place are dealt to its hosts in turn, and who may move goes
-/// to another one where its own is lost.
+/// The assignment of nodes to the hosts of an engine. The nodes of a place are distributed over its
+/// hosts in turn. A node that may move gets another host if its own is lost.
 package struct HostAssignment {
   private var hosts: [String: String] = [:]
-  /// Where the nodes that may move may go, those hosts first that wait for them.
+  /// By node that may move: the hosts that it may move to, the spare hosts first.
   private var choices: [String: [String]] = [:]
-  /// The hosts of their places.
+  /// By node: the hosts of its place.
   private var homes: [String: [String]] = [:]
-  /// The hosts that do not answer, and on which processes have ended unseen.
+  /// The hosts that do not answer, and on which processes have ended unobserved.
   package private(set) var lost: Set<String> = []
 
   package init(_ topology: Topology, by deployment: Deployment) {
@@ -26,60 +26,62 @@ package struct HostAssignment {
 
   package func mayMove(_ node: String) -> Bool { choices[node] != nil }
 
-  /// Whether a process of a node may be on a host: it is one of its place's, or the node may move there.
+  /// Whether a process of a node may be on a host: the host belongs to the node's place, or the node
+  /// may move there.
   package func mayRun(_ node: String, on host: String) -> Bool {
     homes[node]?.contains(host) == true || choices[node]?.contains(host) == true
   }
 
-  /// A host does not answer.
+  /// Marks a host that does not answer as lost.
   package mutating func lose(_ host: String) { lost.insert(host) }
 
-  /// A host answers, or a process on it is heard.
+  /// Marks a host as found, because it answers or one of its processes does.
   package mutating func find(_ host: String) { lost.remove(host) }
 
-  /// The host on which a node's next process can start: its own, or of those that are not lost the one with the fewest
-  /// nodes; `nil` where all are.
+  /// Returns the host on which the next process of a node can start: its own host, or else the
+  /// available host with the fewest nodes. Returns `nil` if all hosts are lost.
   package func next(for node: String) -> String? {
     guard let present = hosts[node] else { return nil }
     guard lost.contains(present) else { return present }
     var numbers: [String: Int] = [:]
     for host in hosts.values { numbers[host, default: 0] += 1 }
-    // Of several with as few, the first.
+    // Among several hosts with the fewest nodes, the first is chosen.
     return choices[node, default: []].filter { !lost.contains($0) }
       .min { numbers[$0, default: 0] < numbers[$1, default: 0] }
   }
 
-  /// A node's next process starts on that host.
+  /// Assigns a node's next process to a host.
   package mutating func move(_ node: String, to host: String) { hosts[node] = host }
 }
 
-/// Whose processes are started on other hosts next: each host takes some at a time, and those that wait lose nothing of
-/// the time that a start has.
+/// The queue of processes to start on other hosts. Each host starts a limited number of processes at a
+/// time; the time in the queue does not count towards the start timeout.
 ///
-/// A daemon that is asked to start very many at once answers none of them in time.
+/// A daemon that has to start very many processes at once answers none of them in time.
 package struct LaunchTurns: Sendable {
   package typealias Instant = SuspendingClock.Instant
 
-  /// A start that has no turn yet.
+  /// A start in the queue.
   package struct Waiting: Hashable, Sendable {
     package let node: String
     package let incarnation: Int
     package fileprivate(set) var host: String
-    /// Since when it has waited, as far as that was not told.
+    /// The instant since which the waiting time has not been reported yet.
     var since: Instant
   }
 
-  /// How many processes are on their way to one host at most.
+  /// The maximum number of processes that start on one host at the same time.
   package static let limit = 8
 
-  /// The hosts of those that are on their way.
+  /// By node: the host of a process that is starting.
   private var underway: [String: String] = [:]
   private var waiting: [Waiting] = []
 
   package init() {}
 
-  /// Whether a start has its turn at once; else it waits for it.
-  /// - Parameter isLost: Whether the host does not answer, so that it waits for that.
+  /// Requests a start.
+  /// - Parameter isLost: Whether the host does not answer, so that the start must wait for it.
+  /// - Returns: Whether the process can start at once. Otherwise, the start is queued.
   package mutating func begin(
     _ node: String, incarnation: Int, on host: String, isLost: Bool = false, at now: Instant
   ) -> Bool {
@@ -95,20 +97,20 @@ package struct LaunchTurns: Sendable {
     underway.values.count { $0 == host } < Self.limit
   }
 
-  /// Takes the turns of those that are on their way no more.
+  /// Frees the slots of processes that are no longer starting.
   package mutating func end(where isOver: (_ node: String) -> Bool) {
     guard !underway.isEmpty else { return }
     underway = underway.filter { !isOver($0.key) }
   }
 
-  /// Has some wait for other hosts than before.
+  /// Assigns queued starts to other hosts.
   package mutating func move(_ next: (Waiting) -> String?) {
     for index in waiting.indices {
       if let host = next(waiting[index]) { waiting[index].host = host }
     }
   }
 
-  /// Takes one that waits and has its turn now, or is to wait no more.
+  /// Removes and returns the next start that can proceed, or that is no longer wanted.
   /// - Parameter isLost: Whether a host does not answer.
   package mutating func next(
     isLost: (_ host: String) -> Bool = { _ in false }, where isOver: (Waiting) -> Bool
@@ -120,7 +122,7 @@ package struct LaunchTurns: Sendable {
     return next
   }
 
-  /// How long each has waited since this was last asked.
+  /// Returns how long each start has waited since the last call.
   package mutating func takeTimes(at now: Instant) -> [(node: String, time: Duration)] {
     let times = waiting.map { (node: $0.node, time: now - $0.since) }
     for index in waiting.indices { waiting[index].since = now }

@@ -3,10 +3,10 @@ import PipeTopology
 import PipeWire
 
 extension LaunchPlan {
-  /// The nodes as they are bound for other hosts: where each is, its own process tells.
+  /// Plans the nodes for other hosts. The processes report their endpoints themselves.
   mutating func place(by deployment: Deployment, of topology: Topology) {
     for index in nodes.indices {
-      // A lodger is where its host is.
+      // An embedded coordinator is on the host of its carrier node.
       let owner = nodes[index].host ?? nodes[index].name
       let place = topology.node(owner)?.place
       nodes[index].information.place = place
@@ -34,7 +34,7 @@ extension LaunchPlan {
     nodes[index].address = job?.addresses[host] ?? address
   }
 
-  /// The agent of a node is there, so that it is known where its process is to listen, and what lives in it.
+  /// Sets the address of a node and its embedded coordinators, once its agent has connected.
   mutating func settle(_ name: String, at address: String, on host: String?) {
     for index in nodes.indices where (nodes[index].host ?? nodes[index].name) == name {
       nodes[index].address = address
@@ -42,24 +42,24 @@ extension LaunchPlan {
     }
   }
 
-  /// The lease that nodes have which may move; `nil` where none may.
+  /// The lease term of nodes that may move; `nil` if no node may.
   var leaseTerm: Duration? { nodes.lazy.compactMap(\.lease).first }
 
-  /// The host of a node does not answer.
+  /// Marks the host of a node as lost, because it does not answer.
   mutating func lose(hostOf name: String) {
     if let host = hosts?.host(of: name) { hosts?.lose(host) }
   }
 
-  /// A host answers.
+  /// Marks a host as found, because it answers.
   mutating func find(_ host: String) { hosts?.find(host) }
 
   func isLost(_ host: String) -> Bool { hosts?.lost.contains(host) == true }
 
-  /// Whether the next process of a node has a host to start on.
+  /// Whether there is a host on which the next process of a node can start.
   func canStart(_ name: String) -> Bool { hosts?.next(for: name) != nil }
 
-  /// Has the next process of a node start elsewhere where its host is lost, and those that live in it with it.
-  /// - Returns: From where to where; `nil` where it stays.
+  /// Moves the next process of a node, with its embedded coordinators, to another host if its host is lost.
+  /// - Returns: The former and the new host; `nil` if the node stays.
   mutating func move(_ name: String) -> (from: String, to: String)? {
     guard let former = hosts?.host(of: name), let next = hosts?.next(for: name), next != former
     else { return nil }
@@ -74,23 +74,23 @@ extension LaunchPlan {
     }
   }
 
-  /// Plans nodes for where an orchestrator that was killed had started them last, so that what is left of them there is
-  /// found.
+  /// Plans nodes for the hosts on which a killed orchestrator last started them, so that their
+  /// remaining processes are found.
   package mutating func settle(_ records: [ProcessRecord]) {
     for (node, host) in former(records) where hosts?.mayRun(node, on: host) == true {
       move(node, to: host)
     }
   }
 
-  /// A node that an orchestrator which was killed had started where it does not belong now: whether its process goes on
-  /// there cannot be told.
+  /// Returns a node that a killed orchestrator had started on a host where it does not belong now. It
+  /// is unknown whether the process still runs there.
   package func stray(among records: [ProcessRecord]) -> (node: String, host: String)? {
     former(records).first {
       hosts?.host(of: $0.node) != nil && hosts?.mayRun($0.node, on: $0.host) != true
     }
   }
 
-  /// Where in this job nodes were started.
+  /// Returns the hosts in this job on which nodes were started.
   private func former(_ records: [ProcessRecord]) -> [(node: String, host: String)] {
     records.compactMap { record in
       record.step.flatMap { $0.job == job?.id ? (record.node, $0.host) : nil }
@@ -99,15 +99,15 @@ extension LaunchPlan {
 }
 
 extension Topology {
-  /// Whether the process of a node is started by an agent, where agents start processes. Monitors are the
-  /// orchestrator's own.
+  /// Whether an agent starts the process of a node, if the topology has agents. The orchestrator starts
+  /// monitors itself.
   package func isStartedByAgent(_ name: String) -> Bool {
     !monitors.contains { $0.name == name }
   }
 }
 
 extension LaunchPlan.Node {
-  /// Where it and its peers are, their processes tell.
+  /// Clears the endpoints of the node and its peers, which their processes report themselves.
   fileprivate mutating func bindForOthers() {
     information.process = name
     information.inbox = ""

@@ -4,7 +4,7 @@ import PipeTopology
 import PipeWire
 
 extension LaunchPlan.Node {
-  /// A machine, or a constant state.
+  /// Plans a node with a machine or a constant state.
   init(
     _ node: NodeSpecification, of loaded: LoadedTopology, in directories: RuntimeDirectories
   ) throws(DirectoryError) {
@@ -47,7 +47,7 @@ extension LaunchPlan.Node {
       stopSignal: node.stop.signal.signal)
   }
 
-  /// The coordinator of a conflict class: one process for all its composites.
+  /// Plans the coordinator of a conflict class: one process for all its composites.
   init(
     _ group: ConflictClassPlan, of loaded: LoadedTopology, in directories: RuntimeDirectories
   ) throws(DirectoryError) {
@@ -114,28 +114,30 @@ extension LaunchPlan.Node {
 }
 
 extension LoadedTopology {
-  /// The process that takes what is sent to a node or a composite.
+  /// Returns the process that receives the events sent to a node or a composite.
   fileprivate func process(of receiver: String) -> String {
     conflictClasses.first { $0[receiver] != nil }?.name ?? receiver
   }
 }
 
 extension ConflictClassPlan {
-  /// How many steps of a node may be under way to its coordinator. Unit: events.
+  /// The maximum number of step reports in flight from a node to its coordinator. Unit: events.
   fileprivate static let stepCapacity = 1024
 
-  /// The nodes of the composites that pipes lead from, sorted.
+  /// Returns the nodes of the composites that have outgoing pipes, sorted.
   fileprivate func nodesOfSenders(in topology: Topology) -> [String] {
     let senders = Set(topology.pipes.map(\.sender))
     return Set(composites.filter { senders.contains($0.name) }.flatMap(\.nodes)).sorted()
   }
 
-  /// The pipe by which a node tells its steps: no pipe of the file has a name with a space.
+  /// Returns the name of the pipe for the step reports of a node. It has spaces, unlike all names of
+  /// pipes in the file.
   fileprivate func pipe(ofStepsOf node: String) -> String { "steps of \(node) to \(name)" }
 }
 
 extension NodeConfiguration.Out {
-  /// The pipe by which a node tells its steps to the coordinator of composites that pipes lead from.
+  /// Creates the pipe on which a node reports its steps to the coordinator of composites with outgoing
+  /// pipes.
   fileprivate init(
     stepsOf node: String, for group: ConflictClassPlan, endpoint: String, in loaded: LoadedTopology
   ) {
@@ -146,7 +148,7 @@ extension NodeConfiguration.Out {
       isDurable: loaded.topology.durability(of: node) != .volatile)
   }
 
-  /// - Parameter receiver: The process that takes what is sent.
+  /// - Parameter receiver: The process that receives the events.
   init(
     _ pipe: PipeSpecification, to receiver: String, at endpoint: String, of topology: Topology
   ) {
@@ -172,9 +174,9 @@ extension NodeConfiguration.In {
 }
 
 extension NodeConfiguration.Participant {
-  /// A node's part in the events of its conflict class; `nil` where it has none.
+  /// Returns the part of a node in the events of its conflict class; `nil` if it has none.
   ///
-  /// A node of composites in two classes takes part in one of them only.
+  /// A node of composites in two classes takes part in only one of them.
   init?(_ node: String, in classes: [ConflictClassPlan]) {
     guard let group = classes.first(where: { $0.participants.contains(node) }) else { return nil }
     self.init(coordinator: group.name, events: group.synchronizedEvents(of: node))
@@ -182,7 +184,7 @@ extension NodeConfiguration.Participant {
 }
 
 extension NodeInformation {
-  /// A process that is not started yet.
+  /// Describes a process that is not started yet.
   fileprivate init(
     _ name: String, _ kind: Kind, hosts: String? = nil, program: String?,
     durability: Durability = .volatile, of loaded: LoadedTopology,
@@ -195,7 +197,7 @@ extension NodeInformation {
       journal: durability == .volatile ? nil : directories.journal(of: name))
   }
 
-  /// The row of one of a coordinator's composites.
+  /// Returns the row of one composite of a coordinator.
   func row(of composite: CompositePlan) -> NodeInformation {
     var row = self
     row.name = composite.name

@@ -4,38 +4,39 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// How each node of a checked topology is started and wired; a pure value.
+/// The plan of how each node of a checked topology is started and connected; a pure value.
 package struct LaunchPlan {
-  /// One process.
+  /// The plan of one process.
   package struct Node {
     package var information: NodeInformation
     var content: NodeArguments.Content
-    /// The node in whose process it lives; `nil` where it has one of its own.
+    /// The carrier node of an embedded coordinator; `nil` for a node with a process of its own.
     var host: String? { information.within }
-    /// The part of its environment that the topology sets.
+    /// The environment variables that the topology sets for the node.
     var environment: [String: String]
-    /// The directory in which it runs; `nil` for the orchestrator's.
+    /// The working directory; `nil` for the directory of the orchestrator.
     var directory: String?
     var configuration = NodeConfiguration()
-    /// What its hello must say, where that is known.
+    /// The description that the node's hello must contain, if it is known.
     var description: MachineDescription?
     var supervision: TopologyLifecycle.Member
-    /// How much is kept of its log.
+    /// The retention of the node's log.
     var logs: LogRetention
     /// The composites of a coordinator.
     var composites: [CompositePlan] = []
-    /// The nodes and composites that a monitor watches because they are all that there are.
+    /// The nodes and composites that a monitor watches if it watches all.
     var watched: Set<String> = []
-    /// Where it listens, and its lodgers do; `nil` where it is on one host with all others.
+    /// The address on which the node and its embedded coordinators listen; `nil` if all nodes are on
+    /// one host.
     var address: String?
-    /// The host of an engine's on which it runs; `nil` where that is the orchestrator's own.
+    /// The engine's host on which the node runs; `nil` for the host of the orchestrator.
     var hostName: String?
-    /// How long its process may go on without the orchestrator; `nil` where it does not move.
+    /// How long the process may run on without the orchestrator; `nil` if the node does not move.
     var lease: Duration?
-    /// Whether an agent starts its process, or that in which it lives.
+    /// Whether an agent starts the process of the node, or of its carrier node.
     var hasAgent = false
 
-    /// Whether it runs on another host than the orchestrator.
+    /// Whether the node runs on another host than the orchestrator.
     var isRemote: Bool { supervision.isRemote }
 
     package var name: String { information.name }
@@ -46,27 +47,29 @@ package struct LaunchPlan {
   let control: String
   package internal(set) var nodes: [Node]
   let pipes: [PipeInformation]
-  /// How much is kept of logs that are no node's.
+  /// The retention of logs that belong to no node.
   package let logs: LogRetention
-  /// Where the processes are to run; `nil` where all are on one host, and their places say nothing.
+  /// The placement of the processes; `nil` if all run on one host.
   let deployment: Deployment?
-  /// The absolute path of its file.
+  /// The absolute path of the deployment file.
   let deploymentFile: String?
-  /// The job on whose hosts they are started; `nil` where the orchestrator starts them on its own.
+  /// The Slurm job on whose hosts the processes are started; `nil` if the orchestrator starts them on
+  /// its own host.
   let job: SlurmJob?
-  /// On which of them each node is; `nil` where the orchestrator starts them on its own host.
+  /// The assignment of the nodes to the hosts of the job; `nil` if the orchestrator starts them on its
+  /// own host.
   var hosts: HostAssignment?
-  /// The keys of a topology whose processes agents start; `nil` where none does.
+  /// The keys of a topology whose processes are started by agents; `nil` if there are no agents.
   let keys: AgentKeys?
-  /// Where the orchestrator listens for processes that are bound for other hosts.
+  /// The address on which the orchestrator listens for processes on other hosts.
   let address: String
-  /// What every process has in its environment.
+  /// The environment that all processes inherit.
   private let inherited: [String: String]
 
   /// - Parameters:
-  ///   - job: The job on whose hosts its processes are started, with the engine that does so.
-  ///   - place: Where the orchestrator listens, and by which keys, with the engine whose processes agents start.
-  /// - Throws: ``DirectoryError``, or ``SlurmError`` where the orchestrator's address cannot be told.
+  ///   - job: The job on whose hosts the processes are started, for the Slurm engine.
+  ///   - place: The address and the keys of the orchestrator, for the engine with agents.
+  /// - Throws: ``DirectoryError``, or ``SlurmError`` if the orchestrator's address is unknown.
   package init(
     _ loaded: LoadedTopology, directories: RuntimeDirectories, job: SlurmJob? = nil,
     at place: (address: String, keys: AgentKeys)? = nil
@@ -99,36 +102,36 @@ package struct LaunchPlan {
     self.place(by: deployment, of: topology)
   }
 
-  /// The node with this name.
+  /// Returns the node with this name.
   subscript(name: String) -> Node? { nodes.first { $0.name == name } }
 
-  /// Where the orchestrator listens for processes that are bound for other hosts.
+  /// The endpoint on which the orchestrator listens for processes on other hosts.
   var controlPlace: DeployedNodes.Place {
     keys == nil
       ? .init(address: address) : .init(address: "*", port: deployment?.port, keys: keys)
   }
 
-  /// The node in whose process a node lives.
+  /// Returns the carrier node of an embedded coordinator.
   func host(of name: String) -> String? { self[name]?.host }
 
-  /// The name of the process that a node or a composite has; a name that nobody has is its own.
+  /// Returns the name of the process of a node or a composite. An unknown name is returned unchanged.
   package func process(of name: String) -> String {
     nodes.first { $0.composites.contains { $0.name == name } }?.name ?? name
   }
 
-  /// The same of several, each process once.
+  /// Returns the names of the processes of nodes and composites, without duplicates.
   func processes(of names: [String]) -> [String] {
     var seen: Set<String> = []
     return names.map(process).filter { seen.insert($0).inserted }
   }
 
-  /// The names that commands take: those of composites in place of their processes'.
+  /// The names that commands accept: the names of composites replace the names of their processes.
   package var names: [String] {
     nodes.flatMap { $0.composites.isEmpty ? [$0.name] : $0.composites.map(\.name) }
   }
 
-  /// The processes that nodes and composites need to run: their own, those of the composites' nodes, and
-  /// all that these depend on.
+  /// Returns the processes that nodes and composites require: their own processes, the nodes of the
+  /// composites, and all dependencies of these.
   package func processes(neededBy names: [String]) -> [String] {
     let composites = nodes.flatMap(\.composites).filter { names.contains($0.name) }
     return nodes.map(\.supervision).dependencies(
@@ -136,11 +139,12 @@ package struct LaunchPlan {
         + composites.compactMap { host(of: process(of: $0.name)) })
   }
 
-  /// The command line of a node's process.
-  /// - Parameter entry: Of one that is bound for other hosts: its keys, and where the orchestrator is.
+  /// Returns the arguments of a node's process.
+  /// - Parameter entry: The keys and the endpoint of the orchestrator, for a process that is bound for
+  ///   other hosts.
   func arguments(of node: Node, incarnation: UInt64, _ entry: NodeEntry? = nil) -> NodeArguments {
     let information = node.information
-    // The system chooses the port, so that nobody takes it in between.
+    // The system chooses the port, so that no other process can take it before the node binds it.
     let bound = node.address.map { "tcp://\($0):*" }
     return NodeArguments(
       topology: topology, node: node.name, content: node.content,
@@ -154,17 +158,17 @@ package struct LaunchPlan {
     inherited.merging(node.environment) { _, own in own }
   }
 
-  /// A journal of a process: its node's own, or one of those that live in it.
+  /// Returns a journal of a process: the journal of its node, or of a coordinator that is embedded in it.
   func journalOfProcess(_ name: String) -> String? {
     nodes.lazy.filter { ($0.host ?? $0.name) == name }.compactMap(\.information.journal).first
   }
 
-  /// What is added to the environment of an agent's.
+  /// Returns the variables that are added to the environment of a node's agent.
   func ownEnvironment(of node: Node) -> [String: String] {
     node.environment.merging([TopologyFile.variable: file]) { own, _ in own }
   }
 
-  /// What tells whether a process is the one that is wanted.
+  /// Returns the launch parameters, by which a wanted process is distinguished from a different one.
   func launch(of node: Node) -> ProcessRecord.Launch {
     ProcessRecord.Launch(
       program: node.information.program, arguments: arguments(of: node, incarnation: 0).arguments,
@@ -174,12 +178,12 @@ package struct LaunchPlan {
 }
 
 extension LaunchPlan {
-  /// The nodes of whose states others wait for one.
+  /// The nodes with a state that other nodes wait for.
   private var watchedNodes: Set<String> {
     Set(nodes.flatMap(\.supervision.dependencies).filter { $0.state != nil }.map(\.node))
   }
 
-  /// The nodes, each with those that it hands events to.
+  /// Returns the nodes with the receivers of their events filled in.
   private static func withReceivers(_ nodes: [Node]) -> [Node] {
     let names = Set(nodes.map(\.name))
     return nodes.map { node in
@@ -200,7 +204,8 @@ extension LaunchPlan {
     return own
   }
 
-  /// Lets every process of the run open as many files as it needs: what this one may, its children may.
+  /// Raises the limit on open files to the number that the processes of the run require. Child
+  /// processes inherit the limit.
   package func raiseOpenFileLimit() throws(OpenFileLimit.Exceeded) {
     try OpenFileLimit.raise(
       to: OpenFileLimit.ofOrchestrator(nodes: nodes.count, watched: watchedNodes.count),
@@ -223,9 +228,10 @@ extension LaunchPlan.Node {
 }
 
 extension LaunchPlan {
-  /// Why another plan cannot follow this one now: a composite would have another process, which would not
-  /// have what the present one is still to send, or to be told; `nil` where nothing is.
-  /// - Parameter waiting: How many events of a node's pipe are not acknowledged.
+  /// Returns why another plan cannot replace this one now; `nil` if it can. A composite must not move
+  /// to another process while the present coordinator has events to send or to receive: they would be
+  /// lost.
+  /// - Parameter waiting: Returns the number of unacknowledged events of a node's pipe.
   func coordinatorObstacle(
     to next: LaunchPlan, waiting: (_ node: Node, _ pipe: String) -> UInt64
   ) -> String? {
@@ -245,8 +251,8 @@ extension LaunchPlan {
     return nil
   }
 
-  /// The pipes that would be cut off if another process coordinated a composite: those that lead from it
-  /// and still are to, and those by which its nodes tell their steps.
+  /// Returns the pipes that would be cut off if another process coordinated a composite: the outgoing
+  /// pipes of the composite that the next plan keeps, and the pipes for the step reports of its nodes.
   private func pipes(
     of composite: CompositePlan, at coordinator: Node, movingTo next: Node?
   ) -> [(sender: Node, pipe: String)] {

@@ -1,8 +1,9 @@
 import PipeWire
 
-/// With whom each process of a deployed topology talks, and under which names; a value made of its plan.
+/// The peers of each process of a deployed topology, and the routing ids that they use; a value made
+/// from the plan.
 package struct Neighbourhoods: Sendable {
-  /// What is planned of a node.
+  /// The plan of one node.
   package struct Part: Sendable {
     package var name: String
     package var configuration: NodeConfiguration
@@ -15,10 +16,10 @@ package struct Neighbourhoods: Sendable {
     }
   }
 
-  /// A process that is there.
+  /// A process that has started.
   package struct Member: Hashable, Sendable {
     package var incarnation: UInt64
-    /// The public half of its pair.
+    /// The public key of the process.
     package var key: String
     package var endpoints: NodeEndpoints
 
@@ -29,9 +30,9 @@ package struct Neighbourhoods: Sendable {
     }
   }
 
-  /// By node, the routing ids that each of its peers may use at its inbox.
+  /// By node: the routing ids that each of its peers may use at its inbox.
   private var names: [String: [String: Set<String>]] = [:]
-  /// They attach as clients do, each with the pair of its process.
+  /// The monitors, which connect like clients, each with the key pair of its process.
   private var monitors: Set<String> = []
 
   package init(_ nodes: [Part]) {
@@ -46,7 +47,8 @@ package struct Neighbourhoods: Sendable {
     }
   }
 
-  /// Both learn where the other one is, and the receiver the name that the sender uses there. They may be one.
+  /// Makes two nodes peers: both learn each other's endpoints, and the receiver learns the routing id
+  /// of the sender. They may be the same node.
   private mutating func join(_ sender: String, to receiver: String, as name: String) {
     names[receiver, default: [:]][sender, default: []].insert(name)
     names[sender, default: [:]][receiver, default: []].formUnion([])
@@ -54,15 +56,16 @@ package struct Neighbourhoods: Sendable {
 
   package func isMonitor(_ node: String) -> Bool { monitors.contains(node) }
 
-  /// Those whose lists change where this process comes or goes, itself left out.
-  /// - Returns: `nil` where these are all.
+  /// Returns the nodes whose peer lists change when a process of this node starts or ends, without the
+  /// node itself.
+  /// - Returns: `nil` for all nodes.
   package func neighbours(of node: String) -> Set<String>? {
     isMonitor(node) ? nil : Set((names[node] ?? [:]).keys)
   }
 
-  /// What a node is told.
+  /// Returns the peer list of a node.
   /// - Parameters:
-  ///   - members: The processes that are there, by node.
+  ///   - members: The processes that have started, by node.
   ///   - clients: The keys of clients that belong to no node.
   package func neighbourhood(
     of node: String, among members: [String: Member], clients: [String]
@@ -79,12 +82,12 @@ package struct Neighbourhoods: Sendable {
   }
 }
 
-/// What each process of a deployed topology was told last of its neighbours; as a value.
+/// The last peer list sent to each process of a deployed topology; a value.
 ///
-/// A connection that breaks takes with it what was under way. A node says with each status which list it has, and
-/// is told the last one again where that is another one.
+/// A broken connection loses the frames in flight. So each status of a node has the number of its peer
+/// list, and the last list is sent again if the numbers differ.
 package struct ToldNeighbourhoods {
-  /// A list to send to a node.
+  /// A peer list to send to a node.
   package struct Notice: Hashable {
     package let node: String
     package let number: UInt64
@@ -94,11 +97,12 @@ package struct ToldNeighbourhoods {
   private var last: [String: Notice] = [:]
   private var number: UInt64
 
-  /// - Parameter generation: How many orchestrators have been there before, in whose place this one is: no list of
-  ///   its is taken for one of theirs.
+  /// - Parameter generation: The number of orchestrators before this one. It makes the numbers of this
+  ///   orchestrator's lists higher than theirs.
   package init(after generation: UInt64 = 0) { number = generation << 20 }
 
-  /// - Returns: What to send; `nil` where the node was told that last.
+  /// Numbers a peer list for a node.
+  /// - Returns: The list to send; `nil` if it equals the last list sent to the node.
   package mutating func tell(_ neighbourhood: Neighbourhood, to node: String) -> Notice? {
     guard last[node]?.neighbourhood != neighbourhood else { return nil }
     number += 1
@@ -107,9 +111,9 @@ package struct ToldNeighbourhoods {
     return notice
   }
 
-  /// A node has said which list it has.
-  /// - Parameter number: The lower 32 bits of the list's; 0 for none.
-  /// - Returns: What to send once more; `nil` where it has the last one, or was told none.
+  /// Compares the number of the peer list that a node has with the number of the last list sent to it.
+  /// - Parameter number: The lower 32 bits of the number; 0 if the node has no list.
+  /// - Returns: The list to send again; `nil` if the node has the last one, or was sent none.
   package func again(_ node: String, has number: UInt32) -> Notice? {
     guard let notice = last[node], UInt32(truncatingIfNeeded: notice.number) != number else {
       return nil
@@ -117,6 +121,6 @@ package struct ToldNeighbourhoods {
     return notice
   }
 
-  /// The process is gone, or may have lost what it was told.
+  /// Forgets the last list of a process that is gone, or may have lost the list.
   package mutating func forget(_ node: String) { last[node] = nil }
 }

@@ -5,36 +5,36 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// What the orchestrator knows of a node beside its lifecycle.
+/// The facts that the orchestrator knows about a node in addition to its lifecycle.
 struct NodeFacts {
-  /// Why it is in its phase, where that is to be told.
+  /// Why the node is in its phase, if the phase needs a reason.
   private(set) var reason: String?
   private(set) var status: NodeStatus?
   /// Why there is no status.
   private(set) var statusProblem: StatusProblem?
   private var start: BootClock.Instant?
   private(set) var description: MachineDescription?
-  /// What its last process was started as.
+  /// The launch parameters of the last process.
   private(set) var launch: ProcessRecord.Launch?
-  /// Whether its process takes more pipes that lead from it while it runs, as it says.
+  /// Whether the process reports that it can open more outgoing pipes while it runs.
   var opensPipes = false
-  /// Whether it was told of such.
+  /// Whether the process was sent additional pipes.
   private(set) var isExtended = false
-  /// The last lines that it wrote before it failed.
+  /// The last lines that the node wrote before it failed.
   private(set) var lastLines: [String] = []
-  /// The id of its process on another host; `nil` before that has said hello.
+  /// The id of the process on another host; `nil` before its hello.
   var remotePid: Int32?
   private var isMisreporting = false
-  /// Whether its start is waited for.
+  /// Whether the node waits for its agent or its host.
   private var isAwaitingStart = false
   private var isUnreachable = false
 
   init(description: MachineDescription?) { self.description = description }
 
-  /// When its process was started, by the present setting of the clock. Unit: nanoseconds since 1970.
+  /// When the process started, by the current setting of the clock. Unit: nanoseconds since 1970.
   var startedAt: Int64? { start?.time(asOf: BootClock.now) }
 
-  /// A process of it begins.
+  /// Records the start of a process.
   mutating func take(started record: ProcessRecord) {
     take(adopted: record)
     remotePid = nil
@@ -46,13 +46,13 @@ struct NodeFacts {
     isUnreachable = false
   }
 
-  /// Its process is told of more pipes that lead from it.
+  /// Records that the process was sent additional outgoing pipes.
   mutating func take(extended launch: ProcessRecord.Launch) {
     self.launch = launch
     isExtended = true
   }
 
-  /// A process of it is taken over.
+  /// Records the adoption of a process.
   mutating func take(adopted record: ProcessRecord) {
     let now = BootClock.now
     start = BootClock.Instant(
@@ -60,14 +60,15 @@ struct NodeFacts {
     launch = record.launch
   }
 
-  /// - Parameter stopProblem: What was wrong with its last end.
+  /// Records a report.
+  /// - Parameter stopProblem: The problem with the last end of the node.
   mutating func take(_ report: NodeReport, stopProblem: String?) {
     if isAwaitingStart, case .spawned = report { reason = nil }
     isAwaitingStart = report == .awaitingAgent || report.isAwaitingHost
     switch report {
     case .running, .adopted, .found: reason = nil
     case .stopped, .completed:
-      // What was wrong with its end is still to be seen.
+      // The problem with the end of the node stays visible.
       reason = stopProblem.map { "\(NodeReport.endedBadly(reason: $0))" }
       status?.state = nil
     case .failed(let reason):
@@ -84,7 +85,8 @@ struct NodeFacts {
     }
   }
 
-  /// - Returns: Why it cannot be read, the first time of a process: the next heartbeat brings the same.
+  /// Records a status.
+  /// - Returns: Why the status cannot be read, once per process: the next heartbeat has the same problem.
   mutating func take(status body: [UInt8]) -> StatusProblem? {
     do {
       status = try NodeStatus(reading: body)
@@ -99,7 +101,8 @@ struct NodeFacts {
     return nil
   }
 
-  /// - Returns: Whether this is the first time that a process of it has no sockets any more.
+  /// Records that the sockets of the process are missing.
+  /// - Returns: Whether they were found missing for the first time.
   mutating func losesSockets() -> Bool {
     defer { isUnreachable = true }
     return !isUnreachable
@@ -107,7 +110,7 @@ struct NodeFacts {
 
   mutating func take(lastLines: [String]) { self.lastLines = lastLines }
 
-  /// - Returns: Whether what a process says of its machine is what is known of it, or the first word on it.
+  /// - Returns: Whether the description from a process equals the known one, or is the first one.
   mutating func agrees(with description: MachineDescription) -> Bool {
     guard let known = self.description else {
       self.description = description
@@ -116,7 +119,7 @@ struct NodeFacts {
     return known == description
   }
 
-  /// A new file describes it.
+  /// Applies the description of a new file.
   mutating func take(changed description: MachineDescription?, isReplaced: Bool) {
     if isReplaced {
       launch = nil
@@ -126,10 +129,10 @@ struct NodeFacts {
   }
 }
 
-/// How often each node of a topology was started, in all its runs: a number is never given to two
-/// processes of a node, since pipes and journals tell them apart by it.
+/// The number of starts of each node of a topology in all its runs. No two processes of a node get the
+/// same number, because pipes and journals identify processes by it.
 package struct Incarnations: Sendable {
-  /// The file cannot be read as what it should be.
+  /// An error: the file cannot be parsed.
   package struct Damaged: Error, Hashable, CustomStringConvertible {
     package let path: String
 
@@ -142,7 +145,7 @@ package struct Incarnations: Sendable {
   package let path: String
   package private(set) var counts: [String: Int] = [:]
 
-  /// Reads what former runs left; nothing, where there was none.
+  /// Reads the counts of former runs. There are none if the file does not exist.
   package init(in directories: RuntimeDirectories) throws {
     path = directories.state + "/incarnations.json"
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -158,7 +161,7 @@ package struct Incarnations: Sendable {
     self.counts = counts
   }
 
-  /// Writes the numbers down for good; to be done before the processes that bear them are started.
+  /// Records the numbers durably. Must be called before the processes with these numbers are started.
   package mutating func record(_ starts: [String: Int]) throws {
     let next = counts.merging(starts) { max($0, $1) }
     guard next != counts else { return }

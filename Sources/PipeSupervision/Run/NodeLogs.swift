@@ -2,25 +2,25 @@ import PipeClient
 import PipeSupport
 import PipeWire
 
-/// The logs of a topology's nodes, and what is wrong with their files.
+/// The logs of a topology's nodes. Reports errors of their files.
 package final class NodeLogs {
   private let directories: RuntimeDirectories
   private let warn: (String) -> Void
   private var writers: [String: LogWriter] = [:]
-  /// How much is kept of the nodes' logs, and of all others.
+  /// The retention of the nodes' logs, and of all other logs.
   private var retentions: (nodes: [String: LogRetention], standard: LogRetention) = (
     [:], LogRetention()
   )
   private let clock: () -> BootClock.Instant
   private var lastOffset: Int64
 
-  /// The least step back of the clock that is noted. Unit: nanoseconds.
+  /// The smallest backward step of the clock that is logged. Unit: nanoseconds.
   private static let leastStep: Int64 = 100_000_000
 
   /// - Parameters:
-  ///   - plan: Says how much is kept of each log.
-  ///   - clock: The present.
-  ///   - warn: Called when a log cannot be written any more, and when it can again.
+  ///   - plan: The plan with the retention of each log.
+  ///   - clock: Returns the current time.
+  ///   - warn: Called when a log cannot be written any more, and when it can be written again.
   package init(
     in directories: RuntimeDirectories, keeping plan: LaunchPlan? = nil,
     clock: @escaping () -> BootClock.Instant = { BootClock.now },
@@ -33,7 +33,7 @@ package final class NodeLogs {
     if let plan { keep(plan) }
   }
 
-  /// Keeps as much of each log as a plan says, from the next line on.
+  /// Applies the retention of a plan to all logs, from the next line on.
   func keep(_ plan: LaunchPlan) {
     let nodes = Dictionary(plan.nodes.map { ($0.name, $0.logs) }) { first, _ in first }
     retentions = (nodes, plan.logs)
@@ -44,7 +44,7 @@ package final class NodeLogs {
     retentions.nodes[node] ?? retentions.standard
   }
 
-  /// The log of a node; the same for all its processes.
+  /// Returns the log of a node, which all its processes share.
   package func writer(of node: String) -> LogWriter {
     if let writer = writers[node] { return writer }
     let writer = LogWriter(node: node, in: directories, keeping: retention(of: node))
@@ -52,14 +52,14 @@ package final class NodeLogs {
     return writer
   }
 
-  /// Writes a line of the orchestrator's.
+  /// Writes a line of the orchestrator to the log of a node.
   func note(_ line: String, of node: String) {
     noteClock()
     tell(writer(of: node).write([line], from: .note), of: node)
   }
 
-  /// Notes in every log where the clock of this host was set back since the last look: times alone would not tell
-  /// the order of lines before and after. Call it before lines are written.
+  /// Adds a note to every log if the clock of this host was set back since the last call: times alone
+  /// would not show the order of the lines before and after. Must be called before lines are written.
   package func noteClock() {
     let now = clock()
     let step = lastOffset - now.offset
@@ -82,13 +82,13 @@ package final class NodeLogs {
     }
   }
 
-  /// A topology that has the node no more.
+  /// Closes the log of a node that was removed from the topology.
   func forget(_ node: String) { writers[node] = nil }
 }
 
 extension LogWriter {
-  /// The log of a node in its topology's state directory.
-  /// - Parameter retention: How much is kept; `nil` to add lines alone.
+  /// Creates the writer for the log of a node in the state directory of its topology.
+  /// - Parameter retention: The retention of the log; `nil` to only append lines.
   package convenience init(
     node: String, in directories: RuntimeDirectories, keeping retention: LogRetention? = nil
   ) {

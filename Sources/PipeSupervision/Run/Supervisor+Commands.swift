@@ -6,7 +6,7 @@ import PipeTopology
 import PipeTransport
 import PipeWire
 
-/// What clients ask for.
+/// Commands of clients.
 extension Supervisor {
   func take(command body: [UInt8], from asker: Asker) {
     guard let command = try? JSONRecord.decode(ControlCommand.self, from: body) else {
@@ -66,7 +66,7 @@ extension Supervisor {
     }
   }
 
-  /// Answers as soon as the answer is known.
+  /// Answers a client as soon as the answer is known.
   private func wait(for asker: Asker, until condition: @escaping WaitingClients.Condition) {
     waiting.append(asker, until: condition)
     answerWaiting()
@@ -102,8 +102,8 @@ extension Supervisor {
 
   // MARK: Nodes
 
-  /// Hands an input to nodes and answers once all are where it leads, or have failed.
-  /// - Parameter answer: What is answered where all went well.
+  /// Hands an input to nodes and answers when all of them have reached the requested state or failed.
+  /// - Parameter answer: The answer if all nodes succeed.
   private func steer(
     _ nodes: [String], _ input: NodeLifecycle.Input, for asker: Asker,
     answer: ControlAnswer = .done
@@ -113,26 +113,26 @@ extension Supervisor {
       return refuse(TopologyLifecycle.changeUnderWay, to: asker)
     }
     let steering = Steering(nodes, input, in: lifecycle)
-    // Judged only after the input was handled: what had failed before may start now.
+    // The outcome is judged only after the input was handled: a node that had failed may start now.
     for node in nodes { hand(input, to: node) }
     wait(for: asker) { steering.answer(in: $0, answer) }
   }
 
-  /// Hands an input to a node; a process that follows from it is of the program as it is then.
+  /// Hands an input to a node. A requested start uses the program file as it is now.
   private func hand(_ input: NodeLifecycle.Input, to node: String) {
     let isStart = input == .start && lifecycle[node]?.state.hasProcess == false
     if isStart || input == .restartRequested { programs.release(node) }
     handle(.node(node, input))
   }
 
-  /// Starts nodes with what they depend on.
+  /// Starts nodes and, on request, their dependencies.
   private func bringUp(
     _ names: [String], withDependencies: Bool, waits: Bool, for asker: Asker
   ) {
     let named = names.map(plan.process)
     guard check(named, for: asker), checkMayChange(for: asker) else { return }
     let needed = withDependencies ? plan.processes(neededBy: names) : named
-    // What has done what it was there for is not done again for others.
+    // A dependency that has completed is not run again.
     let nodes = needed.filter {
       named.contains($0) || lifecycle[$0]?.state != .stopped(.completed)
     }
@@ -141,7 +141,7 @@ extension Supervisor {
     control.answer(.steered(nodes: nodes), to: asker)
   }
 
-  /// Stops nodes after those that depend on them; all of them stay stopped.
+  /// Stops nodes after the nodes that depend on them; all of them stay stopped.
   private func bringDown(_ names: [String], for asker: Asker) {
     guard check(names, for: asker), checkMayChange(for: asker) else { return }
     let nodes = lifecycle.members.dependents(of: names)
@@ -155,7 +155,7 @@ extension Supervisor {
 
   // MARK: A new file
 
-  /// Loads a file, which takes seconds, and answers with what it changes.
+  /// Loads a file, which takes seconds, and answers with its changes.
   private func load(_ request: ChangeRequest, for asker: Asker) {
     if let obstacle = deploymentObstacle(to: request) { return refuse(obstacle, to: asker) }
     guard checkMayChange(for: asker) else { return }
@@ -177,7 +177,7 @@ extension Supervisor {
     }
   }
 
-  /// Why files cannot be applied to a run that is by a deployment, or is not.
+  /// Returns why a file cannot be applied to this run because of its deployment; `nil` if it can.
   private func deploymentObstacle(to request: ChangeRequest) -> String? {
     let way =
       "'orchestrator down -p \(plan.topology)' ends it, and 'orchestrator up FILE --deployment DEPLOYMENT' starts the "
@@ -198,7 +198,7 @@ extension Supervisor {
     return nil
   }
 
-  /// Why the topology cannot go over to another deployment.
+  /// Returns why the topology cannot change to another deployment; `nil` if it can.
   private func deploymentObstacle(to next: LaunchPlan) -> String? {
     if next.deployment?.engine != plan.deployment?.engine {
       return
@@ -252,7 +252,7 @@ extension Supervisor {
     }
   }
 
-  /// Answers with what a file changes, or with why it cannot be applied now.
+  /// Answers with the changes of a file, or with the reason why it cannot be applied now.
   private func answer(
     _ step: PlannedStep, _ warnings: [Diagnostic], _ obstacle: String?, for request: ChangeRequest,
     to asker: Asker
@@ -266,12 +266,13 @@ extension Supervisor {
       to: asker)
   }
 
-  /// Why the file cannot be applied now; what the nodes have told last counts.
+  /// Returns why the file cannot be applied now, according to the last statuses of the nodes; `nil` if
+  /// it can.
   private func coordinatorObstacle(to next: LaunchPlan) -> String? {
     plan.coordinatorObstacle(to: next) { node, pipe in
       let out = facts[node.name]?.status?.outs.first { $0.name == pipe }
       let unsent = out.map { $0.events - min($0.applied, $0.events) } ?? 0
-      // A coordinator applies the report of a step when it receives it, and takes it later.
+      // A coordinator acknowledges the report of a step when it receives the report, and handles it later.
       let report = node.configuration.outs.first { $0.name == pipe && $0.steps != nil }
       let received = report.flatMap { facts[$0.receiver]?.status }?.ins.first { $0.name == pipe }
       return unsent + UInt64(received?.waiting ?? 0)
@@ -295,7 +296,7 @@ extension Supervisor {
       ) { first, _ in first })
   }
 
-  /// Goes over to the file that was told under this number, and answers when what is new in it runs.
+  /// Applies the file that was shown under this number, and answers when its new nodes run.
   private func apply(_ number: UInt64, for asker: Asker) {
     guard checkMayChange(for: asker) else { return }
     guard let step = change.ask(for: number, difference(to:)) else {
@@ -313,9 +314,9 @@ extension Supervisor {
   }
 }
 
-/// The files here that others read: after the run, and from other hosts.
+/// Files on this host that other processes read: after the run, and from other hosts.
 extension Supervisor {
-  /// Writes down where journals are, for who reads them when this run is over.
+  /// Records the paths of the journals, for tools that read them after the run.
   func tellJournals() {
     let paths = plan.nodes.compactMap { node in node.information.journal.map { (node.name, $0) } }
     do {
@@ -356,7 +357,7 @@ extension Supervisor {
     }
   }
 
-  /// Reads files beside the loop, which goes on meanwhile.
+  /// Reads files on another thread and answers, while the loop continues.
   private func answer(_ asker: Asker, with read: @escaping @Sendable () -> ControlAnswer) {
     let owner = LoopOwned((supervisor: self, asker: asker))
     let handle = loop.handle
@@ -368,11 +369,11 @@ extension Supervisor {
 }
 
 extension ControlAnswer {
-  /// The most that a journal may take in an answer. Unit: bytes. Source: ``WireLimits/messageByteCount``.
+  /// The maximum size of a journal in an answer. Unit: bytes. Source: ``WireLimits/messageByteCount``.
   private static let journalByteLimit = 3 << 20
 
-  /// What a journal holds.
-  /// - Parameter limit: The most records, and the most events of each pipe.
+  /// Returns the contents of a journal.
+  /// - Parameter limit: The maximum number of records, and of events of each pipe.
   fileprivate static func journal(
     ofJournal path: String, of node: String, limit: Int
   ) throws(JournalError) -> ControlAnswer {

@@ -3,16 +3,17 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The topology as it is told to clients.
+/// The topology directory that clients receive.
 extension Supervisor {
-  /// How long nodes have to answer before the directory is given without them.
+  /// The time for nodes to answer before the directory is sent without their statuses.
   private static let surveyTimeout: Duration = .milliseconds(300)
-  /// The same, for those that compute, or wait for a processor.
+  /// The time for nodes that are computing, or that wait for a processor.
   private static let busyTimeout: Duration = .seconds(2)
-  /// How often these are looked at meanwhile.
+  /// The interval at which the orchestrator checks whether such nodes are still busy.
   private static let busyPause: Duration = .milliseconds(50)
 
-  /// Asks every node for its status, and answers when all have told it, or none is waited for any more.
+  /// Asks every node for its status. Answers when all nodes have replied, or when the time for replies
+  /// is up.
   func askAll(for asker: Asker) {
     guard let number = survey.join(asker, nodes: runningNodes) else { return }
     begin(survey: number)
@@ -33,7 +34,7 @@ extension Supervisor {
   ) {
     let due = ContinuousClock.now + pause
     loop.schedule(after: pause, for: self) { supervisor in
-      // Where this process was late itself, answers may wait to be read.
+      // If this process itself is late, answers may be waiting to be read.
       let isLate = .now - due > Self.busyPause
       let missing = supervisor.survey.missing(in: number)
       guard isLate || missing.contains(where: supervisor.isBusy), .now < limit else {
@@ -43,7 +44,7 @@ extension Supervisor {
     }
   }
 
-  /// Whether the node's process is on a processor, or in the queue for one.
+  /// Whether the process of a node is on a processor, or waits for one.
   private func isBusy(_ node: String) -> Bool {
     guard let pid = lifecycle[node]?.pid else { return false }
     return ProcessorQueue.threads(of: pid).values.contains(where: \.isRunnable)
@@ -57,7 +58,7 @@ extension Supervisor {
     if let next = survey.beginForLate(nodes: runningNodes) { begin(survey: next) }
   }
 
-  /// The topology as it is known now.
+  /// Returns the currently known topology.
   package func directory() -> TopologyDirectory {
     let nodes = plan.nodes.flatMap(rows)
     return TopologyDirectory(
@@ -69,7 +70,7 @@ extension Supervisor {
       nodes: nodes, pipes: plan.pipes)
   }
 
-  /// A node as it is known now; of a coordinator its composites.
+  /// Returns the current row of a node; for a coordinator, the rows of its composites.
   private func rows(of node: LaunchPlan.Node) -> [NodeInformation] {
     var information = node.information
     let facts = facts[node.name]
@@ -112,7 +113,7 @@ extension Supervisor {
   }
 }
 
-/// Rounds of asking every node for its status, so that a directory tells what holds now.
+/// Rounds of asking every node for its status, so that a directory shows current values.
 struct StatusSurvey {
   private struct Round {
     let number: UInt64
@@ -121,12 +122,13 @@ struct StatusSurvey {
   }
 
   private var round: Round?
-  /// Those who came during the round: its answers may be older than their question.
+  /// The clients that asked during the round: its replies may be older than their requests.
   private var late: [Asker] = []
-  /// 0 is a heartbeat's, of no round.
+  /// The number of the last round. Heartbeats have the number 0, which belongs to no round.
   private var last: UInt64 = 0
 
-  /// - Returns: The number of the round that begins, or `nil` where one is under way.
+  /// Adds a client to the next round.
+  /// - Returns: The number of the round that starts, or `nil` if a round is in progress.
   mutating func join(_ asker: Asker, nodes: Set<String>) -> UInt64? {
     guard round == nil else {
       late.append(asker)
@@ -135,27 +137,28 @@ struct StatusSurvey {
     return begin([asker], nodes)
   }
 
-  /// - Returns: Whether all have answered now.
+  /// Records the reply of a node.
+  /// - Returns: Whether all nodes have replied now.
   mutating func answered(_ node: String, in number: UInt64) -> Bool {
     guard round?.number == number, round?.missing.remove(node) != nil else { return false }
     return round?.missing.isEmpty == true
   }
 
-  /// Who has not answered in a round; nobody where that has ended.
+  /// Returns the nodes that have not replied in a round; none if the round has ended.
   func missing(in number: UInt64) -> Set<String> {
     round.flatMap { $0.number == number ? $0.missing : nil } ?? []
   }
 
-  /// Ends a round, whoever has answered until then.
-  /// - Returns: Who is to be answered; nobody where the round had ended before.
+  /// Ends a round, even if replies are missing.
+  /// - Returns: The clients to answer; none if the round had ended before.
   mutating func end(_ number: UInt64) -> [Asker] {
     guard let round, round.number == number else { return [] }
     self.round = nil
     return round.askers
   }
 
-  /// Begins a round for those who came too late for the last one.
-  /// - Returns: Its number, or `nil` where nobody did.
+  /// Starts a round for the clients that were too late for the last one.
+  /// - Returns: The number of the round, or `nil` if there are no such clients.
   mutating func beginForLate(nodes: Set<String>) -> UInt64? {
     guard round == nil, !late.isEmpty else { return nil }
     defer { late = [] }

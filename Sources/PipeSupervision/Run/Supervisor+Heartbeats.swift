@@ -4,7 +4,7 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// What is looked at again and again: whether nodes live, and whether others still find the run.
+/// Periodic checks: whether nodes are alive, and whether clients can still find the run.
 extension Supervisor {
   private var pingInterval: Duration {
     let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
@@ -15,7 +15,8 @@ extension Supervisor {
     pingDue = .now + pingInterval
     loop.schedule(after: pingInterval, for: self) {
       $0.creditOwnDelay()
-      // The next one is due from here on, and not from when all this is done: this process may stand still meanwhile.
+      // The next heartbeat is due one interval after this line, not after the work below: this process
+      // may be suspended during that work.
       $0.scheduleHeartbeat()
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
@@ -26,8 +27,8 @@ extension Supervisor {
     }
   }
 
-  /// Takes the time in which this process stood still from what counts against the nodes: it has asked them for no
-  /// sign of life meanwhile, and read none. To be called before a node is judged by its silence.
+  /// Credits the nodes with the time in which this process was suspended: it has neither asked them for
+  /// signs of life nor read any. Must be called before a node is judged by its silence.
   func creditOwnDelay() {
     let delay = ContinuousClock.now - pingDue
     guard delay > Self.usualDelay else { return }
@@ -35,10 +36,10 @@ extension Supervisor {
     for name in Array(processes.nodes) { handle(.node(name, .queued(delay))) }
   }
 
-  /// As late as a timer may be while all goes well.
+  /// The delay of a timer in normal operation.
   private static let usualDelay: Duration = .milliseconds(10)
 
-  /// Takes what awaited processes had to wait for a processor from the time that counts against them.
+  /// Credits the awaited processes with the time that they have waited for a processor.
   func creditQueueTime() {
     creditLaunchTurns()
     for name in Array(processes.nodes) {
@@ -60,7 +61,8 @@ extension Supervisor {
     for name in processes.nodes { control.send(ping, to: name) }
   }
 
-  /// Ends the run where nobody finds it any more: its nodes would go on beside those of the next one.
+  /// Ends the run if clients can no longer find it. Otherwise, its nodes would run beside the nodes of
+  /// the next run.
   private func keepInPlace() {
     guard !isStopping else { return }
     switch lock.keepInPlace() {
@@ -75,7 +77,7 @@ extension Supervisor {
     }
   }
 
-  /// Writes again what another program has removed by which processes are found.
+  /// Restores the files by which processes are found, if another program has removed them.
   private func keepFiles() {
     let ofRun = [directories.controlKey, directories.controlPlace, directories.clientKey]
     let ofNodes = processes.nodes.flatMap { node in
@@ -97,14 +99,14 @@ extension Supervisor {
         + "could reach its nodes any more. Start it again", isInterrupted: true)
   }
 
-  /// How the run has ended. Where its directory is gone, that is why its nodes have failed.
+  /// Returns the outcome of the run. If the runtime directory is gone, that is why the nodes have failed.
   func cause(of outcome: TopologyLifecycle.Outcome) -> TopologyLifecycle.Outcome {
     outcome.exitCode != 0 && !isStopping && lock.keepInPlace() == .gone ? removal : outcome
   }
 
-  /// Tells once of each node that clients cannot reach, since somebody has removed its sockets.
+  /// Warns once about each node that clients cannot reach because its sockets were removed.
   private func reportMissingSockets() {
-    // Those that are bound for other hosts have no files.
+    // Nodes that are bound for other hosts have no socket files.
     guard deployed == nil else { return }
     for node in plan.nodes where lifecycle[node.name]?.state == .running {
       guard node.information.hasLostSockets, facts[node.name]?.losesSockets() == true else {
@@ -116,7 +118,7 @@ extension Supervisor {
     }
   }
 
-  /// Asks the nodes for their status at this interval, and has it shown.
+  /// Asks the nodes for their status at this interval, and refreshes the reporter.
   package func sample(every interval: Duration) {
     loop.schedule(after: interval, for: self) {
       $0.reporter.refresh($0.directory())

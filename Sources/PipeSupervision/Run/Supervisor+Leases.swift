@@ -3,13 +3,15 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Processes on other hosts that must not go on without this one, so that others may take their place.
+/// Leases of processes on other hosts, which must not run on without this orchestrator, so that other
+/// processes can replace them.
 extension Supervisor {
-  /// Starts the nodes, as soon as no process can be left that a former orchestrator had granted a lease.
+  /// Starts the nodes as soon as no process can be left that has a lease from a former orchestrator.
   func begin() {
-    // Also where none may move any more: one that was granted a lease may live where another one is to start.
+    // Also if no node may move any more: a process with a lease may still live where another one must
+    // start.
     guard let left = LeaseMark.left(in: directories) else { return start() }
-    // Adopted processes are granted their leases from here on.
+    // Adopted processes get new leases from this orchestrator.
     let leased =
       plan.nodes.filter { $0.lease != nil && $0.host == nil }.map(\.name)
       + lock.formerProcesses.filter(\.launch.hasLease).map(\.node)
@@ -34,14 +36,14 @@ extension Supervisor {
     handle(.start)
   }
 
-  /// After the run: no process has a lease any more, unless one was given up before that was certain, or none was
-  /// started since a former orchestrator's may live.
+  /// Ends the leases after the run. The file stays if a lease may still be running, or if no node was
+  /// started because of the leases of a former orchestrator.
   func endLeasing() {
     if hasBegun, leases.isEmpty { LeaseMark.remove(in: directories) }
   }
 
-  /// A process asks for its lease to go on.
-  /// - Parameter asked: When it did, by its own clock.
+  /// Renews the lease of a process at its request.
+  /// - Parameter asked: The time of the request, by the clock of the process.
   func renew(_ name: String, asked: UInt64) {
     guard let process = processes[name] else { return }
     if isLost(name) { handle(.node(name, .heartbeat)) }
@@ -51,6 +53,7 @@ extension Supervisor {
     control.send(FrameHeader(.renewed, sequence: asked), to: name)
   }
 
-  /// A node is to be killed, or that in whose process it lives: its lease is not to keep it.
+  /// Gives up the lease of a node that must be killed, or of its carrier node, so that the lease does
+  /// not keep the process alive.
   func giveUpLease(of name: String) { leases.giveUp(plan.host(of: name) ?? name) }
 }

@@ -4,14 +4,15 @@ import PipeMachines
 import PipeTransport
 import PipeWire
 
-/// What comes on the control socket, and how processes of a former orchestrator are taken over.
+/// Frames from the control socket, and the adoption of processes of a former orchestrator.
 extension Supervisor {
-  /// How often a node that is not connected yet is greeted again: it connects again by itself.
+  /// The interval for repeating a greeting to a node that is not connected yet. The node reconnects by
+  /// itself.
   private static let greetingInterval: Duration = .milliseconds(20)
-  /// How long an answer is waited for before the greeting counts as lost.
+  /// The time for an answer before the greeting counts as lost.
   private static let answerPatience: Duration = .seconds(1)
 
-  /// Takes what has come from nodes and clients.
+  /// Reads the frames that have arrived from nodes and clients.
   func takeFrames() {
     control.read { header, body, peer in
       if let node = control.node(of: peer), facts[node] != nil {
@@ -29,7 +30,7 @@ extension Supervisor {
   }
 
   private func take(_ header: FrameHeader, _ body: [UInt8], from name: String) throws {
-    // What an earlier incarnation had sent before it died is stale.
+    // Frames that an earlier incarnation sent before it died are stale.
     guard header.number == processes[name]?.incarnation else { return }
     switch header.kind {
     case .hello: take(try JSONRecord.decode(NodeHello.self, from: body), from: name)
@@ -59,7 +60,7 @@ extension Supervisor {
 
   private func take(_ hello: NodeHello, from name: String) {
     if lifecycle[name]?.state.isAdopting == true, hello.setback == nil {
-      // It has found this orchestrator by itself; what it says is no answer yet.
+      // The node has found this orchestrator by itself; its hello does not answer the greeting yet.
       guard processes[name]?.isGreeted == true else {
         greet(name)
         return
@@ -73,11 +74,11 @@ extension Supervisor {
     facts[name]?.remotePid = hello.pid
     facts[name]?.opensPipes = hello.opensPipes == true
     if hello.phase == .running, facts[name]?.isExtended == true {
-      // What it was told last may have gone down with the connection before.
+      // The last configuration may have been lost with the connection before.
       tellPipes(to: name)
     }
     engines.slurm?.hostAnswers(of: name)
-    // Who has told where it is learns of its peers before it is configured.
+    // A node that has reported its endpoints receives its peer list before it is configured.
     if let endpoints = hello.endpoints {
       markEndpoints(endpoints, of: name)
       tell(deployed?.take(endpoints, of: name) ?? [])
@@ -88,7 +89,8 @@ extension Supervisor {
     } else if lifecycle[name]?.state.isAdopting == true {
       take(answer: hello, from: name)
     } else if hello.phase == .configured, hello.problem == nil {
-      // It has connected anew: what either had said last may have gone down with the connection before.
+      // The node has reconnected: the last frames of either side may have been lost with the connection
+      // before.
       handle(.node(name, .ready))
     } else {
       handle(.node(name, .hello(problem: hello.problem ?? problem(with: hello, of: name))))
@@ -111,7 +113,7 @@ extension Supervisor {
         + "'orchestrator apply' takes it up"
   }
 
-  /// Tells nodes with whom they talk now.
+  /// Sends nodes their peer lists.
   func tell(_ notices: [DeployedNodes.Notice]) {
     for notice in notices {
       control.send(
@@ -121,7 +123,7 @@ extension Supervisor {
 
   // MARK: Adoption
 
-  /// Takes over the process of a node and asks it where it stands.
+  /// Adopts the process of a node and asks it for its state.
   func adopt(_ name: String) {
     guard let node = plan[name], let (record, process) = former(name) else { return }
     engines[node.placement].adopt(record, process)
@@ -129,7 +131,7 @@ extension Supervisor {
     sendGreeting(to: name)
   }
 
-  /// What a former orchestrator has left of a node, with its process where that is on this host.
+  /// Returns the record of a former orchestrator's process, and the process itself if it is on this host.
   private func former(_ name: String) -> (ProcessRecord, AdoptedProcess?)? {
     if let mark = options.marks.first(where: { $0.record.node == name }) {
       return (mark.record, nil)
@@ -146,18 +148,19 @@ extension Supervisor {
     guard case .adopting = lifecycle[name]?.state, processes[name] != nil else { return }
     let isSent = greet(name)
     loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval, for: self) {
-      // Where it has said hello by itself, that comes first.
+      // A hello that the node has sent by itself is handled first.
       $0.takeFrames()
       $0.sendGreeting(to: name)
     }
   }
 
-  /// - Returns: Whether it is connected.
+  /// Sends a greeting.
+  /// - Returns: Whether the node is connected.
   @discardableResult
   private func greet(_ name: String) -> Bool {
     let greeting = NodeGreeting(
       orchestrator: getpid(),
-      // On another host nobody sees this process.
+      // A node on another host cannot see this process.
       isDetached: options.isDetached || processes[name]?.isRemote == true,
       output: engines.local.pipe(of: name, .out), error: engines.local.pipe(of: name, .err))
     let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued
@@ -165,7 +168,7 @@ extension Supervisor {
     return isSent
   }
 
-  /// Takes the `hello` with which an adopted process answers.
+  /// Handles the `hello` with which an adopted process answers.
   private func take(answer hello: NodeHello, from name: String) {
     processes[name]?.handle.engine.answered(name)
     if let problem = hello.problem { return handle(.node(name, .hello(problem: problem))) }

@@ -3,7 +3,7 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Starts on other hosts, each when its host has capacity.
+/// Starts on other hosts, which wait until their host has capacity.
 extension Supervisor {
   /// Starts the nodes whose turn it is.
   func goOnLaunching() {
@@ -25,7 +25,7 @@ extension Supervisor {
     }
   }
 
-  /// Takes the time that nodes wait for their turn from the time that counts against them.
+  /// Credits nodes with the time that they wait for their turn.
   func creditLaunchTurns() {
     for (node, time) in turns.takeTimes(at: .now) where time > .zero {
       handle(.node(node, .queued(time)))
@@ -42,15 +42,16 @@ extension Supervisor {
     return node.incarnation == incarnation && node.pid == nil
   }
 
-  /// On the way down a process that does not answer is left where it runs: it has no keys any more, and no peers.
+  /// Abandons a process that does not answer while the topology stops. The process has no keys and no
+  /// peers any more.
   func abandonAtEnd(_ name: String) {
-    // The end of a lease is waited for, and is certain.
+    // A process with a lease is not abandoned: the end of its lease is certain.
     guard isStopping, !leases.has(plan.host(of: name) ?? name) else { return }
     loop.schedule(after: .zero, for: self) { $0.processes.abandon(name) }
   }
 }
 
-/// What engines ask of the states of nodes.
+/// Queries of the engines about the states of nodes.
 extension Supervisor {
   func isHeard(_ name: String) -> Bool {
     lifecycle[name].map { $0.state.isOpenToLodgers && !isLost(name) && !$0.isAwaited(at: .now) }

@@ -8,35 +8,35 @@ import PipeWire
 
 /// Runs one topology: launches and supervises its nodes and answers clients, on one thread.
 ///
-/// No event passes through it. What it decides is decided by ``TopologyLifecycle``; this performs. What
-/// clients ask for is in `Supervisor+Commands.swift`, what nodes report in `Supervisor+Reports.swift`, and
-/// what is looked at again and again in `Supervisor+Heartbeats.swift`.
+/// No event passes through the supervisor. ``TopologyLifecycle`` makes the decisions, and the
+/// supervisor performs the actions. Commands of clients are in `Supervisor+Commands.swift`, reports of
+/// nodes in `Supervisor+Reports.swift`, and periodic checks in `Supervisor+Heartbeats.swift`.
 package final class Supervisor {
-  /// What is told while it runs.
+  /// Receives the progress of a run.
   package protocol Reporter: AnyObject {
     func report(_ report: TopologyReport)
     func report(node: String, _ report: NodeReport)
     /// A line that a node wrote.
     func line(node: String, _ stream: LogStream, _ text: String)
-    /// Something that does not belong to a node's life.
+    /// A warning that does not concern the lifecycle of a node.
     func warning(_ text: String)
-    /// Called now and then where ``Supervisor/sample(every:)`` was asked for.
+    /// Called periodically if ``Supervisor/sample(every:)`` was called.
     func refresh(_ directory: TopologyDirectory)
-    /// Called when a new file is in force, with how much it keeps of the orchestrator's own log.
+    /// Called when a new file takes effect, with the retention of the orchestrator's own log.
     func keepLog(_ retention: LogRetention)
   }
 
-  /// How it is run.
+  /// The options of a run.
   package struct Options {
     /// The nodes that are not started.
     package var held: Set<String> = []
-    /// The processes to take over at the start.
+    /// The processes to adopt at the start.
     package var adopted: [String: Survivor] = [:]
-    /// By what these are reached where they are bound for other hosts.
+    /// The former control socket and keys, for adopted processes that are bound for other hosts.
     package var handover: ControlHandover?
-    /// The processes that agents run, which a former orchestrator has told of.
+    /// The processes run by agents that a former orchestrator has recorded.
     package var marks: [AgentMark] = []
-    /// Whether nodes go on when this process is killed.
+    /// Whether nodes continue when this process is killed.
     package var isDetached = false
 
     package init(
@@ -53,27 +53,27 @@ package final class Supervisor {
 
   var plan: LaunchPlan
   var change = PendingChange()
-  /// Where files are loaded while the loop goes on.
+  /// The thread on which files are loaded while the loop continues.
   private(set) lazy var loader = LoopThread { _ in }
   let directories: RuntimeDirectories
   package let loop = PollLoop()
   let control: ControlSocket
-  /// Who its nodes are to each other where they are bound for other hosts; `nil` where all are on one.
+  /// The peers and keys of nodes that are bound for other hosts; `nil` if all nodes are on one host.
   let deployed: DeployedNodes?
-  /// What starts and ends the processes of nodes, by where they run.
+  /// The engines that start and end the processes of nodes, by placement.
   private(set) lazy var engines = ProcessEngines(
     local: LocalEngine(self), slurm: steps.map { SlurmEngine(self, $0) },
     agents: AgentEngine(self), embedded: EmbeddedEngine(self))
-  /// The steps of a Slurm job; `nil` where the topology runs in none.
+  /// The steps of a Slurm job; `nil` if the topology does not run in a job.
   private let steps: SlurmSteps?
   let reporter: any Reporter
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
   let processes: NodeProcesses
-  /// The program files of the nodes that it starts on its own host.
+  /// The program files of the nodes that are started on this host.
   var programs = PinnedPrograms()
   var leases: Leases
-  /// Whether nodes were started, or were to be.
+  /// Whether nodes were started, or should have been.
   var hasBegun = false
   var turns = LaunchTurns()
   var facts: [String: NodeFacts] = [:]
@@ -86,15 +86,15 @@ package final class Supervisor {
   private let logs: NodeLogs
   let states: AwaitedStates
   private let signals: SignalDescriptor
-  /// Why the last starts could not be written down; then nobody is started.
+  /// Why the last starts could not be recorded; no node is started while it is set.
   private var countingProblem: (any Error)?
   private var deadlineTimer: TimerQueue.ID?
-  /// When the nodes are to be asked for a sign of life next.
+  /// When the next heartbeat of the nodes is due.
   var pingDue = ContinuousClock.now
   private var outcome: TopologyLifecycle.Outcome?
   package private(set) var isStopping = false
 
-  /// Blocks the signals that it takes; call it before any thread starts.
+  /// Creates a supervisor. Must be called before any thread starts, because signals are blocked per thread.
   package init(
     plan: LaunchPlan, lock: TopologyLock, signals: SignalDescriptor, reporter: any Reporter,
     _ options: Options = Options()
@@ -131,7 +131,7 @@ package final class Supervisor {
     processes.observer = self
   }
 
-  /// Runs until every process has ended. Returns how it went.
+  /// Runs until every process has ended, and returns the outcome.
   package func run() -> TopologyLifecycle.Outcome {
     tellJournals()
     loop.add(control.socket, for: self) { $0.takeFrames() }
@@ -139,7 +139,7 @@ package final class Supervisor {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
     begin()
-    // The loop does not keep alive whom it calls back.
+    // The loop does not retain the objects that it calls back.
     withExtendedLifetime(self) { loop.run() }
     processes.helpers.finish()
     control.close()
@@ -148,10 +148,10 @@ package final class Supervisor {
     return outcome ?? .stopped
   }
 
-  /// Names the first of the nodes that have failed for good, with its reason; `nil` where none has.
+  /// A text with the first node that has failed for good and its reason; `nil` if no node has.
   package var failure: String? { TopologyLifecycle.failure(lifecycle.failedNodes) }
 
-  /// Asks for an orderly stop; asked again, kills.
+  /// Requests an orderly stop; the second call kills all processes.
   package func requestStop(_ reason: TopologyLifecycle.Outcome = .stopped) {
     let input: TopologyLifecycle.Input = isStopping ? .kill(.forced) : .stop(reason)
     isStopping = true
@@ -161,7 +161,7 @@ package final class Supervisor {
   // MARK: The state machine
 
   func handle(_ input: TopologyLifecycle.Input) {
-    // Each input's actions are done before those that its actions lead to.
+    // All actions of an input are performed before the inputs that they cause.
     var inputs = Queue<TopologyLifecycle.Input>()
     inputs.append(input)
     while let input = inputs.popFirst() {
@@ -177,12 +177,13 @@ package final class Supervisor {
     goOnLaunching()
   }
 
-  /// Takes a sign of life, of which there are many: it changes nobody, and so nothing follows from it.
+  /// Handles a heartbeat. Heartbeats are frequent and change no other node, so nothing else must be
+  /// updated.
   func takeHeartbeat(of node: String) {
     _ = lifecycle.handle(.node(node, .heartbeat), at: .now)
   }
 
-  /// Writes down the incarnations that are about to start, all in one go.
+  /// Records all incarnations that are about to start, in one write.
   private func count(_ actions: [TopologyLifecycle.Action]) {
     var starts: [String: Int] = [:]
     for case .node(let name, .spawn(let incarnation)) in actions { starts[name] = incarnation }
@@ -235,7 +236,7 @@ package final class Supervisor {
     return nil
   }
 
-  /// Keeps what becomes of a node, and tells it.
+  /// Records a report about a node, logs it, and passes it to the reporter.
   func tell(_ report: NodeReport, of name: String) {
     facts[name]?.take(report, stopProblem: lifecycle[name]?.stopProblem)
     if case .outOfReach = report { abandonAtEnd(name) }
@@ -266,7 +267,7 @@ package final class Supervisor {
     }
   }
 
-  /// How the process of a node is started on its host.
+  /// Returns the command that starts the process of a node on its host.
   func command(of node: LaunchPlan.Node, incarnation: UInt64) -> ChildCommand {
     var environment = plan.environment(of: node)
     environment[HelperProcesses.variable] = HelperProcesses.marker(
@@ -277,20 +278,21 @@ package final class Supervisor {
       deathSignal: options.isDetached ? nil : .kill, leadsSession: options.isDetached)
   }
 
-  /// The program file from which a node's processes are started until somebody asks for another start.
+  /// Returns the program file from which the processes of a node are started until a client requests
+  /// another start.
   func pinnedProgram(of node: LaunchPlan.Node) -> PinnedProgram? {
     guard node.placement == .local else { return nil }
     programs.pin(node.information.program, of: node.name)
     return programs[node.name]
   }
 
-  /// No process has come of a start.
+  /// Removes the credentials of a process that could not be started.
   func forgetStart(of name: String) {
     if plan.keys != nil { AgentMark.remove(name, in: directories) }
     deployed?.revoke(name)
   }
 
-  /// The command line of a process that was let in.
+  /// Returns the arguments of a process that was admitted.
   func arguments(of node: LaunchPlan.Node, incarnation: UInt64) -> [String] {
     plan.arguments(of: node, incarnation: incarnation, deployed?.entry(of: node.name)).arguments
   }
@@ -312,7 +314,7 @@ package final class Supervisor {
     for (asker, answer) in answers { control.answer(answer, to: asker) }
   }
 
-  /// Takes the new plan, once nothing runs any more that it changes.
+  /// Applies the new plan, once all nodes that it changes have ended.
   private func goOver() {
     guard let step = change.takeAsked() else { return }
     let names = Set(step.plan.nodes.map(\.name))
@@ -337,20 +339,20 @@ package final class Supervisor {
     }
   }
 
-  /// Has a node that runs open more pipes.
+  /// Sends a running node its additional pipes.
   private func extend(_ name: String) {
     guard let node = plan[name] else { return }
     do {
       try ProcessRecord.extend(name, by: node.configuration, in: directories)
     } catch {
-      // The next orchestrator would not know of them.
+      // The next orchestrator would not know of these pipes.
       reporter.warning("the pipes that lead from '\(name)' cannot be noted: \(error)")
     }
     facts[name]?.take(extended: plan.launch(of: node))
     tellPipes(to: name)
   }
 
-  /// Tells a node its pipes; one that runs opens those that are not open.
+  /// Sends a node its pipes; a running node opens the new ones.
   func tellPipes(to name: String) {
     guard let node = plan[name] else { return }
     control.send(FrameHeader(.configure), node.configuration, to: name)
@@ -383,7 +385,7 @@ package final class Supervisor {
     }
   }
 
-  /// Leaves the nodes as they are, which agents run, for the orchestrator that comes after this one.
+  /// Ends this orchestrator and leaves the nodes, which agents run, to the next one.
   private func leave() {
     reporter.warning("the orchestrator ends; its nodes go on, and the next one takes them over")
     outcome = TopologyLifecycle.Outcome(exitCode: 0)
@@ -394,7 +396,7 @@ package final class Supervisor {
 extension Supervisor: NodeProcesses.Observer {
   func handle(_ input: NodeLifecycle.Input, of node: String) {
     handle(.node(node, input))
-    // It has told that it ends, and nothing is to come in its place.
+    // The node has announced its end, and no process must replace it.
     if case .unattached = input, processes[node]?.saidGoodbye == true,
       lifecycle[node]?.state.isHeld == true
     {

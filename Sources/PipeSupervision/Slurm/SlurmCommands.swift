@@ -2,7 +2,7 @@ import Glibc
 import PipeSystem
 import PipeWire
 
-/// The command lines by which processes on Slurm's hosts are started, ended and asked for.
+/// The command lines that start, end and look up processes on the hosts of a Slurm job.
 struct SlurmCommands: Sendable {
   private let tools: SlurmTools
   private let environment: [String: String]
@@ -12,10 +12,11 @@ struct SlurmCommands: Sendable {
     self.environment = environment
   }
 
-  /// Starts a process on its host, where it first ends what a former orchestrator of the job may have left of it.
+  /// Returns a command that starts a process on its host, after killing any process of the same node
+  /// that a former orchestrator of the job has left there.
   /// - Parameters:
-  ///   - owner: By which all processes of the node in this job are known.
-  ///   - input: A descriptor of what it is to read on standard input.
+  ///   - owner: The name by which all processes of the node in this job are identified.
+  ///   - input: A descriptor with the standard input of the process.
   func start(
     _ command: ChildCommand, as step: SlurmStep, of owner: String, input: Int32
   ) -> ChildCommand {
@@ -46,27 +47,28 @@ struct SlurmCommands: Sendable {
     started.environment = Self.withoutJob(command.environment)
     started.environment[Self.stepVariable] = step.name
     started.input = input
-    // It may be there on the other host alone.
+    // The directory may exist only on the other host.
     started.directory = nil
     return started
   }
 
   private func options(of step: SlurmStep) -> [String] {
-    // Many share a host, and what one asks for is not taken from the others.
+    // Many processes share a host, and the resources of one must not be taken away from the others.
     [
       "-N1", "-n1", "-w", step.host, "--jobid=\(step.job)", "--overlap", "--mem=0",
       "--cpu-bind=none", "--mpi=none",
     ]
   }
 
-  /// Of what a job tells its programs, an srun would take options that are not meant for it.
+  /// Removes the job's variables: srun would take them for options.
   private static func withoutJob(_ environment: [String: String]) -> [String: String] {
     environment.filter { !$0.key.hasPrefix("SLURM_") || $0.key == "SLURM_CONF" }
   }
 
-  /// Sends a signal to a process by its step, which srun does for few signals and not at all once it has ended.
-  /// - Parameter srun: The process that waits for the step; `nil` where it has ended. Where there is no step yet, it
-  ///   is told to give up.
+  /// Returns a command that sends a signal to a process through its step. srun can send only few
+  /// signals, and none once it has ended.
+  /// - Parameter srun: The srun process that waits for the step; `nil` if it has ended. If there is no
+  ///   step yet, srun is terminated.
   func end(_ step: SlurmStep, with signal: Int32, srun: Int32?) -> ChildCommand {
     let script = """
       \(Self.findsStep)
@@ -79,8 +81,8 @@ struct SlurmCommands: Sendable {
         + [srun.map { String($0) } ?? ""])
   }
 
-  /// Reads from now on what a process writes whose srun has nobody who reads that; it begins with the last lines from
-  /// before.
+  /// Returns a command that reads the output of a process whose srun has no reader, starting with the
+  /// last lines before.
   func attach(to step: SlurmStep) -> ChildCommand {
     let script = """
       \(Self.findsStep)
@@ -90,7 +92,8 @@ struct SlurmCommands: Sendable {
     return shell(script, [tools.path(.squeue), step.name, tools.path(.sattach)])
   }
 
-  /// With `squeue` and a step's name, sets `id`: empty where there is none.
+  /// A script that sets `id` to the id of a step, from the path of `squeue` and the name of the step;
+  /// `id` is empty if there is no such step.
   private static let findsStep = """
     steps=$("$1" -h -s --me -o '%i %j') || exit
     id=$(printf '%s\\n' "$steps" | while read -r id name; do
@@ -98,13 +101,15 @@ struct SlurmCommands: Sendable {
     done)
     """
 
-  /// Asks a host which of some processes it has; ``Verdict`` reads the answer.
+  /// Returns a command that asks a host which of some processes it has; ``Verdict`` parses the answer.
   ///
-  /// Slurm itself does not know: of a host that it has given up it lists steps that are gone, and none that go on.
-  /// - Parameter place: A step on the host, of which this one is to be like.
+  /// Slurm itself does not know. For a host that it has given up, it lists steps that are gone, and
+  /// omits steps that still run.
+  /// - Parameter place: A step on the host, which determines the options of this one.
   func ask(about names: [String], as place: SlurmStep) -> ChildCommand {
-    // Who finds itself would find the other ones, which belong to the same user. A search that was cut short, on a host
-    // that has no memory or no process to give, has no end, and says nothing.
+    // A search that finds itself can read the environments of the other processes, because they belong
+    // to the same user. A search that was cut short, on a host without memory or process ids left, does
+    // not print its end, and so reports nothing.
     let script = """
       probe=$1
       shift
@@ -135,13 +140,13 @@ struct SlurmCommands: Sendable {
       environment: environment)
   }
 
-  /// What a host says of a process.
+  /// The answer of a host about a process.
   enum Verdict: String {
     case present = "PRESENT"
     case gone = "GONE"
     case unknown
 
-    /// What an answer says of each of some processes.
+    /// Returns the verdicts of an answer, by the names of the processes.
     static func all(in answer: String) -> [String: Verdict] {
       var verdicts: [String: Verdict] = [:]
       for line in answer.split(separator: "\n") {
@@ -153,18 +158,19 @@ struct SlurmCommands: Sendable {
     }
   }
 
-  /// By which all processes of a node are known on their host.
+  /// The variable that identifies all processes of a node on their host.
   private static let ownerVariable = "PIPERUNTIME_NODE"
-  /// By which a process is known on its host.
+  /// The variable that identifies a process on its host.
   private static let stepVariable = "PIPERUNTIME_STEP"
   private static let probeVariable = "PIPERUNTIME_PROBE"
 
   // MARK: Hosts that the job has lost
 
-  /// Asks for a job that has a host, for as long as the topology runs; ``job(in:)`` reads the answer.
+  /// Returns a command that requests a job with a host, for as long as the topology runs; ``job(in:)``
+  /// parses the answer.
   /// - Parameters:
-  ///   - name: By which the job is ended with the topology.
-  ///   - jobs: Those that may have the host still.
+  ///   - name: The name by which the job is ended together with the topology.
+  ///   - jobs: The jobs that may still have the host.
   func take(_ host: String, as name: String, unlessIn jobs: [String]) -> ChildCommand {
     let script = """
       salloc=$1 squeue=$2 scontrol=$3 host=$4 name=$5
@@ -184,14 +190,14 @@ struct SlurmCommands: Sendable {
 
   private static let grant = "Granted job allocation "
 
-  /// The job of an answer; `nil` where there is none.
+  /// Returns the job id in an answer; `nil` if there is none.
   static func job(in answer: String) -> String? {
     answer.split(separator: "\n").compactMap { line in
       line.firstRange(of: grant).map { String(line[$0.upperBound...].prefix { $0.isNumber }) }
     }.first
   }
 
-  /// Ends the jobs of a name.
+  /// Returns a command that ends the jobs with a name.
   func endJobs(_ name: String) -> ChildCommand {
     ChildCommand(
       path: tools.path(.scancel), arguments: ["--me", "--name=\(name)"],
@@ -205,22 +211,22 @@ struct SlurmCommands: Sendable {
   }
 }
 
-/// The programs of Slurm's, and of the system's, that are called.
+/// The Slurm programs that the orchestrator calls.
 struct SlurmTools: Sendable {
   enum Tool: String, CaseIterable {
     case srun, salloc, sbatch, scontrol, squeue, scancel, sattach
 
-    /// Whether nothing works without it: without `sattach`, logs of processes that were taken over end.
+    /// Whether the tool is required. Without `sattach`, only the logs of adopted processes end.
     fileprivate var isNeeded: Bool { self != .sattach }
   }
 
   private let paths: [Tool: String]
   private let environment: [String: String]
-  /// The longest that an answer is waited for, where it is waited for.
+  /// The maximum time for an answer of a tool that is called synchronously.
   private static let patience: Duration = .seconds(15)
   private static let outputLimit = 16 << 20
 
-  /// - Throws: ``SlurmError`` where one is not there.
+  /// - Throws: ``SlurmError`` if a required tool is missing.
   init(_ environment: [String: String]) throws(SlurmError) {
     self.environment = environment
     var paths: [Tool: String] = [:]
@@ -235,8 +241,8 @@ struct SlurmTools: Sendable {
 
   func path(_ tool: Tool) -> String { paths[tool] ?? tool.rawValue }
 
-  /// Runs one and waits for its answer.
-  /// - Parameter input: What it reads.
+  /// Runs a tool and waits for its answer.
+  /// - Parameter input: The standard input of the tool.
   /// - Throws: ``SlurmError``
   func ask(_ tool: Tool, _ arguments: [String], input: String = "") throws(SlurmError) -> String {
     let text = ([tool.rawValue] + arguments).joined(separator: " ")
@@ -260,9 +266,9 @@ struct SlurmTools: Sendable {
   }
 }
 
-/// One process on a host of Slurm's: a step of a job that has the host.
+/// One process on a host of a Slurm job: a step of a job that has the host.
 struct SlurmStep: Hashable, Sendable {
-  /// By which Slurm is asked for it: of no other process, nor of another start of this one.
+  /// The name of the step in Slurm, unique to this start of the process.
   let name: String
   let host: String
   let job: String

@@ -5,33 +5,35 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Runs processes on the hosts of a Slurm job, each started by an `srun` that is a child of the orchestrator.
+/// Runs processes on the hosts of a Slurm job, each started by an `srun` that is a child of the
+/// orchestrator.
 ///
-/// How a process ended is reported by its `srun`, by its host, or by the end of its lease.
+/// The end of a process is reported by its `srun` or by its host, or follows from the end of its lease.
 final class SlurmEngine: ProcessEngine {
   /// A process on a host of the job.
   final class Handle: ProcessHandle {
-    /// What is on this host of it.
+    /// The local `srun` of the process.
     fileprivate enum Srun {
       case child(ChildProcess)
-      /// A former orchestrator's, and what reads the output of its step; it may linger once the step has ended.
+      /// The `srun` of a former orchestrator, with the child that reads the output of the step. It may
+      /// linger after the step has ended.
       case adopted(AdoptedProcess, attachment: ChildProcess?)
-      /// It has ended without knowing what became of the process.
+      /// The `srun` has ended without reporting the fate of the process.
       case gone(pid: Int32)
     }
 
     let step: SlurmStep
     let engine: any ProcessEngine
     fileprivate var srun: Srun
-    /// Reports whether `srun` runs, or that an adopted one has ended.
+    /// Reports whether `srun` runs, or that an adopted `srun` has ended.
     fileprivate var watch: PollLoop.Registration?
     /// Why `srun` does not run.
     fileprivate var startFailure: SpawnError?
-    /// What `srun` has written of the process.
+    /// The messages of `srun` about the process.
     fileprivate var report = SrunReport()
-    /// How often in a row its host has answered that there is no such process.
+    /// How many times in a row the host has answered that there is no such process.
     fileprivate var timesGone = 0
-    /// Whether its host has answered when it was last asked.
+    /// Whether the host answered the last query.
     fileprivate(set) var hasHostAnswered = false
     private let steps: SlurmSteps
     private let loop: PollLoop
@@ -55,7 +57,7 @@ final class SlurmEngine: ProcessEngine {
       }
     }
 
-    /// Whether nothing on this host is left of what started it.
+    /// Whether the process has no `srun` on this host any more.
     var isUnattached: Bool { if case .gone = srun { true } else { false } }
 
     func signal(_ signal: Signal, group: Bool) -> Bool {
@@ -70,7 +72,7 @@ final class SlurmEngine: ProcessEngine {
       watch = nil
     }
 
-    /// Ends what reads the output of an adopted process.
+    /// Ends the child that reads the output of an adopted process.
     fileprivate func endAttachment(_ process: NodeProcess) {
       guard case .adopted(let former, .some(var child)) = srun else { return }
       srun = .adopted(former, attachment: nil)
@@ -115,8 +117,8 @@ final class SlurmEngine: ProcessEngine {
       name, incarnation: incarnation, on: host, isLost: isLost, at: .now)
   }
 
-  /// Moves a node whose host is lost to another host, where there is one.
-  /// - Returns: That host; `nil` where the node stays.
+  /// Moves a node whose host is lost to another host, if there is one.
+  /// - Returns: The new host; `nil` if the node stays.
   func relocate(_ name: String) -> String? {
     guard let (former, next) = supervisor.plan.move(name) else { return nil }
     supervisor.tell(.moving(from: former, to: next), of: name)
@@ -125,13 +127,13 @@ final class SlurmEngine: ProcessEngine {
 
   func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
     guard let host = node.hostName else { throw StartError(description: "it has no host") }
-    // Its keys go to its host through standard input, and are in no file there.
+    // The keys are sent to the host through standard input, so that no file there contains them.
     let path = processes.directories.key(of: node.name)
     let keys = open(path, O_RDONLY | O_CLOEXEC)
     guard keys >= 0 else { throw SystemError("open", on: path, code: errno) }
     defer { close(keys) }
     var command = supervisor.command(of: node, incarnation: record.incarnation)
-    // SIGKILL would end the srun alone.
+    // SIGKILL would end only the srun, not the process.
     if command.deathSignal != nil { command.deathSignal = .terminate }
     let step = steps.step(of: node.name, incarnation: record.incarnation, on: host)
     record.step = .init(step.name, on: step.host, in: step.job)
@@ -179,13 +181,14 @@ final class SlurmEngine: ProcessEngine {
     handle.watch = processes.loop.add(descriptor: survivor.descriptor, for: self) {
       $0.formerSrunEnded(process, handle, of: node)
     }
-    // It was granted one, and it is not known for how long yet.
+    // The process has a lease from the former orchestrator, with an unknown remaining time.
     if supervisor.plan[node]?.lease != nil {
       supervisor.leases.begin(node, incarnation: record.incarnation)
     }
   }
 
-  /// How the process ended, no other process knows: the host may be gone from the job.
+  /// Handles the end of an adopted `srun`. How the process ended is unknown: the host may be gone from
+  /// the job.
   private func formerSrunEnded(_ process: NodeProcess, _ handle: Handle, of node: String) {
     guard case .adopted = handle.srun else { return }
     handle.unwatch()
@@ -194,7 +197,8 @@ final class SlurmEngine: ProcessEngine {
     unattach(process, handle, of: node, because: "its srun, a former orchestrator's, has ended")
   }
 
-  /// What reads the output of an adopted process has ended, as a rule with that. Its srun may linger for seconds more.
+  /// Handles the end of the child that reads the output of an adopted process. It usually ends with the
+  /// process; the `srun` may linger for some seconds.
   private func attachmentEnded(
     _ process: NodeProcess, _ handle: Handle, of node: String, _ exit: ProcessExit
   ) {
@@ -242,7 +246,7 @@ final class SlurmEngine: ProcessEngine {
     handle.endAttachment(process)
   }
 
-  /// Nothing on this host knows any more what becomes of the process.
+  /// Marks a process as unattached: no process on this host knows its fate any more.
   private func unattach(
     _ process: NodeProcess, _ handle: Handle, of node: String, because reason: String
   ) {
@@ -255,8 +259,8 @@ final class SlurmEngine: ProcessEngine {
     supervisor.handle(.unattached(reason: reason), of: node)
   }
 
-  /// A process that is not to be started again has announced its orderly end. Where nothing on this host is left of
-  /// what started it, nothing else will report that end.
+  /// Handles the orderly goodbye of a process that must not be started again. If the process has no
+  /// `srun` on this host any more, nothing else will report its end.
   func isLeaving(_ node: String) {
     guard let process = processes[node], let handle = process.handle as? Handle,
       handle.isUnattached
@@ -290,26 +294,26 @@ final class SlurmEngine: ProcessEngine {
       return
     }
     let isLost = supervisor.isLost(node)
-    // A process that is heard is there.
+    // A process that sends signs of life exists.
     guard isLost || supervisor.isEnding(node) else { return }
     handle.timesGone += 1
-    // Where it may never have been started, its srun must not start it later, and ends.
+    // If the process was never started, its srun must not start it later. The srun is terminated.
     guard isLost || handle.isUnattached else {
       if case .child(let child) = handle.srun { child.signal(.terminate) }
       return
     }
-    // Its host may have been asked just before it had started it.
+    // The host may have been asked just before it started the process.
     if handle.timesGone > 1 {
       processes.finish(process, of: node, as: .unseen(isCertain: true))
     }
   }
 
-  /// The host of the process of a node answers where the node itself is heard.
+  /// Marks the host of a node's process as found, because the node sends signs of life.
   func hostAnswers(of node: String) {
     if let handle = processes[node]?.handle as? Handle { supervisor.plan.find(handle.step.host) }
   }
 
-  /// Takes the processes as ended whose leases have run out, and whose ends nothing reported.
+  /// Handles processes as ended if their leases have expired and no end was reported.
   func endLeases() {
     guard supervisor.plan.leaseTerm != nil else { return }
     let now = BootClock.nanoseconds
@@ -320,19 +324,19 @@ final class SlurmEngine: ProcessEngine {
         supervisor.leases.isOver(node, at: now)
       else { continue }
       supervisor.plan.lose(hostOf: node)
-      // Where there is no other host it stays lost: its own may come back.
+      // If there is no other host, the node stays lost: its own host may come back.
       guard supervisor.isStopping || !isLost || supervisor.plan.canStart(node) else { continue }
       processes.finish(process, of: node, as: .leaseRanOut)
     }
   }
 
-  /// Asks the hosts that are lost whether they are back.
+  /// Asks the lost hosts whether they are back.
   func askLostHosts() {
     for host in supervisor.plan.hosts?.lost ?? [] {
       let step = steps.step(ofHost: host)
       steps.ask(step) { [weak self] verdict in
         guard let self else { return }
-        // Nothing else reports that Slurm has taken it out of the job: the sruns there are gone.
+        // No srun is left on the host to report that Slurm has removed it from the job.
         guard verdict != .unknown else { return steps.lost(step) }
         supervisor.plan.find(host)
         supervisor.goOnLaunching()

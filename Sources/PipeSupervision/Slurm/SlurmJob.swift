@@ -3,10 +3,10 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// The job of Slurm's within which the processes of a topology are started, and the hosts that it has.
+/// The Slurm job in which the processes of a topology are started, with its hosts.
 package struct SlurmJob: Hashable, Sendable {
   package let id: String
-  /// Where each of its hosts is, as Slurm knows it: an address, or a name.
+  /// By host: its address or name according to Slurm.
   let addresses: [String: String]
 
   package init(id: String, addresses: [String: String]) {
@@ -14,12 +14,12 @@ package struct SlurmJob: Hashable, Sendable {
     self.addresses = addresses
   }
 
-  /// The variable that names the job to what runs in it. Source: srun(1).
+  /// The variable that contains the id of the job. Source: srun(1).
   private static let variable = "SLURM_JOB_ID"
-  /// The variable that names the host to what runs on it.
+  /// The variable that contains the name of the host.
   private static let hostVariable = "SLURMD_NODENAME"
 
-  /// The job in which this process runs.
+  /// Returns the job in which this process runs.
   /// - Throws: ``SlurmError``
   package static func current(
     _ environment: [String: String] = ProcessEnvironment.current
@@ -38,15 +38,15 @@ package struct SlurmJob: Hashable, Sendable {
     return SlurmJob(id: id, addresses: addresses)
   }
 
-  /// Where this process runs, where that is a host of the job's.
+  /// Returns the address of this host if it is a host of the job.
   package func ownAddress(
     _ environment: [String: String] = ProcessEnvironment.current
   ) -> String? {
     environment[Self.hostVariable].flatMap { addresses[$0] }
   }
 
-  /// The hosts of a deployment that the job does not have.
-  /// - Returns: An error for each, in the order of the file.
+  /// Checks that the job has the hosts of a deployment.
+  /// - Returns: An error for each missing host, in the order of the file.
   package func check(_ examined: DeploymentFile.Examined) -> [Diagnostic] {
     let known = addresses.keys.sorted()
     var found: [Diagnostic] = []
@@ -65,7 +65,7 @@ package struct SlurmJob: Hashable, Sendable {
   }
 }
 
-/// A line of `scontrol -o show`: words `NAME=VALUE`.
+/// A line of `scontrol -o show`: words of the form `NAME=VALUE`.
 struct SlurmRecord {
   private let values: [Substring: Substring]
 
@@ -73,7 +73,7 @@ struct SlurmRecord {
     var values: [Substring: Substring] = [:]
     for word in line.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
       guard let sign = word.firstIndex(of: "=") else { continue }
-      // Of values with spaces the first word alone is kept; nobody asks for those.
+      // Only the first word is kept of a value with spaces. No caller reads such values.
       let name = word[..<sign]
       if values[name] == nil { values[name] = word[word.index(after: sign)...] }
     }
@@ -83,13 +83,13 @@ struct SlurmRecord {
   subscript(name: String) -> String? { values[name[...]].map { String($0) } }
 }
 
-/// A job of Slurm's that runs a topology on the hosts of its deployment.
+/// A Slurm batch job that runs a topology on the hosts of its deployment.
 package struct SlurmBatch {
   let name: String
   let hosts: [String]
   /// The command line of the orchestrator, without shell quotes.
   let command: [String]
-  /// Options of `sbatch` as a line of its script has them; `nil` where there are none.
+  /// Options of `sbatch`, as one line of its script; `nil` if there are none.
   let options: String?
 
   /// - Parameters:
@@ -106,10 +106,10 @@ package struct SlurmBatch {
     self.options = options
   }
 
-  /// The script that `sbatch` takes.
+  /// The script for `sbatch`.
   ///
-  /// The job stays when a host of it is lost, and is not started a second time: its processes may go on where Slurm
-  /// does not see them. What it asked for beside itself ends with it.
+  /// The job continues when it loses a host, and is not requeued: its processes may still run where
+  /// Slurm does not see them. The additional jobs that it has requested end with it.
   package var script: String {
     let line = command.map(Self.quoted).joined(separator: " ")
     return """
@@ -139,15 +139,15 @@ package struct SlurmBatch {
     "'" + text.replacing("'", with: "'\\''") + "'"
   }
 
-  /// Hands the job to Slurm.
-  /// - Returns: Its number.
+  /// Submits the job to Slurm.
+  /// - Returns: The job id.
   /// - Throws: ``SlurmError``
   package func submit(
     _ environment: [String: String] = ProcessEnvironment.current
   ) throws -> String {
     let tools = try SlurmTools(environment)
     let answer = try tools.ask(.sbatch, ["--parsable"], input: script)
-    // With several clusters the name of one follows.
+    // With several clusters, the name of the cluster follows.
     return String(answer.prefix { !$0.isWhitespace && $0 != ";" })
   }
 }

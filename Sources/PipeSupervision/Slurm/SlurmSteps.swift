@@ -3,30 +3,30 @@ import PipeClient
 import PipeSystem
 import PipeTransport
 
-/// Starts the processes of a topology on the hosts of a job of Slurm's, ends them there, and finds out what became of
-/// them.
+/// Starts the processes of a topology on the hosts of a Slurm job, ends them there, and finds out
+/// whether they still run.
 ///
-/// Once a host does not answer for long, Slurm takes it out of the job, and it does not come back. Another job is asked
-/// for then, which has that host alone.
+/// If a host does not answer for a long time, Slurm removes it from the job, and the host does not
+/// return to it. Then an additional job is requested that has only this host.
 final class SlurmSteps {
   private let job: SlurmJob
   private let commands: SlurmCommands
   private let calls: ChildCalls
-  /// The jobs that have hosts which the first one has lost; `nil` while one is asked for.
+  /// By host that the first job has lost: the job that has the host now; `nil` while it is being requested.
   private var replacements: [String: String?] = [:]
-  /// All of them.
+  /// All additional jobs.
   private var taken: [String] = []
-  /// The processes that hosts are asked about, or are to be.
+  /// The processes about which a host is being asked or will be.
   private var asked: Set<SlurmStep> = []
-  /// What each host is asked next.
+  /// By host: the pending queries.
   private var questions: [String: [(step: SlurmStep, then: (SlurmCommands.Verdict) -> Void)]] = [:]
-  /// The hosts that are asked right now.
+  /// The hosts that are being asked now.
   private var busy: Set<String> = []
 
-  /// How many processes a host is asked about at once: the pipe has to hold its answer.
+  /// The maximum number of processes in one query: the answer must fit into the pipe.
   private static let askedTogether = 200
 
-  /// - Throws: ``SlurmError`` where Slurm's programs are not there.
+  /// - Throws: ``SlurmError`` if Slurm's programs are missing.
   init(_ job: SlurmJob, environment: [String: String], loop: PollLoop) throws(SlurmError) {
     self.job = job
     commands = SlurmCommands(try SlurmTools(environment), environment: environment)
@@ -35,14 +35,14 @@ final class SlurmSteps {
 
   // MARK: Processes
 
-  /// How the process of a node is known to Slurm.
+  /// Returns the step of a node's process.
   func step(of node: String, incarnation: UInt64, on host: String) -> SlurmStep {
     let name = "\(job.id).\(node).\(incarnation)"
-    // Where no job has the host, srun says so.
+    // If no job has the host, srun reports the error.
     return SlurmStep(name, on: host, in: present(of: host) ?? job.id)
   }
 
-  /// A step that no process has, by which a host is asked whether it answers.
+  /// Returns a step without a process, for asking a host whether it answers.
   func step(ofHost host: String) -> SlurmStep {
     SlurmStep("\(job.id).host.\(host)", on: host, in: present(of: host) ?? job.id)
   }
@@ -53,16 +53,17 @@ final class SlurmSteps {
     commands.start(command, as: step, of: "\(job.id).\(topology).\(node)", input: input)
   }
 
-  /// Sends a signal to a process, wherever Slurm finds it.
-  /// - Parameter srun: The process that waits for it, where there is one.
+  /// Sends a signal to a process, on the host where Slurm finds it.
+  /// - Parameter srun: The srun process that waits for the step, if any.
   func signal(_ signal: Signal, to step: SlurmStep, srun: Int32?) {
     calls.start(commands.end(step, with: signal.number, srun: srun)) { _ in }
   }
 
-  /// Reads from now on what a process writes that a former orchestrator has started.
+  /// Returns the command that reads the output of a process of a former orchestrator.
   func attach(to step: SlurmStep) -> ChildCommand { commands.attach(to: step) }
 
-  /// Asks its host what became of a process, unless that is being asked already. A host is asked of all together.
+  /// Asks the host of a process whether the process still runs, unless that query is pending already.
+  /// Queries for the same host are combined.
   func ask(_ step: SlurmStep, then: @escaping (SlurmCommands.Verdict) -> Void) {
     guard asked.insert(step).inserted else { return }
     questions[step.host, default: []].append((step, then))
@@ -93,27 +94,28 @@ final class SlurmSteps {
 
   // MARK: Hosts
 
-  /// Slurm has taken a host out of the job that a step was in, or may have done so.
+  /// Requests a job for a host that Slurm has removed, or may have removed, from the job of a step.
   func lost(_ step: SlurmStep) {
     guard present(of: step.host) == step.job else { return }
     replacements[step.host] = .some(nil)
     take(step.host)
   }
 
-  /// Nothing ran on a host that was lost before: the job may have it no more.
+  /// Requests a job for a lost host on which no process could run: the additional job may have lost the
+  /// host, too.
   private func missed(_ host: String, in job: String) {
     guard replacements[host] == .some(job) else { return }
     replacements[host] = .some(nil)
     take(host)
   }
 
-  /// The job that has a host.
+  /// Returns the job that has a host; `nil` if there is none.
   private func present(of host: String) -> String? {
     guard let replacement = replacements[host] else { return job.id }
     return replacement
   }
 
-  /// Asks for the host until there is a job that has it.
+  /// Requests the host repeatedly until a job has it.
   private func take(_ host: String) {
     let take = commands.take(host, as: nameOfReplacements, unlessIn: [job.id] + taken)
     calls.start(take) { [weak self] answer in
@@ -131,7 +133,7 @@ final class SlurmSteps {
 
   // MARK: The end
 
-  /// Takes the ends of Slurm's commands.
+  /// Reaps Slurm's commands that have ended.
   func reap() { calls.reap() }
 
   /// Ends the additional jobs.
@@ -142,11 +144,11 @@ final class SlurmSteps {
   }
 }
 
-/// Why Slurm cannot be used.
+/// The reason why Slurm cannot be used.
 package enum SlurmError: Error, Hashable, Sendable {
   case noJob
   case noHosts(job: String)
-  /// The job is on no host of which the orchestrator's address is known.
+  /// The orchestrator runs on a host that is not in the job, so that its address is unknown.
   case noAddress(job: String)
   case noTool(String)
   case failed(command: String, reason: String)
@@ -169,20 +171,21 @@ extension SlurmError: CustomStringConvertible {
   }
 }
 
-/// What an `srun` has written of its process, which tells whether its own end is that of the process.
+/// The messages of an `srun` about its process. They determine whether the end of the `srun` is the end
+/// of the process.
 package struct SrunReport: Hashable, Sendable {
-  /// Why it is unknown what became of the process.
+  /// Why the fate of the process is unknown.
   package private(set) var doubt: String?
-  /// The last that is not about how a task has ended.
+  /// The last message that is not about the end of a task.
   package private(set) var problem: String?
-  /// Whether it has reported how the process has ended, or that there never was one.
+  /// Whether the `srun` has reported the end of the process, or that the process was never started.
   private var isSettled = false
 
   private static let prefix = "srun: error: "
 
   package init() {}
 
-  /// Takes a line of its output, or of the process's.
+  /// Reads a line of the output of the `srun` or of its process.
   package mutating func take(_ line: String) {
     guard line.hasPrefix(Self.prefix) else { return }
     let text = line.dropFirst(Self.prefix.count)
@@ -192,14 +195,14 @@ package struct SrunReport: Hashable, Sendable {
     }
     problem = String(text)
     if text.hasPrefix("Unable to create step") { isSettled = true }
-    // With this it ends with code 0, although the process may go on.
+    // With this message, srun exits with code 0, although the process may still run.
     if text.hasPrefix("Node failure on") { doubt = line }
   }
 
-  /// Whether Slurm has given its host up.
+  /// Whether Slurm has given up the host.
   package var hasLostHost: Bool { doubt != nil }
 
-  /// Why the end of the `srun` does not tell that of its process; `nil` where it does.
+  /// Returns why the end of the `srun` does not prove the end of its process; `nil` if it does.
   package func doubt(about end: ProcessExit) -> String? {
     if let doubt { return doubt }
     if end == .exited(code: 0) { return nil }
@@ -208,7 +211,7 @@ package struct SrunReport: Hashable, Sendable {
       + (problem.map { ": \($0)" } ?? "")
   }
 
-  /// How the process has ended: srun passes a signal on as a shell does.
+  /// Returns how the process has ended: srun reports a signal as a shell does.
   package static func exit(of srun: ProcessExit) -> ProcessExit {
     if case .exited(let code) = srun, code > 128, code <= 128 + 64 {
       return .signalled(number: code - 128)

@@ -2,16 +2,16 @@ import Glibc
 import PipeSupport
 
 extension CommandDescription {
-  /// Reads arguments and checks them, unless help is asked for: `--long`, `--long=value`, `--long value`,
-  /// `-s`, `-svalue`, `-abc`, `--`; options and positionals in any order.
+  /// Parses arguments and checks them, unless they ask for help. Accepts `--long`, `--long=value`,
+  /// `--long value`, `-s`, `-svalue`, `-abc` and `--`, with options and positionals in any order.
   package func parse(_ arguments: ArraySlice<String>) throws(UsageError) -> ParsedArguments {
     let parsed = try read(arguments)
     if !parsed.flag(Option.help.long) { try check(parsed) }
     return parsed
   }
 
-  /// The same for a program of its own, which ends here where help is asked for, and with code 2 where
-  /// its arguments do not fit.
+  /// Parses arguments for a program of its own. Prints the help and exits if the arguments ask for it;
+  /// exits with code 2 if they are invalid.
   package func parseOrExit(_ arguments: ArraySlice<String>) -> ParsedArguments {
     do {
       let parsed = try parse(arguments)
@@ -23,13 +23,13 @@ extension CommandDescription {
     }
   }
 
-  /// Reads the options as they are described; positionals are as they stand.
+  /// Parses the options according to the description; positionals are not checked.
   package func read(_ arguments: ArraySlice<String>) throws(UsageError) -> ParsedArguments {
     var reader = ArgumentReader(description: self, rest: arguments)
     return try reader.read()
   }
 
-  /// Checks the positionals' number and kinds.
+  /// Checks the number and the kinds of the positionals.
   package func check(_ parsed: ParsedArguments) throws(UsageError) {
     var rest = parsed.positionals[...]
     for positional in positionals {
@@ -47,7 +47,7 @@ extension CommandDescription {
   }
 }
 
-/// Reads the arguments of one command.
+/// A parser of the arguments of one command.
 private struct ArgumentReader {
   let description: CommandDescription
   var rest: ArraySlice<String>
@@ -116,34 +116,34 @@ private struct ArgumentReader {
 
 /// The values of a command line, checked against its description.
 package struct ParsedArguments: Hashable, Sendable {
-  /// An option that was given.
+  /// An option on the command line.
   package struct Given: Hashable, Sendable {
-    /// Its long name.
+    /// The long name of the option.
     package var name: String
-    /// Empty for a flag.
+    /// The value; empty for a flag.
     package var value: String
   }
 
   package var positionals: [String] = []
-  /// In the order in which they were given.
+  /// The options, in the order of the command line.
   package var options: [Given] = []
 
   package init() {}
 
-  /// Whether a flag, or any value of an option, was given.
+  /// Whether the command line has a flag, or any value of an option.
   package func flag(_ name: String) -> Bool { options.contains { $0.name == name } }
 
-  /// The last value of an option.
+  /// Returns the last value of an option.
   package func value(_ name: String) -> String? { options.last { $0.name == name }?.value }
 
-  /// The last value of an option, read from its text.
+  /// Returns the last value of an option, converted to a type.
   package func value<Value: RawRepresentable>(
     _ name: String, as type: Value.Type = Value.self
   ) -> Value? where Value.RawValue == String {
     value(name).flatMap { Value(rawValue: $0) }
   }
 
-  /// The last value of an option that has to be given.
+  /// Returns the last value of a required option.
   package func required(
     _ name: String, of description: CommandDescription
   ) throws(UsageError) -> String {
@@ -151,35 +151,35 @@ package struct ParsedArguments: Hashable, Sendable {
     throw .missingOption("--" + name, of: description.command)
   }
 
-  /// The names in the value of an option that lists them with commas.
+  /// Returns the names in the value of an option that is a list with commas.
   package func list(_ name: String) -> [String]? {
     value(name).map { $0.split(separator: ",").map(String.init) }
   }
 
-  /// All values of an option that repeats.
+  /// Returns all values of an option that repeats.
   package func values(_ name: String) -> [String] {
     options.filter { $0.name == name }.map(\.value)
   }
 
-  /// The value of an option of kind count; a larger one than there can be is the largest.
+  /// Returns the value of an option of kind count, clamped to the range of `Int`.
   package func count(_ name: String) -> Int? { number(name).map { Int(clamping: $0) } }
 
-  /// The value of an option of kind count.
+  /// Returns the value of an option of kind count.
   package func number(_ name: String) -> UInt64? { value(name).flatMap { UInt64($0) } }
 
-  /// The value of an option of kind duration.
+  /// Returns the value of an option of kind duration.
   package func duration(_ name: String) -> Duration? {
     value(name).flatMap { DurationText.parse($0) }
   }
 
-  /// The value of an option of kind moment.
+  /// Returns the value of an option of kind moment.
   package func moment(_ name: String) -> Timestamp? {
     value(name).flatMap { MomentArgument.parse($0) }
   }
 
-  /// The value of an option of kind signal.
+  /// Returns the value of an option of kind signal.
   package func signal(_ name: String) -> Signal? { value(name).flatMap { Signal($0) } }
 
-  /// The topology asked for with `-p`.
+  /// The topology that `-p` names.
   package var topology: String? { value(Option.topology.long) }
 }

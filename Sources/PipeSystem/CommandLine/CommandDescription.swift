@@ -1,32 +1,32 @@
 import Glibc
 import PipeSupport
 
-/// All that is declared about a program, or about a verb of one: its help, its completion and the reading
-/// of its arguments come from here.
+/// The declaration of a program or of one of its verbs: the source of its help, its shell completion
+/// and its argument parser.
 package struct CommandDescription: Sendable {
   package struct Example: Hashable, Sendable {
     package var command: String
     package var meaning: String
   }
 
-  /// How its program is called.
+  /// The name by which the program is called.
   package var program: String
-  /// The verb; empty for a program that has none.
+  /// The verb; empty for a program without verbs.
   package var name: String
-  /// One line for the list of verbs.
+  /// A one-line summary for the list of verbs.
   package var summary: String
-  /// More for its own help.
+  /// More text for the help page of the command.
   package var discussion: String
-  /// Its own options.
+  /// The options of this command, without the universal options.
   package var options: [Option]
   package var positionals: [Positional]
   package var examples: [Example]
-  /// Its own options, with those that go with them, and those of every verb of the program.
+  /// The options of this command, the options that they imply, and the universal options of the program.
   package var allOptions: [Option]
 
   /// - Parameters:
-  ///   - universal: The options that every verb of the program has.
-  ///   - examples: Pairs of a command line and what it does.
+  ///   - universal: The options that all verbs of the program have.
+  ///   - examples: Pairs of a command line and its meaning.
   package init(
     _ name: String = "", of program: String, _ summary: String, discussion: String = "",
     options: [Option] = [], universal: [Option] = [.help], positionals: [Positional] = [],
@@ -39,25 +39,25 @@ package struct CommandDescription: Sendable {
     self.options = options
     self.positionals = positionals
     self.examples = examples.map { Example(command: $0.0, meaning: $0.1) }
-    // Whatever works on a running topology works on one of another host.
+    // Every command for a running topology also works for a topology on another host.
     allOptions =
       options.flatMap { $0 == .topology ? Option.target : [$0] } + universal
   }
 
-  /// `orchestrator kill`
+  /// The command, as a user types it: `orchestrator kill`.
   package var command: String { name.isEmpty ? program : "\(program) \(name)" }
 
-  /// `orchestrator kill [OPTIONS] NODE...`
+  /// The usage line: `orchestrator kill [OPTIONS] NODE...`.
   package var usage: String {
     ([command, "[OPTIONS]"] + positionals.map(\.usage)).joined(separator: " ")
   }
 }
 
-/// The help pages, made from descriptions.
+/// The help pages, generated from descriptions.
 package struct HelpText {
-  /// How headings are written.
+  /// Formats a heading.
   package let heading: @Sendable (String) -> String
-  /// The columns that text is wrapped to.
+  /// The width to which text is wrapped. Unit: columns.
   private let columns: Int
 
   package init(
@@ -67,7 +67,7 @@ package struct HelpText {
     self.columns = min(max(columns, 40), 100)
   }
 
-  /// The page of one command.
+  /// Returns the help page of one command.
   package func page(_ command: CommandDescription) -> String {
     var parts = ["\(heading("Usage:")) \(command.usage)", wrap(command.summary + ".", indent: 0)]
     if !command.discussion.isEmpty { parts.append(wrap(command.discussion, indent: 0)) }
@@ -94,7 +94,7 @@ package struct HelpText {
     }
   }
 
-  /// Terms in a column, their meanings wrapped beside them.
+  /// Formats terms in a column, with their meanings wrapped beside them.
   package func cards(_ cards: [(term: String, meaning: String)]) -> String {
     let width = min(cards.map(\.term.count).max() ?? 0, 30)
     return cards.map { term, meaning in
@@ -121,7 +121,7 @@ package struct HelpText {
   }
 }
 
-/// A command line that does not fit its description. `of` is the command whose help tells more.
+/// An invalid command line. `of` is the command whose help has more information.
 package enum UsageError: Error, Hashable {
   case missingVerb(of: String)
   case unknownVerb(String, suggestion: String?, of: String)
@@ -159,7 +159,7 @@ extension UsageError: CustomStringConvertible {
 
   private static func advice(_ command: String) -> String { "Try '\(command) --help'." }
 
-  /// Tells it, and ends the process.
+  /// Writes the error to standard error and exits with code 2.
   package func exit(of program: String) -> Never {
     StandardError.write("\(program): error: \(self)\n")
     Glibc.exit(2)

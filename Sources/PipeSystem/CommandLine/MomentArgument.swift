@@ -1,16 +1,16 @@
 import Glibc
 import PipeSupport
 
-/// Moments in the past as typed: how long ago, or a time.
+/// Moments in the past in the form that users type: an age, or a time.
 package enum MomentArgument {
-  /// What can be typed.
+  /// A description of the accepted forms.
   static let wanted =
     "write how long ago, as in 5m, or a time, as in 14:30, '2026-11-20 14:30' or "
     + "2026-11-20T14:30:00Z"
 
-  /// Reads `5m`, `14:30[:05[.123]]` of today, or `2026-11-20[ 14:30[:05[.123]]]`, with `T` or a space
-  /// between the two; a date's time may end with `Z` or an offset as in `+01:00`, and is this place's
-  /// otherwise. `nil` where the text is none of these.
+  /// Parses `5m`, `14:30[:05[.123]]` of today, or `2026-11-20[ 14:30[:05[.123]]]`, with `T` or a space
+  /// between date and time. A time after a date may end with `Z` or an offset such as `+01:00`;
+  /// otherwise the local time zone applies. Returns `nil` if the text is none of these.
   package static func parse(_ text: String, now: Timestamp = .now) -> Timestamp? {
     if let age = DurationText.parse(text) {
       return Timestamp(milliseconds: now.milliseconds - age.wholeMilliseconds)
@@ -20,14 +20,14 @@ package enum MomentArgument {
   }
 }
 
-/// Reads a date, a time of the day, or both.
+/// A parser of a date, a time of day, or both.
 private struct TimeReader {
   var rest: Substring.UTF8View.SubSequence
 
   mutating func read(now: Timestamp) -> Timestamp? {
     let whole = rest
     var parts = tm()
-    // Whether it is summer time there, the system finds out.
+    // The system determines whether daylight saving time applies.
     parts.tm_isdst = -1
     let hasDate = readDate(into: &parts)
     if !hasDate {
@@ -49,7 +49,7 @@ private struct TimeReader {
     return Self.timestamp(of: parts, milliseconds - offset * 1000, timegm)
   }
 
-  /// `nil` for a day that there is not, which would be taken for one of the next month.
+  /// Returns `nil` for a day that does not exist, which the system would take for a day of the next month.
   private static func timestamp(
     of parts: tm, _ milliseconds: Int, _ convert: (UnsafeMutablePointer<tm>) -> time_t
   ) -> Timestamp? {
@@ -59,7 +59,7 @@ private struct TimeReader {
     return Timestamp(milliseconds: Int64(seconds) * 1000 + Int64(milliseconds))
   }
 
-  /// `2026-11-20`
+  /// Parses `2026-11-20`.
   private mutating func readDate(into parts: inout tm) -> Bool {
     guard let year = number(digits: 4), skip("-"), let month = number(digits: 2, in: 1...12),
       skip("-"), let day = number(digits: 2, in: 1...31)
@@ -70,7 +70,7 @@ private struct TimeReader {
     return true
   }
 
-  /// `14:30`, `14:30:05` or `14:30:05.123`. Returns the milliseconds.
+  /// Parses `14:30`, `14:30:05` or `14:30:05.123`. Returns the milliseconds.
   private mutating func readTime(into parts: inout tm) -> Int? {
     guard let hour = number(digits: 2, in: 0...23), skip(":"),
       let minute = number(digits: 2, in: 0...59)
@@ -82,7 +82,7 @@ private struct TimeReader {
     return skip(".") ? number(digits: 3) : 0
   }
 
-  /// `Z` or `+01:00`. Unit: seconds.
+  /// Parses `Z` or `+01:00`. Unit of the result: seconds.
   private mutating func readOffset() -> Int? {
     if skip("Z") { return 0 }
     let isWest = rest.first == UInt8(ascii: "-")

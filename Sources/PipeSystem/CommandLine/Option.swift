@@ -1,28 +1,28 @@
 import PipeSupport
 
-/// What the value of an option or a positional is: how it is shown, checked and completed.
+/// The kind of value of an option or a positional: determines how it is shown, checked and completed.
 package enum ValueKind: Hashable, Sendable {
   case text(String)
-  /// A whole number, and the least one.
+  /// An integer with a minimum.
   case count(String, from: UInt64 = 0)
   /// `200ms`, `1.5s`, `1m30s`, `2h`.
   case duration
-  /// `5m` ago, or a time: see ``MomentArgument``.
+  /// An age such as `5m`, or a time: see ``MomentArgument``.
   case moment
   case choice(String, [String])
   case topology
   case node
-  /// One of the events of the node that stands before it: a label, or JSON.
+  /// An event of the node named by the argument before: a label, or JSON.
   case event
   case file
-  /// A file, or a node where it does not look like one.
+  /// A file, or a node if the value does not look like a file.
   case fileOrNode
   case directory
   /// `tcp://HOST:PORT`
   case endpoint
   case signal
 
-  /// How help shows it.
+  /// The placeholder of the value in the help.
   package var placeholder: String {
     switch self {
     case .text(let name), .count(let name, _): name
@@ -42,7 +42,7 @@ package enum ValueKind: Hashable, Sendable {
 }
 
 extension ValueKind {
-  /// What a value should be like, where this one is not.
+  /// Returns a description of the expected value if this value is invalid.
   package func problem(with value: String) -> String? {
     switch self {
     case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "it must not be empty" : nil
@@ -62,15 +62,15 @@ extension ValueKind {
   }
 }
 
-/// One option of a command: a card that help, completion and the parser read.
+/// One option of a command, used by the help, the shell completion and the parser.
 package struct Option: Hashable, Sendable {
   package var long: String
   package var short: Character?
   /// `nil` for a flag.
   package var value: ValueKind?
-  /// What it does, with unit and default.
+  /// The effect of the option, with unit and default.
   package var summary: String
-  /// Whether every occurrence counts; otherwise the last one does.
+  /// Whether all occurrences count. If not, only the last one does.
   package var repeats: Bool
 
   package init(
@@ -102,7 +102,7 @@ extension Option {
   package static let connect = Option(
     "connect", value: .endpoint,
     "With --key: where it is reached from here. Default: the endpoint in the file")
-  /// By which a running topology is meant, here or on another host.
+  /// The options that select a running topology, on this host or another one.
   package static let target = [topology, key, connect]
   package static let help = Option("help", "h", "Shows this help")
 }
@@ -123,10 +123,10 @@ package struct Positional: Hashable, Sendable {
     self.summary = summary
   }
 
-  /// Whether all further arguments are it.
+  /// Whether all further arguments belong to this positional.
   package var repeats: Bool { arity == .any || arity == .some }
 
-  /// `FILE`, `[FILE]`, `[NODE...]` or `NODE...`.
+  /// The usage text: `FILE`, `[FILE]`, `[NODE...]` or `NODE...`.
   package var usage: String {
     switch arity {
     case .one: name
@@ -138,19 +138,19 @@ package struct Positional: Hashable, Sendable {
 }
 
 extension Option {
-  /// By what a web server proves to be the one that is meant.
+  /// The options by which a web server proves its identity.
   package static let tls = [
     Option("tls-certificate", value: .file, "Serves by TLS, with this certificate, in PEM"),
     Option(
       "tls-key", value: .file, "The key of the certificate, in PEM; its owner alone may read it"),
   ]
 
-  /// A place in the file system at which a web server listens.
+  /// The option for the path of a Unix socket at which a web server listens.
   package static let socket = Option(
     "socket", value: .text("PATH"),
     "Listens at a Unix socket instead, with mode 0600: for ssh -L and proxies")
 
-  /// How a page in a browser is served: by the inspector, and by the orchestrator, which starts it.
+  /// The options of a web page, shared by the inspector and by the orchestrator, which starts it.
   package static let page =
     [
       Option(
@@ -169,13 +169,13 @@ extension Option {
     ]
 }
 
-/// A `tcp://HOST:PORT` to connect to.
+/// A `tcp://HOST:PORT` endpoint to connect to.
 package struct NetworkAddress: Hashable, Sendable {
-  /// A name, or an address in numbers.
+  /// A host name, or a numeric address.
   package let host: String
   package let port: UInt16
 
-  /// - Returns: `nil` where the text is none.
+  /// - Returns: `nil` if the text is not such an endpoint.
   package init?(_ text: some StringProtocol) {
     let prefix = "tcp://"
     guard text.hasPrefix(prefix), let colon = text.lastIndex(of: ":"),
@@ -184,7 +184,7 @@ package struct NetworkAddress: Hashable, Sendable {
     let start = text.index(text.startIndex, offsetBy: prefix.count)
     guard start < colon else { return nil }
     let host = text[start..<colon]
-    // Of an interface, or with a source address: those are for who binds.
+    // Interfaces and source addresses are rejected: they are for binding.
     guard host.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
     else { return nil }
     self.host = String(host)
