@@ -50,7 +50,7 @@ help:
 	@echo "make setup   install the missing Debian packages of debian-packages.txt"
 	@echo "make run     build quickly, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
 	@echo "make test    build, and run every test but the next"
-	@echo "make test-package  write, build and test the package of README.md, as it stands there"
+	@echo "make test-package  write, build and test the package of docs/GETTING-STARTED.md"
 	@echo "make test-web   run the tests of the inspector's page in Chromium, which it installs"
 	@echo "make test-release  run the tests with nodes on the programs of 'make build'"
 	@echo "make build   build the programs that run fast"

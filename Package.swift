@@ -1,4 +1,5 @@
 // swift-tools-version: 6.3
+// SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
 /// Warnings are errors in CI; a user's newer compiler may warn without breaking the build.

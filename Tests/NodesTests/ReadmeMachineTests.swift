@@ -1,11 +1,12 @@
 import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestSupport
 import Testing
 
-@Suite("The assertions that README.md shows")
+@Suite("The assertions in README.md")
 struct ReadmeMachineTests {
-  @Test("hold")
+  @Test("The assertions in README.md hold")
   func door() {
     XCTStateMachine(ElevatorDoor.stateMachine(.init()))
       .assert(
@@ -13,5 +14,15 @@ struct ReadmeMachineTests {
       )
       .assertNoTransition(when: .open(persons: 10), on: .closeButtonWasPressed, because: .guard)
       .assert(when: .closing(persons: 1), execute: .close(speed: 2))
+  }
+
+  @Test("The traffic light in README.md is the one of these tests, and changes its state")
+  func trafficLight() throws {
+    let readme = String(decoding: try packageFile("README.md"), as: UTF8.self)
+    let source = String(decoding: try packageFile("Tests/NodesTests/TrafficLight.swift"), as: UTF8.self)
+    #expect(readme.contains("```swift\n\(source)```\n"))
+    XCTStateMachine(TrafficLight.stateMachine(.init()))
+      .assert(when: .red, on: .timeIsUp, transitionTo: .green(cars: 0))
+      .assert(when: .green(cars: 1), on: .carPassed, transitionTo: .green(cars: 2))
   }
 }

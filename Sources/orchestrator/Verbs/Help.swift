@@ -65,7 +65,7 @@ extension HelpText {
 /// `orchestrator version`, `orchestrator --version`
 struct ShowVersion: Verb {
   /// Semantic versioning: the first number changes with the wire or the topology file.
-  static let current = "0.1.0"
+  static let current = "0.3.0"
 
   let description = VerbDescription(
     "version", "Shows the version", options: [.output],

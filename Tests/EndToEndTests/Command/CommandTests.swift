@@ -92,8 +92,8 @@ struct CommandTests {
   @Test(
     "exit codes and outputs are as documented",
     arguments: [
-      ("orchestrator version", 0, "orchestrator 0.1.0\n", ""),
-      ("orchestrator version -o json", 0, "{\"version\":\"0.1.0\"}\n", ""),
+      ("orchestrator version", 0, "orchestrator 0.3.0\n", ""),
+      ("orchestrator version -o json", 0, "{\"version\":\"0.3.0\"}\n", ""),
       ("orchestrator ls", 0, "NAME  STATUS  PID  UPTIME  FILE\n", ""),
       ("orchestrator ls -q", 0, "", ""),
       ("orchestrator ls -o json", 0, "[]\n", ""),

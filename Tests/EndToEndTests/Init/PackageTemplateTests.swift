@@ -5,12 +5,12 @@ import orchestrator
 
 @Suite("What 'init' decides before it writes", .timed)
 struct PackageTemplateTests {
-  @Test("the package is what README.md shows of it")
+  @Test("The package is what docs/GETTING-STARTED.md shows")
   func readme() throws {
     let template = PackageTemplate(
       name: try PackageName("crossing"), dependency: "../PipeRuntime")
     let files = Dictionary(uniqueKeysWithValues: template.files.map { ($0.path, $0.text) })
-    let shown = try Readme().files
+    let shown = try Document(Document.gettingStarted).files
     #expect(shown.count == 4)
     for file in shown { #expect(files[file.path] == file.text, "\(file.path)") }
   }

@@ -161,8 +161,8 @@ struct ScreenViewTests {
   }
 
   @Test(
-    "each screen of README.md starts by its one command, and stops behind it",
-    arguments: try Readme().viewCommands)
+    "Each screen of docs/CLIENTS.md starts by its command, and stops its topology",
+    arguments: try Document("docs/CLIENTS.md").viewCommands)
   func oneCommand(command: String) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

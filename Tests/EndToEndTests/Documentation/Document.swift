@@ -1,8 +1,13 @@
 import Glibc
 import PipeRuntime
 
-/// What stands in README.md: its shell commands, and what it shows of the package that `init` writes.
-struct Readme {
+/// A document of this package: its shell commands, and the files that it shows.
+struct Document {
+  /// The documents with shell commands that are run as they are.
+  static let tours = ["README.md", "docs/COMMANDS.md", "docs/CLIENTS.md"]
+  /// The document with the package that `init` writes.
+  static let gettingStarted = "docs/GETTING-STARTED.md"
+
   /// A fenced block: its language, its lines, and the file that the line before it names.
   struct Block {
     var language: String
@@ -14,8 +19,9 @@ struct Readme {
   /// The commands of the table of screens.
   let viewCommands: [String]
 
-  init() throws {
-    let path = PackagePath.root + "/README.md"
+  /// - Parameter file: Its path in the package.
+  init(_ file: String) throws {
+    let path = PackagePath.root + "/" + file
     let descriptor = open(path, O_RDONLY)
     defer { close(descriptor) }
     let text = String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
@@ -44,10 +50,10 @@ struct Readme {
     }
   }
 
-  /// The lines of the shell blocks, but for those of a package's own.
+  /// The lines of the shell blocks, except for blocks that write a package.
   var commands: [String] { lines(of: shellBlocks.filter { !Self.isOfPackage($0) }) }
 
-  /// The lines that write a package and work in it.
+  /// The lines of the blocks that write a package and work in it.
   var packageCommands: [String] { lines(of: shellBlocks.filter(Self.isOfPackage)) }
 
   /// The files of the package.

@@ -4,8 +4,8 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("The package of README.md", .timed)
-struct ReadmePackageTests {
+@Suite("The package of docs/GETTING-STARTED.md", .timed)
+struct GettingStartedTests {
   @Test("is written, built, run and tested by the commands that stand there")
   func package() async throws {
     var tool = try CommandLineTool()
@@ -14,7 +14,7 @@ struct ReadmePackageTests {
     tool.environment["PATH"] = CommandLineTool.products + ":" + path
     let build = try KeptBuild(of: "crossing")
     var folder = build.place
-    let commands = try Readme().packageCommands
+    let commands = try Document(Document.gettingStarted).packageCommands
     #expect(commands.contains("swift test"))
     for command in commands {
       if command.hasPrefix("cd ") {
