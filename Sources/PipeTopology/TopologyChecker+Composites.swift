@@ -100,7 +100,7 @@ extension TopologyChecker {
     }
   }
 
-  /// Reports events that an effect cannot send, because they belong to several composites.
+  /// Reports events that an effect cannot emit, because they belong to several composites.
   private mutating func checkEffects(in composites: TopologyComposites) {
     for node in topology.nodes {
       guard let machine = composites.machines[node.name], !machine.outputs.isEmpty else { continue }
@@ -206,7 +206,7 @@ extension TopologyChecker {
 }
 
 extension MachineDescription {
-  /// Returns whether an effect may send an event, as far as the machine declares the events of its
+  /// Returns whether an effect may emit an event, as far as the machine declares the events of its
   /// effects.
   fileprivate func mayGive(_ event: String) -> Bool {
     outputs.contains { output in
