@@ -77,7 +77,7 @@ package struct ExplorationResult: Sendable {
   package var omissionProbability: Double?
 }
 
-/// A shortest path from the first state to another one.
+/// A path from the first state to another state: a shortest path, unless the search is reduced.
 package struct ExplorationPath: Equatable, Sendable {
   /// The local state of each component in each state, from the first state on.
   package private(set) var states: [[Int]]

@@ -4,7 +4,7 @@
 /// A level is searched in rounds. In each round, every partition first takes the states that others
 /// found for it in the previous round. Then it expands states of its own, and puts states of other
 /// partitions into outboxes.
-final class Partition: @unchecked Sendable {  // In a round, one thread alone uses a partition.
+final class Partition: @unchecked Sendable {  // In a round, only one thread uses a partition.
   let number: Int
   let partitionCount: Int
   private let questions: ExplorationQuestions

@@ -308,7 +308,7 @@ extension ExplorationRemark {
 
 extension ExplorationVerdict {
   /// The verdict in a sentence.
-  /// - Parameter findings: How many errors were found.
+  /// - Parameter findings: The number of errors.
   package func wording(findings: Int) -> String {
     let found = findings == 0 ? "nothing found" : "\(findings) found"
     switch degree {

@@ -71,7 +71,7 @@ package enum ExplorationRemark: Hashable, Sendable {
 
   /// Not every value of a field was tried; the owner is a node or a composite.
   case sampledValues(owner: String, event: String, field: String, tried: [JSONValue])
-  /// The events that an effect gives are not declared.
+  /// The events that an effect emits are not declared.
   case assumedGives(node: String, output: String, events: [String])
   /// The events that come from outside are not declared.
   case assumedOutside(owner: String, events: [String])
