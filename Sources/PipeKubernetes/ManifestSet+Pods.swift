@@ -3,21 +3,22 @@ import PipeSupport
 import PipeTopology
 import PipeWire
 
-// The StatefulSets, and the pods in them.
+// The StatefulSets and their pods.
 extension ManifestSet {
-  /// Where what a process records is, and its sockets.
+  /// The directory of a process's records and sockets.
   private static let root = "/var/lib/piperuntime"
   private static let settings = "/etc/piperuntime"
-  /// Of the two files.
+  /// The directory of the topology file and the deployment file.
   static let topologyDirectory = settings + "/topology"
-  /// Of keys: its owner and its group may read.
+  /// The file mode of keys: readable for owner and group.
   private static let secretMode = 0o440
-  /// Who the processes are. No image has to have a name for it.
+  /// The user and group of the processes. The image need not have a name for them.
   private static let user = 1000
 
   // MARK: StatefulSets
 
-  /// One replica: a second one is not started before the first has ended for certain.
+  /// Returns the StatefulSet of a process, with one replica. Kubernetes starts another pod only
+  /// when the first has certainly ended.
   func statefulSet(_ process: ManifestProcess) -> ManifestTree {
     let key = Self.settings + "/" + Self.agentKey
     let container: ManifestTree = [
@@ -31,7 +32,7 @@ extension ManifestSet {
         Self.variable("HOST_NAME", field: "spec.nodeName"), Self.rootVariable,
       ]),
     ]
-    // One file of it: what else the image has in the directory stays there.
+    // Mount only this file, so that other files of the image in the directory stay visible.
     let mounts: [ManifestTree] = [
       [
         "name": "key", "mountPath": .string(key), "subPath": .string(Self.agentKey),
@@ -57,7 +58,7 @@ extension ManifestSet {
     ]
     let values: ManifestTree? =
       variables.isEmpty ? nil : [["secretRef": ["name": .string(variablesSecret)]]]
-    // Beside the two files are those that the image has for its machines.
+    // Mounted as single files, because the directory may have files of the image for the machines.
     let mounts: [ManifestTree] =
       files.map {
         [
@@ -69,7 +70,7 @@ extension ManifestSet {
       ["name": "files", "configMap": ["name": .string(filesMap)]],
       keysVolume,
     ]
-    // Files that have changed are read by another pod.
+    // Changed files change this annotation, so that Kubernetes replaces the pod.
     let text = files.map { "\($0.name)\n\($0.text)\n" }.joined()
     return statefulSet(
       process, pod: pod(process, container.with(["envFrom": values]), mounts, volumes),
@@ -137,7 +138,7 @@ extension ManifestSet {
         "fsGroup": .number(Self.user), "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": ["type": "RuntimeDefault"],
       ],
-      // A host that is cut off keeps its pod, which goes on when it is back.
+      // The pod of an unreachable host is not evicted: it continues when the host is back.
       "tolerations": .list(
         ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"].map {
           ["key": .string($0), "operator": "Exists", "effect": "NoExecute"]
@@ -163,7 +164,8 @@ extension ManifestSet {
     ]
   }
 
-  /// The orchestrator's own keys, and of each process the public one: a process that is added brings its own.
+  /// The volume with the orchestrator's own keys and the public key of each process. A new process
+  /// adds its own key.
   private var keysVolume: ManifestTree {
     let agents = processes.map { process -> ManifestTree in
       let item: ManifestTree = [
@@ -204,10 +206,10 @@ extension ManifestSet {
 
   // MARK: The end
 
-  /// How long a pod may take to end beyond what is waited for. Unit: seconds.
+  /// The time that a pod may take to end, in addition to the expected time. Unit: seconds.
   private static let margin = 15
 
-  /// As long as the topology lets any node take, and some. Unit: seconds.
+  /// The grace period of a node's pod: the longest stop timeout of any node, and a margin. Unit: seconds.
   private var graceOfNode: Int {
     let longest =
       topology.nodes.map { topology.timeouts(of: $0).stop }.max() ?? topology.timeouts.stop
@@ -222,25 +224,28 @@ extension OrderedValue {
   }
 }
 
-/// A process that a pod is for.
+/// A process with its own pod.
 package struct ManifestProcess: Hashable, Sendable {
-  /// What it is, as the label `app.kubernetes.io/component` has it.
+  /// The kind of process, as in the label `app.kubernetes.io/component`.
   package enum Component: String, Hashable, Sendable {
     case node, coordinator, orchestrator
   }
 
-  /// The name by which the topology has it.
+  /// The name in the topology.
   package let name: String
   package let component: Component
-  /// That of its objects.
+  /// The name of the process's objects.
   package let object: String
-  /// Where it is to run; `nil` for anywhere in the cluster.
+  /// The place where the process must run; `nil` for any node of the cluster.
   let place: DeploymentPlace?
-  /// Whether it records something that is to outlive its pod.
+  /// Whether the process keeps records that must outlive its pod.
   let hasJournal: Bool
 
-  /// Those of a topology that agents start, in the order of the file: nodes, coordinators. What lives within another
-  /// process is none, and monitors live in the orchestrator's pod.
+  /// Returns the processes of a topology that agents start, in the order of the file: nodes, then
+  /// coordinators.
+  ///
+  /// Embedded coordinators have no process of their own, and monitors run in the orchestrator's
+  /// pod.
   static func all(
     of topology: Topology, _ classes: [ConflictClassPlan], in deployment: Deployment,
     _ names: ClusterNames
@@ -262,7 +267,7 @@ package struct ManifestProcess: Hashable, Sendable {
   }
 }
 
-/// A part of a manifest, whose mappings keep their order.
+/// A part of a manifest, with ordered mappings.
 package typealias ManifestTree = OrderedValue
 
 extension OrderedValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral,
@@ -282,12 +287,12 @@ extension OrderedValue {
   static func strings(_ texts: [String]) -> OrderedValue { .list(texts.map { .string($0) }) }
   static func number(_ number: Int) -> OrderedValue { .leaf(.integer(Int64(number))) }
 
-  /// Labels and the like, by their keys.
+  /// A mapping of texts, such as labels, sorted by key.
   package static func texts(_ texts: [String: String]) -> OrderedValue {
     .mapping(texts.sorted { $0.key < $1.key }.map { (key: $0.key, value: .string($0.value)) })
   }
 
-  /// A mapping with further members, of which those that are `nil` are left out.
+  /// Returns the mapping with further members; members that are `nil` are left out.
   func with(_ members: KeyValuePairs<String, OrderedValue?>) -> OrderedValue {
     guard case .mapping(let own) = self else { return self }
     return .mapping(own + members.compactMap { key, value in value.map { (key: key, value: $0) } })

@@ -3,17 +3,18 @@ import PipeSupport
 import PipeTopology
 import PipeWire
 
-/// A topology as objects of Kubernetes'. It is the same each time for the same files, and has no secret but where keys
-/// are given.
+/// The Kubernetes objects of a topology.
+///
+/// The same files always give the same objects. Only ``secrets(_:)`` contains secrets.
 ///
 /// Source: docs/CLUSTERS.md, "Kubernetes".
 package struct ManifestSet: Sendable {
   /// A file of the ConfigMap.
   package struct File: Sendable {
-    /// The path by which messages call it.
+    /// The path for messages.
     package var path: String
     package var bytes: [UInt8]
-    /// What its variables stand for, where that is not their default.
+    /// The values of the file's variables that differ from their default.
     package var variables: [String: String]
 
     package init(path: String, bytes: [UInt8], variables: [String: String] = [:]) {
@@ -27,18 +28,18 @@ package struct ManifestSet: Sendable {
   let deployment: Deployment
   let image: String
   let names: ClusterNames
-  /// The two files as texts, by their names in the pod.
+  /// The texts of the two files, by their names in the pod.
   let files: [(name: String, text: String)]
-  /// What the files' variables stand for, where that is not their default.
+  /// The values of the files' variables that differ from their default.
   let variables: [String: String]
-  /// All but the orchestrator.
+  /// All processes except the orchestrator.
   package let processes: [ManifestProcess]
 
-  /// How much a ConfigMap holds. Unit: bytes.
+  /// The size limit of a ConfigMap. Unit: bytes.
   package static let fileLimit = 1 << 20
 
   /// - Parameters:
-  ///   - classes: The composites, in classes of which each has one coordinator.
+  ///   - classes: The composites in conflict classes, each with one coordinator.
   /// - Throws: ``ManifestError``
   package init(
     _ topology: Topology, classes: [ConflictClassPlan], file: File, by deployment: Deployment,
@@ -53,7 +54,7 @@ package struct ManifestSet: Sendable {
     variables = try Self.variables(of: file, deploymentFile)
     names = ClusterNames(topology: topology.name)
     processes = ManifestProcess.all(of: topology, classes, in: deployment, names)
-    // A topology may be called 'deployment'.
+    // A topology may have the name 'deployment'.
     let name = topology.name == "deployment" ? "topology.yaml" : "\(topology.name).yaml"
     files = [
       (name, try Self.text(of: file)), ("deployment.yaml", try Self.text(of: deploymentFile)),
@@ -69,7 +70,8 @@ package struct ManifestSet: Sendable {
     return text
   }
 
-  /// A pod has one environment for both files, and some variables of its own.
+  /// Returns the variables of both files for the one environment of the pod, without variables that
+  /// the pod sets itself.
   private static func variables(
     of file: File, _ other: File
   ) throws(ManifestError) -> [String: String] {
@@ -84,14 +86,14 @@ package struct ManifestSet: Sendable {
     return all
   }
 
-  /// What an exporter's variables say nothing of.
+  /// Variables of the exporting host that have other values in a pod.
   private static let podVariables: Set = [
     "PATH", "HOME", "HOSTNAME", "PWD", "POD_IP", "PIPERUNTIME_ROOT",
   ]
 
   package var topologyName: String { topology.name }
 
-  /// The programs that are named by paths from the topology's file, and where they are to be in the image.
+  /// The programs with paths relative to the topology file, and the paths where the image must have them.
   package var relativePrograms: [(name: String, path: String)] {
     topology.programs.filter { $0.contains("/") && !$0.hasPrefix("/") }.map { name in
       var path = Self.topologyDirectory.split(separator: "/")
@@ -102,14 +104,14 @@ package struct ManifestSet: Sendable {
     }
   }
 
-  /// All objects but Secrets, in the order in which they are best made.
+  /// All objects except Secrets, in the preferred order of creation.
   package var manifests: [ManifestTree] {
     let all = [orchestratorProcess] + processes
     return [networkPolicy, configMap] + all.map(service)
       + [statefulSet(ofOrchestrator: orchestratorProcess)] + processes.map { statefulSet($0) }
   }
 
-  /// The Secrets with these keys, and with what variables stand for: that may be secret, too.
+  /// Returns the Secrets for these keys, and for the values of variables, which may be secret, too.
   package func secrets(_ keys: ManifestKeys) -> [ManifestTree] {
     let own = orchestratorProcess
     let orchestrator = keys.orchestrator.map {
@@ -127,21 +129,22 @@ package struct ManifestSet: Sendable {
     return [orchestrator, values].compactMap(\.self) + agents
   }
 
-  /// In the Secret of a process: its agent's key file, and what the orchestrator lets it in by.
+  /// The entries in the Secret of a process: its agent's key file, and the public key that the
+  /// orchestrator admits.
   static let agentKey = "agent.key"
   static let publicKey = "agent.public"
 
-  /// Their YAML text, each after a line `---`.
+  /// Returns the manifests as YAML, each after a `---` line.
   package static func yaml(_ manifests: [ManifestTree]) -> String {
     manifests.map { "---\n" + $0.yaml }.joined()
   }
 
   // MARK: Names
 
-  /// Where all objects are.
+  /// The namespace of all objects.
   package var namespace: String { deployment.namespace ?? names.topology }
 
-  /// Where processes and clients within the cluster reach the orchestrator.
+  /// The endpoint of the orchestrator for processes and clients within the cluster.
   package var endpoint: String {
     "tcp://\(names.orchestrator).\(namespace).svc:\(deployment.port)"
   }
@@ -152,20 +155,20 @@ package struct ManifestSet: Sendable {
       object: names.orchestrator, place: nil, hasJournal: true)
   }
 
-  /// No process has a dot in its name.
+  /// The names contain a dot, so that they differ from the names of processes.
   var variablesSecret: String { names.orchestrator + ".variables" }
   var filesMap: String { names.orchestrator + ".files" }
 
   // MARK: Labels
 
-  /// What all objects of the topology have, and no others.
+  /// The labels that all objects of the topology have, and no other objects.
   var commonLabels: [String: String] {
     [
       "app.kubernetes.io/part-of": names.topology, "app.kubernetes.io/managed-by": "piperuntime",
     ]
   }
 
-  /// What the pod of a process is found by.
+  /// Returns the labels that select the pod of a process.
   func selector(of process: ManifestProcess) -> [String: String] {
     commonLabels.merging(["app.kubernetes.io/instance": process.object]) { _, own in own }
   }
@@ -202,13 +205,16 @@ package struct ManifestSet: Sendable {
     ]
   }
 
-  /// A name of its pod's, which is there before the pod is ready: the orchestrator starts what makes it so.
+  /// Returns the service that names a process's pod.
+  ///
+  /// The name resolves before the pod is ready, because the orchestrator starts the process that
+  /// makes it ready.
   private func service(_ process: ManifestProcess) -> ManifestTree {
     let spec: ManifestTree = [
       "clusterIP": "None", "publishNotReadyAddresses": true,
       "selector": .texts(selector(of: process)),
     ]
-    // Nodes listen at ports that the system chooses, and tell them to the orchestrator.
+    // Nodes listen at ports that the system chooses, and report them to the orchestrator.
     let ports: ManifestTree? =
       process.component == .orchestrator
       ? [["name": "control", "port": .number(deployment.port), "protocol": "TCP"]] : nil
@@ -219,7 +225,7 @@ package struct ManifestSet: Sendable {
     ]
   }
 
-  /// The topology's pods talk with each other, and ask for names.
+  /// The policy that lets the topology's pods connect to each other, and resolve names.
   private var networkPolicy: ManifestTree {
     let own: ManifestTree = [["podSelector": ["matchLabels": .texts(commonLabels)]]]
     return [
@@ -229,7 +235,7 @@ package struct ManifestSet: Sendable {
         "podSelector": ["matchLabels": .texts(commonLabels)],
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [["from": own]],
-        // The servers of names may be pods, or a process of each host's.
+        // DNS servers may be pods, or a process on each host.
         "egress": [
           ["to": own],
           ["ports": [["protocol": "UDP", "port": 53], ["protocol": "TCP", "port": 53]]],
@@ -239,15 +245,15 @@ package struct ManifestSet: Sendable {
   }
 }
 
-/// Why a topology cannot be written as manifests.
+/// The reason why a topology cannot be written as manifests.
 package enum ManifestError: Error, Hashable, Sendable {
   /// The deployment has another engine.
   case otherEngine(Deployment.Engine)
   /// The files do not fit into a ConfigMap. Unit: bytes.
   case tooLarge(Int)
-  /// A variable stands for one thing in one file, and for another in the other.
+  /// A variable has different values in the two files.
   case twoValues(String, String, String)
-  /// A file is no UTF-8 text.
+  /// A file is not UTF-8 text.
   case notText(String)
 }
 
@@ -268,13 +274,13 @@ extension ManifestError: CustomStringConvertible {
   }
 }
 
-/// The keys of a topology in a cluster, as texts: what its Secrets are made of.
+/// The keys of a topology in a cluster, as texts for its Secrets.
 package struct ManifestKeys: Sendable {
-  /// Those of a process's agent.
+  /// The keys of a process's agent.
   package struct Agent: Sendable {
-    /// What its key file holds.
+    /// The contents of the agent's key file.
     package var file: String
-    /// The public half, which the orchestrator lets in.
+    /// The public key, which the orchestrator admits.
     package var key: String
 
     package init(file: String, key: String) {
@@ -283,11 +289,11 @@ package struct ManifestKeys: Sendable {
     }
   }
 
-  /// Those of the orchestrator.
+  /// The keys of the orchestrator.
   package struct Orchestrator: Sendable {
-    /// The key file of its pair.
+    /// The key file of the orchestrator's key pair.
     package var control: String
-    /// That of clients elsewhere.
+    /// The key file for clients outside the cluster.
     package var client: String
 
     package init(control: String, client: String) {
@@ -296,9 +302,9 @@ package struct ManifestKeys: Sendable {
     }
   }
 
-  /// `nil` where it has its own already.
+  /// The keys of the orchestrator; `nil` if it already has keys.
   package var orchestrator: Orchestrator?
-  /// By the processes' names: of those that get new ones.
+  /// The new keys of agents, by the names of the processes.
   package var agents: [String: Agent]
 
   package init(orchestrator: Orchestrator?, agents: [String: Agent]) {

@@ -3,13 +3,14 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// Searches all that a topology can do, before it is launched: its programs answer for single steps, and the
-/// search puts them together.
+/// Searches the whole behavior of a topology before it is launched.
+///
+/// The topology's programs evaluate single steps, and the search combines them.
 package struct TopologyExplorer {
   private let loaded: LoadedTopology
   private let section: ExploreSection
   private let settings: ExplorationSettings
-  /// How long a program may compute, or wait for something, over one answer.
+  /// The time limit for one answer of a program, spent on computing or waiting.
   private let patience: Duration
 
   package init(
@@ -24,8 +25,8 @@ package struct TopologyExplorer {
 
   /// Searches to the end, or to a limit.
   /// - Parameters:
-  ///   - isStopped: Whether the search has to end, with what was found until then.
-  ///   - progress: Told now and then.
+  ///   - isStopped: Returns whether the search must end now, with its findings so far.
+  ///   - progress: Called from time to time.
   nonisolated(nonsending) package func explore(
     isStopped: () -> Bool = { false }, progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> ExplorationReport {
@@ -52,9 +53,9 @@ package struct TopologyExplorer {
     return report
   }
 
-  /// Searches once.
-  /// - Returns: With the report the pipes, by their indices, that were full although they may hold more; `nil` where
-  ///   the search was not complete.
+  /// Searches the topology once.
+  /// - Returns: The report and, if the search was complete, the indices of pipes that were full but
+  ///   can hold more events at run time.
   private nonisolated(nonsending) func search(
     _ capacities: [Int], _ oracles: ProgramOracles, _ options: ExplorationOptions,
     isStopped: () -> Bool, _ progress: (ExplorationProgress) -> Void
@@ -75,9 +76,8 @@ package struct TopologyExplorer {
     return (report, watched.fullPipes(in: result))
   }
 
-  /// Searches to the end, or to a limit, and writes all that the programs were asked for as a model in
-  /// Promela.
-  /// - Parameter progress: Told now and then.
+  /// Searches to the end, or to a limit, and exports all evaluated steps as a Promela model.
+  /// - Parameter progress: Called from time to time.
   nonisolated(nonsending) package func promela(
     progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> (text: String, report: ExplorationReport) {
@@ -91,7 +91,8 @@ package struct TopologyExplorer {
     return (topology.promela(of: search.model), report)
   }
 
-  /// Searches to the end, or to a limit, and keeps what was met, to be walked through.
+  /// Searches to the end, or to a limit, and keeps the visited states, so that the caller can walk
+  /// through them.
   nonisolated(nonsending) package func explored() async throws -> ExploredTopology {
     let start = ContinuousClock.now
     let (topology, watched) = try prepared(allStates: true)
@@ -102,7 +103,7 @@ package struct TopologyExplorer {
     return ExploredTopology(topology, search, report)
   }
 
-  /// - Parameter allStates: Whether all states are met, and not only a part of them that is enough.
+  /// - Parameter allStates: Whether to visit all states, rather than a sufficient subset.
   private func prepared(
     allStates: Bool, _ oracles: ProgramOracles? = nil, _ capacities: [Int]? = nil
   ) throws -> (TopologyModel, WatchedStates) {
@@ -147,26 +148,26 @@ package struct TopologyExplorer {
     options.threads = settings.threads
     options.reduces = true
     options.localStateLimit = max(options.localStateLimit, settings.nodeStateLimit)
-    // Of more, only the number is told; a path to a fingerprint is long work.
+    // Of further states, only the number is reported. Finding a path to a fingerprint takes long.
     options.keptStates = settings.isHashed ? 64 : 10_000
     if settings.isHashed { options.storage = .fingerprints(seed: 0) }
     return options
   }
 }
 
-/// What a search of a topology looks out for.
+/// The states that a search of a topology watches for.
 struct WatchedStates {
   var questions = ExplorationQuestions()
   /// The properties, by the numbers of their observations.
   private(set) var properties: [Int: ExploredProperty] = [:]
-  /// The pipes that may hold more than is explored, by the observation that holds where they are full.
+  /// The pipes that can hold more events at run time, by the observation that holds while they are full.
   private(set) var bounds: [Int: Int] = [:]
 
   init(_ topology: TopologyModel, _ settings: ExplorationSettings) throws {
     let section = topology.section
     for property in section.properties
     where settings.properties.isEmpty || settings.properties.contains(property.name) {
-      // A node that may do anything may also do nothing of what would lead there.
+      // A node under `any` may also do nothing that would reach the states.
       if property.demand == .alwaysPossible && !section.any.isEmpty
         || topology.isUnknown(property.states)
       {
@@ -180,7 +181,7 @@ struct WatchedStates {
       case .alwaysPossible: questions.alwaysPossible.insert(observation)
       }
     }
-    // What pipes hold at most is known only where no step is left out for good.
+    // The maximum contents of pipes are known only if no step is skipped for good.
     questions.everyStep = !topology.pipes.isEmpty
     for (place, pipe) in topology.pipes.enumerated()
     where pipe.capacity < pipe.specification.capacity {
@@ -192,13 +193,13 @@ struct WatchedStates {
       return
     }
     questions.coverage = true
-    // Where nothing more can happen because of an explored capacity, something more happens in a run.
+    // If only an explored capacity prevents further steps, the topology can take them at run time.
     questions.ends = questions.bounds
     for end in section.end where !topology.isUnknown(end) {
       questions.ends.insert(try topology.watch(end))
     }
     guard !topology.pipes.isEmpty else { return }
-    // Only events that wait can be stuck.
+    // Only queued events can be stuck.
     questions.stuck = true
     var empty: [Int: Set<Int>] = [:]
     for pipe in topology.pipes {
@@ -210,26 +211,26 @@ struct WatchedStates {
     questions.rests.formUnion(questions.ends)
   }
 
-  /// The pipes, by their indices, that were full although they may hold more than is explored.
+  /// Returns the indices of the pipes that were full but can hold more events at run time.
   func fullPipes(in result: ExplorationResult) -> Set<Int> {
     Set(result.reachedBounds.compactMap { bounds[$0] })
   }
 }
 
-/// The capacities of pipes while a topology is searched: small at first, and raised where that may matter.
+/// The explored capacities of pipes: small at first, and raised while that may change the result.
 ///
-/// A pipe that is full in no state does in the search what a larger one would do. One that is full somewhere holds its
-/// sender back there, which the larger one would not.
+/// If a pipe is never full, a larger pipe would behave in the same way. If a pipe is full in some
+/// state, it blocks its sender there, but a larger pipe would not.
 struct CapacityRaising {
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
   private(set) var capacities: [Int]
   private let pipes: [PipeSpecification]
-  /// Whether the file names the capacity, which is not raised then.
+  /// Whether the file declares the capacity, which is then not raised.
   private let isFixed: Bool
 
-  /// States that a search with raised capacities may always meet.
+  /// The number of states that a search with raised capacities may always visit.
   private static let leastStates = 200_000
-  /// By how much a search with raised capacities may be larger than the one before.
+  /// The factor by which a search with raised capacities may exceed the previous search.
   private static let growth = 4
 
   init(_ pipes: [PipeSpecification], _ section: ExploreSection) {
@@ -239,8 +240,8 @@ struct CapacityRaising {
   }
 
   /// Raises the capacities of pipes that were full in a complete search.
-  /// - Parameter full: Their indices.
-  /// - Returns: Whether another search may tell more.
+  /// - Parameter full: The indices of these pipes.
+  /// - Returns: Whether another search may find more.
   mutating func raise(_ full: Set<Int>) -> Bool {
     guard !isFixed else { return false }
     let before = capacities
@@ -248,6 +249,6 @@ struct CapacityRaising {
     return capacities != before
   }
 
-  /// The states that the next search may meet, where the last one met so many.
+  /// Returns the state limit of the next search, given the number of states in the previous one.
   static func stateLimit(after states: Int) -> Int { max(leastStates, growth * states) }
 }

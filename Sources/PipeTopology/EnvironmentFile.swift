@@ -1,13 +1,13 @@
 import PipeSupport
 import PipeWire
 
-/// The variables of a file `.env`: a line `NAME=value` for each.
+/// The variables of a `.env` file, with one `NAME=value` per line.
 ///
-/// A value stands as it is, without the blanks around it and a comment after ` #`; in `'…'` all is
-/// text, and in `"…"` a backslash escapes. Variables in values are not put in, and are refused.
+/// An unquoted value ends at a comment after ` #`; blanks around it are removed. Text in `'…'` is
+/// literal; in `"…"` a backslash escapes. Variables in values are not replaced but refused.
 struct EnvironmentFile {
   private(set) var values: [String: String] = [:]
-  /// What is wrong with lines of it.
+  /// The errors of single lines.
   private(set) var problems: [(mark: SourceMark, message: String)] = []
 
   init(_ bytes: [UInt8]) {
@@ -41,7 +41,7 @@ struct EnvironmentFile {
     }
   }
 
-  /// The name and the value of a line; `nil` where it has none.
+  /// Returns the name and the value of a line; `nil` for a blank line or a comment.
   private static func read(_ line: String) throws(LineError) -> (String, String)? {
     var line = line.trimmingBlanks
     if line.isEmpty || line.hasPrefix("#") { return nil }
@@ -67,7 +67,7 @@ struct EnvironmentFile {
     }
   }
 
-  /// What stands before a closing `"`.
+  /// Returns the text before a closing `"`.
   private static func quoted(_ text: Substring) throws(LineError) -> String {
     var value = ""
     var rest = text
@@ -93,7 +93,7 @@ struct EnvironmentFile {
     guard rest.isEmpty || rest.hasPrefix("#") else { throw .trailing }
   }
 
-  /// What stands before a `#` after a blank.
+  /// Returns the text before a `#` that follows a blank.
   private static func withoutComment(_ text: Substring) -> Substring {
     var isAfterBlank = false
     for index in text.indices {
@@ -103,7 +103,7 @@ struct EnvironmentFile {
     return text
   }
 
-  /// Whether other readers of such files would put a variable in.
+  /// Returns whether other readers of `.env` files would replace a variable in the text.
   private static func namesVariable(_ text: some StringProtocol) -> Bool {
     zip(text.unicodeScalars, text.unicodeScalars.dropFirst()).contains { dollar, next in
       dollar == "$" && (next == "{" || isVariableName(String(next)))
@@ -112,7 +112,7 @@ struct EnvironmentFile {
 }
 
 extension StringProtocol where SubSequence == Substring {
-  /// Without blanks and carriage returns at its ends.
+  /// The text without blanks and carriage returns at its ends.
   fileprivate var trimmingBlanks: Substring {
     let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0 == "\r" }
     var rest = self[...].drop(while: isBlank)

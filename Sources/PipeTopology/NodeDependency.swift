@@ -2,19 +2,19 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// A node that another one starts after, and when that may be.
+/// A dependency of one node on another, with the condition to wait for.
 public struct NodeDependency: Hashable, Sendable {
-  /// What must hold of the node before the other one goes.
+  /// The condition that must hold before the dependent node starts.
   public enum Condition: Hashable, Sendable {
-    /// It runs, or has ended by itself with code 0.
+    /// The node runs, or has exited by itself with code 0.
     case running
-    /// It does, and has been in this state since the other one was started.
+    /// As ``running``, and the node has been in this state since the dependent node was started.
     case state(StateCondition)
   }
 
-  /// The node's name.
+  /// The name of the node to wait for.
   public var node: String
-  /// What must hold of it.
+  /// The condition that the node must meet.
   public var condition: Condition
 
   /// Makes a dependency.
@@ -23,25 +23,26 @@ public struct NodeDependency: Hashable, Sendable {
     self.condition = condition
   }
 
-  /// The state that is waited for; `nil` where it is enough that the node runs.
+  /// The state to wait for; `nil` when it is enough that the node runs.
   package var state: StateCondition? {
     if case .state(let state) = condition { state } else { nil }
   }
 }
 
 extension NodeDependency: ExpressibleByStringLiteral {
-  /// A node that must run.
+  /// Makes a dependency on a node that must run.
   public init(stringLiteral node: String) { self.init(node) }
 }
 
 extension NodeSpecification {
-  /// The nodes that this one starts after.
+  /// The names of the nodes that this node depends on.
   var dependencyNames: Set<String> { Set(dependsOn.map(\.node)) }
 }
 
 extension Topology {
-  /// Nodes that wait for each other in a circle, each named before the one it waits for; one circle
-  /// for each knot.
+  /// The dependency cycles, one for each group of connected cycles.
+  ///
+  /// Each cycle lists a node before the node that it waits for.
   package var dependencyCycles: [[String]] {
     var remaining = waitingInCircles
     var cycles: [[String]] = []
@@ -56,14 +57,15 @@ extension Topology {
       if let next, let start = walk.firstIndex(of: next), remaining[next] != nil {
         cycles.append(Array(walk[start...]))
       }
-      // Whoever led into the circle waits only because of it.
+      // Nodes on the way to the cycle wait only because of it.
       for name in walk { remaining[name] = nil }
     }
     return cycles
   }
 
-  /// The nodes in or behind a circle, and what each waits for: what is left when those that wait for
-  /// nobody are taken out again and again.
+  /// The nodes in cycles, or waiting for nodes in cycles, with the nodes that each waits for.
+  ///
+  /// They remain after repeatedly removing nodes that wait for no other node.
   private var waitingInCircles: [String: Set<String>] {
     let names = Set(nodes.map(\.name))
     var waiting: [String: Set<String>] = [:]
@@ -87,9 +89,9 @@ extension Topology {
   }
 }
 
-// What nodes start after.
+// Dependencies between nodes.
 extension TopologyReading {
-  /// Checks what a node says of one that it starts after.
+  /// Checks one dependency of a node.
   mutating func checkDependency(
     _ dependency: NodeDependency, of node: NodeSpecification, in topology: Topology
   ) {
@@ -129,13 +131,13 @@ extension TopologyReading {
     }
   }
 
-  /// Where a node names another in `depends_on`, whichever of the two forms it takes.
+  /// Returns the location of a name in a node's `depends_on`, which is a list or a mapping.
   private func dependencyMark(of name: String, for node: NodeSpecification) -> SourceMark {
     source.mark(ofKey: ["nodes", node.name, "depends_on", name])
   }
 }
 
-// What nodes start after.
+// Dependencies between nodes.
 extension TopologyValue<Set<NodeDependency>> {
   /// A mapping from nodes to conditions, or a list of nodes that must run.
   static var dependencies: Self {
@@ -152,7 +154,7 @@ extension TopologyValue<Set<NodeDependency>> {
 }
 
 extension TopologyValue<StateCondition> {
-  /// A state to wait for: of a struct, some fields.
+  /// A state to wait for, or some fields of a state that is a struct.
   static var condition: Self {
     let fields: JSONValue = ["type": "object", "minProperties": 1]
     let schema: JSONValue = ["anyOf": [.reference("caseName"), .variable, fields]]
@@ -184,7 +186,7 @@ extension TopologyReading {
     var dependencies: Set<NodeDependency> = []
     for member in members(of: place, hint: "a mapping such as { door: ready }") ?? [] {
       checkText(of: member, title: place.title)
-      // A condition that could not be read leaves a dependency of which other things can be wrong.
+      // A dependency whose condition is invalid is kept, so that its other errors are found too.
       dependencies.insert(NodeDependency(member.key, condition(member.value) ?? .running))
     }
     return dependencies
@@ -205,10 +207,11 @@ extension TopologyReading {
 }
 
 extension TopologyChecker {
-  /// Checks the states that a node waits for: one that there is not would be waited for without end.
+  /// Checks the states that a node waits for: the node would wait forever for a state that does not
+  /// exist.
   mutating func checkDependencies(of node: NodeSpecification) {
     for dependency in node.dependsOn {
-      // That a constant is in a state is told by the file alone.
+      // The state of a constant node is checked with the file alone.
       guard let condition = dependency.state, let other = topology.node(dependency.node),
         other.constant == nil, let machine = machine(of: other),
         let problem = condition.problem(with: machine, owner: "node '\(other.name)'")

@@ -1,21 +1,21 @@
 import PipeMachines
 import PipeWire
 
-/// One node of a topology: a process, and what it hosts.
+/// One node of a topology: a process and the content that it hosts.
 public struct NodeSpecification: Hashable, Sendable {
-  /// What a node hosts.
+  /// The content of a node.
   public enum Content: Hashable, Sendable {
     /// A machine, by its registered name.
     case machine(String)
-    /// A state that never changes; checked against a machine's states where one is named.
+    /// A state that never changes; checked against the states of the machine, if one is named.
     case constant(JSONValue, machine: String? = nil)
   }
 
-  /// How much is kept of a node's log, where it differs from the topology.
+  /// The log retention of one node, where it differs from the topology's.
   public struct Logs: Hashable, Sendable {
-    /// The size at which a file is put aside; `nil` for the topology's. Unit: bytes.
+    /// The size at which a log file is rotated; `nil` uses the topology's. Unit: bytes.
     public var maxSize: Int?
-    /// The files that are kept; `nil` for the topology's.
+    /// The number of files to keep; `nil` uses the topology's.
     public var maxFiles: Int?
 
     /// Makes a retention.
@@ -27,32 +27,34 @@ public struct NodeSpecification: Hashable, Sendable {
 
   /// The name, unique among nodes, composites and monitors: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
-  /// What the node hosts.
+  /// The machine or constant that the node hosts.
   public var content: Content
-  /// The executable; `nil` takes the topology's.
+  /// The executable; `nil` uses the topology's.
   public var program: String?
-  /// What the machine decodes its parameters from; an object.
+  /// The JSON object that the machine decodes its parameters from.
   public var parameters: JSONValue
   /// Variables added to the node's environment.
   public var environment: [String: String]
-  /// The working directory of the node's process, from the topology file's directory; `nil` for the orchestrator's.
+  /// The working directory of the node's process, relative to the topology file's directory; `nil`
+  /// uses the orchestrator's.
   public var workingDirectory: String?
-  /// How the node is stopped, where it differs from the topology.
+  /// The signal and timeout for stopping the node.
   public var stop: StopPolicy
-  /// How much is kept of the node's log, where it differs from the topology.
+  /// The log retention of the node, where it differs from the topology's.
   public var logs: Logs
-  /// When the node is started again.
+  /// When the orchestrator restarts the node.
   public var restart: RestartPolicy
   /// Whether the node's failure takes the topology down. Default: `false`.
   public var required: Bool
-  /// The nodes that this one starts after, each once.
+  /// The nodes that must meet a condition before this node starts, each listed once.
   public var dependsOn: Set<NodeDependency>
-  /// What the node's state survives; `nil` takes the default, ``Durability/process``.
+  /// The durability of the node's state; `nil` uses the default, ``Durability/process``.
   public var durability: Durability?
-  /// The place where the node runs, by the name that a deployment has for it; `nil` for where the
-  /// orchestrator does. Without a deployment it says nothing.
+  /// The place where the node runs, by its name in the deployment; `nil` means the orchestrator's
+  /// host. Ignored without a deployment.
   public var place: String?
-  /// What becomes of the node when its host may be lost; only with a place. Default: ``HostLossPolicy/wait``.
+  /// The policy for a possible loss of the node's host; only valid with a place. Default:
+  /// ``HostLossPolicy/wait``.
   public var hostLossPolicy: HostLossPolicy
 
   /// Makes a node.
@@ -100,13 +102,14 @@ public struct NodeSpecification: Hashable, Sendable {
       name: name, content: .constant(state, machine: machine), program: program)
   }
 
-  /// The policy as a file has it: left out beside no place, where it must not stand.
+  /// The host-loss policy as written to a file: `nil` if the node has no place and the default
+  /// policy, since the file must not have `on_host_loss` without `place`.
   var writtenHostLossPolicy: HostLossPolicy? {
     get { place == nil && hostLossPolicy == .wait ? nil : hostLossPolicy }
     set { hostLossPolicy = newValue ?? .wait }
   }
 
-  /// The machine's registered name, which a constant may do without.
+  /// The machine's registered name; optional for a constant.
   public internal(set) var machine: String? {
     get {
       switch content {
@@ -130,11 +133,11 @@ public struct MonitorSpecification: Hashable, Sendable {
   public var name: String
   /// The monitor's registered name.
   public var monitor: String
-  /// The nodes that it watches; `nil` watches all.
+  /// The nodes to watch; `nil` watches all nodes and composites.
   public var watch: [String]?
-  /// The executable; `nil` takes the topology's.
+  /// The executable; `nil` uses the topology's.
   public var program: String?
-  /// What the monitor decodes its parameters from; an object.
+  /// The JSON object that the monitor decodes its parameters from.
   public var parameters: JSONValue
   /// Variables added to the monitor's environment.
   public var environment: [String: String]
@@ -153,10 +156,10 @@ public struct MonitorSpecification: Hashable, Sendable {
   }
 }
 
-/// What becomes of a node while nobody can tell whether the host that it ran on is still there.
+/// The policy for a node when it is uncertain whether its host is still running.
 public enum HostLossPolicy: String, CaseIterable, Codable, Hashable, Sendable {
-  /// Nothing is started in its place until it is certain that its process has ended.
+  /// The node is not started on another host until its process is certain to have ended.
   case wait
-  /// Its process gives up by itself after a time, and then another one starts in its place.
+  /// The node's process stops itself after a time; then a new process starts on another host.
   case move
 }

@@ -1,10 +1,10 @@
 import PipeMachines
 
-/// A document whose mappings keep their order: the common source of JSON and YAML text.
+/// A document whose mappings keep their order, from which JSON and YAML are written.
 package enum OrderedValue: Sendable {
   /// Any value, written on one line.
   case leaf(JSONValue)
-  /// A text of several lines, which become a literal block where YAML allows it.
+  /// A text of several lines, written as a literal block in YAML.
   case block(String)
   case list([OrderedValue])
   case mapping([(key: String, value: OrderedValue)])

@@ -1,16 +1,16 @@
 import PipeMachines
 import PipeWire
 
-/// One pipe of a topology: from where, to where, and what it carries.
+/// One pipe of a topology: its sender, its receiver and its events.
 public struct PipeSpecification: Hashable, Sendable {
-  /// What puts events into the pipe.
+  /// The source of a pipe's events.
   public enum Source: Hashable, Sendable {
     /// An out-port that the sender's code declares.
     case port(String)
-    /// A rule: on each entry into a state, an event made from a template.
+    /// A rule that sends an event made from a template on each entry into a state.
     case state(String, send: JSONValue)
-    /// A rule of a composite without a projection: on each entry into a state in which these nodes, by
-    /// their names, are in these states.
+    /// A rule of a composite without a projection: sends an event on each entry into a combination
+    /// of states, given by node name.
     case states([String: String], send: JSONValue)
   }
 
@@ -21,21 +21,22 @@ public struct PipeSpecification: Hashable, Sendable {
   public var name: String
   /// The sending node, or composite.
   public var sender: String
-  /// What puts events into the pipe.
+  /// The source of the pipe's events.
   public var source: Source
-  /// The receiving node.
+  /// The receiving node or composite.
   public var receiver: String
-  /// The receiver's in-port, or `nil` for the node itself.
+  /// The receiver's in-port, or `nil` for the receiver itself.
   public var inPort: String?
-  /// Events in flight before the sender must stop. Unit: events. Default: 1024. Range: 1…65536.
+  /// The number of events in flight at which the sender must stop. Default: 1024. Range: 1…65536.
   public var capacity: Int
   /// What happens to an event that the receiver refuses. Default: ``RefusalPolicy/record``.
   public var onRefused: OnRefused
-  /// What the pipe's events survive; `nil` takes the sender's.
+  /// The durability of the pipe's events; `nil` uses the lower level of its two nodes.
   public var durability: Durability?
 
   /// Makes a pipe.
-  /// - Parameter name: `nil` derives it: `door.arrivals->display.updates`, `door:closed->motor:start`.
+  /// - Parameter name: The name; `nil` derives one: `door.arrivals->display.updates`,
+  ///   `door:closed->motor:start`.
   public init(
     sender: String, source: Source, receiver: String, inPort: String? = nil, name: String? = nil,
     capacity: Int = 1024, onRefused: OnRefused = .record, durability: Durability? = nil
@@ -58,7 +59,7 @@ public struct PipeSpecification: Hashable, Sendable {
     if case .port(let port) = source { port } else { nil }
   }
 
-  /// The state whose entry fires the rule, or `nil` for an out-port.
+  /// The state whose entry fires the rule, or `nil` for any other source.
   public var when: String? {
     if case .state(let state, _) = source { state } else { nil }
   }
@@ -76,7 +77,7 @@ public struct PipeSpecification: Hashable, Sendable {
     }
   }
 
-  /// The name that a pipe has when it is given none.
+  /// The default name, derived from the ends, the state and the event.
   public var derivedName: String {
     let to = PipeEnd(node: receiver, port: inPort)
     switch source {
@@ -107,7 +108,8 @@ extension PipeSpecification {
   /// Makes a pipe that sends an event on each entry into a state.
   /// - Parameters:
   ///   - to: `node` or `node.port`.
-  ///   - send: A label, or `{label: {field: value}}`; a value `$name` is the state's of that name.
+  ///   - send: A label, or `{label: {field: value}}`; a value `$name` stands for the state's value
+  ///     of that name.
   public static func rule(
     from: String, when state: String, to: String, send: JSONValue, name: String? = nil,
     capacity: Int = 1024, onRefused: OnRefused = .record
@@ -118,13 +120,15 @@ extension PipeSpecification {
       name: name, capacity: capacity, onRefused: onRefused)
   }
 
-  /// Whether a text can be a pipe's name, which is part of the sender's at the receiver's socket.
+  /// Returns whether a text is a valid pipe name.
+  ///
+  /// The name is part of the sender's routing id at the receiver's socket.
   static func isName(_ name: String) -> Bool {
     (1...128).contains(name.utf8.count) && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
   }
 }
 
-/// Where a pipe starts or ends: `node` or `node.port`.
+/// An end of a pipe: `node` or `node.port`.
 struct PipeEnd: CustomStringConvertible {
   var node: String
   var port: String?

@@ -1,23 +1,24 @@
 import PipeSupport
 import PipeSystem
 
-/// When a node that has ended is started again. Source: DESIGN.md 3.4.
+/// When the orchestrator restarts a node that has ended. Source: DESIGN.md 3.4.
 public struct RestartPolicy: Hashable, Sendable {
-  /// Which ends are answered with a start.
+  /// The kinds of exit that trigger a restart.
   public enum Mode: String, CaseIterable, Hashable, Sendable {
-    /// None.
+    /// No exit.
     case never
     /// A non-zero exit, a signal, or a hang.
     case onFailure = "on-failure"
-    /// Every one that was not asked for.
+    /// Every exit that was not requested.
     case always
   }
 
-  /// Which ends are answered with a start. Default: ``Mode/onFailure``.
+  /// The kinds of exit that trigger a restart. Default: ``Mode/onFailure``.
   public var mode: Mode
-  /// Restarts within ``window`` before the node has failed. Default: 5. Range: 0…1000000.
+  /// The number of restarts allowed within ``window`` before the node counts as failed. Default: 5.
+  /// Range: 0…1000000.
   public var max: Int
-  /// How long a restart counts. Default: 60 s.
+  /// The time for which a restart counts towards ``max``. Default: 60 s.
   public var window: Duration
   /// The wait before a restart.
   public var backoff: Backoff
@@ -34,11 +35,12 @@ public struct RestartPolicy: Hashable, Sendable {
   }
 
   static let maxRange = 0...1_000_000
-  /// What a process needs at least to start and to fail.
+  /// The shortest time assumed for a process to start and fail.
   private static let shortestLife: Duration = .milliseconds(100)
 
-  /// How long a node must keep failing, at least, before it has failed for good; `nil` where that is longer than
-  /// the window, so that it is restarted for ever.
+  /// The shortest time in which a node that keeps failing reaches the restart limit.
+  ///
+  /// `nil` when that time exceeds the window: the node is restarted forever.
   package var shortestWayToFailure: Duration? {
     guard mode != .never, max > 0 else { return .zero }
     var way = Duration.zero
@@ -51,8 +53,10 @@ public struct RestartPolicy: Hashable, Sendable {
 }
 
 extension RestartPolicy {
-  /// The policy of a coordinator whose participants have these: as lasting as the most lasting of them,
-  /// and never less than the default. Whoever is prepared for an event of its waits for its next process.
+  /// Returns the restart policy of a coordinator whose participants have the given policies.
+  ///
+  /// It is the policy with the most restarts, and never less than the default. A participant that
+  /// is prepared for an event waits for the coordinator's next process.
   package static func ofCoordinator(of participants: [RestartPolicy]) -> RestartPolicy {
     let standard = RestartPolicy()
     let lasting = participants.filter { $0.mode != .never }.max { $0.max < $1.max }
@@ -61,11 +65,12 @@ extension RestartPolicy {
   }
 }
 
-/// How a node is stopped, where it differs from the topology.
+/// How a node is stopped.
 public struct StopPolicy: Hashable, Sendable {
-  /// The signal for a process that does not listen yet, or does not end when it is asked to. Default: SIGTERM.
+  /// The signal for a process that is not listening yet, or does not end on request. Default:
+  /// SIGTERM.
   public var signal: StopSignal
-  /// From asking the node to stop to killing it; `nil` for the topology's.
+  /// The time from the stop request to SIGKILL; `nil` uses the topology's.
   public var timeout: Duration?
 
   /// Makes a policy.
@@ -77,7 +82,7 @@ public struct StopPolicy: Hashable, Sendable {
 
 /// A signal that asks a process to end.
 public enum StopSignal: String, CaseIterable, Hashable, Sendable {
-  /// SIGTERM, the usual one.
+  /// SIGTERM, the default.
   case terminate = "SIGTERM"
   /// SIGINT, as ^C sends it.
   case interrupt = "SIGINT"
@@ -94,13 +99,13 @@ public enum StopSignal: String, CaseIterable, Hashable, Sendable {
   package var signal: Signal { Signal(rawValue) ?? .terminate }
 }
 
-/// How long the parts of a topology's life may take.
+/// The timeouts of a node's lifecycle.
 public struct Timeouts: Hashable, Sendable {
-  /// From spawning a node to its being ready. Default: 10 s.
+  /// The time from spawning a node to its being ready. Default: 10 s.
   public var start: Duration
   /// The longest silence of a node before it counts as hung. Default: 5 s.
   public var heartbeat: Duration
-  /// From asking a node to stop to killing it. Default: 5 s.
+  /// The time from the stop request to SIGKILL. Default: 5 s.
   public var stop: Duration
 
   /// Makes timeouts.

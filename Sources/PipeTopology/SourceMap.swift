@@ -1,16 +1,16 @@
 import PipeWire
 
-/// Where each part of a topology stands in its file.
+/// A map from each part of a topology to its location in the file.
 ///
 /// A path lists keys from the top, with list elements by index: `["nodes", "door", "machine"]`,
 /// `["pipes", "0", "from"]`.
 public struct SourceMap: Sendable {
-  /// The file's path, as it was given.
+  /// The file's path, as given.
   public var file: String
   private var keys: [[String]: SourceMark] = [:]
   private var values: [[String]: SourceMark] = [:]
 
-  /// Makes a map without places, for a topology that was built in code.
+  /// Makes a map without locations, for a topology that was built in code.
   public init(file: String) {
     self.file = file
   }
@@ -20,7 +20,8 @@ public struct SourceMap: Sendable {
     values[path] = value
   }
 
-  /// Numbers the elements of a list at the top anew: those that are left, in their order.
+  /// Renumbers the elements of a top-level list after some were removed.
+  /// - Parameter indices: The original indices of the remaining elements.
   mutating func keepElements(_ indices: [Int], of list: String) {
     guard indices != Array(indices.indices) else { return }
     let places = Dictionary(
@@ -40,17 +41,17 @@ public struct SourceMap: Sendable {
     values = renumbered(values)
   }
 
-  /// The place of a value, or of the nearest part around it that the file has.
+  /// Returns the location of a value, or of the nearest enclosing part in the file.
   public func mark(of path: [String]) -> SourceMark {
     nearest(path, in: values)
   }
 
-  /// The place of a key, or of the nearest part around it that the file has.
+  /// Returns the location of a key, or of the nearest enclosing part in the file.
   public func mark(ofKey path: [String]) -> SourceMark {
     nearest(path, in: keys)
   }
 
-  /// Whether the file has this part.
+  /// Returns whether the file has this part.
   func has(_ path: [String]) -> Bool { values[path] != nil }
 
   /// Makes a diagnostic that points at a value.
@@ -78,7 +79,7 @@ public struct SourceMap: Sendable {
   }
 }
 
-/// What looks for errors in a file, and notes them.
+/// A type that checks a file and collects diagnostics.
 protocol Examiner {
   var source: SourceMap { get }
   var diagnostics: [Diagnostic] { get set }
@@ -92,7 +93,7 @@ extension Examiner {
     diagnostics.append(source.diagnostic(code, severity, at: mark, message))
   }
 
-  /// - Parameter path: That of a value.
+  /// - Parameter path: The path of a value.
   mutating func report(
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],
     _ message: String

@@ -1,15 +1,17 @@
 import PipeMachines
 import PipeSupport
 
-/// A state that a node is waited to be in, as a person writes it.
+/// A condition on the state of a node, as a person writes it.
 ///
-/// A label stands for the state of that name, whatever its values are; a label with its fields for that
-/// state alone. Some fields of a state that is a struct stand for it, whatever the others are.
+/// A bare label matches the state of that name with any values; a label with its fields matches
+/// only that
+/// exact state. For a state that is a struct, a condition can list some fields and ignores the
+/// others.
 public struct StateCondition: Hashable, Sendable {
-  /// A bare label, or a case with its fields; some fields, of a state that is a struct.
+  /// A bare label, a case with its fields, or some fields of a state that is a struct.
   public var state: JSONValue
-  /// The names of the state's fields, where the node's state is a struct; `nil` where it is a case, or
-  /// where that is not known.
+  /// The field names of a node's struct state; `nil` if the state is an enum case, or its type is
+  /// unknown.
   package var fields: [String]?
 
   /// Makes a condition.
@@ -17,7 +19,7 @@ public struct StateCondition: Hashable, Sendable {
     self.state = state
   }
 
-  /// Whether it has the form of a state, or of some fields of one.
+  /// Whether the condition has the form of a state, or of some fields of one.
   package var isWellFormed: Bool {
     switch state {
     case .string(let label): isIdentifier(label)
@@ -26,7 +28,7 @@ public struct StateCondition: Hashable, Sendable {
     }
   }
 
-  /// Whether a state is the one waited for.
+  /// Returns whether a state meets the condition.
   package func matches(_ other: JSONValue) -> Bool {
     if fields != nil, case .object(let members) = state {
       return members.allSatisfy { Self.matches($0.value, other[$0.key] ?? .null) }
@@ -37,23 +39,23 @@ public struct StateCondition: Hashable, Sendable {
       || JSONValue.object(members).canonical == other.caseMembers.map { .object($0).canonical }
   }
 
-  /// Whether a field has a value; that of an enum can be given by its bare label.
+  /// Returns whether a field has the wanted value; an enum value matches its bare label as well.
   private static func matches(_ wanted: JSONValue, _ value: JSONValue) -> Bool {
     wanted.canonical == value.canonical
       || wanted.string != nil && value.caseMembers != nil && wanted.string == value.caseName
   }
 
-  /// A state of the same node for a person to read.
+  /// Returns a readable form of a state of the same node.
   package func text(of state: JSONValue) -> String { state.stateText(fields: fields) }
 
-  /// Why a machine can never be in this state, in a sentence; `nil` where it may be.
-  /// - Parameter owner: Who would be: `node 'door'`.
+  /// Returns a sentence on why a machine can never be in this state, or `nil` if it can.
+  /// - Parameter owner: The node as named in the message: `node 'door'`.
   package func problem(with machine: MachineDescription, owner: String) -> String? {
     if let fields = machine.stateFields {
       return fields.problem(withSome: state, owner: "the state of \(owner)")
     }
     if state.string != nil {
-      // The label alone: its fields are not missing.
+      // Only the label is given, so missing fields are no error.
       let labels = machine.states.map { CaseDescription(name: $0.name) }
       return labels.problem(with: state, noun: "state", owner: owner)
     }
@@ -62,16 +64,16 @@ public struct StateCondition: Hashable, Sendable {
 }
 
 extension StateCondition: ExpressibleByStringLiteral, CustomStringConvertible {
-  /// A label.
+  /// Makes a condition from a label.
   public init(stringLiteral label: String) { self.init(.string(label)) }
 
-  /// The state for a person to read: `closing(persons: 3)`.
+  /// A readable form of the state: `closing(persons: 3)`.
   public var description: String { text(of: state) }
 }
 
 extension JSONValue {
-  /// One of the ways in which people and encoders write the same value: without members that are null, a case without
-  /// fields as its label, and an integer without a fraction.
+  /// The canonical form of a value that can be written in several ways: members that are null are
+  /// left out, a case without fields is its label, and an integer has no fraction.
   fileprivate var canonical: JSONValue {
     switch self {
     case .null, .bool, .integer, .string: return self

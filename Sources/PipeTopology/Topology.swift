@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeWire
 
-/// Which machines run, and how they are wired: a topology file as a value.
+/// The machines that run and the pipes between them: the contents of a topology file.
 ///
 /// ```swift
 /// let topology = Topology(
@@ -17,9 +17,9 @@ import PipeWire
 /// ```
 /// Source: DESIGN.md 5.
 public struct Topology: Sendable {
-  /// The name, by which a running topology is found: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
+  /// The name that identifies a running topology: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
   public var name: String
-  /// The executable of each node that names none.
+  /// The default executable, for nodes, composites and monitors that name none.
   public var program: String?
   /// Variables added to every node's environment.
   public var environment: [String: String]
@@ -31,16 +31,16 @@ public struct Topology: Sendable {
   public var composites: [CompositeSpecification]
   /// The monitors that start with the topology.
   public var monitors: [MonitorSpecification]
-  /// How long the parts of a life may take.
+  /// The timeouts for starting, monitoring and stopping nodes.
   public var timeouts: Timeouts
-  /// How much is kept of each log.
+  /// The retention limits of each log.
   public var logs: LogRetention
-  /// What `check --explore` goes by; `nil` where the file says nothing of it.
+  /// The settings of `check --explore`; `nil` when the file has no `explore` section.
   public var explore: ExploreSection?
-  /// The warnings of `check` that are expected, by their codes.
+  /// The codes of expected `check` warnings, which are not reported.
   public var silence: [Diagnostic.Code]
 
-  /// Makes a topology; ``TopologyReader/read(_:)`` validates it.
+  /// Makes a topology without validating it; ``TopologyReader/read(_:)`` validates it.
   public init(
     name: String, program: String? = nil, environment: [String: String] = [:],
     nodes: [NodeSpecification] = [], pipes: [PipeSpecification] = [],
@@ -62,31 +62,32 @@ public struct Topology: Sendable {
     self.silence = silence
   }
 
-  /// The node of a name, or `nil`.
+  /// Returns the node with the given name, or `nil`.
   public func node(_ name: String) -> NodeSpecification? {
     nodes.first { $0.name == name }
   }
 
-  /// The composite of a name, or `nil`.
+  /// Returns the composite with the given name, or `nil`.
   public func composite(_ name: String) -> CompositeSpecification? {
     composites.first { $0.name == name }
   }
 
-  /// What the state of a node survives, or the states of all a composite's nodes but those that
-  /// survive less.
+  /// Returns the durability of a node's state or, for a composite, the highest durability among its
+  /// nodes.
   public func durability(of name: String) -> Durability {
     if let node = node(name) { return node.durability ?? .standard }
     return machines(of: name).compactMap(node).map { $0.durability ?? .standard }.max()
       ?? .standard
   }
 
-  /// The place of a node, or of the node within which a composite is coordinated; `nil` for where the
-  /// orchestrator runs.
+  /// Returns the place of a node or, for a composite, of its carrier node.
+  ///
+  /// `nil` means the host of the orchestrator.
   public func place(of name: String) -> String? {
     node(name)?.place ?? composite(name)?.within.flatMap(node)?.place
   }
 
-  /// The nodes that a composite consists of, those of composites in it included.
+  /// Returns the names of a composite and of all its nodes and composites, nested ones included.
   func machines(of composite: String) -> Set<String> {
     var names: Set<String> = []
     var open = [composite]
@@ -97,18 +98,19 @@ public struct Topology: Sendable {
     return names
   }
 
-  /// What the events of a pipe survive: its own level, or the lower one of its two nodes.
+  /// Returns the durability of a pipe's events: the pipe's own level, or the lower level of its two
+  /// nodes.
   public func durability(of pipe: PipeSpecification) -> Durability {
     pipe.durability ?? min(durability(of: pipe.sender), durability(of: pipe.receiver))
   }
 
-  /// The executable that hosts a node: its own, or the topology's.
+  /// Returns the executable that hosts a node: its own, or the topology's.
   public func program(of node: NodeSpecification) -> String? { node.program ?? program }
 
-  /// The executable that hosts a monitor: its own, or the topology's.
+  /// Returns the executable that hosts a monitor: its own, or the topology's.
   public func program(of monitor: MonitorSpecification) -> String? { monitor.program ?? program }
 
-  /// The executable that coordinates a composite: its own, or the topology's.
+  /// Returns the executable that coordinates a composite: its own, or the topology's.
   public func program(of composite: CompositeSpecification) -> String? {
     composite.program ?? program
   }
@@ -121,7 +123,7 @@ public struct Topology: Sendable {
     ).sorted()
   }
 
-  /// Where the topology first names an executable, as a path for ``SourceMap``.
+  /// Returns the path, for ``SourceMap``, where the topology first names an executable.
   public func path(ofProgram program: String) -> [String] {
     if program == self.program { return ["program"] }
     if let node = nodes.first(where: { $0.program == program }) {
@@ -136,27 +138,28 @@ public struct Topology: Sendable {
     return []
   }
 
-  /// How long the parts of a node's life may take: the topology's timeouts, overridden by the node's own.
+  /// Returns the timeouts of a node: the topology's, overridden by the node's own.
   public func timeouts(of node: NodeSpecification) -> Timeouts {
     var timeouts = timeouts
     if let stop = node.stop.timeout { timeouts.stop = stop }
     return timeouts
   }
 
-  /// How much is kept of a node's log: what the topology says, overridden by the node's own.
+  /// Returns the log retention of a node: the topology's limits, overridden by the node's own.
   public func logs(of node: NodeSpecification) -> LogRetention {
     LogRetention(
       maxSize: node.logs.maxSize ?? logs.maxSize, maxFiles: node.logs.maxFiles ?? logs.maxFiles)
   }
 
-  /// The variables of a node's environment: the topology's, overridden by its own.
+  /// Returns the environment variables of a node: the topology's, overridden by the node's own.
   public func environment(of node: NodeSpecification) -> [String: String] {
     environment.merging(node.environment) { _, own in own }
   }
 }
 
 extension Topology: Equatable {
-  /// Equal in all but the order of nodes, composites and monitors, which are maps in the file.
+  /// Returns whether two topologies are equal, ignoring the order of nodes, composites and
+  /// monitors, which are mappings in the file.
   public static func == (left: Topology, right: Topology) -> Bool {
     left.name == right.name && left.program == right.program
       && left.environment == right.environment && left.pipes == right.pipes
@@ -191,8 +194,10 @@ extension Topology {
     return resolved
   }
 
-  /// What the events of a pipe survive; `nil` where that depends on which node of a composite takes them,
-  /// which its program tells.
+  /// Returns the durability of a pipe's events, or `nil` when it depends on the accepting node of a
+  /// composite.
+  ///
+  /// Only the description of the composite's machines identifies that node.
   private func knownDurability(of pipe: PipeSpecification) -> Durability? {
     let level = durability(of: pipe)
     guard pipe.durability == nil, composite(pipe.receiver) != nil, pipe.send != nil else {
@@ -202,10 +207,10 @@ extension Topology {
     return nodes.allSatisfy { $0.durability ?? .standard >= level } ? level : nil
   }
 
-  /// The topology as JSON, which ``TopologyReader`` reads back to an equal value.
+  /// The topology as JSON; ``TopologyReader`` reads it back to an equal value.
   public var json: JSONValue { ordered.json }
 
-  /// The topology as YAML, which ``TopologyReader`` reads back to an equal value, in its order.
+  /// The topology as YAML; ``TopologyReader`` reads it back to an equal value, in the same order.
   public var yaml: String { ordered.yaml }
 
   private var ordered: OrderedValue { TopologyKeys.top.written(self) }
@@ -214,10 +219,10 @@ extension Topology {
 extension OrderedValue {
   static func text(_ text: String) -> OrderedValue { .literal(.string(text)) }
 
-  /// A value that is read as it is: no dollar in it is a variable's.
+  /// A value that is read back unchanged: each dollar in it is escaped as `$$`.
   static func literal(_ value: JSONValue) -> OrderedValue { .leaf(value.withDoubledDollars) }
 
-  /// A mapping, where there is anything in it.
+  /// A mapping, or `nil` when it has no entries.
   static func named(_ members: [(String, OrderedValue)]) -> OrderedValue? {
     members.isEmpty ? nil : .mapping(members.map { (key: $0.0, value: $0.1) })
   }
@@ -226,7 +231,7 @@ extension OrderedValue {
 }
 
 extension JSONValue {
-  /// The same with `$$` for each dollar in its values.
+  /// The value with `$$` for each dollar in its strings.
   fileprivate var withDoubledDollars: JSONValue {
     switch self {
     case .string(let value): .string(value.replacing("$", with: "$$"))

@@ -3,13 +3,13 @@ import PipeSupport
 import PipeWire
 
 extension TopologyChecker {
-  /// Checks the composites against their machines, and keeps them for the check of the pipes.
+  /// Checks the composites against their machines and stores them for the pipe checks.
   mutating func checkComposites() {
     var machines: [String: MachineDescription] = [:]
     for node in topology.nodes where node.constant == nil {
       machines[node.name] = machine(of: node)
     }
-    // What the file has wrong by itself has been told; the rest of a composite then means nothing.
+    // Errors of the file alone are already reported; with them, the rest of a composite means nothing.
     let problems = Composition.structuralProblems(
       of: topology.composites.map(\.declaration), machines: topology.nodes.map(\.name))
     guard problems.isEmpty else { return }
@@ -28,7 +28,7 @@ extension TopologyChecker {
     } catch {
       for problem in error.problems { report(problem, machines) }
     }
-    // Of which nodes a composite consists is known whatever is wrong with its events.
+    // The nodes of a composite are known even if its events are invalid.
     var apart = topology
     for index in apart.composites.indices { apart.composites[index].synchronize = [] }
     let parts = try? TopologyComposites(apart, machines: machines)
@@ -47,7 +47,8 @@ extension TopologyChecker {
     diagnostics.append(diagnostic)
   }
 
-  /// One payload reaches all participants: the one with the most fields has all that others have.
+  /// Checks that one payload fits all participants: the event with the most fields must have every
+  /// field of the others.
   private mutating func checkPayloads(of vector: SyncVector, in composites: TopologyComposites) {
     let whole = composites.event(of: vector)
     for name in vector.participants {
@@ -65,7 +66,8 @@ extension TopologyChecker {
     }
   }
 
-  /// An asynchronous transition runs before it is known whether all take the event.
+  /// Reports asynchronous transitions, which run before it is known whether all participants accept
+  /// the event.
   private mutating func checkTransitions(of vector: SyncVector, in composites: TopologyComposites) {
     for name in vector.participants {
       guard let machine = composites.machines[name] else { continue }
@@ -98,7 +100,7 @@ extension TopologyChecker {
     }
   }
 
-  /// An effect cannot say through which composite its event is to be taken.
+  /// Reports events that an effect cannot emit, because they belong to several composites.
   private mutating func checkEffects(in composites: TopologyComposites) {
     for node in topology.nodes {
       guard let machine = composites.machines[node.name], !machine.outputs.isEmpty else { continue }
@@ -156,7 +158,7 @@ extension TopologyChecker {
 
   // MARK: Pipes
 
-  /// A pipe that delivers into a component what it takes only through its composite.
+  /// Reports a pipe that delivers a synchronized event directly to a component.
   mutating func checkSynchronized(_ pipe: PipeSpecification, at path: [String]) {
     guard let composites, let node = topology.node(pipe.receiver), node.constant == nil else {
       return
@@ -174,7 +176,7 @@ extension TopologyChecker {
     } else if let port = outPort(of: pipe) {
       let events = (port.sent ?? port.events.map(\.name)).filter { !vectors(of: $0).isEmpty }
       guard !events.isEmpty else { return }
-      // Where it is not known which of them are sent, none of these may be.
+      // While it is unknown which of the events the port sends, it may send none of these.
       let isSure = port.sent != nil || events.count == port.events.count
       let isAll = events.count == (port.sent?.count ?? port.events.count)
       report(
@@ -195,7 +197,8 @@ extension TopologyChecker {
     Set(vectors.map(\.composite)).sorted().map { "'\($0)'" }.joined(separator: " or ")
   }
 
-  /// The events that a composite takes from a pipe, where it is known: the synchronized ones.
+  /// Returns the events that a composite accepts from a pipe: the synchronized ones; `nil` if the
+  /// composite is unknown.
   func events(of composite: String) -> [CaseDescription]? {
     guard let composites, composites.composition.has(composite) else { return nil }
     return composites.composition.vectors(askedOf: composite).map(composites.event(of:))
@@ -203,7 +206,8 @@ extension TopologyChecker {
 }
 
 extension MachineDescription {
-  /// Whether an effect may give an event, as far as its author has declared what they give.
+  /// Returns whether an effect may emit an event, as far as the machine declares the events of its
+  /// effects.
   fileprivate func mayGive(_ event: String) -> Bool {
     outputs.contains { output in
       if unmappedOutputs?.contains(output.name) == true { return false }
@@ -218,9 +222,9 @@ extension Composition {
   }
 }
 
-/// Where composites are coordinated within a node.
+/// Checks for coordinators that run within a node.
 extension TopologyChecker {
-  /// Checks that a node can take in the coordinator of a class of composites.
+  /// Checks that the carrier node can run the coordinator of a conflict class.
   mutating func checkHost(of plan: ConflictClassPlan) {
     let named = plan.composites.compactMap { topology.composite($0.name) }
       .filter { $0.within != nil }

@@ -3,7 +3,7 @@ import PipeSupport
 import PipeWire
 
 extension TopologyChecker {
-  /// What a pipe can deliver into: an in-port's events, or a machine's.
+  /// The receiving end of a pipe with its events: an in-port or a machine.
   private struct Receiver {
     var holder: String
     var events: [CaseDescription]
@@ -48,7 +48,7 @@ extension TopologyChecker {
     }
   }
 
-  /// The state of a composite's projection that a rule waits for, where that is known.
+  /// Returns the state of a composite's projection that a rule waits for, or `nil` if it is unknown.
   private mutating func projectedState(
     _ when: String, of pipe: PipeSpecification, owner: String, at path: [String]
   ) -> CaseDescription? {
@@ -64,7 +64,7 @@ extension TopologyChecker {
     return nil
   }
 
-  /// Checks that a node of a composite has a state.
+  /// Checks that a node of a composite has the given state.
   private mutating func checkState(
     _ when: String, of name: String, owner: String, at path: [String]
   ) {
@@ -79,7 +79,8 @@ extension TopologyChecker {
           : "; its state is a struct, so give the composite a projection"))
   }
 
-  /// What a template may take of a composite without a projection: the states of its nodes.
+  /// Returns the values that a template may use from a composite without a projection: the states
+  /// of its nodes.
   private func tuple(of composite: String) -> CaseDescription? {
     guard let composites, events(of: composite) != nil else { return nil }
     return CaseDescription(
@@ -113,8 +114,10 @@ extension TopologyChecker {
       alphabet: machine.alphabet)
   }
 
-  /// A composite as a receiver of what it synchronizes, or of what one of its nodes takes by itself; `nil`
-  /// where it does not take the event.
+  /// Returns a composite as the receiver of its synchronized events, or of an event that one of its
+  /// nodes accepts alone.
+  ///
+  /// Returns `nil` if the composite does not accept the event.
   private mutating func compositeReceiver(
     of pipe: PipeSpecification, owner: String, at path: [String]
   ) -> Receiver? {
@@ -158,13 +161,15 @@ extension TopologyChecker {
           + ", which out-port '\(port.name)' of node '\(pipe.sender)' sends as well; send that to a "
           + "node, from a port of its own")
     }
-    // Where it is not known which of them are sent, the composite refuses the others.
+    // While it is unknown which events the port sends, the composite refuses the others at run time.
     let others = port.events.filter { !names.contains($0.name) }
     return Receiver(holder: holder, events: events + others, alphabet: names)
   }
 
-  /// Refuses a pipe of one event from a node that takes part in that event: the event stays in the pipe until all
-  /// have taken it, and while the pipe is full, the node takes nothing.
+  /// Rejects a pipe with capacity 1 from a node that takes part in the pipe's event.
+  ///
+  /// The event stays in the pipe until all participants have accepted it. But the node accepts
+  /// nothing while the pipe is full, so both would wait forever.
   private mutating func checkCapacity(
     of pipe: PipeSpecification, _ composites: TopologyComposites, owner: String, at path: [String]
   ) {
@@ -183,7 +188,7 @@ extension TopologyChecker {
         + "both wait for ever. Write a 'capacity' of 2 or more, or leave it out")
   }
 
-  /// A pipe that leads to a node by the name of its composite survives no more than that node.
+  /// Checks that a pipe to a node, addressed by its composite, is not more durable than that node.
   private mutating func checkDurability(
     of pipe: PipeSpecification, to node: String, owner: String, at path: [String]
   ) {
@@ -195,12 +200,12 @@ extension TopologyChecker {
         + "the node's 'durability', or leave the pipe's out")
   }
 
-  /// Every event that the port carries must be one of the receiver's, field by field.
+  /// Checks that the receiver has every event of the port, with the same fields.
   private mutating func checkEvents(
     of port: PortDescription, into receiver: Receiver, _ pipe: PipeSpecification, owner: String,
     at path: [String]
   ) {
-    // One wrong connection is one error, however many events differ.
+    // A wrong connection is reported as one error, even if several events differ.
     let unlike = port.events.filter { event in
       receiver.events.first { $0.name == event.name }?.fields != event.fields
     }
@@ -267,12 +272,12 @@ extension TopologyChecker {
 }
 
 extension TopologyChecker {
-  /// What a payload is checked as.
+  /// The kind of payload that is checked.
   enum PayloadKind {
     case state
-    /// Some fields of a state, or none of them.
+    /// Some fields of a state, or none.
     case condition
-    /// An event, whose template takes values from a state, where that is known.
+    /// An event whose template takes values from a state; `nil` if the state is unknown.
     case event(from: CaseDescription?)
   }
 
@@ -315,13 +320,13 @@ extension TopologyChecker {
     return true
   }
 
-  /// Checks the values that an event's template takes from a state.
+  /// Checks the types of the values that an event's template takes from a state.
   private mutating func checkVariables(
     of json: JSONValue, from state: CaseDescription, as event: CaseDescription, owner: String,
     at path: [String]
   ) {
     for field in event.fields {
-      // A variable that the state does not carry has been reported as such.
+      // A variable that the state does not carry is already reported.
       guard let name = json.caseMembers?[field.name]?.string.flatMap(TemplateText.wholeVariable),
         let type = state.fields.first(where: { $0.name == name })?.type, !type.isEmpty,
         !SwiftType.assignable(type, to: field.type)
@@ -335,12 +340,12 @@ extension TopologyChecker {
 }
 
 extension JSONValue {
-  /// Whether it is known only with a state which value this is.
+  /// Whether the value depends on a state that a template is applied to.
   fileprivate var isTemplate: Bool {
     if let text = string { TemplateText.wholeVariable(text) != nil } else { holdsVariables }
   }
 
-  /// Whether a template would put a value somewhere into this.
+  /// Whether a template would insert a value somewhere in this value.
   private var holdsVariables: Bool {
     switch self {
     case .string(let text): text.contains("$")

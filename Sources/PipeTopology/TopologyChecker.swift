@@ -2,16 +2,16 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Checks a topology against what its programs tell of themselves: machines, ports, states, events.
+/// Checks a topology against the descriptions of its programs: their machines, ports, states and events.
 ///
-/// What ``TopologyReader`` has checked is not checked again. A program or machine that is not
-/// described is not judged: who could not get the description says so.
+/// It does not repeat the checks of ``TopologyReader``. It skips programs and machines without a
+/// description; the caller that could not get a description reports why.
 public struct TopologyChecker: Examiner {
-  /// What the programs and nodes of a topology tell of themselves.
+  /// The descriptions of a topology's programs and nodes.
   public struct Descriptions: Sendable {
-    /// By the program's name, as the topology has it.
+    /// The programs, by the names that the topology uses.
     public var programs: [String: ProgramDescription]
-    /// By node; a node that is missing is described by its program's machine of that name.
+    /// The machines, by node. A missing node is described by the machine of its program.
     public var nodes: [String: MachineDescription]
 
     /// Makes descriptions.
@@ -27,11 +27,11 @@ public struct TopologyChecker: Examiner {
   let source: SourceMap
   let descriptions: Descriptions
   var diagnostics: [Diagnostic] = []
-  /// The composites, once they are found to be sound.
+  /// The composites; set once they are found to be valid.
   var composites: TopologyComposites?
 
   /// Checks a topology.
-  /// - Returns: Errors and warnings in the order of the file; none where all fits.
+  /// - Returns: The errors and warnings in file order; empty if the topology fits.
   public static func check(
     _ topology: Topology, source: SourceMap, against descriptions: Descriptions
   ) -> [Diagnostic] {
@@ -50,7 +50,7 @@ public struct TopologyChecker: Examiner {
     return checker.diagnostics.inFileOrder
   }
 
-  /// What a node's machine tells of itself, where that is known.
+  /// Returns the description of a node's machine, or `nil` if it is unknown.
   func machine(of node: NodeSpecification) -> MachineDescription? {
     if let description = descriptions.nodes[node.name] { return description }
     guard let machine = node.machine, let program = topology.program(of: node) else { return nil }
@@ -73,7 +73,7 @@ public struct TopologyChecker: Examiner {
     }
     guard let machine = machine(of: node) else { return }
     if let constant = node.constant {
-      // A struct is judged by its own decoder, when the node starts.
+      // A struct is checked by its own decoder when the node starts.
       if machine.stateFields == nil {
         checkCase(
           constant, against: machine.states, kind: .state,
@@ -97,8 +97,9 @@ public struct TopologyChecker: Examiner {
     }
   }
 
-  /// Whether a pipe starts at the port, or may be meant to: one from a port that there is not is an
-  /// error of its own.
+  /// Returns whether a pipe starts at the port, or may be intended to.
+  ///
+  /// A pipe from a port that does not exist is reported as a separate error.
   private func isConnected(
     _ node: NodeSpecification, _ port: PortDescription, of machine: MachineDescription
   ) -> Bool {

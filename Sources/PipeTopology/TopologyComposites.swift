@@ -5,21 +5,21 @@ import PipeWire
 /// The composites of a topology, with the machines that its programs describe.
 package struct TopologyComposites: Sendable {
   package let topology: Topology
-  /// Who takes what together.
+  /// The events that nodes accept together.
   package let composition: Composition
-  /// What the machine of each node tells of itself.
+  /// The descriptions of the machines, by node.
   package let machines: [String: MachineDescription]
 
-  /// Composes what can be: a composite of a node that is not described is left out.
-  /// - Parameter machines: By node.
-  /// - Throws: ``CompositionError`` with everything that is wrong with the composites.
+  /// Composes all composites whose nodes are described, and leaves out the others.
+  /// - Parameter machines: The descriptions, by node.
+  /// - Throws: ``CompositionError`` with all errors of the composites.
   package init(
     _ topology: Topology, machines: [String: MachineDescription]
   ) throws(CompositionError) {
     let nodes = topology.nodes.filter { $0.constant == nil }
     let alphabets = nodes.map { (name: $0.name, alphabet: machines[$0.name]?.alphabet ?? []) }
     var described = topology.composites
-    // A composite of one that is left out is left out as well.
+    // A composite with a component that is left out is left out as well.
     while let index = described.firstIndex(where: { composite in
       composite.components.contains { name in
         topology.composite(name) == nil
@@ -33,7 +33,7 @@ package struct TopologyComposites: Sendable {
     self.machines = machines
   }
 
-  /// What a synchronized event carries: the fields of the participant that has the most.
+  /// Returns the payload of a synchronized event: the case of the participant that has the most fields.
   package func event(of vector: SyncVector) -> CaseDescription {
     let cases = vector.participants.compactMap { name in
       machines[name]?.events.first { $0.name == vector.event }
@@ -41,7 +41,7 @@ package struct TopologyComposites: Sendable {
     return cases.max { $0.fields.count < $1.fields.count } ?? CaseDescription(name: vector.event)
   }
 
-  /// Why a composite cannot be asked for an event, in a sentence.
+  /// Returns a sentence on why a composite cannot accept an event.
   package func wording(of error: RoutingError) -> String {
     guard case .notSynchronized(let event, let composite) = error else { return error.description }
     let takers = composition.machines(of: composite)
@@ -55,8 +55,9 @@ package struct TopologyComposites: Sendable {
     return "composite '\(composite)' does not synchronize '\(event)'; send it to \(list)"
   }
 
-  /// The one node of a composite that takes an event, and takes it by itself; `nil` where there is none, or
-  /// several have the event, or it is synchronized.
+  /// Returns the only node of a composite that accepts an event, and accepts it alone.
+  ///
+  /// Returns `nil` if no node or several nodes have the event, or if it is synchronized.
   package func owner(of event: String, in composite: String) -> String? {
     let takers = composition.machines(of: composite)
       .filter { machines[$0]?.alphabet.contains(event) == true }
@@ -68,7 +69,7 @@ package struct TopologyComposites: Sendable {
 
   // MARK: Plans
 
-  /// The conflict classes in the order of the file, each with all that its process needs to know.
+  /// The conflict classes in file order, each with everything that its process must know.
   package var plans: [ConflictClassPlan] {
     let order = composition.composites.map(\.name)
     return composition.conflictClasses.map { names in
@@ -110,7 +111,8 @@ package struct TopologyComposites: Sendable {
       projection: composite.projection)
   }
 
-  /// How long asynchronous transitions may take, by event; `nil` where there are none.
+  /// Returns the time limits of asynchronous transitions, by event; `nil` if there are none. Unit:
+  /// milliseconds.
   private func limits(of vectors: [SyncVector]) -> [String: Int64]? {
     var limits: [String: Int64] = [:]
     for vector in vectors {
@@ -122,25 +124,25 @@ package struct TopologyComposites: Sendable {
 }
 
 extension Composition {
-  /// The vectors that a caller may ask a composite for, one for each event, sorted by event.
+  /// Returns the vectors that a client may request from a composite: one for each event, sorted by event.
   package func vectors(askedOf composite: String) -> [SyncVector] {
     Set(vectors.map(\.event)).sorted().compactMap { try? vector($0, of: composite) }
   }
 }
 
-/// Nodes that take some events together, and all others each for itself. Source: DESIGN.md 3.3.
+/// Nodes that accept some events together, and all other events separately. Source: DESIGN.md 3.3.
 public struct CompositeSpecification: Sendable {
   /// The name; unique among nodes, composites and monitors.
   public var name: String
-  /// The nodes, and composites, that it is made of.
+  /// The nodes and composites that the composite consists of.
   public var components: [String]
-  /// The events that components take together, in the order of the file, which means nothing.
+  /// The events that components accept together, in file order; the order has no meaning.
   public var synchronize: [Synchronization]
   /// A composite state that the program registers, or `nil` for the plain tuple.
   public var projection: String?
-  /// The executable that coordinates it; `nil` takes the topology's.
+  /// The executable that coordinates the composite; `nil` uses the topology's.
   public var program: String?
-  /// The participant in whose process it is coordinated; `nil` for a process of its own.
+  /// The participant that carries the embedded coordinator; `nil` for a coordinator with its own process.
   public var within: String?
 
   /// Makes a composite.
@@ -156,14 +158,15 @@ public struct CompositeSpecification: Sendable {
     self.program = program
   }
 
-  /// The composite without what only a topology has.
+  /// The composite without the parts that only a topology has.
   public var declaration: CompositeDeclaration {
     CompositeDeclaration(name, components: components, synchronize: synchronize)
   }
 }
 
 extension CompositeSpecification: Hashable {
-  /// Equal in all but the order of the events, which are a map in the file.
+  /// Returns whether two composites are equal, ignoring the order of the events, which are a
+  /// mapping in the file.
   public static func == (left: Self, right: Self) -> Bool {
     left.name == right.name && left.components == right.components
       && left.projection == right.projection && left.program == right.program
@@ -172,12 +175,12 @@ extension CompositeSpecification: Hashable {
         == right.synchronize.sorted { $0.event < $1.event }
   }
 
-  /// Hashes the name, of which a topology has one.
+  /// Hashes only the name, which is unique in a topology.
   public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 extension CompositionError.Problem {
-  /// What to tell of it at its place in the file; `nil` for what the file's own form has told.
+  /// Returns the diagnostic for the problem, or `nil` if reading the file has already reported it.
   func diagnostic(in topology: Topology, _ source: SourceMap) -> Diagnostic? {
     switch self {
     case .duplicateName, .repeatedComponent, .repeatedEvent: return nil
@@ -220,14 +223,14 @@ extension CompositionError.Problem {
 }
 
 extension Topology {
-  /// Where a composite names a component.
+  /// Returns the path where a composite names a component.
   func path(ofComponent name: String, in composite: String) -> [String] {
     let path = ["composites", composite, "components"]
     let index = self.composite(composite)?.components.firstIndex(of: name)
     return index.map { path + [String($0)] } ?? path
   }
 
-  /// Where a composite names a participant of an event, or else the event.
+  /// Returns the path where a composite names a participant of an event, or else the path of the event.
   func path(ofParticipant name: String, _ event: String, in composite: String) -> [String] {
     let path = ["composites", composite, "synchronize", event]
     let index = self.composite(composite)?.synchronize.first { $0.event == event }?

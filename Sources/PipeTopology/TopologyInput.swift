@@ -2,17 +2,17 @@ import Glibc
 import PipeSystem
 import PipeWire
 
-/// Where the text of a topology, a scenario or a deployment comes from.
+/// The input that the text of a topology, a scenario or a deployment is read from.
 package enum TopologyInput: Hashable, Sendable {
   case file(String)
   case standardInput
 
-  /// What a command line names: `-` is standard input.
+  /// Makes an input from a command-line argument; `-` is standard input.
   package init(argument: String) {
     self = argument == "-" ? .standardInput : .file(argument)
   }
 
-  /// What diagnostics call it.
+  /// The input's name in diagnostics.
   package var name: String {
     switch self {
     case .file(let path): path
@@ -20,7 +20,7 @@ package enum TopologyInput: Hashable, Sendable {
     }
   }
 
-  /// The directory from which the paths in it count.
+  /// The directory that relative paths in the text start from.
   package var directory: String {
     switch self {
     case .file(let path): FileSystem.directory(of: FileSystem.absolute(path))
@@ -28,7 +28,7 @@ package enum TopologyInput: Hashable, Sendable {
     }
   }
 
-  /// The path of a file in the same directory.
+  /// Returns the path of a file in the same directory.
   func beside(_ name: String) -> String {
     guard case .file(let path) = self, let slash = path.lastIndex(of: "/") else { return name }
     return path[...slash] + name
@@ -37,7 +37,7 @@ package enum TopologyInput: Hashable, Sendable {
   /// Reads the whole text.
   package func bytes() throws(TopologyErrors) -> [UInt8] {
     guard case .file(let path) = self else { return try bytes(of: STDIN_FILENO) }
-    // Not blocking, so that a FIFO without a writer is refused and not waited for.
+    // Non-blocking, so that a FIFO without a writer is refused at once.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
       switch errno {
@@ -67,7 +67,7 @@ package enum TopologyInput: Hashable, Sendable {
     throw tooLarge(bytes, size: isRegular ? Int(status.st_size) : nil)
   }
 
-  /// What can be read now, or when a pipe's writer has written it; nothing at the end.
+  /// Reads the next chunk, waiting for the writer of a FIFO; empty at the end of the input.
   private func chunk(of file: Int32, atMost limit: Int) throws(TopologyErrors) -> [UInt8] {
     var count = 0
     var code: Int32 = 0
@@ -86,7 +86,7 @@ package enum TopologyInput: Hashable, Sendable {
     throw failure("the file cannot be read: \(SystemError.text(of: code))")
   }
 
-  /// - Parameter size: The whole text's, where it is known. Unit: bytes.
+  /// - Parameter size: The size of the whole text, if known. Unit: bytes.
   private func tooLarge(_ bytes: [UInt8], size: Int?) -> TopologyErrors {
     let limit = TopologyReader.byteLimit
     let mark = SourceMark(ofByte: limit, in: bytes)
@@ -102,13 +102,15 @@ package enum TopologyInput: Hashable, Sendable {
   }
 }
 
-/// The file of the topology that a node runs in, beside which its machines find their data.
+/// The topology file of the current node, from which its machines resolve relative paths.
 public enum TopologyFile {
-  /// The environment variable that tells nodes its path, from the root.
+  /// The environment variable with the absolute path of the topology file.
   package static let variable = "PIPERUNTIME_TOPOLOGY_FILE"
 
-  /// The path of a file that parameters name: a relative one counts from the directory of the
-  /// topology file; from the working directory, where the machine runs in no node.
+  /// Returns the path of a file that a parameter names.
+  ///
+  /// A relative name starts from the directory of the topology file. Outside a node, it starts from
+  /// the working directory.
   public static func path(of name: String) -> String {
     guard !name.hasPrefix("/"), let file = ProcessEnvironment.current[variable] else {
       return name

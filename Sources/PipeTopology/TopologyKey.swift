@@ -1,14 +1,14 @@
 import PipeMachines
 import PipeSupport
 
-/// One key of a topology file: the reader, the JSON Schema, what writes it and the documentation go by it.
+/// One key of a topology file, used by the reader, the writer, the JSON Schema and the documentation.
 struct TopologyKey<Model: Sendable>: Sendable {
   let name: String
-  /// Whether it must not be left out.
+  /// Whether the key is required.
   let isNeeded: Bool
-  /// Reads its value into the model; returns whether there is one.
+  /// Reads the key's value into the model; returns whether there is a value.
   let read: @Sendable (inout TopologyReading, TopologyPlace, inout Model) -> Bool
-  /// Writes its value; `nil` where it is left out.
+  /// Writes the key's value, or returns `nil` to leave out the key.
   let write: @Sendable (Model) -> OrderedValue?
   private let meaning: String
   private let standard: String?
@@ -17,9 +17,9 @@ struct TopologyKey<Model: Sendable>: Sendable {
   private let rows: [TopologyRow]
 
   /// - Parameters:
-  ///   - kind: What it takes.
-  ///   - meaning: What it says, in one line; code stands between backquotes.
-  ///   - standard: What holds where it is left out; `nil` for the value that the model starts with.
+  ///   - kind: The kind of the value.
+  ///   - meaning: A description in one line, with code in backquotes.
+  ///   - standard: The default in words; `nil` for the value that the model starts with.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Model, Value> & Sendable, _ kind: TopologyValue<Value>,
     _ meaning: String, standard: String? = nil, isNeeded: Bool = false
@@ -39,7 +39,7 @@ struct TopologyKey<Model: Sendable>: Sendable {
     write = { kind.write($0[keyPath: path]) }
   }
 
-  /// A key of something that there need not be.
+  /// Makes a key with an optional value.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Model, Value?> & Sendable, _ kind: TopologyValue<Value>,
     _ meaning: String, standard: String = "", isNeeded: Bool = false
@@ -64,7 +64,7 @@ struct TopologyKey<Model: Sendable>: Sendable {
     return schema.described(text.replacing("`", with: ""))
   }
 
-  /// Its row of the documentation, and those of the keys in its mapping.
+  /// Returns the key's row in the documentation, and the rows of the keys in its mapping.
   fileprivate func rows(in start: Model) -> [TopologyRow] {
     [(name, meaning, standard(in: start))]
       + rows.map { (key: "\(name).\($0.key)", meaning: $0.meaning, standard: $0.standard) }
@@ -74,22 +74,22 @@ struct TopologyKey<Model: Sendable>: Sendable {
 /// A row of a table in docs/TOPOLOGY.md.
 typealias TopologyRow = (key: String, meaning: String, standard: String)
 
-/// The keys that a mapping of a topology file has, in the order in which they are written, and the model
+/// The keys of a mapping in a topology file, in the order in which they are written, and the model
 /// that they are read into.
 struct TopologyMapping<Model: Sendable>: Sendable {
-  /// Checks what keys say of each other; returns whether the model can be used.
+  /// Checks the keys against each other; returns whether the model is usable.
   typealias Check = @Sendable (inout TopologyReading, TopologyFields, inout Model) -> Bool
 
-  /// What it is as a whole, in a sentence.
+  /// A description of the mapping as a whole, in one sentence.
   var meaning = ""
   /// The model without any keys.
   let start: Model
   let keys: [TopologyKey<Model>]
-  /// What a JSON Schema says of several keys together.
+  /// JSON Schema rules on several keys together.
   var rules: [String: JSONValue] = [:]
   var check: Check = { _, _, _ in true }
 
-  /// Reads a mapping into a model; `nil`, of which has been told, where that cannot be used.
+  /// Reads a mapping into a model; returns `nil` after reporting an error that makes the model unusable.
   func read(_ reading: inout TopologyReading, _ place: TopologyPlace, into start: Model) -> Model? {
     guard let members = reading.members(of: place) else { return nil }
     var fields = TopologyFields(place: place)
@@ -113,7 +113,7 @@ struct TopologyMapping<Model: Sendable>: Sendable {
     return check(&reading, fields, &model) ? model : nil
   }
 
-  /// What is read back to an equal model.
+  /// Returns a document that is read back to an equal model.
   func written(_ model: Model) -> OrderedValue {
     .mapping(keys.compactMap { key in key.write(model).map { (key: key.name, value: $0) } })
   }
@@ -129,12 +129,12 @@ struct TopologyMapping<Model: Sendable>: Sendable {
     return .object(schema.merging(rules) { _, rule in rule })
   }
 
-  /// What its schema, and those of its keys, refer to by name.
+  /// The named definitions that the schemas of the mapping and its keys refer to.
   var definitions: [String: JSONValue] {
     keys.reduce(into: [:]) { $0.merge($1.definitions) { first, _ in first } }
   }
 
-  /// The same, and its own schema.
+  /// Returns ``definitions`` together with the mapping's own schema.
   func definitions(as name: String) -> [String: JSONValue] {
     definitions.merging([name: schema.described(meaning)]) { _, own in own }
   }
@@ -145,20 +145,20 @@ struct TopologyMapping<Model: Sendable>: Sendable {
   var lines: [String] { rows.map { "| `\($0.key)` | \($0.meaning) | \($0.standard) |" } }
 }
 
-/// The keys of one mapping as they stand in a file.
+/// The keys of one mapping as written in a file.
 struct TopologyFields {
   /// The whole mapping.
   let place: TopologyPlace
   var places: [String: TopologyPlace] = [:]
-  /// Those with a value that could be read.
+  /// The keys with a value that could be read.
   var read: Set<String> = []
 
-  /// The value of a key; `nil` where it is left out.
+  /// The value of a key; `nil` if the key is left out.
   subscript(key: String) -> TopologyPlace? { places[key] }
 }
 
 extension JSONValue {
-  /// A schema with a description.
+  /// Returns the schema with a description.
   func described(_ text: String) -> JSONValue {
     guard case .object(var members) = self else { return self }
     members["description"] = .string(text)

@@ -82,7 +82,7 @@ package enum TopologyKeys {
 
   static let node = TopologyMapping(
     meaning: "One process: a machine, or a state that never changes.",
-    // A node of which no key is read has nothing to host.
+    // With no key read, the node has no content.
     start: NodeSpecification(name: "", content: .constant(.null)),
     keys: [
       TopologyKey(
@@ -211,7 +211,7 @@ package enum TopologyKeys {
           + "of a struct")
     ], rules: ["required": ["state"]]
   ) { reading, fields, _ in
-    // A key that there is not has been told of.
+    // An unknown key is already reported.
     if case .mapping(let entries) = fields.place.node.content, entries.isEmpty {
       reading.report(
         .missingKey, fields.place, "has no 'state'; add it, or write 'ready' without braces")
@@ -298,7 +298,7 @@ package enum TopologyKeys {
         standard: "a process of its own"),
     ]
   ) { _, fields, _ in
-    // Without components, the rest is read for its errors alone.
+    // Without components the composite is unusable; its other keys are read only for their errors.
     fields.read.contains("components")
   }
 
@@ -408,7 +408,8 @@ package enum TopologyKeys {
 }
 
 extension TopologyReading {
-  /// Makes sure that a node hosts something, a constant one nothing else, and that a key has its companion; returns whether it does.
+  /// Checks that a node has a machine or a constant, and that its keys go together; returns whether
+  /// the node is usable.
   fileprivate mutating func complete(
     _ node: inout NodeSpecification, _ fields: TopologyFields
   ) -> Bool {

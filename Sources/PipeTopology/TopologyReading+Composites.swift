@@ -3,14 +3,14 @@ import PipeSupport
 import PipeWire
 
 extension TopologyReading {
-  /// Checks what composites say of nodes and of each other, as far as the file tells.
+  /// Checks the references of composites to nodes and to each other, as far as the file alone allows.
   mutating func checkComposites(of topology: Topology) {
     for composite in topology.composites where topology.program(of: composite) == nil {
       reportNoProgram("composite '\(composite.name)'", ["composites", composite.name])
     }
     let problems = Composition.structuralProblems(
       of: topology.composites.map(\.declaration), machines: names(of: .node))
-    // A composite that could not be read is no component that is unknown.
+    // A composite that could not be read is not an unknown component.
     let broken = names(of: .composite).filter { topology.composite($0) == nil }
     for problem in problems {
       if case .unknownComponent(let name, let composite, _) = problem {
@@ -31,7 +31,7 @@ extension TopologyReading {
     }
   }
 
-  /// Whether that node takes part is known only with the machines.
+  /// Checks the carrier node of a composite. Only the machines show whether that node takes part.
   private mutating func checkHost(of composite: CompositeSpecification, in topology: Topology) {
     guard let name = composite.within else { return }
     let mark = source.mark(of: ["composites", composite.name, "within"])

@@ -2,7 +2,7 @@ import PipeSupport
 import PipeWire
 
 extension TopologyReading {
-  /// Checks what the parts of a topology say of each other.
+  /// Checks the references between the parts of a topology.
   mutating func checkReferences(of topology: Topology) {
     for node in topology.nodes { checkNode(node, in: topology) }
     for monitor in topology.monitors { checkMonitor(monitor, in: topology) }
@@ -120,7 +120,7 @@ extension TopologyReading {
     }
   }
 
-  /// A composite has no ports, and its states are those of its projection, or else of its nodes.
+  /// Checks a rule of a composite, which has no ports, and the states of its projection or of its nodes.
   private mutating func checkRule(
     of pipe: PipeSpecification, owner: String, path: [String], _ topology: Topology
   ) {
@@ -160,7 +160,7 @@ extension TopologyReading {
     }
   }
 
-  /// What goes through a pipe is recorded with the steps of its nodes, and survives no more than they.
+  /// Checks that a pipe is not more durable than its nodes, whose steps record the pipe's events.
   private mutating func checkDurability(
     of pipe: PipeSpecification, path: [String], _ topology: Topology
   ) {

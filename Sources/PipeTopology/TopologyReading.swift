@@ -1,27 +1,28 @@
 import PipeSystem
 import PipeWire
 
-/// The reading of one file: the diagnostics so far, and what values of several types are read with.
+/// The reading of one file: its diagnostics so far, and helpers to read values of several types.
 ///
-/// A reader returns `nil` after it has reported why, so that all errors are found at once.
+/// A reading method returns `nil` after it has reported the error, so that one run finds all errors.
 struct TopologyReading: Examiner {
-  /// What has a name of its own, of one space for each file.
+  /// The kinds of named items, which share one namespace within a file.
   enum Kind: String {
     case node, composite, monitor
-    /// Of a deployment.
+    /// A place of a deployment.
     case place
   }
 
   var diagnostics: [Diagnostic] = []
   var source: SourceMap
-  /// What the file gives names to, broken ones included, so that they are not also unknown.
+  /// The names that the file defines. They include invalid items, so that these are not reported as
+  /// unknown, too.
   var names: [String: (kind: Kind, mark: SourceMark)] = [:]
 
   init(file: String) {
     source = SourceMap(file: file)
   }
 
-  /// Reads a whole topology; `nil` where not even a value can be made of it.
+  /// Reads a whole topology; returns `nil` if the file is too broken to make one.
   mutating func topology(_ place: TopologyPlace) -> Topology? {
     let keys = TopologyKeys.top
     guard let topology = keys.read(&self, place, into: keys.start) else { return nil }
@@ -29,7 +30,7 @@ struct TopologyReading: Examiner {
     return topology
   }
 
-  /// The names of one kind, in the order of the file.
+  /// Returns the names of one kind, in file order.
   func names(of kind: Kind) -> [String] {
     names.filter { $0.value.kind == kind }
       .sorted { ($0.value.mark, $0.key) < ($1.value.mark, $1.key) }.map(\.key)
@@ -40,7 +41,7 @@ struct TopologyReading: Examiner {
     report(code, at: place.node.mark, "\(place.title) \(message)")
   }
 
-  /// Reports a value that is of another kind than the wanted one.
+  /// Reports a value whose kind differs from the wanted kind.
   mutating func refuse(_ place: TopologyPlace, wanted: String, _ code: Diagnostic.Code = .badValue)
   {
     report(code, place, "must be \(wanted), not \(place.node.summary)")
@@ -48,10 +49,10 @@ struct TopologyReading: Examiner {
 
   // MARK: Mappings and lists
 
-  /// An entry of a mapping; `isText` is false for a key such as `1` or `true` without quotes.
+  /// An entry of a mapping; `isText` is false for an unquoted key such as `1` or `true`.
   typealias Member = (key: String, value: TopologyPlace, mark: SourceMark, isText: Bool)
 
-  /// The entries of a mapping with free names, each name once.
+  /// Returns the entries of a mapping with free names, and reports duplicate names.
   mutating func members(
     of place: TopologyPlace, noun: String = "key", hint: String = "a mapping"
   ) -> [Member]? {
@@ -79,7 +80,7 @@ struct TopologyReading: Examiner {
     return members
   }
 
-  /// The elements of a list.
+  /// Returns the elements of a list.
   mutating func elements(of place: TopologyPlace, hint: String) -> [TopologyPlace]? {
     guard case .sequence(let nodes) = place.node.content else {
       refuse(place, wanted: hint)
@@ -97,7 +98,7 @@ struct TopologyReading: Examiner {
 
   mutating func string(_ place: TopologyPlace, hint: String) -> String? {
     if let scalar = place.node.scalar {
-      // What a variable gives is text where text is wanted.
+      // The value of a variable counts as text where text is wanted.
       let value = scalar.written == nil ? scalar.value : .string(scalar.text)
       if case .string(let text) = value, !text.isEmpty {
         if !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return text }
@@ -113,7 +114,7 @@ struct TopologyReading: Examiner {
     return nil
   }
 
-  /// Whether a text is a name; reports it where it is not.
+  /// Returns whether a text is a valid name, and reports it if not.
   mutating func checkName(
     _ text: String, dots: Bool, at mark: SourceMark, title: String
   ) -> Bool {
@@ -126,7 +127,8 @@ struct TopologyReading: Examiner {
     return false
   }
 
-  /// Whether a name is free for a node; reports it where files and commands of the runtime use it.
+  /// Returns whether a name is free for a node; reports a name that the runtime uses for its files
+  /// and commands.
   mutating func checkNotReserved(_ name: String, at mark: SourceMark, title: String) -> Bool {
     guard NamePattern.reserved.contains(name) else { return true }
     report(
@@ -135,7 +137,7 @@ struct TopologyReading: Examiner {
     return false
   }
 
-  /// Reports a name that is no text, so that a list could not name it without quotes.
+  /// Reports a name that is not text, and could not be listed without quotes.
   mutating func checkText(of member: Member, title: String) {
     guard !member.isText else { return }
     report(
@@ -145,11 +147,11 @@ struct TopologyReading: Examiner {
   }
 }
 
-/// What a topology's or a node's name is made of.
+/// The syntax of the names of topologies and nodes.
 package enum NamePattern {
-  /// The longest name. Unit: bytes.
+  /// The length limit of names. Unit: bytes.
   package static let lengthLimit = 41
-  /// Names that no node has: files and commands of the runtime use them.
+  /// Names that a node must not have, because files and commands of the runtime use them.
   package static let reserved = ["orchestrator"]
 
   package static func matches(_ text: String, dots: Bool) -> Bool {
@@ -175,22 +177,22 @@ package enum NamePattern {
 
 /// Reads topology files: YAML, of which JSON is a subset.
 ///
-/// Checks all that the file tells by itself; ``TopologyChecker`` checks the rest against the
-/// programs. Source: DESIGN.md 5.
+/// The reader checks everything that depends on the file alone; ``TopologyChecker`` checks the rest
+/// against the programs. Source: DESIGN.md 5.
 public enum TopologyReader {
-  /// A topology, and where its parts stand.
+  /// A topology with a map of its source locations.
   public typealias Result = (topology: Topology, source: SourceMap)
 
   /// The largest file that is read. Unit: bytes.
   public static let byteLimit = 1 << 20
 
-  /// Reads a file. Its variables are the environment's, and those of a file `.env` beside it.
+  /// Reads a file, with variables from the environment and from a `.env` file in the same directory.
   /// - Throws: All errors of the file, in its order.
   public static func read(path: String) throws(TopologyErrors) -> Result {
     try read(.file(path))
   }
 
-  /// Reads what a command line names.
+  /// Reads the input of a command-line argument.
   /// - Throws: All errors of the text, in its order.
   package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
     try sound(examine(input))
@@ -198,8 +200,8 @@ public enum TopologyReader {
 
   /// Reads a text.
   /// - Parameters:
-  ///   - file: What diagnostics call it.
-  ///   - variables: What `${NAME}` stands for. Default: the environment's variables.
+  ///   - file: The file's name in diagnostics.
+  ///   - variables: The values of `${NAME}`. Default: the environment's variables.
   /// - Throws: All errors of the text, in its order.
   public static func read(
     text: some Sequence<UInt8>, file: String, variables: TopologyVariables = TopologyVariables()
@@ -207,7 +209,7 @@ public enum TopologyReader {
     try sound(examine(text: Array(text), file: file, variables: variables))
   }
 
-  /// Validates a topology that was built in code; its diagnostics point into its YAML text.
+  /// Validates a topology that was built in code; the diagnostics point into its YAML text.
   /// - Throws: All errors of the topology.
   public static func read(_ topology: Topology) throws(TopologyErrors) -> Result {
     try read(
@@ -215,16 +217,17 @@ public enum TopologyReader {
       variables: TopologyVariables([:]))
   }
 
-  /// What could be read of a file, and what is wrong with it.
+  /// The readable part of a file, and its diagnostics.
   package typealias Examined = (
     topology: Topology, source: SourceMap, diagnostics: [Diagnostic]
   )
 
-  /// Reads what can be read of a file, for checks that can be made all the same.
+  /// Reads as much of a file as possible, for checks that work with a part of it.
   ///
-  /// A pipe that is malformed is left out, of the topology and of the map.
+  /// A malformed pipe is left out of the topology and of the source map.
   /// - Throws: All errors of a file that no topology can be made of.
-  /// - Parameter environment: The variables that count before those of a file `.env` beside it.
+  /// - Parameter environment: The variables that override those of a `.env` file in the same
+  ///   directory.
   package static func examine(
     _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current
   ) throws(TopologyErrors) -> Examined {
@@ -240,7 +243,7 @@ public enum TopologyReader {
     return (examined.topology, examined.source)
   }
 
-  /// Reads what can be read of a text.
+  /// Reads as much of a text as possible.
   package static func examine(
     text: [UInt8], file: String, variables: TopologyVariables
   ) throws(TopologyErrors) -> Examined {
@@ -251,11 +254,11 @@ public enum TopologyReader {
   }
 }
 
-// What the reading of a file starts with, of whatever kind it is.
+// The first steps of reading a file of any kind.
 extension TopologyReading {
-  /// Starts reading a text: its document, with variables put in and keys merged, is the place.
-  /// - Parameter file: What diagnostics call it.
-  /// - Throws: What is wrong with a text that is no mapping at all.
+  /// Starts reading a text; returns its document with variables inserted and merge keys resolved.
+  /// - Parameter file: The file's name in diagnostics.
+  /// - Throws: The errors of a text that is not a mapping.
   static func opened(
     _ text: [UInt8], file: String, as kind: FileKind, variables: TopologyVariables
   ) throws(TopologyErrors) -> (reading: TopologyReading, place: TopologyPlace) {
@@ -286,12 +289,12 @@ extension TopologyReading {
   }
 }
 
-/// One value of a topology file while it is read: where it is, and what messages call it.
+/// One value of a topology file while it is read, with its path and its title in messages.
 struct TopologyPlace {
   var node: YAMLNode
-  /// Its place for the source map.
+  /// The path in the source map.
   var path: [String]
-  /// The thing that a message is about: `node 'door'`.
+  /// The item that a message is about: `node 'door'`.
   var owner: String
   /// The dotted keys below the owner; empty for the owner itself.
   var key: String = ""
@@ -299,23 +302,23 @@ struct TopologyPlace {
   /// `node 'door': 'restart.window'`
   var title: String { key.isEmpty ? owner : "\(owner): '\(key)'" }
 
-  /// A value below this one.
+  /// Returns a value below this one.
   func child(_ name: String, _ value: YAMLNode) -> TopologyPlace {
     TopologyPlace(
       node: value, path: path + [name], owner: owner, key: key.isEmpty ? name : "\(key).\(name)")
   }
 
-  /// The same value as a thing of its own.
+  /// Returns the same value with a new owner.
   func named(_ owner: String) -> TopologyPlace {
     TopologyPlace(node: node, path: path, owner: owner)
   }
 }
 
-/// A kind of file, as messages put it.
+/// A kind of file, as named in messages.
 struct FileKind: Sendable {
-  /// What it describes: `topology`.
+  /// The subject of the file: `topology`.
   let noun: String
-  /// What it starts with: `topology: NAME`.
+  /// The first key of the file: `topology: NAME`.
   let start: String
 
   static let topology = FileKind(noun: "topology", start: "topology: NAME")

@@ -3,12 +3,12 @@ import PipeSupport
 
 /// The JSON Schema of topology files, for editors; `orchestrator schema` prints it.
 public enum TopologySchema {
-  /// The text of `topologies/topology.schema.json`; a test holds the two to be equal.
+  /// The text of `topologies/topology.schema.json`; a test checks that the two are equal.
   public static let text = text(
     of: TopologyKeys.top, title: "Topology", shared: Array(shared.keys))
 
-  /// The schema of files with these keys.
-  /// - Parameter names: The shared definitions that its values refer to.
+  /// Returns the schema of files with the given keys.
+  /// - Parameter names: The shared definitions that the values refer to.
   static func text<Model>(
     of top: TopologyMapping<Model>, title: String, shared names: [String]
   ) -> String {
@@ -20,7 +20,7 @@ public enum TopologySchema {
     return JSONValue.object(schema).indented + "\n"
   }
 
-  /// What several kinds of values refer to.
+  /// The definitions that several kinds of values refer to.
   private static let shared: [String: JSONValue] = [
     "variable": JSONValue.pattern("\\$\\{[A-Za-z_][A-Za-z0-9_]*(:?[-?+].*)?\\}").described(
       "A text with '${NAME}' or '${NAME:-default}', which is put in before it is read."),
@@ -54,7 +54,7 @@ extension JSONValue {
     ["type": "array", "items": reference(definition)]
   }
 
-  /// A mapping from names to what a definition says.
+  /// Returns the schema of a mapping from names to a definition.
   static func named(_ definition: String, isEmpty: Bool = true) -> JSONValue {
     let mapping: JSONValue = [
       "type": "object", "propertyNames": reference("nodeName"),

@@ -2,9 +2,9 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-// What programs are given: states, events, parameters and variables.
+// Values that are passed to programs: states, events, parameters and variables.
 extension TopologyValue<JSONValue> {
-  /// Any mapping; an empty one is not written.
+  /// A mapping with any contents; not written if empty.
   static var object: Self {
     Self(schema: ["type": "object"], write: { $0 == [:] ? nil : .literal($0) }) { $0.object($1) }
   }
@@ -21,7 +21,7 @@ extension TopologyValue<JSONValue> {
     return kind.defined("case", "A bare label, or {label: {field: value}}.")
   }
 
-  /// An event, or what one is made from: a dollar stands before what is a state's.
+  /// An event or its template, in which `$name` is a value of the state.
   static var event: Self {
     let template: JSONValue = [
       "anyOf": [
@@ -52,7 +52,7 @@ extension TopologyValue<JSONValue> {
 }
 
 extension TopologyValue<[String: String]> {
-  /// Variables of an environment; numbers and booleans stand as they are written.
+  /// Environment variables; numbers and Booleans keep their spelling.
   static var environment: Self {
     let schema: JSONValue = [
       "type": "object", "propertyNames": ["pattern": "^[A-Za-z_][A-Za-z0-9_]*$"],
@@ -89,7 +89,7 @@ extension OrderedValue {
 }
 
 extension TopologyReading {
-  /// Any value, as JSON.
+  /// Returns a value of any kind as JSON.
   mutating func json(_ place: TopologyPlace) -> JSONValue? {
     switch place.node.content {
     case .scalar(let scalar):
@@ -115,7 +115,7 @@ extension TopologyReading {
     }
   }
 
-  /// A mapping, as a JSON object.
+  /// Returns a mapping as a JSON object.
   fileprivate mutating func object(_ place: TopologyPlace) -> JSONValue? {
     guard let members = members(of: place) else { return nil }
     var object: [String: JSONValue] = [:]
@@ -126,7 +126,7 @@ extension TopologyReading {
     return object.count == members.count ? .object(object) : nil
   }
 
-  /// A case as JSON: a bare label, or `{label: {field: value}}`.
+  /// Returns an enum case as JSON: a bare label, or `{label: {field: value}}`.
   mutating func caseJSON(_ place: TopologyPlace, noun: String) -> JSONValue? {
     let form = "a label, or {label: {field: value}}"
     guard let value = json(place) else { return nil }

@@ -3,11 +3,11 @@ import PipeSupport
 import PipeWire
 
 extension TopologyValue {
-  /// Things by their names, which they share with things of other kinds.
+  /// Returns a mapping of named items, whose names are unique across all kinds.
   /// - Parameters:
-  ///   - kind: What messages, and the schema's definitions, call one of them.
-  ///   - name: Where a thing has its name.
-  ///   - isEmpty: Whether there may be none.
+  ///   - kind: The kind of the items, as named in messages and in the schema's definitions.
+  ///   - name: The key path of an item's name.
+  ///   - isEmpty: Whether the mapping may be empty.
   static func named<Thing>(
     _ kind: TopologyReading.Kind, _ mapping: TopologyMapping<Thing>,
     _ name: WritableKeyPath<Thing, String> & Sendable, isEmpty: Bool = true
@@ -28,14 +28,14 @@ extension TopologyValue {
         var thing = mapping.start
         thing[keyPath: name] = key
         let whole = mapping.read(&reading, place, into: thing)
-        // Under a name that something else has, nothing could be said of it.
+        // Under a name that belongs to an item of another kind, checks would be misleading.
         return reading.names[key]?.kind == kind ? whole : nil
       }
     }
   }
 
-  /// A list of things, of which those that could not be read are left out.
-  /// - Parameter kind: What messages, and the schema's definitions, call one of them.
+  /// Returns a list of items; items that could not be read are left out.
+  /// - Parameter kind: The kind of the items, as named in messages and in the schema's definitions.
   static func list<Element>(
     of kind: String, _ mapping: TopologyMapping<Element>
   ) -> Self where Value == [Element] {
@@ -49,7 +49,7 @@ extension TopologyValue {
       let read = elements.enumerated().map { index, element in
         mapping.read(&reading, element.named("\(kind) \(index + 1)"), into: mapping.start)
       }
-      // What else is checked finds the others by their place among these.
+      // Later checks find the remaining elements by their index in the shortened list.
       reading.source.keepElements(read.indices.filter { read[$0] != nil }, of: place.key)
       return read.compactMap(\.self)
     }
@@ -57,12 +57,12 @@ extension TopologyValue {
 }
 
 extension TopologyValue<[String]> {
-  /// A list of names, each once.
+  /// A list of unique names.
   static var names: Self {
     Self(schema: .nodeList(minItems: 1), write: OrderedValue.names) { $0.nameList($1) }
   }
 
-  /// The same, of what is watched: all, where it is left out.
+  /// A list of unique names to watch; all nodes if it is left out.
   static var watched: Self {
     Self(schema: names.schema, write: OrderedValue.names) { reading, place in
       let list = reading.nameList(place)
@@ -75,7 +75,7 @@ extension TopologyValue<[String]> {
 }
 
 extension TopologyValue<[Diagnostic.Code]> {
-  /// A list of codes of diagnostics, each once.
+  /// A list of unique diagnostic codes.
   static var codes: Self {
     let choices = Diagnostic.Code.allCases.map(\.rawValue)
     return Self(
@@ -95,7 +95,7 @@ extension TopologyValue<[Diagnostic.Code]> {
 }
 
 extension TopologyReading {
-  /// The members of `nodes`, `composites` or `monitors`: things with names of one space.
+  /// Returns the members of `nodes`, `composites` or `monitors`, which share one namespace.
   fileprivate mutating func namedMembers(
     of place: TopologyPlace, kind: Kind
   ) -> [(key: String, value: TopologyPlace)] {
@@ -120,7 +120,7 @@ extension TopologyReading {
     return result
   }
 
-  /// A list of names, each once.
+  /// Returns a list of unique names.
   mutating func nameList(_ place: TopologyPlace, of what: String = "names") -> [String]? {
     let hint = "a list of \(what)"
     guard let elements = elements(of: place, hint: hint) else { return nil }
@@ -136,7 +136,7 @@ extension TopologyReading {
     return names
   }
 
-  /// The names in a list, which are found by name in the source map as well, as keys are.
+  /// Returns the names in a list; the source map can then find them by name, as it does keys.
   mutating func nameList(findable place: TopologyPlace, of what: String = "names") -> [String]? {
     guard case .sequence(let nodes) = place.node.content else { return nil }
     for node in nodes {

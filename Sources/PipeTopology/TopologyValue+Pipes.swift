@@ -25,7 +25,7 @@ extension TopologyValue<String> {
   }
 }
 
-/// The state whose entry fires a rule: a label, or of a composite the labels of its nodes' states.
+/// The state whose entry fires a rule: a label or, for a composite, the labels of its nodes' states.
 enum EnteredState: Sendable {
   case state(String)
   case states([String: String])
@@ -67,9 +67,9 @@ extension OrderedValue {
   }
 }
 
-/// A pipe as its keys have it, of which some hold only together.
+/// A pipe as written in a file, with keys that are only valid in some combinations.
 struct PipeEntry {
-  /// All but its ends and what is sent, which it has once they are checked.
+  /// The pipe; its ends and its event are set once the keys are checked.
   var pipe = PipeSpecification(sender: "", source: .port(""), receiver: "", name: "")
   var from = PipeEnd("")
   var when: EnteredState?
@@ -91,7 +91,7 @@ extension Topology {
 }
 
 extension TopologyReading {
-  /// Completes a pipe from its keys; returns whether it is one.
+  /// Completes a pipe from its keys; returns whether the pipe is valid.
   mutating func complete(_ entry: inout PipeEntry, _ fields: TopologyFields) -> Bool {
     var place = fields.place
     if fields.read.contains("name") { place.owner = "pipe '\(entry.pipe.name)'" }

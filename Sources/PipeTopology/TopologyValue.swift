@@ -1,30 +1,31 @@
 import PipeMachines
 import PipeSupport
 
-/// A kind of value in a topology file: how it is read and checked, described to editors, and written.
+/// A kind of value in a topology file, with its reader, its checks, its schema for editors and its
+/// writer.
 struct TopologyValue<Value: Sendable>: Sendable {
   typealias Read = @Sendable (inout TopologyReading, TopologyPlace) -> Value?
   typealias Write = @Sendable (Value) -> OrderedValue?
 
-  /// What it is, as a JSON Schema.
+  /// The JSON Schema of the value.
   let schema: JSONValue
-  /// What the schema, and those in it, refer to by name.
+  /// The named definitions that the schema refers to.
   var definitions: [String: JSONValue] = [:]
-  /// What the documentation says of the keys in it.
+  /// The documentation of the keys in the value.
   var rows: [TopologyRow] = []
-  /// Writes it; `nil` where it is left out.
+  /// Writes the value, or returns `nil` to leave it out.
   let write: Write
-  /// Reads it; `nil` where there is none, of which it has told.
+  /// Reads the value, or returns `nil` after reporting an error.
   let read: Read
 
-  /// The same, of something that there need not be.
+  /// The same kind for an optional value.
   var optional: TopologyValue<Value?> {
     TopologyValue<Value?>(
       schema: schema, definitions: definitions, rows: rows, write: { $0.flatMap(write) }
     ) { read(&$0, $1).map(Optional.some) }
   }
 
-  /// The same, which the schema describes once, by a name.
+  /// Returns the same kind with its schema as a named definition, which other schemas refer to.
   func defined(_ name: String, _ description: String) -> Self {
     var definitions = definitions
     definitions[name] = schema.described(description)
@@ -42,7 +43,7 @@ struct TopologyValue<Value: Sendable>: Sendable {
 }
 
 extension TopologyValue where Value: Equatable {
-  /// A mapping of keys, which is left out where it holds nothing but defaults.
+  /// A mapping of keys that is left out if it has only default values.
   static func unlessDefault(_ mapping: TopologyMapping<Value>) -> Self {
     let kind = keys(mapping)
     return Self(
@@ -52,7 +53,7 @@ extension TopologyValue where Value: Equatable {
 }
 
 extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
-  /// One of some words.
+  /// A choice among the cases of an enum.
   static var choice: Self {
     let choices = Value.allCases.map(\.rawValue)
     return Self(schema: .orVariable(["enum": .texts(choices)]), write: { .text($0.rawValue) }) {
@@ -71,7 +72,7 @@ extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
 extension TopologyValue<String> {
   static var text: Self { text("text") }
 
-  /// - Parameter hint: What messages call it.
+  /// - Parameter hint: The kind of text, as named in messages.
   static func text(_ hint: String) -> Self {
     Self(schema: .someText, write: OrderedValue.text) { $0.string($1, hint: hint) }
   }
@@ -91,7 +92,7 @@ extension TopologyValue<String> {
 }
 
 extension TopologyValue<Int> {
-  /// - Parameter unit: What is counted.
+  /// - Parameter unit: The things that are counted, as named in messages.
   static func integer(in range: ClosedRange<Int>, unit: String) -> Self {
     let schema: JSONValue = [
       "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
@@ -113,7 +114,7 @@ extension TopologyValue<Int> {
 }
 
 extension TopologyValue<Int> {
-  /// A number of bytes with its unit.
+  /// A size in bytes, written with its unit.
   static func byteSize(in range: ClosedRange<Int>) -> Self {
     Self(
       schema: .orVariable(.pattern(ByteSizeText.pattern)), write: { .text(ByteSizeText.write($0)) }
@@ -131,7 +132,7 @@ extension TopologyValue<Int> {
 }
 
 extension TopologyValue<Double> {
-  /// A part of a whole, from 0 to 1.
+  /// A fraction from 0 to 1.
   static var part: Self {
     let schema: JSONValue = ["type": "number", "minimum": 0, "maximum": 1]
     return Self(schema: .orVariable(schema), write: { .leaf(.number($0)) }) { reading, place in

@@ -2,34 +2,35 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// What `${NAME}` in a topology file stands for.
+/// The values of `${NAME}` in a topology file.
 public struct TopologyVariables: Sendable {
-  /// These count first.
+  /// The variables with priority.
   private let values: [String: String]
-  /// The path of a file that has others.
+  /// The path of a `.env` file with further variables.
   private let file: String?
 
-  /// The environment's variables.
+  /// Makes the environment's variables available.
   public init() {
     self.init(ProcessEnvironment.current)
   }
 
-  /// These variables and no others.
+  /// Makes exactly these variables available.
   public init(_ values: [String: String]) {
     self.values = values
     file = nil
   }
 
-  /// The environment's variables, and of those that it lacks the ones of a file `.env`.
-  /// - Parameter file: The file's path; there need be none.
+  /// Makes the environment's variables available, and a `.env` file for variables that the
+  /// environment lacks.
+  /// - Parameter file: The file's path; the file need not exist.
   package init(file: String, environment: [String: String] = ProcessEnvironment.current) {
     values = environment
     self.file = file
   }
 
-  /// All of them, and what is wrong with the file.
+  /// Returns all variables, and the errors of the file.
   func read() -> (values: [String: String], diagnostics: [Diagnostic]) {
-    // A directory of that name is something else.
+    // A directory of that name is not a `.env` file.
     guard let file, FileSystem.exists(file), !FileSystem.isDirectory(file) else {
       return (values, [])
     }
@@ -47,20 +48,20 @@ public struct TopologyVariables: Sendable {
   }
 }
 
-/// Puts variables into the values of a document; not into its keys.
+/// Replaces the variables in the values, but not in the keys, of a document.
 ///
-/// A value counts afterwards as if the text stood there: without quotes it may be a number.
+/// The result is read as if it were written in the file: without quotes it may be a number.
 struct VariableFilling: Examiner {
-  /// What is wrong with the document's variables, and with the file that has some of them.
+  /// The errors of the document's variables and of the `.env` file.
   var diagnostics: [Diagnostic] = []
   let source: SourceMap
   private let kind: FileKind
   private let variables: TopologyVariables
-  /// Read when the first variable is met: a document without any needs none.
+  /// All variables; read at the first use, since a document without variables needs none.
   private var known: [String: String]?
-  /// What was put in that is no default, by the variables' names.
+  /// The variables that were used and differ from their default, by name.
   private(set) var used: [String: String] = [:]
-  /// Whether a variable that is not known may stand in a line that could not be read.
+  /// Whether the `.env` file has lines that could not be read, and that may define a missing variable.
   private var isFileBroken = false
 
   init(_ variables: TopologyVariables, file: String, of kind: FileKind) {
@@ -69,7 +70,8 @@ struct VariableFilling: Examiner {
     source = SourceMap(file: file)
   }
 
-  /// The document with its variables put in; what has one that cannot be is broken.
+  /// Returns the document with its variables replaced; a scalar with a missing or invalid variable
+  /// is broken.
   mutating func filled(_ root: YAMLNode) -> YAMLNode { filled(root, path: []) }
 
   private mutating func filled(_ node: YAMLNode, path: [String]) -> YAMLNode {
@@ -93,7 +95,7 @@ struct VariableFilling: Examiner {
     return node
   }
 
-  /// Whether a value is in the `send` of a pipe, where a dollar has a meaning of its own.
+  /// Returns whether a value is in a pipe's `send`, where a dollar has its own meaning.
   private static func isTemplate(_ path: [String]) -> Bool {
     path.count > 2 && path[0] == "pipes" && path[2] == "send"
   }
@@ -127,7 +129,7 @@ struct VariableFilling: Examiner {
     return result
   }
 
-  /// What a variable gives: its value, or what its rule says; `nil` where it must be set and is not.
+  /// Returns the value of a variable by its rule; `nil` if it must be set but is missing.
   private mutating func value(
     of name: String, _ rule: VariableText.Rule?, at mark: SourceMark
   ) -> String? {
@@ -185,7 +187,7 @@ struct VariableFilling: Examiner {
     return values
   }
 
-  /// Elsewhere this would be a variable.
+  /// Warns about `$NAME`, which is a variable in other tools but plain text here.
   private mutating func warn(of text: String, at mark: SourceMark) {
     for part in text.split(separator: "$", omittingEmptySubsequences: false).dropFirst() {
       let name = part.prefix { isVariableName("_" + String($0)) }
@@ -198,10 +200,9 @@ struct VariableFilling: Examiner {
   }
 }
 
-// What is done to a document before its keys are read.
+// Transformations of a document before its keys are read.
 extension TopologyReading {
-  /// The document with what `<<` names merged in, with its variables put in, and without sections
-  /// `x-…`.
+  /// Returns the document with merge keys resolved, variables replaced, and `x-…` sections removed.
   mutating func filledIn(
     _ root: YAMLNode, of kind: FileKind, variables: TopologyVariables
   ) -> YAMLNode {
@@ -212,7 +213,7 @@ extension TopologyReading {
     return filled
   }
 
-  /// What the variables in a document stand for, where that is not their default.
+  /// Returns the values of the variables in a document that differ from their default.
   mutating func variables(
     in root: YAMLNode, of kind: FileKind, _ variables: TopologyVariables
   ) -> [String: String] {
@@ -224,8 +225,10 @@ extension TopologyReading {
 
   // MARK: Merge keys
 
-  /// A part in which mappings have the entries of those that their `<<` names; a key of their own
-  /// counts first, then that of an earlier one.
+  /// Returns a node with the merge keys of its mappings resolved: each mapping gets the entries of
+  /// the mappings that its `<<` names.
+  ///
+  /// A mapping's own keys take precedence, then the keys of earlier mappings.
   private mutating func merged(_ node: YAMLNode) -> YAMLNode {
     var node = node
     switch node.content {
@@ -257,7 +260,7 @@ extension TopologyReading {
         continue
       }
       for source in sources(of: entry) {
-        // Within one source a key that stands twice is found when it is read.
+        // A duplicate key within one source is reported when the mapping is read.
         let added = source.filter { !known.contains($0.key) }
         known.formUnion(added.map(\.key))
         result += added
@@ -284,7 +287,7 @@ extension YAMLEntry {
 }
 
 extension YAMLNode {
-  /// Without the sections `x-…` of one's own.
+  /// The document without the user's own `x-…` sections.
   fileprivate var withoutSections: YAMLNode {
     guard case .mapping(let entries) = content else { return self }
     var rest = self
@@ -293,20 +296,21 @@ extension YAMLNode {
   }
 }
 
-/// What the variables of a file stand for here, for another place where it is to be read the same.
+/// The variables that a file uses on this host, so that another host reads the file the same way.
 package enum UsedVariables {
-  /// What kind of file it is.
+  /// The kind of a file.
   package enum Kind: Sendable {
     case topology, deployment
   }
 
-  /// The values by the variables' names, but for those that stand for their default.
-  /// - Parameter environment: The variables that count before those of a file `.env` beside it.
+  /// Returns the values of the variables that differ from their default, by name.
+  /// - Parameter environment: The variables that override those of a `.env` file in the same
+  ///   directory.
   package static func of(
     _ input: TopologyInput, as kind: Kind,
     environment: [String: String] = ProcessEnvironment.current
   ) throws(TopologyErrors) -> [String: String] {
-    // What is wrong with the text is told by who reads it.
+    // The reader of the file reports errors of the text.
     guard let root = try? YAMLDocument.parse(try input.bytes()) else { return [:] }
     var reading = TopologyReading(file: input.name)
     return reading.variables(

@@ -1,9 +1,11 @@
 import PipeSupport
 
-/// The language of variables in a topology file, as Compose has it: `${NAME}`, `${NAME:-default}`, `${NAME:?message}`,
-/// `${NAME:+alternative}`, each also without the colon, and `$$` for a dollar.
+/// The syntax of variables in a topology file, as in Docker Compose.
 ///
-/// A dollar before anything else is one. What stands behind the operator may have variables itself.
+/// `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+alternative}` are variables; each
+/// form with an operator also works without the colon. `$$` is a dollar.
+///
+/// A dollar before any other character is itself. The text after an operator may have variables, too.
 enum VariableText {
   /// A piece of a text.
   enum Piece: Hashable {
@@ -13,24 +15,24 @@ enum VariableText {
     case variable(String, Rule?)
   }
 
-  /// What counts where a variable is set, or is not.
+  /// The rule for a variable that is set, or is missing.
   struct Rule: Hashable {
     enum Operator: Character, Hashable {
-      /// The text counts where the variable is missing.
+      /// The text replaces a variable that is missing.
       case fallback = "-"
-      /// A missing variable is an error, and the text says why.
+      /// A missing variable is an error; the text is the message.
       case required = "?"
-      /// The text counts in place of a variable that is there.
+      /// The text replaces a variable that is set.
       case alternative = "+"
     }
 
     var `operator`: Operator
-    /// Whether a variable that is empty counts as missing: the operator has a colon.
+    /// Whether an empty variable counts as missing, because the operator has a colon.
     var coversEmpty: Bool
     var text: [Piece]
   }
 
-  /// Takes a text apart; neighbouring text is one piece.
+  /// Splits a text into pieces; adjacent text forms one piece.
   static func parse(_ text: String) throws(VariableTextError) -> [Piece] {
     var parser = Parser(whole: text, rest: text.unicodeScalars[...])
     return try parser.pieces(within: nil)
@@ -40,7 +42,7 @@ enum VariableText {
     let whole: String
     var rest: Substring.UnicodeScalarView
 
-    /// - Parameter variable: The one in whose braces the pieces stand; `nil` for the whole text.
+    /// - Parameter variable: The variable whose braces enclose the pieces; `nil` for the whole text.
     mutating func pieces(within variable: String?) throws(VariableTextError) -> [Piece] {
       var pieces: [Piece] = []
       var plain = ""
@@ -68,7 +70,7 @@ enum VariableText {
       return pieces
     }
 
-    /// What stands behind `${`, up to its `}`.
+    /// Parses the text from `${` to the matching `}`.
     private mutating func variable() throws(VariableTextError) -> Piece {
       let start = rest
       guard start.contains("}") else { throw .unclosed(whole) }
@@ -88,7 +90,7 @@ enum VariableText {
   }
 }
 
-/// Why a text with `${` is none with variables.
+/// The reason why the variables of a text are invalid.
 enum VariableTextError: Error, Hashable, CustomStringConvertible {
   case unclosed(String)
   case unknown(String)
@@ -105,26 +107,26 @@ enum VariableTextError: Error, Hashable, CustomStringConvertible {
     + "or '$$' for a dollar"
 }
 
-/// Hides from YAML what is special to it between `${` and `}`: in flow style a brace would end the
-/// text.
+/// A disguise for the characters between `${` and `}` that have a meaning in YAML: in flow style a
+/// brace would end the text.
 ///
-/// Each character is replaced by one other, so that all places stay as they are.
+/// Each character is replaced by one other character, so that all locations stay the same.
 struct VariableDisguise {
-  /// The text to be read.
+  /// The disguised text, for the YAML parser.
   let text: [UInt8]
-  /// Whether a character of it stands for another.
+  /// Whether any character is replaced.
   private let isOn: Bool
 
-  /// Characters of a plane for private use, by what they stand for.
+  /// The replacement for each special character, from a private-use plane.
   private static let standIns = Dictionary(
     uniqueKeysWithValues: "{}[],:#".utf8.map { ($0, Unicode.Scalar(0x10_FF00 + UInt32($0))!) })
-  /// What the UTF-8 of each begins with, and of others in the last part of that plane.
+  /// The first bytes of each replacement's UTF-8, which the last part of that plane shares.
   private static let mark: [UInt8] = [0xF4, 0x8F]
 
   /// - Parameter text: UTF-8.
   init(_ text: [UInt8]) {
     let spans = Self.spans(of: text)
-    // A text that has such characters of its own is left as it is.
+    // A text with such characters of its own is left unchanged.
     guard !spans.isEmpty, !text.contains(Self.mark) else {
       (self.text, isOn) = (text, false)
       return
@@ -146,7 +148,7 @@ struct VariableDisguise {
     (self.text, isOn) = (hidden + text[end...], true)
   }
 
-  /// The text as it stands in the file.
+  /// Returns the text as written in the file.
   func removed(from text: String) -> String {
     guard isOn, text.utf8.contains(Self.mark[0]) else { return text }
     var shown = String.UnicodeScalarView()
@@ -161,15 +163,16 @@ struct VariableDisguise {
     return String(shown)
   }
 
-  /// Where there is `{…}` after a dollar, in one line, with the variables inside. A quote may end the text around it.
+  /// Returns the ranges of `{…}` after a dollar within one line, nested variables included. A quote
+  /// may end the enclosing text.
   private static func spans(of text: [UInt8]) -> [Range<Int>] {
     var spans: [Range<Int>] = []
-    // The starts of the variables that are not closed yet.
+    // The starts of the variables that are still open.
     var starts: [Int] = []
     for (index, byte) in text.enumerated() {
       switch byte {
       case UInt8(ascii: "{"):
-        // A brace that is no variable's belongs to the text around it.
+        // A brace without a dollar belongs to the surrounding text.
         starts = index > 0 && text[index - 1] == UInt8(ascii: "$") ? starts + [index] : []
       case UInt8(ascii: "}"):
         guard let start = starts.popLast() else { continue }

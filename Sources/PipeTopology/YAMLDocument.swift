@@ -3,18 +3,18 @@ import PipeWire
 
 /// Reads YAML text into a tree.
 ///
-/// The syntax is libyaml's; plain scalars resolve by YAML 1.2. JSON is a subset. A file holds one
-/// document, and may start with a byte-order mark. Aliases stand for a copy of their anchor; all
-/// copies together are bounded. `${…}` is text, also in flow style, where YAML would see a mapping.
+/// libyaml parses the syntax; plain scalars resolve by YAML 1.2. JSON is a subset. A file holds one
+/// document and may start with a byte-order mark. An alias is a copy of its anchor; the total size
+/// of all copies is limited. `${…}` is text, also in flow style, where YAML would see a mapping.
 package enum YAMLDocument {
-  /// Parts of a document, aliases expanded, before it is refused.
+  /// The maximum number of parts of a document, with aliases expanded.
   package static let nodeLimit = 100_000
-  /// Nesting before a document is refused.
+  /// The maximum nesting depth of a document.
   package static let depthLimit = 64
 
-  /// Reads the only document of a text; `nil` where there is none.
+  /// Reads the only document of a text; returns `nil` if there is none.
   package static func parse(_ text: [UInt8]) throws(YAMLError) -> YAMLNode? {
-    // The mark has no place in a line: columns count behind it.
+    // The byte-order mark is not part of a line: columns are counted after it.
     let text = text.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(text.dropFirst(3)) : text
     if let offset = firstInvalidByte(of: text) {
       throw YAMLError(
@@ -38,7 +38,7 @@ package enum YAMLDocument {
   }
 }
 
-/// Builds the tree of one document from its events.
+/// Builds the tree of one document from its parser events.
 private struct YAMLComposer {
   let events: YAMLEvents
   let disguise: VariableDisguise
@@ -149,7 +149,7 @@ private struct YAMLComposer {
     }
   }
 
-  /// Whether a tag makes a plain scalar text; tags of other kinds are refused.
+  /// Returns whether a tag turns a plain scalar into text; refuses tags of other kinds.
   private func isStringTag(
     _ tag: String?, kind: String, at mark: SourceMark
   ) throws(YAMLError) -> Bool {
@@ -161,7 +161,7 @@ private struct YAMLComposer {
   }
 }
 
-/// Why a text could not be read as YAML, and where.
+/// The reason why a text could not be read as YAML, with its location.
 package struct YAMLError: Error, Sendable {
   package var mark: SourceMark
   package var code: Diagnostic.Code = .notYAML
@@ -199,7 +199,7 @@ final class YAMLEvents {
     input.deallocate()
   }
 
-  /// The next event, and where it starts.
+  /// Returns the next event and the location where it starts.
   func next() throws(YAMLError) -> (event: Event, mark: SourceMark) {
     var event = yaml_event_t()
     guard yaml_parser_parse(parser, &event) == 1 else { throw error() }
@@ -260,7 +260,7 @@ extension SourceMark {
     self.init(line: mark.line + 1, column: mark.column + 1)
   }
 
-  /// The place of a byte in UTF-8 text; the text after it may be anything.
+  /// Makes the location of a byte in UTF-8 text; the text after that byte may be invalid.
   init(ofByte offset: Int, in text: some Collection<UInt8>) {
     var line = 1
     var column = 1
@@ -277,7 +277,7 @@ extension SourceMark {
 }
 
 extension yaml_mark_t {
-  /// The byte at this mark: libyaml's own index counts characters.
+  /// Returns the byte offset of the mark: libyaml's own index counts characters.
   fileprivate func index(in text: UnsafeMutableBufferPointer<UInt8>) -> Int {
     var characters = 0
     for (offset, byte) in text.enumerated() where byte & 0xC0 != 0x80 {

@@ -1,26 +1,26 @@
 import PipeMachines
 import PipeWire
 
-/// A part of a YAML document, with its place.
+/// A part of a YAML document, with its source location.
 package struct YAMLNode: Sendable {
-  /// What a node holds. A mapping keeps its entries in order, duplicates included.
+  /// The content of a node. A mapping keeps its entries in order, duplicates included.
   package enum Content: Sendable {
     case scalar(YAMLScalar)
     case sequence([YAMLNode])
     case mapping([YAMLEntry])
   }
 
-  /// What the node holds.
+  /// The content of the node.
   package var content: Content
-  /// Where it starts; an alias stands where its anchor does.
+  /// The location where the node starts; for an alias, the location of its anchor.
   package var mark: SourceMark
 
-  /// The scalar, where it is one.
+  /// The scalar, or `nil` for a list or a mapping.
   var scalar: YAMLScalar? {
     if case .scalar(let scalar) = content { scalar } else { nil }
   }
 
-  /// The node in a few words, for a message: `60`, `a list`.
+  /// A short description for a message: `60`, `a list`.
   package var summary: String {
     switch content {
     case .scalar(let scalar): scalar.summary + (scalar.written.map { " from '\($0)'" } ?? "")
@@ -29,26 +29,26 @@ package struct YAMLNode: Sendable {
     }
   }
 
-  /// Whether it has a variable that could not be put in, of which has been told.
+  /// Whether the node has a variable that could not be replaced, which is already reported.
   var isBroken: Bool { scalar?.isBroken ?? false }
 }
 
 /// One key and its value.
 package struct YAMLEntry: Sendable {
   package var key: String
-  /// Whether the key stood without quotes.
+  /// Whether the key is written without quotes.
   package var isKeyPlain: Bool
   package var keyMark: SourceMark
   package var value: YAMLNode
 }
 
-/// Text of a scalar, and whether it stood without quotes.
+/// The text of a scalar, and whether it is written without quotes.
 package struct YAMLScalar: Sendable {
   package var text: String
   package var isPlain: Bool
-  /// The text as it stands in the file, where variables were put in.
+  /// The text as written in the file, if variables were replaced in it.
   var written: String?
-  /// Whether it has a variable that could not be put in.
+  /// Whether the text has a variable that could not be replaced.
   var isBroken = false
 
   package init(text: String, isPlain: Bool) {
@@ -56,13 +56,13 @@ package struct YAMLScalar: Sendable {
     self.isPlain = isPlain
   }
 
-  /// The value by the core schema of YAML 1.2: `yes`, `on` and `010` are no booleans or octals.
+  /// The value by the core schema of YAML 1.2: `yes` and `on` are not Booleans, `010` is not octal.
   package var value: JSONValue { isPlain ? resolved : .string(text) }
 
-  /// The value where a number or a truth value is wanted, which a variable can give in quotes, too.
+  /// The value where a number or a Boolean is expected. A variable can provide one even in quotes.
   var typed: JSONValue { written == nil ? value : resolved }
 
-  /// Whether it is a whole number that is not held as one, since it is too large.
+  /// Whether the scalar is an integer that is too large for an `Int64`.
   var isWholeBeyondLimits: Bool {
     let digits = text.first == "-" || text.first == "+" ? text.dropFirst() : text[...]
     guard isPlain, !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
@@ -117,7 +117,7 @@ package struct YAMLScalar: Sendable {
   }
 
   private static func whole(_ digits: Substring, radix: Int) -> JSONValue? {
-    // `Int64(_:radix:)` would also take a sign here.
+    // `Int64(_:radix:)` would also accept a sign here.
     guard digits.first?.isHexDigit == true else { return nil }
     return Int64(digits, radix: radix).map(JSONValue.integer)
   }

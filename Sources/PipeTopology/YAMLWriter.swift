@@ -12,7 +12,7 @@ extension OrderedValue {
 
 /// Writes a document with libyaml's emitter.
 ///
-/// Every text is read back as the same text by readers of YAML 1.2 and of YAML 1.1.
+/// Readers of YAML 1.2 and of YAML 1.1 read every text back unchanged.
 private final class YAMLWriter {
   private let emitter = UnsafeMutablePointer<yaml_emitter_t>.allocate(capacity: 1)
   private var bytes: [UInt8] = []
@@ -36,7 +36,7 @@ private final class YAMLWriter {
     emitter.deallocate()
   }
 
-  /// Ends the document, and returns its text.
+  /// Ends the document and returns its text.
   func finish() -> String {
     emit { yaml_document_end_event_initialize($0, 1) }
     emit { yaml_stream_end_event_initialize($0) }
@@ -105,7 +105,7 @@ private final class YAMLWriter {
 
   private func emit(_ initialize: (UnsafeMutablePointer<yaml_event_t>) -> Int32) {
     var event = yaml_event_t()
-    // The emitter takes the event over. It fails where memory is out, as all the text is valid.
+    // The emitter takes ownership of the event. All text is valid, so it fails only without memory.
     guard initialize(&event) == 1, yaml_emitter_emit(emitter, &event) == 1 else {
       fatalError(
         "libyaml: \(emitter.pointee.problem.map { String(cString: $0) } ?? "out of memory")")
@@ -114,23 +114,23 @@ private final class YAMLWriter {
 
   // MARK: Plain scalars
 
-  /// Whether a text without quotes reads back as the same text.
+  /// Returns whether a text reads back as the same text without quotes.
   private static func isPlain(_ text: String) -> Bool {
-    // Readers of YAML 1.1 take these for Booleans, and for numbers or days.
+    // YAML 1.1 readers take these words for Booleans, and old numbers for numbers or dates.
     guard !["y", "yes", "n", "no", "on", "off"].contains(text.lowercased()), !isOldNumber(text),
       isWord(text), case .string = YAMLScalar(text: text, isPlain: true).value
     else { return false }
     return true
   }
 
-  /// `1_000`, `0b1`, `2026-01-02`
+  /// Returns whether YAML 1.1 may read a text as a number or a date: `1_000`, `0b1`, `2026-01-02`.
   private static func isOldNumber(_ text: String) -> Bool {
     guard let first = text.utf8.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first)
     else { return false }
     return text.utf8.allSatisfy { "0123456789abcdefABCDEFoxOX_.-".utf8.contains($0) }
   }
 
-  /// Whether a text has only characters that need no quotes in YAML, and in this project's files.
+  /// Returns whether a text has only characters that need no quotes in YAML, and in this project's files.
   private static func isWord(_ text: String) -> Bool {
     let text = text.hasPrefix("/") ? text.dropFirst() : text[...]
     guard let first = text.utf8.first, isLetter(first) || first == UInt8(ascii: "$") else {

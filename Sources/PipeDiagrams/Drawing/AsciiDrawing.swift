@@ -1,13 +1,14 @@
 import PipeSupport
 
-/// A graph drawn with the letters of a typewriter, for a terminal or a mail.
+/// A graph drawn with ASCII characters, for a terminal or an email.
 package struct AsciiDrawing {
   private let layout: Layout
 
-  /// Graphs of more nodes are laid out once only.
+  /// The number of nodes above which a graph is laid out only once.
   private static let smallCount = 60
 
-  /// - Parameter columns: Of the terminal, which a small graph fits if it can; `nil` where there is none.
+  /// - Parameter columns: The width of the terminal, which a small graph fits if possible; `nil` if
+  ///   there is none.
   package init(_ graph: Graph, columns: Int? = nil) {
     let first = Layout(graph)
     guard let columns, first.width > columns, graph.nodes.count <= Self.smallCount else {
@@ -76,7 +77,7 @@ package struct AsciiDrawing {
     canvas.set(last.x, last.y, head(at: last, of: edge))
   }
 
-  /// The point of an arrow shows to the box that it is at.
+  /// Returns an arrowhead that points at the target box.
   private func head(at end: Layout.Point, of edge: Graph.Edge) -> Character {
     guard let target = layout.graph.nodes.firstIndex(where: { $0.id == edge.target }) else {
       return "*"
@@ -87,7 +88,7 @@ package struct AsciiDrawing {
     return end.x < box.x ? ">" : "<"
   }
 
-  /// What the picture does not tell in full.
+  /// The lines that the drawing does not show in full, as a list.
   private var list: [String] {
     let lines = layout.untold.map { index in
       let edge = layout.graph.edges[index]
@@ -99,7 +100,7 @@ package struct AsciiDrawing {
   }
 }
 
-/// Letters in rows and columns.
+/// Characters in rows and columns.
 private struct Canvas {
   private var cells: [[Character?]]
 
@@ -112,7 +113,7 @@ private struct Canvas {
     cells[y][x] = letter
   }
 
-  /// Draws a part of a line; one that is there already is crossed.
+  /// Draws a part of a line, as a crossing if another line is already there.
   mutating func cross(_ x: Int, _ y: Int, _ letter: Character) {
     guard cells.indices.contains(y), cells[y].indices.contains(x) else { return }
     let known = cells[y][x]
@@ -136,7 +137,7 @@ private struct Canvas {
     }
   }
 
-  /// Writes lines of text; a wide letter takes two columns.
+  /// Writes lines of text; a wide character takes two columns.
   mutating func write(_ lines: [String], _ x: Int, _ y: Int) {
     for (row, line) in lines.enumerated() {
       var column = x
@@ -150,7 +151,7 @@ private struct Canvas {
     }
   }
 
-  /// The rows without spaces at their ends, and without empty rows before and behind them.
+  /// The rows without trailing spaces, and without empty rows at the end.
   var lines: [String] {
     var lines = cells.map { row in
       var line = String(row.compactMap(\.self))

@@ -1,29 +1,30 @@
 import PipeSupport
 
-/// Places boxes and frames: what is in a frame is placed first, and is then one thing among others.
+/// Places boxes and frames. The contents of a frame are placed first; then the frame is placed like
+/// a box.
 struct BlockLayout {
   private let graph: Graph
-  /// The frame of each box, and of each frame, by number; those of frames that are in a circle have none.
+  /// The frame of each box and of each frame, by number. A cycle of nested frames is cut.
   private let frameOfNode: [Int?]
   private let frameOfCluster: [Int?]
 
-  /// What a row may take before the rest of it is put into another. Unit: cells.
+  /// The maximum width of a row; further boxes go to another row. Unit: cells.
   private let widthLimit: Int
   private static let columnGap = 8
   private static let margin = 2
-  /// Room at the sides for texts of lines; what is not needed is taken away.
+  /// Space at the sides for the texts of lines; unused space is removed later.
   private static let sideMargin = LineRouter.textLimit + 4
 
-  /// Something that is placed: a box, or a frame with all in it.
+  /// An item to place: a box, or a frame with its contents.
   private enum Thing {
     case node(Int)
     case cluster(Int, Block)
   }
 
-  /// A line between things, with how many texts are at it.
+  /// A line between items, with the number of its texts.
   private typealias Line = (source: Int, target: Int, texts: Int)
 
-  /// Things with their places.
+  /// Items with their positions.
   private struct Block {
     var boxes: [(node: Int, at: Layout.Rectangle)] = []
     var frames: [(cluster: Int, at: Layout.Rectangle)] = []
@@ -65,7 +66,7 @@ struct BlockLayout {
     layout.height = block.height + 2 * Self.margin
   }
 
-  /// The box of a text.
+  /// Returns the size of a box with the given text.
   private static func size(_ texts: [String]) -> (width: Int, height: Int) {
     ((texts.map(\.displayWidth).max() ?? 0) + 4, texts.count + 2)
   }
@@ -115,7 +116,7 @@ struct BlockLayout {
     return framed
   }
 
-  /// Room beside what is in a frame, for the texts of lines there.
+  /// Returns the width of the space beside the contents of a frame, for the texts of lines there.
   private func textRoom(in cluster: Int) -> Int {
     let nodes = Set(
       graph.nodes.indices.filter { frameOfNode[$0] == cluster }.map { graph.nodes[$0].id })
@@ -162,7 +163,7 @@ struct BlockLayout {
         x += sizes[thing].width + Self.columnGap
       }
       result.height = y + height
-      // Room for the lines between the rows.
+      // Space for the lines between the rows.
       y +=
         height + 3 + min(8, row.reduce(0) { $0 + degree[$1] } / 2)
         + min(4, row.map { texts[$0] }.max() ?? 0)
@@ -180,7 +181,7 @@ struct BlockLayout {
     row.reduce(0) { $0 + widths[$1] } + columnGap * max(0, row.count - 1)
   }
 
-  /// A row in parts that are narrow enough, as far as things are.
+  /// Splits a row into parts that fit into the width limit, as far as possible.
   private func split(_ row: [Int], _ widths: [Int]) -> [[Int]] {
     var parts: [[Int]] = []
     var part: [Int] = []
@@ -198,22 +199,22 @@ struct BlockLayout {
   }
 }
 
-/// Puts things into rows so that most lines between them lead down, and few cross.
+/// Arranges items in rows, so that most lines between them go down, and few lines cross.
 struct Rows {
-  /// The things, by number.
+  /// The items of each row, by number.
   private(set) var rows: [[Int]] = []
   private let count: Int
   private let lines: [(source: Int, target: Int)]
   private var targets: [[Int]]
   private var sources: [[Int]]
 
-  /// The times that the rows are put in order. More make little better.
+  /// The number of passes that order the rows. More passes improve little.
   private static let sweeps = 4
 
   /// - Parameters:
-  ///   - count: Of the things.
-  ///   - lines: Between them, none from a thing to itself.
-  ///   - first: What is to be at the top.
+  ///   - count: The number of items.
+  ///   - lines: The lines between items; no line connects an item to itself.
+  ///   - first: The items to place at the top.
   init(_ count: Int, lines: [(source: Int, target: Int)], first: [Int]) {
     self.count = count
     self.lines = lines
@@ -227,7 +228,7 @@ struct Rows {
     for sweep in 0..<Self.sweeps { order(down: sweep % 2 == 0) }
   }
 
-  /// Gives each thing the row after all those from which lines lead to it, those that close a circle aside.
+  /// Assigns each item to a row after the sources of its lines, ignoring lines that close a cycle.
   private mutating func rank(_ first: [Int]) {
     let lonely = (0..<count).filter { targets[$0].isEmpty && sources[$0].isEmpty }
     let begin = first + (0..<count).filter { sources[$0].isEmpty } + (0..<count)
@@ -269,11 +270,11 @@ struct Rows {
       rows[ranks[thing]].append(thing)
     }
     rows = rows.filter { !$0.isEmpty }
-    // What nothing leads to or from comes last.
+    // Items without lines come last.
     if !lonely.isEmpty { rows.append(lonely) }
   }
 
-  /// Puts each thing of a row where its neighbours in other rows are, on average.
+  /// Orders the items of each row by the average position of their neighbors in other rows.
   private mutating func order(down: Bool) {
     var places = Array(repeating: 0.0, count: count)
     func note(_ row: [Int]) {

@@ -1,9 +1,10 @@
 import PipeSupport
 
-/// Where the boxes, frames and lines of a graph are, in cells: a cell has room for one letter.
+/// The positions of a graph's boxes, frames and lines. Unit: cells, each with space for one
+/// character.
 ///
-/// Boxes come in rows, in the order in which lines lead from one to the next. No two boxes overlap, nor two
-/// frames of which none is in the other, nor a frame and a box that is not in it.
+/// Boxes are arranged in rows that follow the direction of the lines. Boxes do not overlap each
+/// other. A frame overlaps only the frames and boxes that it contains, or that contain it.
 package struct Layout: Hashable, Sendable {
   package struct Point: Hashable, Sendable {
     package var x: Int
@@ -28,9 +29,9 @@ package struct Layout: Hashable, Sendable {
       self.height = height
     }
 
-    /// The column behind it.
+    /// The column after the rectangle.
     package var endX: Int { x + width }
-    /// The row below it.
+    /// The row below the rectangle.
     package var endY: Int { y + height }
 
     package func overlaps(_ other: Rectangle) -> Bool {
@@ -47,27 +48,28 @@ package struct Layout: Hashable, Sendable {
     }
   }
 
-  /// A text at a line.
+  /// The text of a line between boxes.
   package struct Label: Hashable, Sendable {
-    /// Its first letter.
+    /// The position of the first character.
     package var place: Point
     package var lines: [String]
   }
 
-  /// What is drawn, of which the parts are here by their places.
+  /// The graph; its parts have the same order in the following arrays.
   package let graph: Graph
   package internal(set) var boxes: [Rectangle] = []
   package internal(set) var frames: [Rectangle] = []
-  /// Of each line the cells in which it begins, turns and ends, beside the boxes; none where it found no way.
+  /// For each line, the cells in which it begins, turns and ends, next to the boxes; empty if it
+  /// has no route.
   package internal(set) var routes: [[Point]] = []
-  /// Of each line its text, where there is room for it.
+  /// For each line, its text, if there is space for it.
   package internal(set) var labels: [Label?] = []
   package internal(set) var width = 0
   package internal(set) var height = 0
 
   /// - Parameters:
-  ///   - graph: Any; it is made drawable.
-  ///   - rowWidth: What the boxes of a row take before the rest is put into another row. Unit: cells.
+  ///   - graph: Any graph; it is made drawable first.
+  ///   - rowWidth: The maximum width of a row; further boxes go to another row. Unit: cells.
   package init(_ graph: Graph, rowWidth: Int = 110) {
     self.graph = graph.drawable
     BlockLayout(self.graph, width: rowWidth).place(in: &self)
@@ -75,7 +77,7 @@ package struct Layout: Hashable, Sendable {
     crop()
   }
 
-  /// Takes away what is empty at the sides.
+  /// Removes the empty space at the sides.
   private mutating func crop() {
     let texts = labels.compactMap(\.self).map { label in
       Rectangle(
@@ -98,7 +100,8 @@ package struct Layout: Hashable, Sendable {
     }
   }
 
-  /// The lines that are not told in full: those without a way, or whose text found no room or was cut.
+  /// The lines that the drawing does not show in full: lines without a route, and lines whose text
+  /// is missing or cut.
   package var untold: [Int] {
     graph.edges.indices.filter {
       routes[$0].isEmpty
@@ -107,12 +110,12 @@ package struct Layout: Hashable, Sendable {
     }
   }
 
-  /// The text of a line, in one line.
+  /// Returns the labels of a line as one text.
   static func text(of edge: Graph.Edge) -> String { edge.labels.joined(separator: ", ") }
 }
 
 extension Graph {
-  /// What stands in a box: its lines, and its marks in words.
+  /// Returns the text of a box: its lines, and its marks in words.
   static func texts(_ lines: [String], _ marks: Set<Mark>) -> [String] {
     lines + (text(of: marks).map { ["(\($0))"] } ?? [])
   }

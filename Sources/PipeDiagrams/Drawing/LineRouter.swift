@@ -1,30 +1,31 @@
 import PipeSupport
 
-/// Finds ways for lines between boxes, cell by cell: around boxes, across other lines at right angles only.
+/// Finds routes for lines between boxes, cell by cell: around boxes, and across other lines only at
+/// right angles.
 ///
-/// What it does altogether is bounded: lines that are left then have no way.
+/// The total effort is limited. Lines beyond the limit have no route.
 struct LineRouter {
-  /// What is in a cell.
+  /// The contents of a cell.
   private struct Cell: OptionSet {
     let rawValue: UInt8
-    /// A box, the title of a frame, or a letter of a text.
+    /// A box, the title of a frame, or a character of a text.
     static let blocked = Cell(rawValue: 1)
     static let horizontal = Cell(rawValue: 2)
     static let vertical = Cell(rawValue: 4)
-    /// Beside a box, where only lines that end there should be.
+    /// Next to a box, where only lines that end there should be.
     static let border = Cell(rawValue: 8)
   }
 
-  /// Where a line goes: its steps in columns and rows.
+  /// The directions of a line, as steps in columns and rows.
   private static let steps = [(1, 0), (0, 1), (-1, 0), (0, -1)]
-  /// The cells that are looked at in all. Unit: cells and directions.
+  /// The maximum number of cells that are visited in total. Unit: cells and directions.
   private static let limit = 6_000_000
-  /// The cells that a picture may have for lines to be found in it.
+  /// The maximum number of cells of a drawing in which routes are searched.
   private static let sizeLimit = 4_000_000
   private static let turnCost = 5
   private static let crossingCost = 4
   private static let borderCost = 3
-  /// The columns of a text at a line that has no room for more of it.
+  /// The number of columns to which a text is cut at a line with too little space.
   static let textLimit = 28
 
   private let width: Int
@@ -32,7 +33,7 @@ struct LineRouter {
   private var cells: [Cell]
   private var costs: [Int32]
   private var origins: [Int32]
-  /// In which search the cost of a place was found.
+  /// The search in which the cost of each place was found.
   private var rounds: [Int32]
   private var round: Int32 = 0
   private var looked = 0
@@ -52,7 +53,7 @@ struct LineRouter {
     func length(_ edge: Graph.Edge) -> Int {
       boxes(edge).map { abs($0.x - $1.x) + abs($0.y - $1.y) } ?? 0
     }
-    // Short lines first: they have the fewest ways.
+    // Short lines come first, because they have the fewest possible routes.
     let order = graph.edges.indices.map { (length(graph.edges[$0]), $0) }.sorted { $0 < $1 }
     for (_, edge) in order {
       guard let (source, target) = boxes(graph.edges[edge]) else { continue }
@@ -77,7 +78,7 @@ struct LineRouter {
       let columns = (texts.map(\.displayWidth).max() ?? 0) + 2
       fill(
         .init(x: frame.x + 1, y: frame.y + 1, width: columns, height: texts.count), .blocked)
-      // A frame is crossed, and not followed.
+      // Lines may cross a frame, but not follow it.
       for y in [frame.y, frame.endY - 1] {
         fill(.init(x: frame.x, y: y, width: frame.width, height: 1), .horizontal)
       }
@@ -97,7 +98,8 @@ struct LineRouter {
 
   // MARK: Ways
 
-  /// The cells at the sides of a box, but for its corners, each with the direction away from the box.
+  /// Returns the cells at the sides of a box, without its corners, each with the direction away
+  /// from the box.
   private static func sides(
     _ box: Layout.Rectangle
   ) -> [(point: Layout.Point, direction: Int, cost: Int)] {
@@ -114,14 +116,14 @@ struct LineRouter {
     return sides
   }
 
-  /// Looks for the cheapest way, with the least that is left taken into account.
+  /// Finds the cheapest route by an A* search.
   private mutating func findWay(
     from source: Layout.Rectangle, to target: Layout.Rectangle
   ) -> [Layout.Point] {
     round += 1
     var ends: [Int: Int] = [:]
     for side in Self.sides(target) where isInside(side.point.x, side.point.y) {
-      // A line comes in the other direction.
+      // A line enters the box in the opposite direction.
       ends[(side.point.y * width + side.point.x) * 4 + (side.direction + 2) % 4] = side.cost
     }
     var queue = CostQueue()
@@ -132,7 +134,7 @@ struct LineRouter {
     for side in Self.sides(source) {
       let (x, y) = (side.point.x, side.point.y)
       guard isInside(x, y), cells[y * width + x].subtracting(.border).isEmpty else { continue }
-      // Down is where most lines lead.
+      // Most lines go down.
       let cost = side.cost + (side.direction == 1 ? 0 : 4)
       let place = (y * width + x) * 4 + side.direction
       note(place, cost, -1)
@@ -144,13 +146,13 @@ struct LineRouter {
       guard looked < Self.limit else { return [] }
       if ends[place] != nil { return take(place) }
       let cost = Int(costs[place])
-      // Done: what comes again later is older.
+      // Done: later entries for this place are outdated.
       costs[place] = -1 - costs[place]
       let (cell, direction) = (place / 4, place % 4)
       let (x, y) = (cell % width, cell / width)
       let isCrossing = !cells[cell].isDisjoint(with: [.horizontal, .vertical])
       for turn in 0..<4 where turn != (direction + 2) % 4 {
-        // Where it crosses another line it goes straight on.
+        // A line that crosses another line goes straight on.
         if isCrossing, turn != direction { continue }
         let (dx, dy) = Self.steps[turn]
         guard isInside(x + dx, y + dy) else { continue }
@@ -163,7 +165,7 @@ struct LineRouter {
           cost + 1 + (turn == direction ? 0 : Self.turnCost)
           + (found.isDisjoint(with: [.horizontal, .vertical]) ? 0 : Self.crossingCost)
           + (found.contains(.border) ? Self.borderCost : 0)
-        // A line ends in a cell of its own.
+        // A line must not end in a cell of another line.
         if ends[nextPlace] != nil, !found.subtracting(.border).isEmpty { continue }
         if rounds[nextPlace] == round {
           let known = Int(costs[nextPlace])
@@ -186,7 +188,7 @@ struct LineRouter {
     origins[place] = Int32(origin)
   }
 
-  /// Makes the way to a place one that others cross at right angles only.
+  /// Marks the cells of a route, so that other lines can only cross it at right angles.
   private mutating func take(_ end: Int) -> [Layout.Point] {
     var places = [end]
     while let last = places.last, origins[last] >= 0 { places.append(Int(origins[last])) }
@@ -208,7 +210,7 @@ struct LineRouter {
 
   // MARK: Texts
 
-  /// Finds room for the texts of a line: in its longest part from left to right, or beside one that leads down.
+  /// Finds space for the texts of a line: on its longest horizontal part, or beside a vertical part.
   private mutating func placeText(
     _ labels: [String], _ route: [Layout.Point]
   ) -> Layout.Label? {
@@ -220,7 +222,7 @@ struct LineRouter {
     for lines in forms {
       let columns = lines.map(\.displayWidth).max() ?? 0
       guard let place = room(columns, lines.count, route) else { continue }
-      // No other line comes between, or close behind: whose text it is would not be seen.
+      // No other line may come between or close by, or the text would seem to belong to it.
       let isOnLine = cells[place.y * width + place.x].contains(.horizontal)
       let gap = isOnLine ? 0 : 1
       fill(
@@ -245,7 +247,7 @@ struct LineRouter {
       let first = min(from.y, to.y)
       let last = max(from.y, to.y) - rows + 1
       guard last >= first else { continue }
-      // Not close to a box, if that can be.
+      // Prefer places away from boxes.
       for y in Array((first + 1)..<max(first + 1, last)) + [last, first] {
         for x in [from.x + 2, from.x - 1 - columns] where isFree(x, y, columns, rows, of: from.x) {
           return .init(x, y)
@@ -255,7 +257,7 @@ struct LineRouter {
     return nil
   }
 
-  /// Whether nothing is there, and beside it nothing but the line itself.
+  /// Returns whether an area is free, and only the line itself is next to it.
   private func isFree(_ x: Int, _ y: Int, _ columns: Int, _ rows: Int, of line: Int) -> Bool {
     (y..<(y + rows)).allSatisfy { y in
       (x - 1..<(x + columns + 1)).allSatisfy {
@@ -265,7 +267,7 @@ struct LineRouter {
   }
 }
 
-/// Places by what they cost, the cheapest first.
+/// A priority queue of places, the cheapest first.
 private struct CostQueue {
   private var buckets: [[Int]] = []
   private var first = 0

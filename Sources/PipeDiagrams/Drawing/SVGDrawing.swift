@@ -1,15 +1,16 @@
 import PipeSupport
 
-/// A graph as a picture in SVG, by the layout here. Source: https://www.w3.org/TR/SVG2.
+/// A graph as an SVG drawing, with the layout of this module. Source: https://www.w3.org/TR/SVG2.
 ///
-/// It refers to nothing outside. Each shape has its colours as attributes, which every renderer reads; where one
-/// reads style sheets with media queries, too, the picture follows the reader's choice of dark or light.
+/// The drawing has no external references. The colors of each shape are attributes, which every
+/// renderer reads. Where the renderer supports style sheets with media queries, the drawing follows
+/// the reader's choice of dark or light mode.
 package struct SVGDrawing {
   private let layout: Layout
 
-  /// What a cell takes. Unit: pixels.
+  /// The size of a cell. Unit: pixels.
   private static let (column, row) = (8, 16)
-  /// Of the light picture.
+  /// The colors in light mode.
   private static let (ink, paper) = ("#111", "#fff")
 
   package init(_ graph: Graph) { layout = Layout(graph) }
@@ -40,7 +41,7 @@ package struct SVGDrawing {
     return (lines + ["</svg>"]).joined(separator: "\n") + "\n"
   }
 
-  /// Rules of a style sheet go before attributes.
+  /// A style sheet for dark mode; its rules take precedence over attributes.
   private static let style = """
     <style>
     svg { color-scheme: light dark }
@@ -59,7 +60,8 @@ package struct SVGDrawing {
     return lines + Self.texts(Graph.texts(node.lines, node.marks), box.x + 2, box.y + 1)
   }
 
-  /// A line goes to the borders of its boxes; one that found no way there goes straight, behind the others.
+  /// Returns a line up to the borders of its boxes. A line without a route is straight, and behind
+  /// the others.
   private func line(_ index: Int) -> [String] {
     let edge = layout.graph.edges[index]
     let nodes = layout.graph.nodes
@@ -97,7 +99,7 @@ package struct SVGDrawing {
     Layout.Point(cell.x * column + column / 2, cell.y * row + row / 2)
   }
 
-  /// Where a box begins, seen from a cell at its side.
+  /// Returns the point on the border of a box next to a cell at its side.
   private static func border(of box: Layout.Rectangle, at cell: Layout.Point) -> Layout.Point {
     let center = center(cell)
     if cell.y < box.y { return .init(center.x, box.y * row) }
@@ -119,7 +121,7 @@ package struct SVGDrawing {
     inset: Int = 0
   ) -> String {
     let round = kind == .state || kind == .product ? 10 : kind == .composite ? 24 : 2
-    // A frame is one of no kind, and nothing behind it is to be hidden; nor is a box by a second border.
+    // Frames have no kind. Neither a frame nor a second border hides the shapes behind it.
     let fill = kind == nil || inset > 0 ? "none" : paper
     let stroke =
       kind == .unknown
@@ -151,7 +153,7 @@ package struct SVGDrawing {
     }
   }
 
-  /// - Parameter hides: Whether what is drawn before it is not to be seen through it.
+  /// - Parameter hides: Whether the text hides the shapes behind it.
   private static func texts(_ lines: [String], _ x: Int, _ y: Int, hides: Bool = false) -> [String]
   {
     lines.enumerated().flatMap { place, line in

@@ -1,11 +1,12 @@
 import PipeSupport
 
-/// A graph for Graphviz. Source: https://graphviz.org/doc/info/lang.html.
+/// A graph in the DOT language of Graphviz. Source: https://graphviz.org/doc/info/lang.html.
 package struct DotText {
   private let graph: Graph
   private let isPlain: Bool
 
-  /// - Parameter isPlain: Without frames and bent lines, which take Graphviz long where there is much.
+  /// - Parameter isPlain: Whether to leave out frames and curved lines, which slow down Graphviz in
+  ///   large graphs.
   package init(_ graph: Graph, isPlain: Bool = false) {
     self.graph = graph.drawable
     self.isPlain = isPlain
@@ -25,7 +26,7 @@ package struct DotText {
     return (lines + ["}"]).joined(separator: "\n") + "\n"
   }
 
-  /// The boxes and the frames in a frame.
+  /// Returns the lines for the boxes and frames in a frame.
   private func contents(of cluster: String?, _ indent: String) -> [String] {
     graph.nodes.filter { $0.cluster == cluster }.map { line(of: $0, indent) }
       + graph.clusters.filter { $0.parent == cluster }.flatMap { inner in
@@ -71,11 +72,11 @@ package struct DotText {
     lines + (Graph.text(of: marks).map { ["(\($0))"] } ?? [])
   }
 
-  /// A quoted string of some lines.
-  /// - Parameter end: What ends a line: `\n` centres it, `\l` puts it to the left.
+  /// Returns lines of text as a quoted string.
+  /// - Parameter end: The end of each line: `\n` centers the line, `\l` aligns it to the left.
   static func quoted(_ lines: [String], end: String = "\\n") -> String {
     let escaped = lines.map {
-      // Graphviz reads entities in labels, too.
+      // Graphviz decodes entities in labels, too.
       $0.printable.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
         .replacing("&", with: "&amp;")
     }

@@ -1,11 +1,11 @@
 import PipeSupport
 
-/// A graph as a flowchart of Mermaid. Source: https://mermaid.js.org/syntax/flowchart.html.
+/// A graph as a Mermaid flowchart. Source: https://mermaid.js.org/syntax/flowchart.html.
 ///
-/// A flowchart, and no state diagram, since that cannot draw a dotted line.
+/// It is not a state diagram, because Mermaid's state diagrams have no dotted lines.
 package struct MermaidText {
   private let graph: Graph
-  /// Names that Mermaid cannot take for words of its own.
+  /// Names that cannot be confused with Mermaid's keywords.
   private let names: [String: String]
 
   package init(_ graph: Graph) {
@@ -67,7 +67,7 @@ package struct MermaidText {
     }
   }
 
-  /// Text of some lines in quotes; what Mermaid would read as markup is written as entities.
+  /// Returns lines of text in quotes, with Mermaid's markup characters as entities.
   static func quoted(_ lines: [String]) -> String {
     let escaped = lines.map { line in
       line.printable.replacing("#", with: "#35;").replacing("\"", with: "#quot;")

@@ -1,6 +1,7 @@
 import PipeSupport
 
-/// A graph for PlantUML. Source: https://plantuml.com/component-diagram, https://plantuml.com/state-diagram.
+/// A graph in the language of PlantUML. Source: https://plantuml.com/component-diagram,
+/// https://plantuml.com/state-diagram.
 package struct PlantUMLText {
   private let graph: Graph
   private let names: [String: String]
@@ -19,7 +20,7 @@ package struct PlantUMLText {
     return (lines + ["@enduml"]).joined(separator: "\n") + "\n"
   }
 
-  /// Whether it shows states, for which there is another kind of diagram.
+  /// Whether the graph shows states, which PlantUML draws as another kind of diagram.
   private var isChart: Bool {
     graph.nodes.allSatisfy { [.state, .unknown, .product].contains($0.kind) }
   }
@@ -68,13 +69,14 @@ package struct PlantUMLText {
     return "\(names[edge.source] ?? "") \(arrow) \(names[edge.target] ?? "")\(label)"
   }
 
-  /// Text of some lines: what PlantUML would read as markup, a quote or a line break is written by its number.
+  /// Returns lines of text, with PlantUML's markup characters, quotes and line breaks as character
+  /// numbers.
   static func escaped(_ lines: [String]) -> String {
     lines.map { line in
       var text = ""
       for scalar in line.printable.unicodeScalars {
         if "'\"\\<>~*/_-[]{}&%$!@|#".unicodeScalars.contains(scalar) {
-          // PlantUML 1.2020 of Debian stumbles over the numbers of these two.
+          // PlantUML 1.2020 of Debian does not handle the numbers of these two.
           text += scalar == "\\" ? "<U+005C>" : scalar == "$" ? "<U+0024>" : "&#\(scalar.value);"
         } else {
           text.unicodeScalars.append(scalar)

@@ -1,48 +1,48 @@
 import PipeMachines
 import PipeSupport
 
-/// A picture before it is drawn: boxes, lines between them, and frames around boxes.
+/// A diagram before it is drawn: boxes, lines between them, and frames around boxes.
 ///
-/// Whoever draws it, as text of another tool or on a screen, reads this alone.
+/// It is the only input of the exports to other tools and of the drawings.
 package struct Graph: Hashable, Sendable {
-  /// What a box stands for.
+  /// The meaning of a box.
   package enum NodeKind: String, Hashable, Sendable, CaseIterable {
     /// A state of a machine.
     case state
-    /// Where a transition leads of which it is not known.
+    /// The unknown target of a transition.
     case unknown
     /// A node with a machine.
     case machine
     /// A node whose state never changes.
     case constant
-    /// A composite that shares nodes with others, and so is no frame.
+    /// A composite that shares nodes with other composites, and so cannot be a frame.
     case composite
     case monitor
     /// A state of a whole topology.
     case product
   }
 
-  /// What is to be seen of a box beside its text. Colour never says it alone.
+  /// A mark that a box shows in addition to its text. No mark is shown by color alone.
   package enum Mark: String, Hashable, Sendable, CaseIterable {
     case initial
-    /// Nothing leads out of it.
+    /// No line leaves the box.
     case final
     case current
-    /// It was not met: nothing that was tried leads there.
+    /// The search did not reach the state with the values that it tried.
     case unreached
-    /// Its process does not run.
+    /// The process of the node does not run.
     case down
   }
 
   /// A box.
   package struct Node: Hashable, Sendable {
-    /// Unique among nodes and clusters.
+    /// The identifier, unique among nodes and clusters.
     package var id: String
     package var kind: NodeKind
-    /// What stands in it: the name first.
+    /// The text of the box, starting with the name.
     package var lines: [String]
     package var marks: Set<Mark>
-    /// The frame that it is in.
+    /// The enclosing frame.
     package var cluster: String?
 
     package init(
@@ -57,10 +57,10 @@ package struct Graph: Hashable, Sendable {
     }
   }
 
-  /// What a line stands for.
+  /// The meaning of a line.
   package enum EdgeKind: String, Hashable, Sendable, CaseIterable {
     case transition, pipe
-    /// From a composite to a node that takes part in its events.
+    /// From a composite to a node that takes part in its synchronized events.
     case part
     /// From a node to a monitor that watches it.
     case watch
@@ -72,7 +72,7 @@ package struct Graph: Hashable, Sendable {
     package var target: String
     package var kind: EdgeKind
     package var labels: [String]
-    /// Whether it is known to be so; what is not certain is dotted.
+    /// Whether the line is certain; uncertain lines are dotted.
     package var isCertain: Bool
 
     package init(
@@ -89,12 +89,12 @@ package struct Graph: Hashable, Sendable {
 
   /// A frame around boxes and other frames.
   package struct Cluster: Hashable, Sendable {
-    /// Unique among nodes and clusters.
+    /// The identifier, unique among nodes and clusters.
     package var id: String
-    /// What stands at its top: the name first.
+    /// The text at the top of the frame, starting with the name.
     package var lines: [String]
     package var marks: Set<Mark>
-    /// The frame that it is in.
+    /// The enclosing frame.
     package var parent: String?
 
     package init(
@@ -111,7 +111,7 @@ package struct Graph: Hashable, Sendable {
   package var nodes: [Node]
   package var edges: [Edge]
   package var clusters: [Cluster]
-  /// What is to be known about the picture, in sentences.
+  /// Notes for the reader of the diagram, in sentences.
   package var notes: [String]
 
   package init(
@@ -125,15 +125,17 @@ package struct Graph: Hashable, Sendable {
     self.notes = notes
   }
 
-  /// The columns after which a line of text is cut. A state may be a MiB.
+  /// The number of columns at which a line of text is cut. A state may have a size of 1 MiB.
   package static let textLimit = 60
-  /// The lines of a box, or at a line between boxes, that are shown.
+  /// The maximum number of text lines in a box, or at a line between boxes.
   package static let lineLimit = 12
 }
 
 extension Graph {
-  /// The graph as it can be drawn: lines of the same kind between the same boxes are one line with all their
-  /// labels, texts are cut and without control characters, and what leads nowhere is left out.
+  /// The graph, ready to be drawn.
+  ///
+  /// Lines of the same kind between the same boxes are merged, with all their labels. Texts are cut
+  /// and have no control characters. Lines without a known source or target are left out.
   package var drawable: Graph {
     var graph = self
     for index in graph.nodes.indices { graph.nodes[index].lines = Self.cut(nodes[index].lines) }
@@ -162,7 +164,7 @@ extension Graph {
 
   private static func cut(_ lines: [String]) -> [String] {
     let shown = lines.prefix(lines.count > lineLimit ? lineLimit - 1 : lineLimit)
-    // A text of a MiB is not measured character by character.
+    // Cut first: measuring 1 MiB of text character by character would take long.
     let cut = shown.map { line in
       let start = String(line.unicodeScalars.prefix(4 * textLimit))
       return start.printable.cut(to: textLimit)
@@ -172,12 +174,12 @@ extension Graph {
 }
 
 extension Graph.Node {
-  /// Its marks in words, for forms that have no borders to tell them by.
+  /// The marks in words, for formats that cannot show them as borders.
   package var markText: String? { Graph.text(of: marks) }
 }
 
 extension Graph {
-  /// `initial, current`; `nil` where there is none.
+  /// Returns the marks in words: `start, now`; `nil` if there are none.
   static func text(of marks: Set<Mark>) -> String? {
     let words = Mark.allCases.filter(marks.contains).map(\.word)
     return words.isEmpty ? nil : words.joined(separator: ", ")
@@ -185,7 +187,7 @@ extension Graph {
 }
 
 extension Graph.Mark {
-  /// What a person reads.
+  /// The mark as shown to people.
   package var word: String {
     switch self {
     case .initial: "start"
@@ -198,7 +200,7 @@ extension Graph.Mark {
 }
 
 extension Graph {
-  /// All of it, as programs read it. Nothing is cut.
+  /// The graph as JSON, with full texts.
   package var json: JSONValue {
     [
       "title": .string(title),
@@ -234,13 +236,13 @@ extension Graph {
   }
 }
 
-/// How a graph is written.
+/// The output format of a graph.
 package enum GraphForm: String, Hashable, Sendable, CaseIterable {
   case ascii, dot, mermaid, plantuml, svg, json
 
-  /// The text, with a line break at its end.
+  /// Returns the graph in this format, with a line break at its end.
   ///
-  /// - Note: `svg` is drawn by the layout here; ``DotText`` is for those who would have it drawn by Graphviz.
+  /// - Note: `svg` uses the layout of this module; use ``DotText`` for the layout of Graphviz.
   package func text(_ graph: Graph) -> String {
     switch self {
     case .ascii: AsciiDrawing(graph).text

@@ -1,14 +1,14 @@
 import PipeMachines
 
-/// What a machine does in each of its states, as far as it is known.
+/// The state chart of a machine: its transitions in each state, as far as they are known.
 package struct StateChart: Hashable, Sendable {
-  /// States that are alike but for their values.
+  /// The states with the same name, whatever their values are.
   package struct State: Hashable, Sendable {
-    /// Unique among the states.
+    /// The name, unique among the states.
     package var name: String
-    /// The values that it carries, by their names and types: `persons: Int`.
+    /// The values of the state, by name and type: `persons: Int`.
     package var fields: [String]
-    /// Whether what was tried led there.
+    /// Whether the search reached the state.
     package var isReached: Bool
 
     package init(_ name: String, fields: [String] = [], isReached: Bool = true) {
@@ -18,15 +18,15 @@ package struct StateChart: Hashable, Sendable {
     }
   }
 
-  /// Why a transition is not certain.
+  /// The reason why a transition is uncertain.
   package enum Doubt: String, Hashable, Sendable, CaseIterable {
-    /// For other values there is no transition, or another target: a guard, or a function, decides.
+    /// A guard or a function decides: with other values, there is no transition, or another target.
     case dependsOnValues
-    /// It was seen once, with values of which there are more.
+    /// The transition was seen once, but there are more values to try.
     case seenOnce
-    /// There is no value to try the event with.
+    /// No value is known to try the event with.
     case noSample
-    /// Only a run would tell.
+    /// The transition is asynchronous, so only a run can show its target.
     case asynchronous
     /// The program ended, or did not answer.
     case noAnswer
@@ -35,10 +35,10 @@ package struct StateChart: Hashable, Sendable {
   package struct Transition: Hashable, Sendable {
     package var source: String
     package var event: String
-    /// `nil` where it is not known.
+    /// The target; `nil` if it is unknown.
     package var target: String?
     package var doubt: Doubt?
-    /// Whether a guard refuses it for some of the values that were tried.
+    /// Whether a guard refuses the event with some of the tried values.
     package var isGuarded: Bool
 
     package init(
@@ -53,13 +53,13 @@ package struct StateChart: Hashable, Sendable {
     }
   }
 
-  /// The node.
+  /// The name of the node.
   package var name: String
   package var machine: String?
   package var initial: String?
   package var states: [State]
   package var transitions: [Transition]
-  /// What is to be known about it, in sentences.
+  /// Notes for the reader, in sentences.
   package var notes: [String]
 
   package init(
@@ -74,17 +74,17 @@ package struct StateChart: Hashable, Sendable {
     self.notes = notes
   }
 
-  /// The states that nothing leads out of, as far as it is known.
+  /// The reached states without a known transition out of them.
   package var finals: Set<String> {
     Set(states.filter(\.isReached).map(\.name)).subtracting(transitions.map(\.source))
   }
 }
 
 extension StateChart {
-  /// The picture.
+  /// Returns the chart as a graph.
   /// - Parameters:
-  ///   - current: The state that the node is in now.
-  ///   - text: That state with its values, for a person.
+  ///   - current: The current state of the node.
+  ///   - text: A readable form of that state, with its values.
   package func graph(current: String? = nil, text: String? = nil) -> Graph {
     var states = states
     if let current, !states.contains(where: { $0.name == current }) {
@@ -105,7 +105,7 @@ extension StateChart {
       return Graph.Node(state.name, .state, lines: lines, marks: marks)
     }
     for transition in transitions {
-      // Each state has an unknown of its own, or all lines would meet in one.
+      // Each state has its own box for unknown targets; otherwise all lines would end at one box.
       let unknown = "\(transition.source) ?"
       if transition.target == nil, !graph.nodes.contains(where: { $0.id == unknown }) {
         graph.nodes.append(Graph.Node(unknown, .unknown, lines: ["?"]))
@@ -120,7 +120,7 @@ extension StateChart {
 }
 
 extension StateChart.Transition {
-  /// `go [guard]`, `load [asynchronous]`
+  /// The event with the reason for a doubt: `go [guard]`, `load [asynchronous]`.
   var label: String {
     let why: String? =
       switch doubt {
@@ -135,7 +135,7 @@ extension StateChart.Transition {
 }
 
 extension StateChart {
-  /// Each transition in a line: `open --close [guard]--> closed`, with dots where it is not certain.
+  /// One line for each transition: `open --close [guard]--> closed`, with dots if it is uncertain.
   package var lines: [String] {
     transitions.map { transition in
       let stroke = transition.doubt == nil ? "--" : ".."
@@ -144,7 +144,7 @@ extension StateChart {
     }
   }
 
-  /// All of it, as programs read it.
+  /// The chart as JSON.
   package var json: JSONValue {
     [
       "node": .string(name), "machine": .optional(machine), "initial": .optional(initial),

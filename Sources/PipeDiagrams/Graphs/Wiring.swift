@@ -1,10 +1,10 @@
 import PipeSupport
 
-/// How the nodes of a topology are wired, and how they are now where it runs.
+/// The wiring of a topology's nodes and, if the topology runs, their current conditions.
 package struct Wiring: Hashable, Sendable {
-  /// How a node, or a composite, is now.
+  /// The current condition of a node or a composite.
   package struct Condition: Hashable, Sendable {
-    /// Its state for a person, or why there is none.
+    /// A readable form of the state, or the reason why there is none.
     package var text: String
     package var isRunning: Bool
 
@@ -18,7 +18,7 @@ package struct Wiring: Hashable, Sendable {
     package var name: String
     /// The machine, by its registered name.
     package var machine: String?
-    /// The state of a constant, as a person reads it.
+    /// A readable form of a constant's state.
     package var constant: String?
     package var now: Condition?
 
@@ -36,9 +36,9 @@ package struct Wiring: Hashable, Sendable {
     package var name: String
     package var from: String
     package var to: String
-    /// What puts events in, and what they are there: `arrivals → updates`, `closed → start`.
+    /// The cause of the events and what they become: `arrivals → updates`, `closed → start`.
     package var label: String
-    /// Events that are under way, and that may be.
+    /// The fill level of the pipe: the number of events in flight, and the capacity.
     package var fill: Fill?
 
     package init(
@@ -64,9 +64,9 @@ package struct Wiring: Hashable, Sendable {
 
   package struct Composite: Hashable, Sendable {
     package var name: String
-    /// Its nodes, those of composites within it included.
+    /// The nodes, including the nodes of nested composites.
     package var nodes: [String]
-    /// What they take together: each event with who does.
+    /// The synchronized events, each with its participants.
     package var events: [(name: String, participants: [String])]
     package var now: Condition?
 
@@ -83,7 +83,7 @@ package struct Wiring: Hashable, Sendable {
 
   package struct Monitor: Hashable, Sendable {
     package var name: String
-    /// The nodes that it watches; `nil` watches all.
+    /// The nodes to watch; `nil` watches all.
     package var watched: [String]?
     package var now: Condition?
 
@@ -122,7 +122,7 @@ extension Wiring.Composite {
 }
 
 extension Wiring {
-  /// The picture: composites are frames, those that share nodes with others are boxes of their own.
+  /// The wiring as a graph. A composite is a frame, or a box if it shares nodes with other composites.
   package var graph: Graph {
     var graph = Graph(title: topology)
     let framed = composites.filter(isFrame)
@@ -150,7 +150,7 @@ extension Wiring {
     return graph
   }
 
-  /// A box for a composite that is no frame, or that pipes lead to or from.
+  /// Adds a box for a composite that is not a frame, or that has pipes.
   private func addBox(of composite: Composite, _ isFramed: Bool, to graph: inout Graph) {
     let hasPipes = pipes.contains { $0.from == composite.name || $0.to == composite.name }
     guard !isFramed || hasPipes else { return }
@@ -170,7 +170,9 @@ extension Wiring {
     }
   }
 
-  /// Whether its nodes are in other composites only together, or each other one's only together in it.
+  /// Returns whether a composite can be a frame.
+  ///
+  /// Every other composite must share no node with it, contain all its nodes, or be contained in it.
   private func isFrame(_ composite: Composite) -> Bool {
     let own = Set(composite.nodes)
     guard !own.isEmpty else { return false }
@@ -182,7 +184,7 @@ extension Wiring {
     }
   }
 
-  /// The smallest frame around some nodes.
+  /// Returns the smallest frame around the given nodes.
   private func frame(
     around nodes: Set<String>, of name: String?, _ framed: [Composite]
   ) -> String? {
@@ -190,7 +192,7 @@ extension Wiring {
       .min { ($0.nodes.count, $0.name) < ($1.nodes.count, $1.name) }.map { Self.clusterID($0.name) }
   }
 
-  /// A frame and a box of the same composite have names of their own.
+  /// Returns the identifier of a composite's frame, which differs from the identifier of its box.
   package static func clusterID(_ composite: String) -> String { "composite:\(composite)" }
 
   private static func lines(of node: Node) -> [String] {
@@ -204,7 +206,8 @@ extension Wiring {
     return lines
   }
 
-  /// Which events all take is told once; of others, who does.
+  /// Returns the text of a composite: events of all nodes in one line, and each other event with
+  /// its participants.
   private static func lines(of composite: Composite) -> [String] {
     let all = Set(composite.nodes)
     let events = composite.events.sorted { $0.name < $1.name }
@@ -224,6 +227,6 @@ extension Wiring {
 }
 
 extension Wiring.Pipe {
-  /// `closed → start  3/1024`
+  /// The label with the fill level: `closed → start  3/1024`.
   fileprivate var text: String { fill.map { "\(label)  \($0.waiting)/\($0.capacity)" } ?? label }
 }

@@ -2,19 +2,21 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The trace event format of Chromium: a track for each node with a slice for each state, arrows for events
-/// of pipes, and a track for the synchronized events of each composite.
+/// A trace in Chromium's trace event format.
+///
+/// It has a track for each node with a slice for each state, arrows for the events of pipes, and a
+/// track for the synchronized events of each composite.
 struct ChromeTrace {
   private let trace: Trace
   private let start: Int64
   private let end: Int64
   private let tracks: [String: Int]
 
-  /// All tracks belong to one process of the format.
+  /// The process that all tracks belong to; the format requires one.
   private static let process: JSONValue = 1
-  /// How long the last state of all lasts at least, to be seen. Unit: nanoseconds.
+  /// The minimum length of the last state of the trace, so that it is visible. Unit: nanoseconds.
   private static let leastLength: Int64 = 1_000
-  /// The columns after which a slice's name is cut.
+  /// The number of columns at which a slice's name is cut.
   private static let nameLimit = 80
 
   init(_ trace: Trace) {
@@ -45,7 +47,7 @@ struct ChromeTrace {
     for (meeting, length) in zip(trace.meetings, lengthsOfMeetings) {
       try add(slice(of: meeting, length))
     }
-    // What an arrow leads from and to stands before it: at one time the order of the file counts.
+    // The slices of an arrow come before it: at the same time, the order of the file counts.
     var number: Int64 = 0
     for arrow in arrows {
       number += 1
@@ -96,7 +98,7 @@ struct ChromeTrace {
     ]
   }
 
-  /// Of each step, how long its state has lasted. Slices of a track may not overlap. Unit: nanoseconds.
+  /// The duration of each step's state. Slices of a track must not overlap. Unit: nanoseconds.
   private var lengths: [Int64] {
     var next: [String: Int64] = [:]
     var lengths: [Int64] = []
@@ -107,7 +109,7 @@ struct ChromeTrace {
     return lengths.reversed()
   }
 
-  /// Of each synchronized event, how long it took; at most until the next one of its track. Unit: nanoseconds.
+  /// The duration of each synchronized event, limited by the next one on its track. Unit: nanoseconds.
   private var lengthsOfMeetings: [Int64] {
     var next: [String: Int64] = [:]
     var lengths: [Int64] = []
@@ -123,11 +125,11 @@ struct ChromeTrace {
 
   private struct Arrow {
     var name: String
-    /// The track and the time that it leads from, and those that it leads to.
+    /// The track and time of the arrow's start and of its end.
     var source: (track: JSONValue, time: JSONValue)
     var target: (track: JSONValue, time: JSONValue)
 
-    /// - Parameter number: Tells its ends from others'; Perfetto reads nothing but numbers.
+    /// - Parameter number: The identifier that connects the two ends; Perfetto reads only numbers.
     func ends(_ number: Int64) -> [JSONValue] {
       func end(_ phase: JSONValue, _ place: (track: JSONValue, time: JSONValue)) -> [String:
         JSONValue]
@@ -138,13 +140,14 @@ struct ChromeTrace {
         ]
       }
       var last = end("f", target)
-      // It ends at the slice around its time, not at the next one.
+      // The arrow ends at the enclosing slice, not at the next slice.
       last["bp"] = "e"
       return [.object(end("s", source)), .object(last)]
     }
   }
 
-  /// From what has sent an event to what has taken it, and from a synchronized event to those who took it.
+  /// Arrows from the sender of an event to its receiver, and from a synchronized event to its
+  /// participants.
   private var arrows: [Arrow] {
     let sent = trace.steps.compactMap { step in
       step.cause.map { cause in
@@ -167,7 +170,7 @@ struct ChromeTrace {
     _ name: String, from source: (track: JSONValue, time: Int64),
     to target: (track: JSONValue, time: Int64)
   ) -> Arrow {
-    // It does not lead back in time, where two clocks differ by a little.
+    // The clocks of two hosts may differ slightly, but an arrow must not go back in time.
     Arrow(
       name: name.printable.cut(to: Self.nameLimit), source: (source.track, time(source.time)),
       target: (target.track, time(max(source.time, target.time))))
@@ -179,7 +182,7 @@ struct ChromeTrace {
 
   private func track(_ step: Trace.Step) -> JSONValue { .integer(Int64(tracks[step.node] ?? 0)) }
 
-  /// Unit: microseconds since the first step.
+  /// Returns a time relative to the first step. Unit: microseconds.
   private func time(_ nanoseconds: Int64) -> JSONValue {
     .number(Double(nanoseconds - start) / 1_000)
   }

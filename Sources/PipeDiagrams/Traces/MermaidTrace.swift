@@ -1,14 +1,14 @@
 import PipeSupport
 import PipeWire
 
-/// A sequence diagram of Mermaid: an arrow for each event, a note for each synchronized one.
+/// A trace as a Mermaid sequence diagram: an arrow for each event, a note for each synchronized event.
 struct MermaidTrace {
   private let trace: Trace
   private let numbers: [String: Int]
 
-  /// As many steps as are drawn: a diagram of more is not to be read, and Mermaid refuses it.
+  /// The maximum number of steps in a diagram. A longer diagram is unreadable, and Mermaid refuses it.
   static let limit = 300
-  /// The columns after which a text is cut.
+  /// The number of columns at which a text is cut.
   private static let textLimit = 60
 
   init(_ trace: Trace) {
@@ -56,7 +56,7 @@ struct MermaidTrace {
   }
 
   private func note(about meeting: Trace.Meeting) -> String {
-    // Composites have moved with them, and are no places of their own.
+    // Composites moved together with these nodes, and have no lifelines of their own.
     let steps = meeting.steps.map { trace.steps[$0] }.filter { !trace.composites.contains($0.node) }
     let places = steps.compactMap { numbers[$0.node] }
     guard let first = places.min(), let last = places.max() else { return "" }
@@ -66,7 +66,7 @@ struct MermaidTrace {
       + states.joined(separator: "<br/>") + "\n"
   }
 
-  /// Signs that mean something to Mermaid are written by their numbers.
+  /// Returns a text with Mermaid's special characters as character numbers.
   private static func escaped(_ text: String) -> String {
     var escaped = ""
     for scalar in text.printable.cut(to: textLimit).unicodeScalars {

@@ -1,12 +1,15 @@
 import PipeMachines
 import PipeWire
 
-/// OpenTelemetry's traces in the JSON of OTLP: a span for each step, from when its event was sent to when it
-/// was taken, below the step that sent it; and one for each synchronized event, above its participants.
+/// A trace in OpenTelemetry's OTLP JSON format.
+///
+/// It has a span for each step, from the sending of its event to the step, below the span of the
+/// step that sent the event. It has a span for each synchronized event, above the spans of its
+/// participants.
 struct OTLPTrace {
   private let trace: Trace
 
-  /// What a span is, as OTLP numbers it.
+  /// The kind of a span, by its number in OTLP.
   private enum Kind: Int64 { case `internal` = 1, server = 2, consumer = 5 }
 
   init(_ trace: Trace) { self.trace = trace }
@@ -33,11 +36,11 @@ struct OTLPTrace {
     try write("\n]}\n")
   }
 
-  /// Of each step the numbers of its trace: those of the first cause.
+  /// The trace identifier of each step, which comes from its first cause.
   private var roots: [SpanID] {
     var roots: [SpanID?] = Array(repeating: nil, count: trace.steps.count)
     for place in trace.steps.indices where roots[place] == nil {
-      // Where clocks differ by a little, a cause may come behind what it has caused.
+      // If clocks differ slightly, a cause may come after its effect.
       var path: [Int] = []
       var next: Int? = place
       while let step = next, roots[step] == nil, path.count < trace.steps.count {
@@ -137,7 +140,7 @@ struct OTLPTrace {
   }
 }
 
-/// The numbers by which a span and a trace are known, made from a text: the same each time.
+/// The identifiers of a span and a trace, derived from a text: the same text gives the same identifiers.
 private struct SpanID {
   private let low: UInt64
   private let high: UInt64
@@ -150,7 +153,7 @@ private struct SpanID {
   var span: String { Self.hexadecimal(low) }
   var trace: String { Self.hexadecimal(high) + Self.hexadecimal(low) }
 
-  /// FNV-1a, and a mix after it; never 0, which stands for none.
+  /// Returns the FNV-1a hash with a final mix; never 0, which means no identifier.
   private static func hash(_ text: String, from start: UInt64) -> UInt64 {
     var hash = start
     for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

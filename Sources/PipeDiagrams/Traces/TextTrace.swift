@@ -1,17 +1,18 @@
 import PipeSupport
 import PipeWire
 
-/// For a person: each step below the one that has caused it, those of a synchronized event below that.
+/// A trace as text for people: each step below its cause, and the steps of a synchronized event
+/// below the event.
 struct TextTrace {
   private let trace: Trace
-  /// For each step those that it has caused.
+  /// For each step, the steps that it caused.
   private var caused: [[Int]]
   private let start: Int64
   private let width: Int
 
-  /// What is caused in more steps than this is not set further to the right.
+  /// The maximum indentation: steps with a longer chain of causes are not indented further.
   private static let deepest = 16
-  /// The columns after which a text is cut.
+  /// The number of columns at which a text is cut.
   private static let textLimit = 80
 
   init(_ trace: Trace) {
@@ -45,7 +46,7 @@ struct TextTrace {
     }
   }
 
-  /// A step, and all that it has caused.
+  /// Writes a step, and all steps that it caused.
   private func tell(_ place: Int, depth: Int, _ write: (String) throws -> Void) throws {
     var open = [(place: place, depth: depth)]
     while let (place, depth) = open.popLast() {
@@ -67,7 +68,7 @@ struct TextTrace {
 
   private static func cut(_ text: String) -> String { text.printable.cut(to: textLimit) }
 
-  /// `   1.234567`: seconds since the first step.
+  /// Returns the time since the first step, in seconds: `   1.234567`.
   private func time(_ nanoseconds: Int64) -> String {
     let microseconds = (nanoseconds - start) / 1_000
     let parts = String(1_000_000 + microseconds % 1_000_000).dropFirst()

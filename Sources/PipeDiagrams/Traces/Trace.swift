@@ -1,57 +1,57 @@
 import PipeMachines
 import PipeWire
 
-/// What the steps of several nodes tell of a run as a whole.
+/// The steps of several nodes during a run, with the relations between them.
 package struct Trace: Sendable {
-  /// A step, and what it has to do with others.
+  /// A step with its relations to other steps.
   package struct Step: Sendable {
     package var step: NodeStep
-    /// Unit: nanoseconds since 1970.
+    /// The time of the step. Unit: nanoseconds since 1970.
     package var time: Int64
-    /// The step that sent what this one took: its place in ``Trace/steps``.
+    /// The index, in ``Trace/steps``, of the step that sent the event of this step.
     package var cause: Int?
-    /// The synchronized event that it is part of: its place in ``Trace/meetings``.
+    /// The index, in ``Trace/meetings``, of the synchronized event that this step is part of.
     package var meeting: Int?
   }
 
-  /// A synchronized event: the steps that are part of it.
+  /// A synchronized event with the steps of its participants.
   package struct Meeting: Sendable {
     package var transaction: TransactionID
-    /// The composite that has committed it, or the participants, where that is not known.
+    /// The composite that committed the event, or the participants if the composite is unknown.
     package var name: String
     package var event: String
-    /// Their places in ``Trace/steps``.
+    /// The indices of the steps in ``Trace/steps``.
     package var steps: [Int]
-    /// The first and the last time among them. Unit: nanoseconds since 1970.
+    /// The first and the last time of the steps. Unit: nanoseconds since 1970.
     package var start: Int64
     package var end: Int64
   }
 
   package var topology: String
-  /// Whose steps were followed, in the order of the file.
+  /// The nodes whose steps were followed, in the order of the file.
   package var nodes: [String]
-  /// Those of them that are composites.
+  /// The names in ``nodes`` that are composites.
   package var composites: Set<String>
-  /// In the order of their times.
+  /// The steps, in the order of their times.
   package var steps: [Step]
   package var meetings: [Meeting]
-  /// How many steps of a node were not told.
+  /// The number of unreported steps, by node.
   package var untold: [String: UInt64]
 }
 
 extension Trace.Step {
   package var node: String { step.node }
 
-  /// The event, as a person reads it; what has caused the step, where it had none.
+  /// A readable form of the event, or the cause of a step without an event.
   package var eventText: String { step.event?.caseText ?? step.cause ?? "?" }
 
   /// The name of the event, without its values.
   package var eventName: String { step.event?.caseName ?? step.cause ?? "?" }
 
-  /// The state that it has led to.
+  /// A readable form of the state that the step entered.
   package var stateText: String { step.state?.caseText ?? "?" }
 
-  /// Where what it took came from: a pipe and a number, a client's request, an effect.
+  /// The origin of the step's event: a pipe and a number, a client's request, or an effect.
   package var origin: String {
     if let source = step.source { return "\(source.pipe) \(source.number)" }
     if let request = step.request { return "request \(request.number) of client \(request.client)" }
@@ -61,18 +61,18 @@ extension Trace.Step {
   }
 }
 
-/// The forms in which a trace is written.
+/// The output formats of a trace.
 package enum TraceForm: String, Hashable, Sendable, CaseIterable {
-  /// For a person: each step below the one that has caused it.
+  /// Text for people: each step below its cause.
   case text
-  /// The trace event format of Chromium, which Perfetto and `chrome://tracing` read.
+  /// Chromium's trace event format, which Perfetto and `chrome://tracing` read.
   case chrome
-  /// OpenTelemetry's traces as OTLP writes them in JSON.
+  /// OpenTelemetry's OTLP JSON format.
   case otlp
-  /// A sequence diagram of Mermaid.
+  /// A Mermaid sequence diagram.
   case mermaid
 
-  /// The trace in this form, a part after the other.
+  /// Writes the trace in this format, in several parts.
   package func write(_ trace: Trace, to write: (String) throws -> Void) throws {
     switch self {
     case .text: try TextTrace(trace).write(to: write)
@@ -83,24 +83,25 @@ package enum TraceForm: String, Hashable, Sendable, CaseIterable {
   }
 }
 
-/// Collects steps as they are told, and finds out what they have to do with each other.
+/// Collects reported steps, and finds the relations between them.
 package struct TraceRecorder: Sendable {
-  /// Which composites' coordinator a node belongs to: transactions are numbered for each of them.
+  /// The coordinator of each node and composite, by index: each coordinator numbers its own transactions.
   private let coordinator: [String: Int]
   private let topology: String
   private let nodes: [String]
   private let composites: Set<String>
-  /// By composite, the events that it can be asked for.
+  /// The events that can be requested from each composite.
   private let synchronizable: [String: Set<String>]
   private var steps: [NodeStep] = []
   private var untold: [String: UInt64] = [:]
 
-  /// As many steps as are kept at most; of later ones only the number.
+  /// The maximum number of recorded steps; later steps are only counted.
   package static let limit = 200_000
 
   /// - Parameters:
-  ///   - nodes: Whose steps are told, in the order of the file.
-  ///   - classes: The composites that share a coordinator, with the nodes that they consist of.
+  ///   - nodes: The nodes that report steps, in the order of the file.
+  ///   - classes: The conflict classes of composites, each with one coordinator, and with their
+  ///     nodes.
   package init(topology: String, nodes: [String], classes: [ConflictClassPlan] = []) {
     self.topology = topology
     self.nodes = nodes
@@ -120,8 +121,8 @@ package struct TraceRecorder: Sendable {
 
   package var count: Int { steps.count }
 
-  /// Takes a step, or the number of those that were not told.
-  /// - Parameter lost: How many before it were told and did not come.
+  /// Records a reported step, or the number of unreported steps.
+  /// - Parameter lost: The number of steps that were reported before this step but did not arrive.
   package mutating func take(_ step: NodeStep, lost: UInt64 = 0) {
     let missing = lost + (step.skipped ?? 0)
     if missing > 0 { untold[step.node, default: 0] += missing }
@@ -133,7 +134,7 @@ package struct TraceRecorder: Sendable {
     steps.append(step)
   }
 
-  /// What was collected.
+  /// The recorded steps as a trace.
   package var trace: Trace {
     var order = Array(steps.indices)
     order.sort { (steps[$0].time ?? 0, $0) < (steps[$1].time ?? 0, $1) }
@@ -145,7 +146,7 @@ package struct TraceRecorder: Sendable {
       untold: untold)
   }
 
-  /// What an event of a pipe is known by.
+  /// The identity of an event in a pipe.
   private struct EventKey: Hashable {
     var pipe: String
     var stream: UInt64
@@ -156,7 +157,8 @@ package struct TraceRecorder: Sendable {
     }
   }
 
-  /// What a step is known by, also to the effect that it has started, which a later process may end.
+  /// The identity of a step. An effect refers to the step that started it, even if a later process
+  /// ends the effect.
   private struct StepKey: Hashable {
     var node: String
     var version: UInt64
@@ -167,7 +169,8 @@ package struct TraceRecorder: Sendable {
     for (place, step) in steps.enumerated() {
       for event in step.step.sent ?? [] { senders[EventKey(event)] = place }
     }
-    // A volatile node counts anew in each process: the last step of the version is meant.
+    // A volatile node starts counting again in each process, so the last step of a version is the
+    // right one.
     var starters: [StepKey: Int] = [:]
     for place in steps.indices {
       let step = steps[place].step
@@ -180,8 +183,10 @@ package struct TraceRecorder: Sendable {
     }
   }
 
-  /// The composite that has committed a synchronized event, of which others observe the same nodes: participants
-  /// name it as the cause of their steps. A composite's own step names the event.
+  /// Returns the name of the composite that committed a synchronized event.
+  ///
+  /// Other composites may observe the same nodes. Participants name the committing composite as the
+  /// cause of their steps. The step of a composite itself names the event.
   private func name(of steps: [NodeStep]) -> String {
     let causes = steps.filter { synchronizable[$0.node] == nil }.compactMap(\.cause)
     if let cause = causes.first(where: { synchronizable[$0] != nil }) { return cause }

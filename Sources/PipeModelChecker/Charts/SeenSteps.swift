@@ -2,14 +2,14 @@ import PipeDiagrams
 import PipeMachines
 import PipeWire
 
-/// The steps of a machine that were seen, put together by the names of states and events.
+/// The observed steps of a machine, grouped by the names of states and events.
 struct SeenSteps {
   private struct Place: Hashable {
     let state: String
     let event: String
   }
 
-  /// What events of a name did in states of a name.
+  /// The outcomes of the events with one name in the states with one name.
   private struct Outcomes {
     var targets: [String] = []
     var moved = 0
@@ -25,17 +25,17 @@ struct SeenSteps {
   private var initial: String?
   private var outcomes: [Place: Outcomes] = [:]
   private var order: [Place] = []
-  /// The states that steps from the initial one lead to.
+  /// The states that are reachable from the initial state by observed steps.
   private var reached: [String] = []
-  /// All that was asked about.
+  /// All evaluated states.
   private(set) var entered: Set<JSONValue> = []
-  /// Whether what is asked about now is made up.
+  /// Whether the states that are evaluated now have made-up values.
   private var isMadeUp = false
-  /// The events of which there is no value to try.
+  /// The events without any value to try.
   var untried: [String] = []
-  /// The events of which all values were tried.
+  /// The events whose values were all tried.
   var complete: Set<String> = []
-  /// Whether there was more to try.
+  /// Whether a limit left states or values untried.
   var isCut = false
 
   init(node: String, machine: String, _ description: MachineDescription?) {
@@ -49,17 +49,17 @@ struct SeenSteps {
     reach(initial ?? "")
   }
 
-  /// The name of a state in a chart: that of its case; a struct is one state.
+  /// Returns the name of a state in a state chart: the name of its case. A struct is a single state.
   static func name(of state: JSONValue, _ description: MachineDescription?) -> String {
     if description?.stateFields != nil { return "state" }
     return state.caseName ?? "state"
   }
 
-  /// Notes that a state is asked about.
-  /// - Returns: Whether it is new.
+  /// Records that a state is evaluated.
+  /// - Returns: Whether the state is new.
   mutating func enter(_ state: JSONValue) -> Bool { entered.insert(state).inserted }
 
-  /// The states that were not met, each with values that are made up; those of which none can be are left out.
+  /// The unreached states, with made-up values; states for which no values can be made up are left out.
   var unmet: [JSONValue] {
     mutating get {
       isMadeUp = true
@@ -75,7 +75,7 @@ struct SeenSteps {
     }
   }
 
-  /// A value of a type that many states carry.
+  /// Returns a value of a common type, or `nil` for other types.
   private static func value(of type: String) -> JSONValue? {
     if type.hasPrefix("Array<") { return [] }
     switch type {
@@ -93,19 +93,19 @@ struct SeenSteps {
     if !reached.contains(state) { reached.append(state) }
   }
 
-  /// Whether there was no answer to an event of that name in a state of that name.
+  /// Returns whether an event of that name had no answer in a state of that name.
   func isUnanswered(_ event: String, in state: JSONValue) -> Bool {
     let place = Place(state: Self.name(of: state, description), event: event)
     return outcomes[place]?.isUnanswered == true
   }
 
-  /// Takes an answer.
-  /// - Returns: The state that the step leads to.
+  /// Records an answer.
+  /// - Returns: The target state of the step.
   mutating func take(
     _ reply: ProgramOracle.Reply, to event: String, in state: JSONValue
   ) -> JSONValue? {
     let place = Place(state: Self.name(of: state, description), event: event)
-    // A state that cannot be is made up in vain.
+    // A made-up state may be invalid.
     if isMadeUp, case .answer(.invalid) = reply { return nil }
     if outcomes[place] == nil { order.append(place) }
     var found = outcomes[place] ?? Outcomes()
@@ -197,7 +197,7 @@ struct SeenSteps {
     return result
   }
 
-  /// `persons: Int`; a value without a label is told by its type.
+  /// Returns a field as `persons: Int`, or only its type if it has no label.
   private static func text(of field: CaseDescription.Field) -> String {
     field.name.first == "_" && Int(field.name.dropFirst()) != nil
       ? field.type : "\(field.name): \(field.type)"
@@ -205,7 +205,7 @@ struct SeenSteps {
 }
 
 extension StateChart {
-  /// The name of a node's state in its chart.
+  /// Returns the name of a node's state in its state chart.
   package static func name(of state: JSONValue, _ description: MachineDescription?) -> String {
     SeenSteps.name(of: state, description)
   }

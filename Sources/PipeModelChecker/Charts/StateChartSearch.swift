@@ -4,28 +4,28 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// Finds what a machine does in each of its states: its program is asked for single steps, with sample values of
-/// its events, from the initial state on.
+/// Finds the transitions of a machine in each of its states, for a state chart.
 ///
-/// No node runs, and no effect of the machine.
+/// The machine's program evaluates single steps from the initial state on, with sample values of
+/// its events. No node runs, and no effects of the machine.
 package struct StateChartSearch {
-  /// Why a node has no chart.
+  /// The reason why a node has no state chart.
   package enum Trouble: Error, Hashable, Sendable {
     case unknownNode(known: [String])
-    /// It is constant.
+    /// The node is constant.
     case noMachine
     case oracle(OracleTrouble)
   }
 
-  /// What is tried at most.
+  /// The limits of the search.
   package struct Limits: Hashable, Sendable {
-    /// Different states, values included.
+    /// The number of different states, including their values.
     package var states = 400
-    /// Values of one event.
+    /// The number of values of one event.
     package var values = 24
-    /// How long one answer may take.
+    /// The time limit for one answer.
     package var patience: Duration = .seconds(5)
-    /// How long all may take.
+    /// The time limit for the whole search.
     package var time: Duration = .seconds(5)
 
     package init() {}
@@ -73,11 +73,12 @@ package struct StateChartSearch {
     let end = ContinuousClock.now + limits.time
     seen.start(in: opening.configuration.state)
     follow(opening.configuration.state, inputs, oracle, &seen, until: end)
-    // What is not met is entered all the same, with made-up values: what it would do is worth a dotted line.
+    // Unreached states are evaluated too, with made-up values: the chart draws their transitions as
+    // dotted lines.
     for state in seen.unmet { follow(state, inputs, oracle, &seen, until: end) }
   }
 
-  /// Goes on from a state as far as there is something new.
+  /// Explores the states that are reachable from a state, as long as there are new ones.
   private func follow(
     _ first: JSONValue, _ inputs: [(event: String, input: OracleInput)], _ oracle: ProgramOracle,
     _ seen: inout SeenSteps, until end: ContinuousClock.Instant
@@ -92,9 +93,9 @@ package struct StateChartSearch {
       }
       let state = waiting[next]
       next += 1
-      // What a program dies of, or hangs at, is not asked for again.
+      // Inputs that crashed or hung the program are not repeated.
       let asked = inputs.filter { !seen.isUnanswered($0.event, in: state) }
-      // Effects are left aside: what they give is tried like any other event.
+      // Effects are ignored: the events that they emit are tried like any other event.
       let replies = oracle.row(
         seen.node, OracleConfiguration(state: state), asked.map(\.input))
       for ((event, _), reply) in zip(asked, replies) {

@@ -5,7 +5,7 @@ import PipeTopology
 import PipeWire
 
 extension Wiring {
-  /// How a topology is wired, as its file and its programs have it.
+  /// Makes the wiring of a topology from its file and its programs.
   package init(_ loaded: LoadedTopology) {
     let topology = loaded.topology
     let plans = loaded.conflictClasses.flatMap(\.composites)
@@ -29,7 +29,7 @@ extension Wiring {
 }
 
 extension PipeSpecification {
-  /// What puts events in, and what they are there: `arrivals → updates`, `closed → start`.
+  /// The cause of the events and what they become: `arrivals → updates`, `closed → start`.
   fileprivate var label: String {
     let cause =
       switch source {
@@ -43,7 +43,7 @@ extension PipeSpecification {
 }
 
 extension Wiring {
-  /// Adds how nodes, composites and pipes are now.
+  /// Adds the current conditions of nodes, composites and pipes.
   package mutating func add(_ directory: TopologyDirectory) {
     for index in nodes.indices { nodes[index].now = directory.condition(of: nodes[index].name) }
     for index in composites.indices {

@@ -6,18 +6,19 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Why a program has not answered.
+/// The reason why a program did not answer.
 package enum OracleTrouble: Error, Hashable, Sendable {
   case notStarted(String)
-  /// The process has ended, as this says.
+  /// The process has ended, with this description of its exit.
   case ended(String)
-  /// Nothing came, or was read, although the process had a processor for so long, or waited for something.
+  /// The process sent and received nothing for this time, not counting the time in which it waited
+  /// for a processor.
   case late(after: Duration)
-  /// It said this, which is no answer.
+  /// The process sent this output, which is not a valid answer.
   case garbage(String)
 }
 
-/// A process of a program that answers for single steps.
+/// A process of a program that evaluates single steps.
 final class OracleProcess {
   private var child: ChildProcess
   private let input: Int32
@@ -26,7 +27,7 @@ final class OracleProcess {
   private var errors: [UInt8] = []
   private let patience: Duration
 
-  /// The most that is read of one answer. Unit: bytes.
+  /// The maximum size of one answer. Unit: bytes.
   private static let lineLimit = 16 << 20
 
   init(path: String, environment: [String: String], patience: Duration) throws(OracleTrouble) {
@@ -42,7 +43,8 @@ final class OracleProcess {
       child = try ChildProcess.spawn(
         ChildCommand(
           path: path, arguments: ["explore"], environment: environment, input: ends[1],
-          // The thread that asks may be another one each time, and end.
+          // A death signal would be sent when the spawning thread ends, but other threads may use
+          // the process.
           deathSignal: nil))
     } catch {
       close(ends[0])
@@ -58,9 +60,10 @@ final class OracleProcess {
     close(input)
   }
 
-  /// Asks something.
-  /// - Parameter count: The answers that are to come.
-  /// - Returns: Those that have come, and why not all have. After trouble the process is of no use.
+  /// Sends a request and waits for the answers.
+  /// - Parameter count: The number of expected answers.
+  /// - Returns: The received answers, and an error if some are missing. After an error, the process
+  ///   is unusable.
   func ask(
     _ request: OracleRequest, _ count: Int
   ) -> (answers: [OracleAnswer], trouble: OracleTrouble?) {
@@ -68,7 +71,7 @@ final class OracleProcess {
       return ([], .garbage("a state or an event that cannot be written as JSON"))
     }
     line.append(UInt8(ascii: "\n"))
-    // What nobody has asked for would be taken for the answer.
+    // Unsolicited output would be mistaken for the answer.
     guard output.isEmpty else { return ([], .garbage(Self.text(of: output))) }
     if let trouble = send(line) { return ([], trouble) }
     var answers: [OracleAnswer] = []
@@ -94,8 +97,8 @@ final class OracleProcess {
     return (answers, nil)
   }
 
-  /// How long nothing has come from a process, or been taken by it, but for the time in which it stood in the
-  /// queue for a processor.
+  /// The time in which a process sent and received nothing, without the time in which it waited for
+  /// a processor.
   private struct Wait {
     private let pid: Int32
     private var queue = ProcessorQueue()
@@ -117,7 +120,7 @@ final class OracleProcess {
     }
   }
 
-  /// - Returns: Whether something came.
+  /// - Returns: Whether output arrived, or a stream was closed.
   private func read(until deadline: ContinuousClock.Instant) -> Bool {
     let openBefore = open.count
     var hasCome = false
@@ -138,7 +141,7 @@ final class OracleProcess {
     return Array(output[..<end])
   }
 
-  /// - Returns: Why not all was taken; `nil` where it was.
+  /// - Returns: The error, or `nil` if all bytes were sent.
   private func send(_ bytes: [UInt8]) -> OracleTrouble? {
     var rest = bytes[...]
     var wait = Wait(for: child.pid)
@@ -152,7 +155,7 @@ final class OracleProcess {
         continue
       }
       guard count < 0, errno == EINTR || errno == EAGAIN else { return ending() }
-      // One that writes much and reads nothing waits for us, too.
+      // A process that writes a lot before it reads waits until its output is read.
       _ = read(until: .now)
       var room = pollfd(fd: input, events: Int16(POLLOUT), revents: 0)
       if poll(&room, 1, 200) == 0, wait.time() >= patience { return .late(after: patience) }
@@ -161,7 +164,7 @@ final class OracleProcess {
   }
 
   private func ending() -> OracleTrouble {
-    // It has closed its output, and ends. What it wrote last is there.
+    // The process has closed its output and is about to end. Its last messages are still in the stream.
     let deadline = ContinuousClock.now + .seconds(1)
     while open.contains(child.error), ContinuousClock.now < deadline { _ = read(until: deadline) }
     child.signal(.kill, group: true)
@@ -172,7 +175,6 @@ final class OracleProcess {
   }
 
   private static func text(of bytes: some Collection<UInt8>) -> String {
-    // Of several lines the first.
     let line = bytes.prefix { $0 != UInt8(ascii: "\n") }
     return String(decoding: line.prefix(200), as: UTF8.self)
   }

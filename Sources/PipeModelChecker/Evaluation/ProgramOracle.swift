@@ -4,12 +4,12 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// What a program says to single steps. Where a question ends a process, the next ones go to a new one.
+/// Evaluates single steps with a program. After a request that ends the process, it starts a new process.
 final class ProgramOracle {
   enum Reply {
     case answer(OracleAnswer)
     case trouble(OracleTrouble)
-    /// A second process has answered otherwise.
+    /// A second process gave another answer.
     case impure([OracleAnswer])
   }
 
@@ -23,14 +23,14 @@ final class ProgramOracle {
   private let environment: [String: String]
   private let patience: Duration
   private var opened: [String: OracleRequest] = [:]
-  /// What was answered until now; a topology is searched several times, and asks the same again.
+  /// The answers so far; a topology is searched several times, with the same questions.
   private var known: [Question: Reply] = [:]
   private var process: OracleProcess?
   private var witness: OracleProcess?
-  /// The answers for each node until now.
+  /// The number of answers so far, by node.
   private var answered: [String: Int] = [:]
 
-  /// The most that is asked at once.
+  /// The maximum number of inputs in one request.
   private static let rowLimit = 64
 
   init(path: String, environment: [String: String], patience: Duration) {
@@ -39,7 +39,7 @@ final class ProgramOracle {
     self.patience = patience
   }
 
-  /// Begins to ask about a node.
+  /// Opens a node for evaluation, and returns its initial configuration.
   func open(
     _ node: String, machine: String, parameters: JSONValue, outs: [OracleOut]
   ) throws(OracleTrouble) -> OracleOpening {
@@ -58,7 +58,7 @@ final class ProgramOracle {
     }
   }
 
-  /// What a node does with each of several inputs.
+  /// Evaluates several inputs in one configuration of a node; returns a reply for each input.
   func row(
     _ node: String, _ configuration: OracleConfiguration, _ inputs: [OracleInput]
   ) -> [Reply] {
@@ -68,7 +68,7 @@ final class ProgramOracle {
     let open = questions.filter { known[$0] == nil }
     if !open.isEmpty {
       for (question, reply) in zip(open, ask(node, configuration, open.map(\.input))) {
-        // A program that could not be started may be later.
+        // Not stored: a program that could not be started may start later.
         if case .trouble(.notStarted) = reply { return questions.map { known[$0] ?? reply } }
         known[question] = reply
       }
@@ -93,7 +93,7 @@ final class ProgramOracle {
           replies.append(.trouble(trouble))
         }
       } catch {
-        // Without a process there is no answer to the others either.
+        // Without a process, the remaining inputs have no answer either.
         process = nil
         while replies.count < inputs.count { replies.append(.trouble(error)) }
       }
@@ -101,7 +101,7 @@ final class ProgramOracle {
     return replies
   }
 
-  /// What a composite state is in these states of its nodes.
+  /// Returns the projected state of a composite, given the states of its nodes.
   func project(_ composite: String, _ states: [JSONValue]) throws(OracleTrouble) -> JSONValue {
     let (answers, trouble) = try start().ask(.project(composite: composite, states: states), 1)
     if let trouble {
@@ -112,13 +112,15 @@ final class ProgramOracle {
     return state
   }
 
-  /// How many times an answer is asked for again of a second process.
+  /// Returns how many times a second process repeats an answer.
   ///
-  /// A machine that does not depend on state and event alone mostly shows it in any of its answers, so that the first
-  /// ones are asked for often; one that seldom does shows it in some of those that are spread over the rest.
-  /// - Parameter number: The number of the answer among those for its node.
+  /// A machine whose steps do not depend on state and event alone usually shows it in every answer,
+  /// so the first answers are repeated often. A machine that rarely shows it is found by
+  /// repetitions spread over the rest.
+  /// - Parameter number: The number of the answer among the answers for its node.
   private static func repetitions(of number: Int) -> Int {
-    // The high half of a product with the golden ratio: of numbers in any regular distance some are chosen.
+    // The high half of a product with the golden ratio chooses some numbers of every arithmetic
+    // progression.
     let spread = (UInt64(number) &* 0x9E37_79B9_7F4A_7C15) >> 32
     switch number {
     case ..<64: return 8
@@ -127,7 +129,7 @@ final class ProgramOracle {
     }
   }
 
-  /// Asks a second process now and then.
+  /// Compares some of the answers with a second process.
   private func check(
     _ answer: OracleAnswer, _ node: String, _ configuration: OracleConfiguration,
     _ input: OracleInput
@@ -158,7 +160,7 @@ final class ProgramOracle {
     return process
   }
 
-  /// A process that knows the nodes.
+  /// Starts a process, and opens all nodes in it.
   private func begin() throws(OracleTrouble) -> OracleProcess {
     let process = try OracleProcess(path: path, environment: environment, patience: patience)
     for request in opened.values {
@@ -176,7 +178,7 @@ final class ProgramOracle {
   }
 }
 
-/// What is asked about the nodes of a topology: one for each program and environment.
+/// The step evaluators of a topology: one for each program and environment.
 final class ProgramOracles {
   private struct Key: Hashable {
     let path: String
@@ -187,7 +189,7 @@ final class ProgramOracles {
   private let patience: Duration
   private var known: [Key: ProgramOracle] = [:]
 
-  /// - Parameter patience: How long a program may compute, or wait for something, over one answer.
+  /// - Parameter patience: The time limit for one answer of a program, spent on computing or waiting.
   init(_ loaded: LoadedTopology, patience: Duration) {
     self.loaded = loaded
     self.patience = patience

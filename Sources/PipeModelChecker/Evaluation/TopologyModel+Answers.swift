@@ -2,16 +2,16 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// An input of a node in one of its configurations.
+/// A question about a step: an input of a node in one of its configurations.
 struct StepQuestion: Hashable {
   let node: Int
   let configuration: Int
   let input: OracleInput
 }
 
-// What nodes answer, and what is found by that.
+// The answers about steps, and the findings that follow from them.
 extension TopologyModel {
-  /// What a mover does in a configuration. What is found by that is noted.
+  /// Returns the outcome for a mover in a configuration, and records findings.
   func outcome(
     of action: ExploredAction, _ place: Int, in configuration: Int, at state: StateReference,
     _ model: inout ExplorationModel
@@ -82,7 +82,7 @@ extension TopologyModel {
         to: mover.refusal == .step ? number(of: next, mover.node, in: &model) : configuration)
     case .answer(.undecodable(let problem)):
       if case .pipe = action.origin { return .refused(because: problem, to: configuration) }
-      // It is no event of a run, but one that the file or the search has made.
+      // The event does not occur in a run: the file or the search made it up.
       values.note(.limit(.unasked(node: node.name, event: action.event, because: problem)))
       return .none
     case .answer(.unable(let reason)):
@@ -97,7 +97,7 @@ extension TopologyModel {
         .impure(
           node: node.name, event: action.event, state: node.state(configuration),
           answers: answers.map(Self.text)))
-      // One of the two is as good as the other.
+      // Either answer is possible; the search follows the first one.
       return try take(
         .answer(answers[0]), of: mover, in: configuration, action, at: state, &model)
     case .trouble(.ended(let how)):
@@ -114,7 +114,7 @@ extension TopologyModel {
     return .none
   }
 
-  /// Holds what is answered for a node against its machine; `nil` where that is not known.
+  /// Returns a check of the answers for a node against its machine; `nil` if the machine is unknown.
   func answerCheck(of node: String) -> AnswerCheck? {
     loaded.descriptions[node].map { description in
       AnswerCheck(
@@ -167,24 +167,24 @@ extension TopologyModel {
   }
 }
 
-/// Holds what a program answers for a node against what it has told of that node's machine.
+/// Checks a program's answers for a node against the program's description of the node's machine.
 struct AnswerCheck {
   private let node: String
   private let description: MachineDescription
-  /// The pipes that lead from the node.
+  /// The outbound pipes of the node.
   private let pipes: Set<String>
 
-  /// - Parameter description: What the program's `describe` says.
+  /// - Parameter description: The machine, as reported by the program's `describe`.
   init(of node: String, _ description: MachineDescription, pipes: some Sequence<String>) {
     self.node = node
     self.description = description
     self.pipes = Set(pipes)
   }
 
-  /// What is wrong with how the node begins, in words; `nil` where nothing is.
+  /// Returns a description of an error in a node's start, or `nil` if there is none.
   func problem(in opening: OracleOpening) -> String? {
     let state = opening.configuration.state
-    // Another coding may write the same values otherwise; the case is the same.
+    // Another encoding may write the same values differently, but the case is the same.
     if description.stateFields == nil, state.caseName != description.initial.caseName {
       return "node '\(node)' begins in state '\(state.caseText)', and \(machine) in state "
         + "'\(description.initial.caseText)'"
@@ -199,7 +199,7 @@ struct AnswerCheck {
     return problem(in: opening.sends)
   }
 
-  /// What is wrong with what a step sends, in words; `nil` where nothing is.
+  /// Returns a description of an error in the events that a step sends, or `nil` if there is none.
   func problem(in sends: [OracleSend]) -> String? {
     Self.first(of: sends.map(\.pipe), notIn: pipes).map {
       "node '\(node)' sends into pipe '\($0)', which does not lead from it"

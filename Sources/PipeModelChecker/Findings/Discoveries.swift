@@ -1,22 +1,22 @@
 import PipeMachines
 import PipeTopology
 
-/// Something that was found while a model grew; it is on the step behind a state.
+/// A finding made while the model grew, at the step after a state.
 struct Discovery {
   let kind: ExplorationFinding.Kind
   let path: [String]
-  /// `nil` where it is at the very start, or at no state.
+  /// The state; `nil` if the finding belongs to the start, or to no state.
   let state: StateReference?
   let action: ExploredAction?
-  /// The node that refuses it, and why.
+  /// The refusing node with its reason.
   let refusal: (node: String, reason: String)?
 }
 
-/// What was found while a model grew, each kind of it once.
+/// The findings made while the model grew, each kind once.
 struct Discoveries {
-  /// The first of each group, as it was found.
+  /// The first finding of each group, in the order of discovery.
   private(set) var all: [Discovery] = []
-  /// For each of them the others of its group.
+  /// For each group, the number of further findings.
   private(set) var similarCounts: [Int] = []
   private var known: Set<ExplorationFinding.Kind> = []
   private var groups: [FindingGroup: Int] = [:]
@@ -34,8 +34,8 @@ struct Discoveries {
   }
 }
 
-/// What findings have in common that one mistake leads to: the place, and the labels of event and state, whatever
-/// their values are.
+/// The common part of findings with the same cause: the location, and the labels of event and state
+/// without their values.
 struct FindingGroup: Hashable {
   private let code: ExplorationFinding.Code
   private let names: [String]
@@ -71,7 +71,7 @@ struct FindingGroup: Hashable {
 }
 
 extension TopologyModel {
-  /// Notes a finding once.
+  /// Records a finding, unless it is already recorded.
   func discover(
     _ kind: ExplorationFinding.Kind, at path: [String], _ state: StateReference?,
     _ action: ExploredAction?, refusal: (node: String, reason: String)? = nil

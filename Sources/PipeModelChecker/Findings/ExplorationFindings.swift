@@ -3,16 +3,17 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// What a search has found, in the words of the topology.
+/// The findings of a search, in terms of the topology.
 struct ExplorationFindings {
   private let topology: TopologyModel
   private let watched: WatchedStates
   private let settings: ExplorationSettings
 
-  /// The deadlocks, and the stuck states, that are told at most.
+  /// The maximum number of deadlocks, and of stuck states, in a report.
   private static let keptFindings = 8
 
-  /// The same: where the file allows some, one that it does not allow may be behind those.
+  /// The same limit, or none if the file allows some of these findings: others may come after the
+  /// allowed ones.
   private var keptHalts: Int { allowsHalts ? .max : Self.keptFindings }
   private var allowsHalts: Bool {
     topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.finding) }
@@ -31,7 +32,7 @@ struct ExplorationFindings {
     var findings: [ExplorationFinding] = []
     var unshown: [ExplorationRemark] = []
     if settings.properties.isEmpty, !hasUnknownSteps {
-      // A node that may do anything may always go on.
+      // A node under `any` may always take another step.
       if topology.section.any.isEmpty {
         for (found, isStuck) in [(result.deadlocks, false), (result.stuck, true)] {
           let halts = halts(found, isStuck: isStuck, search)
@@ -70,8 +71,8 @@ struct ExplorationFindings {
       duration: duration, isReduced: result.isReduced)
   }
 
-  /// Whether there are steps of which it is not known where they lead: what stands still, or never happens,
-  /// may only seem to.
+  /// Whether the targets of some steps are unknown. Then deadlocks and missing events may be false
+  /// findings.
   private var hasUnknownSteps: Bool {
     topology.values.remarks.contains { remark in
       switch remark {
@@ -115,7 +116,7 @@ struct ExplorationFindings {
     for (observation, possibility) in result.possibilities {
       guard let property = watched.properties[observation] else { continue }
       switch possibility {
-      // The limit says why a search that has ended early does not decide it.
+      // The remark on the limit already explains why an unfinished search does not decide the property.
       case .undecided where result.verdict != .complete: break
       case .undecided: remarks.insert(.undecided(property: property.name, because: .memory))
       case .lostWithinBounds:
@@ -153,7 +154,8 @@ struct ExplorationFindings {
 
   // MARK: States without a step
 
-  /// The nearest of each group of states without a step, and how many others there are.
+  /// Returns the nearest state of each group of states without a step, with a remark on states that
+  /// are not shown.
   private func halts(
     _ found: FoundStates, isStuck: Bool, _ search: borrowing Exploration
   ) -> (shown: [ExplorationFinding], unshown: ExplorationRemark?) {
@@ -161,7 +163,7 @@ struct ExplorationFindings {
     var groups: [FindingGroup: Int] = [:]
     var count = 0
     for state in found.first {
-      // A path to it is long work.
+      // Finding a path to the state takes long.
       var last = search.state(state) ?? []
       if last.isEmpty { last = search.path(to: state).states.last ?? [] }
       let kind = kind(ofHalt: last, isStuck: isStuck, search.model)
@@ -206,7 +208,7 @@ struct ExplorationFindings {
     return (kind, place)
   }
 
-  /// Nodes of which each waits for room in a pipe to the next one.
+  /// Returns a cycle of nodes, each of which waits for capacity in a pipe to the next node.
   private func circleOfFullPipes(_ state: [Int], _ model: ExplorationModel) -> [String]? {
     var next: [String: [String]] = [:]
     for pipe in topology.pipes {
@@ -297,7 +299,7 @@ struct ExplorationFindings {
     var scenario = Scenario(
       name: topology.loaded.topology.name, topology: topology.loaded.topology.name, steps: steps)
     for node in topology.nodes {
-      // Of one that is not asked no state is known.
+      // The state of a node under `any` is unknown.
       if case .any = node.kind { continue }
       scenario.end[node.name] = node.state(last[node.component])
     }
@@ -337,7 +339,7 @@ struct ExplorationFindings {
     return .takes(owner: action.owner, event: action.event, from: topology.origin(of: action))
   }
 
-  /// The step behind a state in which something was found.
+  /// Returns the step after the state in which something was found.
   private func lastStep(_ discovery: Discovery) -> ScenarioStep? {
     guard let action = discovery.action else { return nil }
     let outcome: ScenarioStep.Outcome
@@ -352,7 +354,8 @@ struct ExplorationFindings {
 }
 
 extension Discovery {
-  /// Whether it makes answers of a program doubtful, so that it has to be known whatever else is asked.
+  /// Whether the discovery makes answers of a program doubtful, so that it is reported even by a
+  /// search for properties only.
   fileprivate var isAboutPrograms: Bool {
     switch kind {
     case .crash, .impure, .brokenFold, .badAnswer, .lateAnswer: true
@@ -369,7 +372,7 @@ extension ExplorationSettings {
 }
 
 extension Scenario {
-  /// A dead letter has left its pipe.
+  /// Removes an event that became a dead letter from its pipe.
   fileprivate mutating func removeRefused(_ event: JSONValue?, from pipe: String) {
     guard let event, let place = pipes[pipe]?.firstIndex(of: event) else { return }
     pipes[pipe]?.remove(at: place)

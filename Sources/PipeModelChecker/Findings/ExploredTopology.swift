@@ -2,22 +2,22 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// A topology that was searched, to be walked through step by step.
+/// A searched topology that can be walked through step by step.
 package final class ExploredTopology {
-  /// Where every node stands, and what every pipe holds.
+  /// The configurations of all nodes, and the contents of all pipes.
   package struct State: Hashable, Sendable {
     fileprivate let locals: [Int]
   }
 
   /// A step that is enabled in a state.
   package struct Step: Sendable {
-    /// The node, or the composite, that takes the event.
+    /// The node or the composite that receives the event.
     package let owner: String
     package let event: JSONValue
     package let origin: ScenarioStep.Origin
-    /// Whether the event is refused, and gone by that.
+    /// Whether the event is refused and discarded.
     package let isRefused: Bool
-    /// What is put into pipes; what goes into the same pipe is in order.
+    /// The events that are put into pipes; events for the same pipe are in order.
     package let sends: [OracleSend]
     package let target: State
   }
@@ -37,10 +37,10 @@ package final class ExploredTopology {
 
   package var first: State { State(locals: search.model.initialState) }
 
-  /// Whether the search has met a state.
+  /// Returns whether the search visited a state.
   package func hasMet(_ state: State) -> Bool { search.hasMet(state.locals) }
 
-  /// The steps from a state.
+  /// Returns the steps from a state.
   package func steps(from state: State) -> [Step] {
     search.model.steps(from: state.locals).map { number, target in
       let vector = topology.vectors[number]
@@ -62,14 +62,14 @@ package final class ExploredTopology {
     }
   }
 
-  /// The state of a node, or `nil` where there is none of this name.
+  /// Returns the state of a node, or `nil` if there is no node with this name.
   package func state(of node: String, in state: State) -> JSONValue? {
     topology.node(named: node).map {
       topology.nodes[$0].state(state.locals[topology.nodes[$0].component])
     }
   }
 
-  /// What a pipe holds, the next event first.
+  /// Returns the contents of a pipe, the next event first.
   package func contents(of pipe: String, in state: State) -> [JSONValue] {
     guard let place = topology.pipe(named: pipe) else { return [] }
     let pipe = topology.pipes[place]
@@ -78,9 +78,9 @@ package final class ExploredTopology {
   }
 }
 
-// A topology that was searched, for people and for other tools.
+// Exports of a searched topology, for people and other tools.
 extension TopologyModel {
-  /// All states and steps; `nil` where they are more than can be drawn.
+  /// Returns all states and steps, or `nil` if there are too many to draw.
   func graph(of model: ExplorationModel) -> ExploredGraph? {
     var numbers: [[Int]: Int] = [model.initialState: 0]
     var states = [model.initialState]
@@ -103,11 +103,11 @@ extension TopologyModel {
     return ExploredGraph(states: states.map { lines(of: $0, model) }, steps: steps)
   }
 
-  /// The tables in Promela, with the names of nodes and pipes.
+  /// Returns the model in Promela, with the names of nodes and pipes.
   func promela(of model: ExplorationModel) -> String {
     let names = nodes.map(\.name) + pipes.map(\.name)
     return model.promela(
-      // The number keeps names apart that are alike without their signs.
+      // The number distinguishes names that differ only in replaced characters.
       componentNames: names.enumerated().map { "c\($0)_\(Self.identifier($1))" },
       vectorNames: vectors.map { label(of: $0.action) })
   }

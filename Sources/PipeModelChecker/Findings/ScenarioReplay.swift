@@ -4,14 +4,14 @@ import PipeSupport
 import PipeTopology
 import PipeWire
 
-/// Takes the steps of a scenario, one after the other, each by a question to the node's program; no process
-/// of a node runs.
+/// Replays the steps of a scenario, one after the other.
 ///
-/// It has no part of the search: what it holds of nodes and pipes it makes by itself.
+/// The nodes' programs evaluate each step; no node process runs. The replay does not depend on the
+/// search: it keeps track of nodes and pipes itself.
 package struct ScenarioReplay {
-  /// Why a scenario does not go as it says.
+  /// The reason why a scenario fails.
   package struct Failure: Error, Hashable, CustomStringConvertible {
-    /// Where in the scenario file, as a path for `SourceMap`.
+    /// The location in the scenario file, as a path for `SourceMap`.
     package let path: [String]
     package let description: String
   }
@@ -22,7 +22,7 @@ package struct ScenarioReplay {
   private var configurations: [String: OracleConfiguration] = [:]
   private var queues: [String: [JSONValue]] = [:]
 
-  /// Opens the nodes, which begin in their first states.
+  /// Opens the nodes in their initial states.
   package init(_ loaded: LoadedTopology, patience: Duration = .seconds(10)) throws {
     self.loaded = loaded
     section = loaded.topology.explore ?? ExploreSection()
@@ -44,11 +44,11 @@ package struct ScenarioReplay {
     }
   }
 
-  /// The state of each node now.
+  /// The current state of each node.
   package var states: [String: JSONValue] { configurations.mapValues(\.state) }
 
-  /// Takes all steps, and compares what is expected.
-  /// - Throws: ``Failure`` at the first step that goes otherwise.
+  /// Replays all steps, and compares the outcomes with the expected ones.
+  /// - Throws: ``Failure`` at the first step with another outcome.
   package mutating func run(_ scenario: Scenario) throws(Failure) {
     for (index, step) in scenario.steps.enumerated() {
       try take(step, at: ["steps", String(index)])
@@ -72,7 +72,7 @@ package struct ScenarioReplay {
   private struct Mover {
     let node: String
     let input: OracleInput
-    /// Why it refuses the event whatever its state is.
+    /// The reason why the node refuses the event in every state.
     var problem: String?
   }
 
@@ -143,7 +143,7 @@ package struct ScenarioReplay {
     if case .states(let states) = step.outcome { try compare(states, at: path + ["expect"]) }
   }
 
-  /// The states of a composite's nodes now.
+  /// Returns the current states of a composite's nodes.
   private func states(of composite: ExploredComposite) -> [JSONValue] {
     composite.nodes.map { state(of: model.nodes[$0].name) }
   }
@@ -152,13 +152,14 @@ package struct ScenarioReplay {
     for send in sends { queues[send.pipe, default: []].append(send.event) }
   }
 
-  /// Whether an event that is refused leaves its pipe: it is a dead letter then. Otherwise it waits there, for another
-  /// state or for the node's next process.
+  /// Returns whether a refused event leaves its pipe as a dead letter.
+  ///
+  /// Otherwise the event waits in the pipe for another state, or for the node's next process.
   private func isGone(afterRefusalIn pipe: String) -> Bool {
     model.pipe(named: pipe).map { model.pipes[$0].specification.onRefused == .record } ?? true
   }
 
-  /// A node of which nothing is asked sends an event.
+  /// Sends an event from a node under `any`.
   private mutating func put(
     _ event: JSONValue, of node: String, into pipe: String, at path: [String]
   ) throws(Failure) {
@@ -174,7 +175,7 @@ package struct ScenarioReplay {
     queues[pipe, default: []].append(event)
   }
 
-  /// An effect is over, without an event.
+  /// Ends an effect without an event.
   private mutating func end(
     _ effect: String, of node: String, _ outcome: ScenarioStep.Outcome, at path: [String]
   ) throws(Failure) {
@@ -205,11 +206,11 @@ package struct ScenarioReplay {
         description: "'\(event.caseText)' should be refused \(wanted)"
           + (reason.map { " (\($0))" } ?? "") + ", and \(happened)")
     }
-    // The effect that gave it may be over.
+    // The effect that emitted the event may have ended.
     configurations[found.node] = found.2
   }
 
-  /// - Returns: `nil` where the process ends, as it should.
+  /// - Returns: The answer; `nil` if the process ends as expected.
   private func answer(
     _ mover: Mover, at path: [String], _ outcome: ScenarioStep.Outcome
   ) throws(Failure) -> OracleAnswer? {
@@ -313,7 +314,7 @@ package struct ScenarioReplay {
         + "\(capacity) events")
   }
 
-  /// Where in its pipe an event stands; `nil` where it comes from elsewhere.
+  /// Returns the index of an event in its pipe; `nil` if the event does not come from a pipe.
   private func place(
     of event: JSONValue, _ origin: ScenarioStep.Origin, _ movers: [Mover], at path: [String]
   ) throws(Failure) -> (pipe: String, place: Int)? {
@@ -327,7 +328,7 @@ package struct ScenarioReplay {
         description: "pipe '\(name)' holds \(Self.text(held)), and not '\(event.caseText)'")
     }
     guard place > 0 else { return (name, 0) }
-    // Only what the node refuses may stand before it.
+    // Only events that the node refuses may come before it.
     let isPostponing = model.pipes[number].specification.onRefused == .postpone
     for earlier in held[..<place] {
       var isRefused = false
@@ -379,7 +380,7 @@ package struct ScenarioReplay {
         + Suggestion.among(model.pipes.map(\.name), like: name))
   }
 
-  /// A bare label and a case without fields are the same.
+  /// Returns the canonical form of an event: a case without fields is its bare label.
   private static func canonical(_ event: JSONValue) -> JSONValue {
     guard let name = event.caseName, event.caseMembers == [:] else { return event }
     return .string(name)

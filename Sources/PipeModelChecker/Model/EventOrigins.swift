@@ -3,12 +3,13 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// Where the events of nodes come from, as far as the file and the programs say; the rest is assumed.
+/// The origins of the events of nodes, as declared by the file and the programs; other origins are
+/// assumed.
 struct EventOrigins {
   private let loaded: LoadedTopology
   private let section: ExploreSection
   private let nodes: [ExploredNode]
-  /// By node or composite, the events that pipes bring there.
+  /// The events that pipes deliver, by node or composite.
   private let piped: [String: Set<String>]
 
   init(_ model: TopologyModel) {
@@ -22,14 +23,15 @@ struct EventOrigins {
     self.piped = piped
   }
 
-  /// The names of the events that may be sent into a pipe.
+  /// Returns the names of the events that may be sent into a pipe.
   static func events(of pipe: PipeSpecification, in loaded: LoadedTopology) -> [String] {
     if let send = pipe.send { return send.caseName.map { [$0] } ?? [] }
     let port = loaded.descriptions[pipe.sender]?.outPorts.first { $0.name == pipe.outPort }
     return port?.sent ?? port?.events.map(\.name) ?? []
   }
 
-  /// What an effect of a node may give, as the file says, or else the machine; `nil` where neither does.
+  /// Returns the events that an effect may emit, as declared by the file or else by the machine;
+  /// `nil` if neither declares them.
   func declaredGives(of node: ExploredNode, _ effect: String) -> EffectPattern? {
     if let declared = section.gives[node.name]?[effect] { return declared }
     return node.description?.effects?.first { $0.name == effect }.map {
@@ -37,7 +39,7 @@ struct EventOrigins {
     }
   }
 
-  /// The names of the events that effects of a node are declared to give.
+  /// Returns the names of the events that effects of a node are declared to emit.
   private func declaredGives(of node: ExploredNode) -> Set<String> {
     let works = node.opening?.works ?? []
     return Set(
@@ -46,7 +48,8 @@ struct EventOrigins {
       })
   }
 
-  /// The events that effects of a node give where nothing is declared: those that nothing else gives.
+  /// Returns the events that undeclared effects of a node are assumed to emit: the events without
+  /// any other origin.
   func assumedGives(of node: ExploredNode) -> [String] {
     let declared = declaredGives(of: node)
     return (node.opening?.events.keys.sorted() ?? []).filter { event in
@@ -54,7 +57,7 @@ struct EventOrigins {
     }
   }
 
-  /// Whether pipes, or the declared outside, bring an event to a node.
+  /// Returns whether pipes, or declared events from outside, deliver an event to a node.
   private func isGiven(_ event: String, to node: ExploredNode) -> Bool {
     ([node.name] + (node.synchronized[event] ?? [])).contains { owner in
       piped[owner]?.contains(event) == true
@@ -62,7 +65,7 @@ struct EventOrigins {
     }
   }
 
-  /// Whether an effect of a node gives an event, declared or assumed.
+  /// Returns whether an effect of a node emits an event, declared or assumed.
   private func givesByItself(_ node: ExploredNode, _ event: String) -> Bool {
     let works = node.opening?.works ?? []
     guard !works.isEmpty else { return false }
@@ -71,7 +74,7 @@ struct EventOrigins {
       && assumedGives(of: node).contains(event)
   }
 
-  /// By node or composite, the events that nobody inside gives.
+  /// Returns the events without an origin in the topology, by node or composite.
   func assumedOutside() -> [(owner: String, events: [String])] {
     var found: [String: Set<String>] = [:]
     for node in nodes {
@@ -85,7 +88,7 @@ struct EventOrigins {
     return found.sorted { $0.key < $1.key }.map { ($0.key, $0.value.sorted()) }
   }
 
-  /// Whether an effect gives it: of the node, or of another one that takes it together with it.
+  /// Returns whether an effect of the node, or of another participant, emits the event.
   private func isGivenInside(_ event: String, to node: ExploredNode) -> Bool {
     guard let composites = node.synchronized[event] else { return givesByItself(node, event) }
     return nodes.contains { other in
@@ -95,19 +98,19 @@ struct EventOrigins {
   }
 }
 
-/// The events that are tried where a pattern, or only a name, is given; and what was left out.
+/// The events to try for a pattern or an event name, and remarks on values that were left out.
 struct EventValues {
   private let section: ExploreSection
   private(set) var remarks: Set<ExplorationRemark> = []
 
-  /// The most events that one pattern stands for.
+  /// The maximum number of events for one pattern.
   private static let limit = 10_000
 
   init(_ section: ExploreSection) { self.section = section }
 
-  /// Every event of a pattern.
+  /// Returns all events of a pattern.
   /// - Parameters:
-  ///   - owner: The node or the composite that takes it.
+  ///   - owner: The node or the composite that receives the event.
   ///   - fields: The fields of the event, with values to try.
   mutating func events(
     _ pattern: EventPattern, of owner: String, _ fields: [OracleOpening.Field]

@@ -2,30 +2,30 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// Something that may happen, wherever it does: an event and those who take it together.
+/// A possible action: an event with the nodes that take part in it, independent of the state.
 ///
-/// It has a vector for each way in which it may end. Two configurations of a node that send other events
-/// are two ways, since a vector appends always the same.
+/// An action has a vector for each combination of endings. A node that sends different events in
+/// two configurations has two endings, because a vector always appends the same events.
 final class ExploredAction {
   enum Origin: Hashable {
     case outside
     case pipe(Int)
     case effect(node: Int, name: String)
-    /// A node that may send anything.
+    /// A node under `any`, which may send any event.
     case anything(node: Int)
   }
 
-  /// What a refusal is.
+  /// The consequence of a refusal.
   enum Refusal {
     /// The event stays where it is, and waits.
     case waits
-    /// A dead letter.
+    /// The event becomes a dead letter.
     case letter
-    /// The end of the node, by its pipe's `on_refused: fail`.
+    /// The node fails, because of its pipe's `on_refused: fail`.
     case failure
-    /// Nothing, but for the end of the effect that gave the event.
+    /// The effect that emitted the event ends; there is no other consequence.
     case step
-    /// The event waits, and one behind it in its pipe may be taken.
+    /// The event waits, and a later event in its pipe may be accepted.
     case postponed
   }
 
@@ -33,9 +33,9 @@ final class ExploredAction {
     let node: Int
     let input: OracleInput
     let refusal: Refusal
-    /// Why it refuses the event whatever its state is; nothing is asked then.
+    /// The reason why the node refuses the event in every state; its program is not asked then.
     var problem: String?
-    /// Whether it takes the event. If not, it only has a part in it by its refusal.
+    /// Whether the node accepts the event. Otherwise the node takes part only by refusing it.
     var takes = true
   }
 
@@ -44,33 +44,34 @@ final class ExploredAction {
     case refused
   }
 
-  /// What a mover does in one of its configurations.
+  /// The outcome for a mover in one of its configurations.
   enum Outcome {
     case leads(to: Int, sends: [ExploredSend])
     case refused(because: String, to: Int)
-    /// There is no answer.
+    /// The program gave no answer.
     case none
   }
 
-  /// The node or the composite that takes it.
+  /// The node or the composite that receives the event.
   let owner: String
-  /// `null` where an effect ends without an event.
+  /// The event; `null` if an effect ends without an event.
   let event: JSONValue
   let origin: Origin
   let movers: [Mover]
-  /// The composites of which a mover is a node, and that pipes lead from. They move with their nodes, and
-  /// come behind the movers where there is something of each.
+  /// The explored composites that contain a mover. They move together with their nodes.
+  ///
+  /// In arrays with an element for each participant, the composites follow the movers.
   let composites: [Int]
-  /// What it takes out of a pipe.
+  /// The event that the action takes from a pipe.
   let taken: ExploredSend?
-  /// What it puts into a pipe by itself.
+  /// The event that the action itself puts into a pipe.
   let put: ExploredSend?
-  /// For each mover, and each composite, what it does in the configurations that were asked for.
+  /// For each mover, then for each composite, the outcomes in the configurations evaluated so far.
   var outcomes: [[Int: Outcome]]
-  /// For each of them how it may end.
+  /// For each mover, then for each composite, the possible endings found so far.
   var endings: [[Ending]]
   var vectors: [[Ending]: Int] = [:]
-  /// Where it takes of a pipe that postpones, the vector that asks whether it is taken.
+  /// The vector that probes whether the event is accepted, if its pipe postpones refused events.
   var probe: Int?
 
   init(
@@ -90,20 +91,20 @@ final class ExploredAction {
   }
 
   var isFromOutside: Bool { origin == .outside }
-  /// The effect that ends without an event; `nil` where something is taken.
+  /// The effect that ends without an event; `nil` if the action has an event.
   var endingEffect: String? {
     guard event == .null, case .effect(_, let name) = origin else { return nil }
     return name
   }
-  /// Whether it takes of a pipe that postpones.
+  /// Whether the event comes from a pipe that postpones refused events.
   var isPostponing: Bool { movers.count == 1 && movers[0].refusal == .postponed }
 
-  /// Every combination of endings.
+  /// All combinations of endings.
   var combinations: [[Ending]] {
     Self.combinations(of: endings)
   }
 
-  /// The same of the composites alone.
+  /// All combinations of endings of the composites.
   var compositeCombinations: [[Ending]] {
     Self.combinations(of: Array(endings.dropFirst(movers.count)))
   }
@@ -112,7 +113,8 @@ final class ExploredAction {
     endings.reduce([[]]) { rows, endings in rows.flatMap { row in endings.map { row + [$0] } } }
   }
 
-  /// Where a mover is led in a configuration if the action ends so; `nil` where that is not known.
+  /// Returns the target of a mover in a configuration if the action has the given ending; `nil` if
+  /// it is unknown.
   func cell(of mover: Int, in configuration: Int, ending: Ending) -> ExplorationModel.Cell? {
     guard let outcome = outcomes[mover][configuration] else { return nil }
     guard self.ending(of: outcome, mover) == ending else { return .blocked }
@@ -122,7 +124,7 @@ final class ExploredAction {
     }
   }
 
-  /// How the action ends for a mover with this outcome; `nil` where it does not happen.
+  /// Returns the ending of the action for a mover with this outcome; `nil` if the action does not happen.
   func ending(of outcome: Outcome, _ mover: Int) -> Ending? {
     switch outcome {
     case .leads(_, let sends):

@@ -3,14 +3,14 @@ import PipeNode
 import PipeTopology
 import PipeWire
 
-/// A composite from whose states pipes lead, or that properties speak of: the combinations of its nodes'
-/// configurations that were met, each with a number.
+/// A composite with outbound pipes, or with states that the `explore` section refers to.
 ///
-/// It moves at once with its nodes, where a coordinator hears of their steps.
+/// It numbers the visited combinations of its nodes' configurations. In the search, the composite
+/// moves together with its nodes; in a run, its coordinator follows their steps.
 final class ExploredComposite {
   let name: String
   let component: Int
-  /// Its nodes, by their places among those of the topology.
+  /// The indices of its nodes in the topology.
   let nodes: [Int]
   private let plan: CompositePlan
   private let rules: [(pipe: String, rule: NodeConfiguration.Rule)]
@@ -19,7 +19,8 @@ final class ExploredComposite {
   private(set) var combinations: [[Int]] = []
   private var numbers: [[Int]: Int] = [:]
 
-  /// - Parameter projection: Makes its state of those of its nodes; `nil` for the tuple of these.
+  /// - Parameter projection: Computes the composite's state from the states of its nodes; `nil` for
+  ///   their tuple.
   init(
     _ plan: CompositePlan, component: Int, nodes: [Int], pipes: [PipeSpecification],
     projection: CompositeStates.Projection?
@@ -40,12 +41,12 @@ final class ExploredComposite {
     projections = projection.map { [plan.name: $0] } ?? [:]
   }
 
-  /// Whether one of some nodes is one of its own.
+  /// Returns whether one of the given nodes belongs to the composite.
   func moves(with names: [String], in model: TopologyModel) -> Bool {
     nodes.contains { names.contains(model.nodes[$0].name) }
   }
 
-  /// The number of a combination, and whether it is new.
+  /// Returns the number of a combination, and whether it is new.
   func number(of combination: [Int]) -> (number: Int, isNew: Bool) {
     if let known = numbers[combination] { return (known, false) }
     numbers[combination] = combinations.count
@@ -53,9 +54,10 @@ final class ExploredComposite {
     return (combinations.count - 1, true)
   }
 
-  /// Its state in a combination; `nil` where it has no projection.
-  /// - Parameter node: Returns the state of a node, by its place and the number of its configuration.
-  /// - Throws: Why no state can be made of those of the nodes.
+  /// Returns the composite's state in a combination; `nil` if it has no projection.
+  /// - Parameter node: Returns the state of a node, given its index and the number of its
+  ///   configuration.
+  /// - Throws: An error if the states of the nodes cannot be projected.
   func state(
     _ number: Int, _ node: (_ place: Int, _ configuration: Int) -> JSONValue
   ) throws -> JSONValue? {
@@ -66,11 +68,12 @@ final class ExploredComposite {
     return state
   }
 
-  /// What pipes are sent where nodes move, by the rules that a coordinator has.
+  /// Returns the events that the composite's rules send when nodes move, as its coordinator would
+  /// send them.
   /// - Parameters:
-  ///   - before: The states of its nodes; `nil` at the start.
-  ///   - movers: The names of those that move.
-  /// - Throws: Why no state can be made of those of the nodes.
+  ///   - before: The states of its nodes before the step; `nil` at the start.
+  ///   - movers: The names of the nodes that move.
+  /// - Throws: An error if the states of the nodes cannot be projected.
   func sends(
     from before: [JSONValue]?, to after: [JSONValue], movers: [String]
   ) throws -> [OracleSend] {

@@ -2,15 +2,15 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// A node as a search sees it: the configurations that were met, each with a number.
+/// A node as a search sees it: its visited configurations, each with a number.
 final class ExploredNode {
   enum Kind {
     case machine(ProgramOracle)
     /// A state that never changes.
     case constant
-    /// Nothing is asked of it.
+    /// A node under `any`, whose machine is not evaluated.
     case any
-    /// Its program does not answer, so that nothing is known of it: what it would do is left out.
+    /// A node whose program does not answer: its behavior is unknown, and its steps are left out.
     case silent
   }
 
@@ -19,14 +19,15 @@ final class ExploredNode {
   let kind: Kind
   let opening: OracleOpening?
   let description: MachineDescription?
-  /// The events that it takes only together with others, each with the composites through which it does.
+  /// The events that the node accepts only together with others, each with the composites that
+  /// synchronize it.
   let synchronized: [String: [String]]
-  /// The effects that may give something.
+  /// The effects that may emit an event.
   var givers: Set<String> = []
   private let fold: [String: Int]
   private(set) var configurations: [OracleConfiguration] = []
-  /// Configurations as they were before they were folded, in the order in which they were met, each with the number of
-  /// the one that stands for it.
+  /// The configurations before folding, in the order of their discovery, each with the number of
+  /// its representative.
   private(set) var members: [(number: Int, configuration: OracleConfiguration)] = []
   private var knownMembers: Set<OracleConfiguration> = []
   private var numbers: [OracleConfiguration: Int] = [:]
@@ -46,7 +47,7 @@ final class ExploredNode {
 
   func state(_ number: Int) -> JSONValue { configurations[number].state }
 
-  /// The number of a configuration, and whether it is new.
+  /// Returns the number of a configuration, and whether it is new.
   func number(of configuration: OracleConfiguration) -> (number: Int, isNew: Bool) {
     let stripped = self.stripped(configuration)
     let folded = self.folded(stripped)
@@ -63,7 +64,7 @@ final class ExploredNode {
     return (number, isNew)
   }
 
-  /// Notes a configuration that another one stands for, where that is known.
+  /// Records a configuration as merged into its representative, if that is known.
   func note(member configuration: OracleConfiguration) {
     let stripped = self.stripped(configuration)
     let folded = self.folded(stripped)
@@ -75,13 +76,13 @@ final class ExploredNode {
     if knownMembers.insert(member).inserted { members.append((number, member)) }
   }
 
-  /// A configuration without the effects that give nothing.
+  /// Returns a configuration without the effects that emit nothing.
   private func stripped(_ configuration: OracleConfiguration) -> OracleConfiguration {
     OracleConfiguration(
       state: configuration.state, effects: configuration.effects.filter(givers.contains))
   }
 
-  /// A configuration whose counters begin anew at their modulus.
+  /// Returns a configuration with its folded counters reduced by their modulus.
   func folded(_ configuration: OracleConfiguration) -> OracleConfiguration {
     guard !fold.isEmpty else { return configuration }
     return OracleConfiguration(
@@ -105,7 +106,7 @@ final class ExploredNode {
     }
   }
 
-  /// The field in which the configurations differ most, or the effects where these do.
+  /// The field with the most values among the configurations, or the effects if they vary more.
   var growingField: String? {
     var values: [String: Set<JSONValue>] = [:]
     var effects: Set<[String]> = []
@@ -118,7 +119,8 @@ final class ExploredNode {
     return field?.key
   }
 
-  /// The field that `fold` may name to stop the growth; `nil` where it is no integer that the states have directly.
+  /// The growing field, if `fold` can name it; `nil` if it is not an integer field of the states
+  /// themselves.
   var foldableField: String? {
     guard let field = growingField?.split(separator: ".").last.map(String.init),
       let description

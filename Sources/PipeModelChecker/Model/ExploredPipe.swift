@@ -2,16 +2,16 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// A pipe as a search sees it: the events that were sent into it, each with a number.
+/// A pipe as a search sees it: the events sent into it, each with a number.
 final class ExploredPipe {
   let specification: PipeSpecification
-  /// Its place in the file.
+  /// The pipe's index in the file.
   let place: Int
   let component: Int
   let capacity: Int
   private(set) var events: [JSONValue] = []
   private var numbers: [JSONValue: Int] = [:]
-  /// Where events that are refused wait, and one behind them may be taken: see ``PostponingLane``.
+  /// The accepted events of a pipe that postpones refused events: see ``PostponingLane``.
   var lane = PostponingLane()
 
   init(_ specification: PipeSpecification, place: Int, component: Int, capacity: Int) {
@@ -23,7 +23,7 @@ final class ExploredPipe {
 
   var name: String { specification.name }
 
-  /// The number of an event, and whether it is new.
+  /// Returns the number of an event, and whether it is new.
   func number(of event: JSONValue) -> (number: Int, isNew: Bool) {
     if let known = numbers[event] { return (known, false) }
     numbers[event] = events.count
@@ -32,32 +32,34 @@ final class ExploredPipe {
   }
 }
 
-/// What a node takes of a pipe that postpones, in each of its configurations: the first event that it
-/// takes there, and none of those that it refuses.
+/// The events that a node accepts, in each of its configurations, from a pipe that postpones
+/// refused events.
+///
+/// The node accepts the first queued event that it does not refuse.
 struct PostponingLane {
   struct Key: Hashable {
     let event: Int
     let sends: [ExploredSend]
-    /// All events that are taken in the same configurations.
+    /// All events that are accepted in the same configurations.
     let accepted: Set<Int>
-    /// How it ends for the composites that move with the node.
+    /// The endings for the composites that move with the node.
     let composites: [ExploredAction.Ending]
   }
 
-  /// For each configuration the events that are taken, as far as they were tried, with what follows.
+  /// For each configuration, the accepted events found so far, with their targets and sends.
   var accepted: [Int: [Int: (target: Int, sends: [ExploredSend])]] = [:]
   var vectors: [Key: Int] = [:]
-  /// What may become of each event, by its number.
+  /// The reception action of each event, by the event's number.
   var receptions: [Int: ExploredAction] = [:]
 }
 
-/// An event that a step puts into a pipe, both by their numbers.
+/// An event that a step puts into a pipe. Pipe and event are given by number.
 struct ExploredSend: Hashable {
   let pipe: Int
   let event: Int
 }
 
-// Pipes whose refused events wait, and let others pass.
+// Pipes in which refused events wait and let others pass.
 extension TopologyModel {
   func laneCell(
     _ action: ExploredAction, _ configuration: Int, _ lane: PostponingLane.Key?
@@ -65,7 +67,7 @@ extension TopologyModel {
     guard let taken = action.taken else { return .blocked }
     let known = pipes[taken.pipe].lane.accepted[configuration]
     guard let lane else {
-      // One that asks is answered elsewhere.
+      // A probe is unknown until it is answered, and is never enabled.
       return action.outcomes[0][configuration] == nil ? .unknown : .blocked
     }
     guard let known else { return .unknown }
@@ -75,7 +77,7 @@ extension TopologyModel {
     return .leads(to: step.target)
   }
 
-  /// Makes the vectors of a configuration anew, where one more event is known to be taken in it.
+  /// Rebuilds the vectors of a configuration after one more event turned out to be accepted in it.
   func fillLane(
     _ action: ExploredAction, _ outcome: ExploredAction.Outcome, in configuration: Int,
     _ model: inout ExplorationModel
@@ -91,7 +93,7 @@ extension TopologyModel {
     guard case .leads(let target, let sends) = outcome else { return }
     pipe.lane.accepted[configuration]?[taken.event] = (target, sends)
     for (key, number) in pipe.lane.vectors where key.accepted == Set(before.keys) {
-      // Where it was permitted, another one takes its place.
+      // A vector with one more accepted event replaces this vector.
       try model.setCell(of: component, in: configuration, for: number, to: .blocked)
     }
     let now = pipe.lane.accepted[configuration] ?? [:]
@@ -111,7 +113,7 @@ extension TopologyModel {
     }
   }
 
-  /// The same for a composite that moves with the node.
+  /// Does the same for a composite that moves with the node.
   func fillLane(
     _ action: ExploredAction, ofComposite place: Int, _ outcome: ExploredAction.Outcome,
     in combination: Int, _ model: inout ExplorationModel

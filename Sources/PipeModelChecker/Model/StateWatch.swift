@@ -1,21 +1,21 @@
 import PipeMachines
 import PipeTopology
 
-/// A state of a node, or of a composite, that is looked out for.
+/// A state of a node or a composite that the search watches for.
 struct StateWatch {
   enum Holder: Hashable {
     case node(Int)
     case composite(Int)
   }
 
-  /// The observation that it is a part of.
+  /// The observation that the watched state belongs to.
   let observation: Int
   let holder: Holder
   let condition: StateCondition
 }
 
 extension TopologyModel {
-  /// Looks out for a combination of states; returns the number of the observation.
+  /// Watches for a combination of states; returns the number of the observation.
   func watch(_ combination: StateCombination) throws -> Int {
     var sets: [Int: Set<Int>] = [:]
     var added: [(holder: StateWatch.Holder, condition: StateCondition)] = []
@@ -42,14 +42,15 @@ extension TopologyModel {
     return number
   }
 
-  /// Whether a combination names a composite of which a node stands under `any`, so that it has no state.
+  /// Returns whether a combination names a composite with a node under `any`, so that the
+  /// composite's state is unknown.
   func isUnknown(_ combination: StateCombination) -> Bool {
     loaded.conflictClasses.flatMap(\.composites).contains { plan in
       combination.states[plan.name] != nil && plan.nodes.contains(where: section.any.contains)
     }
   }
 
-  /// Adds a local state that is new to the observations that it belongs to.
+  /// Adds a new local state to the observations that it belongs to.
   func lookOut(
     for number: Int, of holder: StateWatch.Holder, in model: inout ExplorationModel
   ) {
@@ -64,7 +65,8 @@ extension TopologyModel {
     }
   }
 
-  /// Whether a local state is one that is looked out for. That a composite has none there is told.
+  /// Returns whether a local state meets a watched condition; reports a composite that has no state
+  /// there.
   private func isMet(
     _ condition: StateCondition, by number: Int, of holder: StateWatch.Holder
   ) -> Bool {

@@ -3,9 +3,9 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-// The model as it stands before the search: the nodes where they begin, and what may happen to them.
+// The initial model: the nodes in their initial configurations, and the actions known before the search.
 extension TopologyModel {
-  /// - Parameter oracles: What is asked about nodes and composites.
+  /// - Parameter oracles: The step evaluators of the programs.
   func build(_ oracles: ProgramOracles) throws {
     for node in loaded.topology.nodes { addNode(node, oracles) }
     try addPipes(oracles)
@@ -47,7 +47,7 @@ extension TopologyModel {
         kind = .machine(asked)
       } catch {
         tell(of: error, node)
-        // The verdict says that nothing is known.
+        // A remark on the verdict says that the program gave no answer.
         kind = .silent
         opening = Self.opening(in: .null)
       }
@@ -60,7 +60,7 @@ extension TopologyModel {
     nodes.append(explored)
   }
 
-  /// How a node begins, as its program says.
+  /// Returns the initial configuration of a node, as its program reports it.
   private func opening(
     of node: NodeSpecification, _ oracle: ProgramOracle
   ) throws(OracleTrouble) -> OracleOpening {
@@ -151,14 +151,14 @@ extension TopologyModel {
     }
   }
 
-  /// The composites that are searched, and that move with one of these nodes.
+  /// Returns the explored composites that move with one of these nodes.
   private func composites(of movers: [ExploredAction.Mover]) -> [Int] {
     composites.indices.filter { number in
       movers.contains { composites[number].nodes.contains($0.node) }
     }
   }
 
-  /// An action with all that move with it.
+  /// Makes an action that includes the composites that move with its nodes.
   private func action(
     owner: String, event: JSONValue, origin: ExploredAction.Origin,
     movers: [ExploredAction.Mover], taken: ExploredSend? = nil
@@ -168,7 +168,7 @@ extension TopologyModel {
       composites: composites(of: movers), taken: taken)
   }
 
-  /// Adds what may become of an event behind a pipe.
+  /// Adds the actions for the reception of an event from a pipe.
   func addReception(
     of send: ExploredSend, to model: inout ExplorationModel
   ) throws {
@@ -196,7 +196,7 @@ extension TopologyModel {
               problem: problem)
           ], taken: send), to: &model)
     }
-    // A composite asks for one event of a pipe after the other: where they wait, nothing passes them.
+    // A composite processes the events of a pipe in order: a waiting event blocks all later ones.
     guard let vector = vector(of: event.caseName ?? "", askedOf: receiver) else { return }
     let places = vector.participants.compactMap(node(named:))
     try add(
@@ -220,9 +220,11 @@ extension TopologyModel {
     loaded.conflictClasses.lazy.compactMap { $0[composite] }.first?.vector(of: event)
   }
 
-  /// Adds for each pipe an event that is never sent: a vector that only what the pipe holds blocks, for all events
-  /// that are still to be found. Without it a search that leaves steps out would take a receiver for one that
-  /// nothing can come to.
+  /// Adds an event that is never sent to each pipe, in place of all events that are still to be
+  /// found.
+  ///
+  /// Its vector is blocked only by the contents of the pipe. Without it, a reduced search would
+  /// assume that the receiver never gets an event.
   func addUnsentEvents() throws {
     for (place, pipe) in pipes.enumerated() {
       let receiver = pipe.specification.receiver
@@ -245,7 +247,7 @@ extension TopologyModel {
     }
   }
 
-  /// The number of an event that no pipe ever holds.
+  /// The number of an event that no pipe ever contains.
   private static let unsentEvent = -1
 
   // MARK: Effects
@@ -279,7 +281,7 @@ extension TopologyModel {
     }
   }
 
-  /// An effect that is over without an event.
+  /// Adds the end of an effect without an event.
   private func addEnd(of effect: String, _ place: Int) throws {
     try add(
       action(
@@ -298,7 +300,7 @@ extension TopologyModel {
     ]
     var owner = node.name
     if let composites = node.synchronized[event.caseName ?? ""] {
-      // The node of an effect that could mean several ends; it waits here.
+      // In a run, an event of several composites ends the node; here the effect stays pending.
       guard composites.count == 1,
         let vector = vector(of: event.caseName ?? "", askedOf: composites[0])
       else { return }
@@ -332,7 +334,7 @@ extension TopologyModel {
   private func addOutside(_ pattern: EventPattern, to owner: String) throws {
     var places: [Int] = []
     if let place = node(named: owner) {
-      // What is synchronized is refused there.
+      // The node refuses a synchronized event that does not come through its composite.
       guard nodes[place].synchronized[pattern.event] == nil else { return }
       places = [place]
     } else if let vector = vector(of: pattern.event, askedOf: owner) {
@@ -352,7 +354,7 @@ extension TopologyModel {
     }
   }
 
-  /// The fields of an event that several nodes take, each with its name.
+  /// Returns the fields of an event from all the given nodes, each name once.
   private func fields(of event: String, at places: [Int]) -> [OracleOpening.Field] {
     var fields: [OracleOpening.Field] = []
     for field in places.flatMap({ nodes[$0].opening?.events[event] ?? [] })
@@ -387,7 +389,7 @@ extension TopologyModel {
 }
 
 extension ExploredNode {
-  /// Whether its steps are known.
+  /// Whether the search evaluates the node's steps.
   fileprivate var isAsked: Bool {
     if case .any = kind { false } else { true }
   }

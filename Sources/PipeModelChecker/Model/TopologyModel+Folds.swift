@@ -2,28 +2,29 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-// States that `fold` takes for one another have to behave alike.
+// States that `fold` merges must behave alike.
 extension TopologyModel {
-  /// What is known of the fold of a node.
+  /// The result of checking the fold of a node.
   enum FoldProof {
-    /// Every state that can be reached behaves as the one that stands for it.
+    /// Every reachable state behaves like its representative.
     case proved(states: Int)
-    /// These states do, and there are more.
+    /// This number of states behave like their representatives, but there are more states.
     case compared(states: Int)
-    /// What a composite makes of the states was not compared.
+    /// The behavior of a composite in the merged states was not compared.
     case composite(String)
     case broken
   }
 
-  /// States of one node that are compared in any case.
+  /// The number of states of one node that are always compared.
   private static let comparedStates = 200
 
-  /// Compares each state of a folded node with the state that stands for it, and goes on to the states that follow,
-  /// until all of them were compared or there are too many.
+  /// Compares each state of a folded node with its representative, and continues with the successor
+  /// states.
   ///
-  /// Each is asked for all that the state that stands for it was asked for in the search: a guard that lets one of them
-  /// pass and not the other is found in whatever round it is. By induction over its steps the system then does what the
-  /// folded one does, and nothing else.
+  /// It stops when all states are compared, or when there are too many. Each state gets all inputs
+  /// that its representative got in the search. So the check finds a guard that treats the two
+  /// states differently, whatever the round. By induction over the steps, the system then does
+  /// exactly what the folded system does.
   func checkFolds() {
     for place in nodes.indices where section.fold[nodes[place].name]?.isEmpty == false {
       foldProofs[place] = checkFold(of: place)
@@ -44,7 +45,7 @@ extension TopologyModel {
       let (number, member) = node.members[compared]
       compared += 1
       let asked = (inputs[number] ?? []).filter {
-        // A step without an answer makes the verdict incomplete, and may take its time again.
+        // A step without an answer already makes the verdict incomplete, and may take as long again.
         if case .trouble = oracle.row(node.name, node.configurations[number], [$0])[0] {
           false
         } else {
@@ -72,7 +73,7 @@ extension TopologyModel {
     switch (reply, other) {
     case (.answer(let answer), .answer(let other)):
       folded(answer, node) == folded(other, node)
-    // That these differ by themselves is another finding.
+    // A difference between answers to the same question is a separate finding.
     case (.impure, _), (_, .impure), (.trouble, .trouble): true
     case (.answer, .trouble), (.trouble, .answer): false
     }
@@ -105,7 +106,7 @@ extension TopologyModel {
       at: ["explore", "fold", node.name, field.key], nil, nil)
   }
 
-  /// What the verdict says of folds.
+  /// The remarks of the verdict on folds.
   var foldRemarks: [ExplorationRemark] {
     nodes.indices.flatMap { place in
       (section.fold[nodes[place].name] ?? [:]).map { field, modulo in

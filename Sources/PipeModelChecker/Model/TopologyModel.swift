@@ -3,14 +3,17 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// A topology as a model of components and vectors, which grows while it is searched.
+/// A topology as a model of components and vectors, which grows during the search.
 final class TopologyModel {
-  /// What stands for a vector.
+  /// The topology's view of a vector.
   struct Vector {
     let action: ExploredAction
     let endings: [ExploredAction.Ending]
-    /// Of one that takes of a pipe that postpones: which events its receiver takes where it is permitted.
-    /// `nil`: it only asks whether its own event is taken, and is never enabled.
+    /// The events that the receiver accepts where the vector is permitted, if the pipe postpones
+    /// refused events.
+    ///
+    /// `nil` for other pipes, and for a probe: it only finds out whether its own event is accepted,
+    /// and is never enabled.
     var lane: PostponingLane.Key?
   }
 
@@ -19,24 +22,24 @@ final class TopologyModel {
   var model = ExplorationModel()
   var nodes: [ExploredNode] = []
   var pipes: [ExploredPipe] = []
-  /// Those that pipes lead from, or that properties speak of.
+  /// The composites with outbound pipes, or with states that the `explore` section refers to.
   var composites: [ExploredComposite] = []
   var vectors: [Vector] = []
   var values: EventValues
   var discoveries = Discoveries()
-  /// What is looked out for.
+  /// The states that the search watches for.
   var watches: [StateWatch] = []
-  /// What was answered.
+  /// The evaluated steps.
   var answers: [StepQuestion: ExploredAction.Outcome] = [:]
-  /// What was found out about the folds, by node.
+  /// The results of checking the folds, by node.
   var foldProofs: [Int: FoldProof] = [:]
-  /// The node that has too many configurations.
+  /// The node with too many configurations, if any.
   private(set) var overgrown: ExploredNode?
   private let nodeLimit: Int
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
   let capacities: [Int]
 
-  /// - Parameter capacities: `nil` for those of the section.
+  /// - Parameter capacities: The capacities; `nil` for those of the section.
   init(
     _ loaded: LoadedTopology, _ section: ExploreSection, nodeLimit: Int, capacities: [Int]? = nil
   ) {
@@ -51,12 +54,12 @@ final class TopologyModel {
   func node(named name: String) -> Int? { nodes.firstIndex { $0.name == name } }
   func pipe(named name: String) -> Int? { pipes.firstIndex { $0.name == name } }
 
-  /// The pipes that lead from a node, or a composite.
+  /// Returns the outbound pipes of a node or a composite.
   func outs(of name: String) -> [Int] {
     pipes.indices.filter { pipes[$0].specification.sender == name }
   }
 
-  /// Where the event of an action comes from, for who reads of it.
+  /// Returns the origin of an action's event, for reports.
   func origin(of action: ExploredAction) -> ScenarioStep.Origin {
     switch action.origin {
     case .outside, .anything: .outside
@@ -67,7 +70,7 @@ final class TopologyModel {
 
   // MARK: Configurations
 
-  /// The number of a node's configuration, which may be new.
+  /// Returns the number of a node's configuration, which may be new.
   func number(
     of configuration: OracleConfiguration, _ place: Int, in model: inout ExplorationModel
   ) -> Int {
@@ -79,7 +82,7 @@ final class TopologyModel {
     return number
   }
 
-  /// The number of a composite's combination, which may be new.
+  /// Returns the number of a composite's combination, which may be new.
   private func number(
     of combination: [Int], _ place: Int, in model: inout ExplorationModel
   ) -> Int {
@@ -90,7 +93,7 @@ final class TopologyModel {
 
   // MARK: Actions
 
-  /// Adds an action, with the vectors for the endings that are known.
+  /// Adds an action with the vectors for its known endings.
   func add(_ action: ExploredAction, to model: inout ExplorationModel) throws {
     if action.isPostponing {
       if let taken = action.taken { pipes[taken.pipe].lane.receptions[taken.event] = action }
@@ -122,11 +125,11 @@ final class TopologyModel {
         return action.cell(of: place, in: number, ending: endings[place]) ?? .unknown
       }
       roles.append(.table(node.component, cells))
-      // An effect that ends sends nothing.
+      // An effect that ends without an event sends nothing.
       guard action.endingEffect == nil else { continue }
       for pipe in outs(of: node.name) { operations[pipe, default: .init()].needsRoom = true }
     }
-    // One that only asks moves nobody.
+    // A probe moves no component.
     let isMoving = !action.isPostponing || lane != nil
     for (place, composite) in action.composites.enumerated() where isMoving {
       let composite = composites[composite]
@@ -161,7 +164,7 @@ final class TopologyModel {
     return number
   }
 
-  /// An event that was sent, which may be the first of its kind in its pipe.
+  /// Returns the number of a sent event; adds its reception if it is new in its pipe.
   func send(
     _ sent: OracleSend, in model: inout ExplorationModel
   ) throws -> ExploredSend {
@@ -174,12 +177,12 @@ final class TopologyModel {
     return send
   }
 
-  /// A program has sent something into a pipe that it was not told of.
+  /// A program sent an event into a pipe that the node does not have.
   struct UnknownPipe: Error { let name: String }
 
   // MARK: Demands
 
-  /// Fills a cell that the search needs, with all that follows from it.
+  /// Fills a cell that the search demands, and all cells that follow from it.
   func fill(_ demand: Exploration.Demand, in model: inout ExplorationModel) throws {
     let vector = vectors[demand.vector]
     let action = vector.action
@@ -201,7 +204,7 @@ final class TopologyModel {
     try resolve(action, place, in: demand.localState, at: demand.state, &model)
   }
 
-  /// Finds out what a mover does in a configuration, and fills all cells that this tells of.
+  /// Evaluates a mover in a configuration, and fills all cells that depend on the outcome.
   private func resolve(
     _ action: ExploredAction, _ place: Int, in configuration: Int, at state: StateReference,
     _ model: inout ExplorationModel
@@ -216,7 +219,7 @@ final class TopologyModel {
     }
   }
 
-  /// Fills the cells of all vectors of an action, and adds those for an ending that is new.
+  /// Fills the cells of all vectors of an action, and adds vectors for a new ending.
   func spread(
     _ outcome: ExploredAction.Outcome, of action: ExploredAction, _ place: Int,
     in configuration: Int, _ model: inout ExplorationModel
@@ -237,7 +240,7 @@ final class TopologyModel {
     }
   }
 
-  /// Finds out where a composite is led to, and what its rules send.
+  /// Determines the target of a composite, and the events that its rules send.
   private func resolveComposite(
     of action: ExploredAction, _ number: Int, in combination: Int, at state: StateReference,
     _ model: inout ExplorationModel
@@ -271,7 +274,7 @@ final class TopologyModel {
       case .leads(let target, _):
         guard mover.takes else { return .none }
         next[part] = target
-        // The end of an effect enters no state.
+        // An effect that ends without an event enters no state.
         if action.endingEffect == nil { moved.append(nodes[mover.node].name) }
       case .refused(_, let target): next[part] = target
       case .some(.none), nil: return .none
@@ -298,13 +301,14 @@ final class TopologyModel {
   }
 }
 
-// States that the file names, as the programs read them.
+// States that the file names, as the programs decode them.
 extension TopologyModel {
-  /// Checks that each state with values that the file names can be a state of its node: one that its type does not
-  /// hold is never reached, and a property of it would say nothing.
+  /// Checks that each state with values in the file is a valid state of its node.
   ///
-  /// `check` judges the types that it knows; of all others a program knows which values they have.
-  /// - Throws: `TopologyErrors`, with the places in the file.
+  /// A state that the type cannot represent is never reached, and a property of it would be
+  /// meaningless. `check` validates the types that it knows; only a program knows the values of
+  /// other types.
+  /// - Throws: `TopologyErrors` with the locations in the file.
   func checkConditions() throws {
     var errors: [Diagnostic] = []
     for (index, end) in section.end.enumerated() {
@@ -324,7 +328,7 @@ extension TopologyModel {
     _ combination: StateCombination, owner: String, at path: [String], _ errors: inout [Diagnostic]
   ) {
     for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
-      // A label says nothing of values, and some fields of a struct are no state.
+      // A label has no values to check, and some fields of a struct are not a complete state.
       guard let place = node(named: name), condition.state.string == nil,
         nodes[place].description?.stateFields == nil,
         let problem = problem(with: condition.state, of: nodes[place])
@@ -336,9 +340,10 @@ extension TopologyModel {
     }
   }
 
-  /// What its program says of a state that it cannot read; `nil` where it can.
+  /// Returns the program's error for a state that it cannot read; `nil` if it can read the state.
   ///
-  /// It is asked for the end of an effect that there is not, which is refused in any state that can be read.
+  /// The request is to end an effect that does not exist. A program refuses it in every state that
+  /// it can read.
   private func problem(with state: JSONValue, of node: ExploredNode) -> String? {
     guard case .machine(let oracle) = node.kind, let first = node.opening?.configuration else {
       return nil
@@ -353,21 +358,21 @@ extension TopologyModel {
   }
 }
 
-// What nodes would do with events that they were never given.
+// Evaluation of events that nodes never received.
 extension TopologyModel {
-  /// Questions that are asked about one event of one node at most.
+  /// The maximum number of evaluations for one event of one node.
   private static let questionLimit = 512
-  /// Values of an event that are tried in one state at most.
+  /// The maximum number of values of an event to try in one state.
   private static let valueLimit = 8
 
-  /// Whether a node takes an event in one of the states that the search has met.
+  /// Returns whether a node accepts an event in one of the states that the search visited.
   ///
-  /// An event that a reducer ignores in all of them is no event that is missing.
+  /// An event that a reducer ignores in all of these states is not missing.
   func takesSomewhere(_ node: ExploredNode, _ event: String) -> Bool {
     guard case .machine(let oracle) = node.kind, let fields = node.opening?.events[event] else {
       return false
     }
-    // What is tried here is no part of what was searched.
+    // A copy: remarks on the values tried here do not belong to the search.
     var values = values
     let inputs = values.events(EventPattern(event), of: node.name, fields)
       .prefix(Self.valueLimit).map { OracleInput.take(event: $0) }
@@ -377,7 +382,7 @@ extension TopologyModel {
         switch reply {
         case .answer(.moved), .answer(.unable), .impure: return true
         case .answer: continue
-        // Nobody has asked for a step that traps or hangs.
+        // A step that traps or hangs here is not a finding, because the search did not need it.
         case .trouble: return false
         }
       }

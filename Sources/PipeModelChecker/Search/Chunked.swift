@@ -1,12 +1,13 @@
-/// Elements in the order in which they came, one or several to an item. Growing never copies, so that memory
-/// has no peak, and an element stays where it is.
+/// A growing list of items, each with one or several elements.
+///
+/// Growing never copies elements, so memory has no peak and elements keep their addresses.
 struct Chunked<Element: BitwiseCopyable>: ~Copyable {
-  /// The items of a chunk.
+  /// The number of items in a chunk.
   static var chunkSize: Int { 4096 }
 
   /// The number of items.
   private(set) var count = 0
-  /// The elements of an item.
+  /// The number of elements in an item.
   let width: Int
   private var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
   private var chunkCount = 0
@@ -22,7 +23,7 @@ struct Chunked<Element: BitwiseCopyable>: ~Copyable {
     chunks.deallocate()
   }
 
-  /// The items for which there is memory.
+  /// The number of items for which memory is allocated.
   var capacity: Int { chunkCount * Self.chunkSize }
 
   /// The memory of one more chunk. Unit: bytes.
@@ -41,14 +42,14 @@ struct Chunked<Element: BitwiseCopyable>: ~Copyable {
     chunkCount += 1
   }
 
-  /// Appends an item of one element where there is memory: see ``capacity``.
+  /// Appends an item of one element. The caller ensures the memory: see ``capacity``.
   @inline(__always)
   mutating func append(_ element: Element) {
     chunks[count &>> 12][count & 4095] = element
     count &+= 1
   }
 
-  /// Appends an item of `width` elements where there is memory.
+  /// Appends an item of `width` elements. The caller ensures the memory.
   @inline(__always)
   mutating func append(_ item: UnsafePointer<Element>) {
     let end = chunks[count &>> 12] + (count & 4095) &* width
@@ -56,14 +57,15 @@ struct Chunked<Element: BitwiseCopyable>: ~Copyable {
     count &+= 1
   }
 
-  /// An item of one element.
+  /// The element of an item of one element.
   @inline(__always)
   subscript(number: Int) -> Element {
     get { chunks[number &>> 12][number & 4095] }
     set { chunks[number &>> 12][number & 4095] = newValue }
   }
 
-  /// The first element of an item; the items up to the next multiple of ``chunkSize`` follow it.
+  /// Returns a pointer to the first element of an item; the items up to the next multiple of
+  /// ``chunkSize`` follow it.
   @inline(__always)
   func pointer(at number: Int) -> UnsafeMutablePointer<Element> {
     chunks[number &>> 12] + (number & 4095) &* width

@@ -1,14 +1,14 @@
-/// A model as the search reads it: flat tables.
+/// A model compiled to flat tables for the search.
 ///
-/// There is a bit for each vector, for each observation, and one that says whether all cells of a row are
-/// known. Every local state of a component has a mask of the bits that it permits; the AND of the masks of
-/// a state says at once what is enabled, what is observed, and whether something has to be asked. The bits
-/// stand in the order: known, observations, vectors.
+/// A mask has one bit for each vector, one for each observation, and one that says whether all
+/// cells of a row are known. Their order is: known, observations, vectors. Every local state of a
+/// component has a mask of the bits that it permits. The AND of the masks of a state yields the
+/// enabled vectors and the observations that hold, and says whether cells must be demanded.
 ///
-/// A component that may still grow has a row for each number that fits into its field, so that cells are
-/// filled in place; no thread reads meanwhile.
+/// A component that may still grow has a row for each number that fits into its field, so that
+/// cells can be filled in place. No thread reads the tables at that time.
 final class CompiledModel {
-  /// Reads a local state out of a state, and what a table says about it.
+  /// Reads a local state out of a state, and finds its entry in a table.
   struct Lookup {
     var base: UInt32
     let mask: UInt32
@@ -27,16 +27,16 @@ final class CompiledModel {
     func position(in words: UnsafePointer<UInt64>) -> Int { Int(base &+ local(in: words)) }
   }
 
-  /// What a vector does to one component.
+  /// The effect of a vector on one component.
   struct Move {
-    /// Where in `deltas` stands by what the local state changes.
+    /// The position in `deltas` of the change to the local state.
     let lookup: Lookup
     /// The row of the component's local state 0.
     let firstRow: UInt32
   }
 
   let layout: FieldLayout
-  /// Words of a mask, and of a state.
+  /// The sizes of a mask and of a state, in words.
   let maskWords: Int
   let stateWords: Int
   let componentCount: Int
@@ -44,37 +44,38 @@ final class CompiledModel {
   /// The bit of the first vector; observation `o` has bit 1 + o.
   let firstVectorBit: Int
 
-  /// For each word of a mask the components that touch it: `lookups[lookupStarts[word]..<…]`.
+  /// For each word of a mask, the components that affect it: `lookups[lookupStarts[word]..<…]`.
   let lookups: FlatTable<Lookup>
   let lookupStarts: FlatTable<Int>
   let masks: FlatTable<UInt64>
-  /// The cells that are permitted only because they are not known; read where the known bit is off.
+  /// The cells that are permitted only because they are unknown; read only if the known bit is off.
   let unknowns: FlatTable<UInt64>
-  /// In each word of a mask the bits of vectors, and of those that need nobody from outside.
+  /// For each word of a mask, the bits of all vectors, and of the vectors that need no event from
+  /// outside.
   let vectorBits: FlatTable<UInt64>
   let insideBits: FlatTable<UInt64>
 
-  /// For each vector the components that it moves: `moves[moveStarts[vector]..<…]`.
+  /// For each vector, the components that it moves: `moves[moveStarts[vector]..<…]`.
   let moves: FlatTable<Move>
   let moveStarts: FlatTable<Int>
-  /// Local state XOR where it leads.
+  /// The local state XOR its target.
   let deltas: FlatTable<UInt32>
 
-  /// For each component its first row. All components stand in one row of rows.
+  /// For each component, its first row. The rows of all components are numbered consecutively.
   let rows: FlatTable<Lookup>
   let rowCount: Int
-  /// The fingerprint of a state is the XOR of those of its local states, so that it does not depend on the
-  /// layout.
+  /// The fingerprints of the local states. The fingerprint of a state is their XOR, so that it does
+  /// not depend on the layout.
   let rowFingerprints: FlatTable<UInt64>
-  /// The cells of each row that are not known.
+  /// The number of unknown cells in each row.
   private let unknownCounts: FlatTable<Int32>
-  /// What stubborn sets are made from, where steps are left out.
+  /// The tables for stubborn sets; `nil` in a full search.
   let stubborn: StubbornTables?
 
-  /// Where in `masks` the rows of a component begin, for each word; negative where it says nothing.
+  /// The first row of each component in `masks`, for each word; negative if the component does not
+  /// affect the word.
   private let maskBases: FlatTable<Int>
-  /// Where in `deltas` the rows of a role begin, for each role of each vector; negative where it moves
-  /// nothing.
+  /// The first row of each role of each vector in `deltas`; negative if the role moves nothing.
   private let deltaBases: FlatTable<Int>
   private let roleStarts: FlatTable<Int>
   private let rowCounts: [Int]
@@ -163,12 +164,12 @@ final class CompiledModel {
     fill(from: model)
   }
 
-  /// Whether the local states that a model has now fit into the rows.
+  /// Returns whether the current local states of a model fit into the rows.
   func holds(_ model: ExplorationModel) -> Bool {
     model.components.indices.allSatisfy { model.stateCount(of: $0) <= rowCounts[$0] }
   }
 
-  /// Takes over what has changed in a model that this one holds.
+  /// Applies the changes of a model whose local states fit into the rows.
   func update(_ changes: [ExplorationModel.Change], of model: ExplorationModel) {
     for change in changes {
       switch change {
@@ -181,7 +182,7 @@ final class CompiledModel {
     }
   }
 
-  /// The fingerprint of a state.
+  /// Returns the fingerprint of a state.
   func fingerprint(_ words: UnsafePointer<UInt64>) -> UInt64 {
     var fingerprint: UInt64 = 0
     for component in 0..<componentCount {
@@ -195,7 +196,7 @@ final class CompiledModel {
     16 * masks.count + 4 * deltas.count + 12 * rowCount + (stubborn?.byteCount ?? 0)
   }
 
-  /// Where in a mask a bit stands.
+  /// Returns the position of a bit in a mask.
   static func place(ofBit bit: Int) -> (word: Int, bit: UInt64) {
     (bit >> 6, 1 << UInt64(bit & 63))
   }
@@ -255,7 +256,7 @@ final class CompiledModel {
     }
   }
 
-  /// The bits about which each component has something to say.
+  /// Returns the bits that each component affects.
   private static func spokenBits(
     of model: ExplorationModel, _ isGrowing: [Bool], firstVectorBit: Int, maskWords: Int
   ) -> [[UInt64]] {
@@ -281,7 +282,7 @@ final class CompiledModel {
     return bits
   }
 
-  /// SplitMix64 of the place of a local state: no two of them are related.
+  /// Returns the SplitMix64 hash of a local state's row, so that fingerprints are unrelated.
   private static func fingerprint(of state: Int, component: Int, seed: UInt64) -> UInt64 {
     var value = seed &+ UInt64(component) << 32 &+ UInt64(state)
     for _ in 0..<2 {
@@ -294,7 +295,7 @@ final class CompiledModel {
   }
 }
 
-/// A table of a fixed size that is read without checks.
+/// A table of a fixed size that is read without bounds checks.
 final class FlatTable<Element: BitwiseCopyable> {
   let start: UnsafeMutablePointer<Element>
   let count: Int

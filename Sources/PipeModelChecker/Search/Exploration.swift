@@ -1,7 +1,7 @@
-/// The search of a model: breadth first, so that a path it tells is a shortest one.
+/// A breadth-first search of a model, so that the paths to states are shortest paths.
 ///
-/// It is asked to go on by ``advance()`` until it is finished, and calls nobody: who asks may show progress
-/// in between, and fills the cells that are demanded.
+/// The caller repeats ``advance()`` until the search is finished; the search has no callbacks.
+/// Between the calls, the caller may show progress, and must fill the demanded cells.
 ///
 /// ```swift
 /// var search = Exploration(model, questions)
@@ -18,31 +18,33 @@ package struct Exploration: ~Copyable {
     package let states: Int
     package let steps: Int
     package let depth: Int
-    /// The deadlocks, the stuck states and the violated observations that were found until now.
+    /// The number of deadlocks, stuck states and violated observations found so far.
     package let findings: Int
     /// Unit: bytes.
     package let byteCount: Int
   }
 
-  /// A cell without which the search cannot go on.
+  /// A cell that the search needs to continue.
   package struct Demand: Sendable {
     package let component: Int
     package let localState: Int
     package let vector: Int
-    /// The first state in which all other components permit the vector, as far as is known.
+    /// The first state in which all other components permit the vector, as far as known.
     package let state: StateReference
   }
 
   package enum Advance: Sendable {
     case progress(Progress)
-    /// Each cell once. Those that are left as they are will be demanded again.
+    /// Each demanded cell, once. Cells that are not filled are demanded again.
     case demands([Demand])
     case finished(ExplorationResult)
   }
 
-  /// The model, which may grow between two calls of ``advance()``. What is added must not have been enabled,
-  /// or have held, in a state that was already searched: a vector for what a cell that was just filled has
-  /// sent, say. The states that were searched are not looked at again.
+  /// The model, which may grow between two calls of ``advance()``.
+  ///
+  /// An addition must not have been enabled, or have held, in a state that is already searched,
+  /// because such states are not searched again. An allowed example is a vector for an event that a
+  /// newly filled cell sends.
   package var model: ExplorationModel
 
   private let questions: ExplorationQuestions
@@ -53,9 +55,9 @@ package struct Exploration: ~Copyable {
   private var depth = 0
   private var result: ExplorationResult?
 
-  /// States that one partition searches before progress is told.
+  /// The number of states that one partition searches between progress reports.
   private static let roundSize = 1 << 16
-  /// States of a level below which one thread is faster than several.
+  /// The number of states in a level below which one thread is faster than several threads.
   private static let fewStates = 512
 
   package init(
@@ -80,7 +82,7 @@ package struct Exploration: ~Copyable {
     for partition in partitions { partition.beginLevel() }
   }
 
-  /// Searches on, for some tens of milliseconds.
+  /// Continues the search for some tens of milliseconds.
   nonisolated(nonsending) package mutating func advance() async -> Advance {
     if let result { return .finished(result) }
     if let limit = limitThatIsReached() { return .finished(finish(.incomplete(limit))) }
@@ -105,7 +107,7 @@ package struct Exploration: ~Copyable {
     return .progress(progress)
   }
 
-  /// Searches to the end, or to the first demand that nobody can fill.
+  /// Searches to the end, or to the first demand.
   nonisolated(nonsending) package mutating func run() async -> ExplorationResult {
     while true {
       switch await advance() {
@@ -116,7 +118,7 @@ package struct Exploration: ~Copyable {
     }
   }
 
-  /// Ends the search where it stands.
+  /// Ends the search now.
   package mutating func stop() -> ExplorationResult {
     result ?? finish(.incomplete(.stopped))
   }
@@ -131,22 +133,23 @@ package struct Exploration: ~Copyable {
       })
   }
 
-  /// The states that each thread keeps.
+  /// The number of states that each thread stores.
   package var statesByThread: [Int] { partitions.map(\.stateCount) }
 
-  /// A path from the first state to another one: a shortest one, where no steps were left out.
+  /// Returns a path from the first state to another state: a shortest path, unless the search is reduced.
   package func path(to state: StateReference) -> ExplorationPath {
     ExplorationPath(to: state, in: partitions, model, program)
   }
 
-  /// The local state of each component in a state that was met; `nil` where only a fingerprint is stored.
+  /// Returns the local state of each component in a visited state; `nil` if only a fingerprint is stored.
   package func state(_ reference: StateReference) -> [Int]? {
     let partition = partitions[reference.partition]
     return partition.isExact ? partition.locals(of: reference.number) : nil
   }
 
-  /// Whether a state, given by the local state of each component, was met; with fingerprints, whether one of
-  /// the same fingerprint was.
+  /// Returns whether a state, given by the local state of each component, was visited.
+  ///
+  /// With fingerprints, returns whether a state with the same fingerprint was visited.
   package func hasMet(_ state: [Int]) -> Bool {
     let words = program.layout.encode(state)
     let fingerprint = program.fingerprint(words)
@@ -167,24 +170,25 @@ package struct Exploration: ~Copyable {
     if partitions.allSatisfy({ $0.remaining == 0 }) { takeInAll() }
   }
 
-  /// Lets states be searched with all their steps where a step would be put off for ever otherwise. Whether there is
-  /// one.
+  /// Schedules states for a search with all their steps, where a step would otherwise be postponed
+  /// forever.
   ///
-  /// All deadlocks, stuck states and violations were found by then, by shortest paths.
+  /// All deadlocks, stuck states and violations are already found, by shortest paths.
+  /// - Returns: Whether there are such states.
   private func searchIgnored() -> Bool {
     let states = IgnoredStates(partitions).firstStates()
     for state in states { partitions[state.partition].searchWhole(state.number) }
     return !states.isEmpty
   }
 
-  /// Lets each partition take in what the others have found for it.
+  /// Makes each partition take the states that the others have found for it.
   private func takeInAll() {
     guard partitions.contains(where: \.hasSent) else { return }
     for partition in partitions { partition.flip() }
     for partition in partitions { partition.absorb(from: partitions) }
   }
 
-  /// Does something with each partition, each on a thread of its own where there is enough to do.
+  /// Runs an operation on each partition, each on its own thread if there is enough work.
   nonisolated(nonsending) private func onEach(_ work: @escaping @Sendable (Partition) -> Void) async
   {
     guard partitions.count > 1, partitions.reduce(0, { $0 + $1.remaining }) >= Self.fewStates else {
@@ -192,7 +196,7 @@ package struct Exploration: ~Copyable {
       return
     }
     await withTaskGroup(of: Void.self) { group in
-      // The caller's executor, which tasks inherit otherwise, may have one thread.
+      // By default, tasks inherit the caller's executor, which may have only one thread.
       for partition in partitions {
         group.addTask(executorPreference: globalConcurrentExecutor) { work(partition) }
       }
@@ -226,8 +230,8 @@ package struct Exploration: ~Copyable {
     for partition in partitions { partition.retry() }
   }
 
-  /// Fills in what the vectors that somebody waits for do to queues. Where nothing is left to fill in,
-  /// returns what only others know.
+  /// Fills in the effects on queues of the vectors that states wait for. If there is nothing to
+  /// fill in, returns the demands that only the caller can fill.
   private mutating func fillQueues() -> [Demand] {
     struct Cell: Hashable {
       let component: Int
@@ -263,8 +267,10 @@ package struct Exploration: ~Copyable {
     return queues.isEmpty ? demands : []
   }
 
-  /// Fields as wide as the local states need. Where one has outgrown its field, the others stay as they are:
-  /// so a state does not take another word before it has to.
+  /// Returns a layout with fields as wide as the local states need.
+  ///
+  /// If the local states of a component outgrow their field, the other fields keep their widths. So
+  /// a state does not grow by a word before it must.
   private static func layout(
     of model: ExplorationModel, after layout: FieldLayout?, wordBits: Int
   ) -> FieldLayout {
@@ -347,7 +353,7 @@ package struct Exploration: ~Copyable {
     guard !observations.isEmpty, result.verdict == .complete, case .exact = options.storage else {
       return
     }
-    // States that were searched before a vector was added were never asked about it.
+    // States that were searched before a vector was added did not demand its cells.
     model.fillQueues()
     compile()
     guard
@@ -374,24 +380,25 @@ package struct Exploration: ~Copyable {
   }
 }
 
-/// How far a search goes, and with what.
+/// The limits and options of a search.
 package struct ExplorationOptions: Sendable {
   package var storage: StateStorage = .exact
-  /// Threads that search, each of which keeps a part of the states. Range: 1…64.
+  /// The number of threads, each of which stores a part of the states. Range: 1…64.
   package var threads = 1
-  /// Leaves out steps that only change the order of others, as far as the answers are the same.
+  /// Whether to skip steps that only reorder other steps, where the results stay the same.
   package var reduces = false
   /// Unit: states.
   package var stateLimit = Int.max
-  /// `nil`: no limit.
+  /// The time limit; `nil` for no limit.
   package var timeLimit: Duration?
-  /// The memory of states, tables and what lies between. Unit: bytes.
+  /// The memory limit for states, tables and outboxes. Unit: bytes.
   package var memoryLimit = 1 << 30
-  /// The local states of one component, above which the search ends.
+  /// The number of local states of one component above which the search ends.
   package var localStateLimit = 1 << 20
-  /// The deadlocks, and the stuck states, that are kept so that their paths can be told.
+  /// The maximum number of deadlocks, and of stuck states, that are kept to report their paths.
   package var keptStates = 64
-  /// The bits of a word that are used; less than 64 tries with small models what large ones do.
+  /// The number of bits used in a word; fewer than 64 test the handling of large states with small
+  /// models.
   package var wordBits = 64
 
   package init() {}

@@ -1,24 +1,25 @@
-/// A product of components in numbers: what an ``Exploration`` searches.
+/// A product of numbered components: the input of an ``Exploration``.
 ///
-/// A component has local states 0, 1, …. A *vector* has a role for each component that takes part in it; it
-/// is enabled where each of them permits it, and moves all of them at once. What is not deterministic is
-/// several vectors.
+/// A component has local states 0, 1, …. A *vector* has a role for each component that takes part
+/// in it. It is enabled if all its roles permit it, and moves all its components at once. A
+/// nondeterministic step has several vectors.
 ///
-/// Tables may have holes. The search says which cells it needs (``Exploration/Advance/demands(_:)``),
-/// somebody fills them, and it goes on: so local states, and vectors, may be found while searching. The
-/// contents of queues are filled in by the search itself.
+/// Tables may have unknown cells. The search demands the cells that it needs
+/// (``Exploration/Advance/demands(_:)``), the caller fills them, and the search continues. So local
+/// states and vectors may be found during the search. The search itself fills in the contents of
+/// queues.
 package struct ExplorationModel: Sendable {
-  /// Where a vector leads in one local state of one component.
+  /// The target of a vector in one local state of one component.
   package enum Cell: Hashable, Sendable {
     case unknown
     case blocked
     case leads(to: Int)
   }
 
-  /// The part of a component in a vector.
+  /// The role of a component in a vector.
   package struct Role: Sendable {
     package let component: Int
-    /// For each local state where it leads, `Role.blocked` or `Role.unknown`; what is missing is unknown.
+    /// For each local state its target, `Role.blocked` or `Role.unknown`; missing entries are unknown.
     private(set) var targets: [Int32]
     let operation: QueueOperation?
     var isUnchanged = false
@@ -26,19 +27,20 @@ package struct ExplorationModel: Sendable {
     static let blocked: Int32 = -1
     static let unknown: Int32 = -2
 
-    /// A cell for each local state; those that are missing are unknown.
+    /// Makes a role with a cell for each local state; missing cells are unknown.
     package static func table(_ component: Int, _ cells: [Cell]) -> Role {
       var role = Role(component: component, targets: [], operation: nil)
       for (state, cell) in cells.enumerated() { role.set(cell, in: state) }
       return role
     }
 
-    /// What is done to a queue.
+    /// Makes a role with an operation on a queue.
     package static func queue(_ component: Int, _ operation: QueueOperation) -> Role {
       Role(component: component, targets: [], operation: operation)
     }
 
-    /// Permits the vector in every local state, those included that are still to be found, and changes nothing.
+    /// Makes a role that permits the vector in every local state, even in local states found later,
+    /// and changes nothing.
     package static func unchanged(_ component: Int) -> Role {
       Role(component: component, targets: [], operation: nil, isUnchanged: true)
     }
@@ -68,11 +70,11 @@ package struct ExplorationModel: Sendable {
     let initial: Int
     var stateCount: Int
     var queue: QueueContents?
-    /// The observation that holds where the queue is full.
+    /// The observation that holds while the queue is full.
     var fullness: Int?
   }
 
-  /// A cell, or a local state of an observation, that may be another one than before.
+  /// A change of a cell, or of a local state in an observation.
   enum Change {
     case cell(vector: Int, role: Int, state: Int)
     case observed(observation: Int, component: Int, state: Int)
@@ -80,11 +82,11 @@ package struct ExplorationModel: Sendable {
 
   private(set) var components: [Component] = []
   private(set) var vectors: [Vector] = []
-  /// For each observation the local states of each component that it speaks of.
+  /// For each observation, the local states of each component in it.
   private(set) var observations: [[Int: Set<Int>]] = []
-  /// What has changed since the last time that a search took it.
+  /// The changes since a search last applied them.
   private(set) var changes: [Change] = []
-  /// Whether something was added since then that is no local state.
+  /// Whether anything other than local states was added since then.
   private(set) var isExtended = false
 
   package init() {}
@@ -92,29 +94,30 @@ package struct ExplorationModel: Sendable {
   package var componentCount: Int { components.count }
   package var vectorCount: Int { vectors.count }
 
-  /// The number of local states that are known of a component.
+  /// Returns the number of known local states of a component.
   package func stateCount(of component: Int) -> Int { components[component].stateCount }
 
-  /// What a queue holds in a local state, or `nil` where the component is no queue.
+  /// Returns the contents of a queue in a local state, or `nil` if the component is not a queue.
   package func contents(of component: Int, in state: Int) -> [Int]? {
     components[component].queue?.contents[state]
   }
 
-  /// Adds a component whose local states are in tables, and returns its number.
+  /// Adds a component whose local states are in tables; returns its number.
   package mutating func addComponent(stateCount: Int = 1, initial: Int = 0) -> Int {
     isExtended = true
     components.append(Component(initial: initial, stateCount: max(stateCount, initial + 1)))
     return components.count - 1
   }
 
-  /// Adds a queue, and returns its number. Local state 0 is what it holds at the start.
+  /// Adds a queue; returns its number. Local state 0 is its initial contents.
   package mutating func addQueue(capacity: Int, contents: [Int] = []) -> Int {
     let component = addComponent()
     components[component].queue = QueueContents(capacity: capacity, initial: contents)
     return component
   }
 
-  /// The local state of a queue that holds this, which may be new; `nil` where the component is no queue.
+  /// Returns the local state of a queue for the given contents, and adds one if they are new; `nil`
+  /// if the component is not a queue.
   package mutating func localState(of component: Int, holding contents: [Int]) -> Int? {
     guard var queue = components[component].queue else { return nil }
     components[component].queue = nil
@@ -125,10 +128,10 @@ package struct ExplorationModel: Sendable {
     return number
   }
 
-  /// Adds a vector, and returns its number.
-  /// - Parameter isFromOutside: Whether it needs somebody outside: where only such vectors are enabled, a
-  ///   state is stuck.
-  /// - Throws: ``ExplorationModelError``, and leaves the model as it was.
+  /// Adds a vector; returns its number.
+  /// - Parameter isFromOutside: Whether the vector needs an event from outside. A state in which
+  ///   only such vectors are enabled is stuck.
+  /// - Throws: ``ExplorationModelError``; the model is then unchanged.
   package mutating func addVector(_ roles: [Role], isFromOutside: Bool = false) throws -> Int {
     var taken: Set<Int> = []
     for role in roles {
@@ -151,8 +154,8 @@ package struct ExplorationModel: Sendable {
     return vectors.count - 1
   }
 
-  /// Fills one cell. A target that is not there yet is made.
-  /// - Throws: ``ExplorationModelError`` where the component has no table in this vector.
+  /// Fills one cell, and adds its target if that does not exist.
+  /// - Throws: ``ExplorationModelError`` if the component has no table in this vector.
   package mutating func setCell(
     of component: Int, in state: Int, for vector: Int, to cell: Cell
   ) throws {
@@ -163,7 +166,7 @@ package struct ExplorationModel: Sendable {
       let role = vectors[vector].roles.firstIndex(where: { $0.component == component }),
       components[component].queue == nil
     else { throw ExplorationModelError.roleOfAnotherKind(component) }
-    // A search has no place for a hole where there was none.
+    // A compiled model cannot replace a known cell or add an unknown one, so it must be compiled again.
     let wasKnown = vectors[vector].roles[role].target(in: state) != Role.unknown
     if wasKnown || cell == .unknown { isExtended = true }
     vectors[vector].roles[role].set(cell, in: state)
@@ -172,8 +175,10 @@ package struct ExplorationModel: Sendable {
     if case .leads(let target) = cell { grow(component, to: target + 1) }
   }
 
-  /// Adds a combination of local states that is looked out for, and returns its number. It holds in a state
-  /// where each component that it names is in one of its local states.
+  /// Adds a combination of local states to watch for; returns the number of the observation.
+  ///
+  /// The observation holds in a state if each of its components is in one of the given local
+  /// states.
   package mutating func addObservation(_ sets: [Int: Set<Int>]) throws -> Int {
     if let stranger = sets.keys.first(where: { !components.indices.contains($0) }) {
       throw ExplorationModelError.unknownComponent(stranger)
@@ -183,8 +188,9 @@ package struct ExplorationModel: Sendable {
     return observations.count - 1
   }
 
-  /// Adds an observation that holds where a queue is full, whatever contents of it are met, and returns its number.
-  /// - Throws: ``ExplorationModelError`` where the component is no queue.
+  /// Adds an observation that holds while a queue is full, even with contents found later; returns
+  /// its number.
+  /// - Throws: ``ExplorationModelError`` if the component is not a queue.
   package mutating func addObservation(ofFullQueue component: Int) throws -> Int {
     guard components.indices.contains(component) else {
       throw ExplorationModelError.unknownComponent(component)
@@ -198,14 +204,14 @@ package struct ExplorationModel: Sendable {
     return number
   }
 
-  /// Lets an observation hold in one more local state of a component, as when that state was just found.
+  /// Adds a local state of a component to an observation, for example one that was just found.
   package mutating func include(_ state: Int, of component: Int, in observation: Int) {
     if observations[observation][component] == nil { isExtended = true }
     observations[observation][component, default: []].insert(state)
     changes.append(.observed(observation: observation, component: component, state: state))
   }
 
-  /// Fills in what the vectors that are known do to a queue with these contents.
+  /// Computes the effects of the known vectors on a queue with the contents of a local state.
   mutating func fillQueue(_ component: Int, in state: Int) {
     guard var queue = components[component].queue else { return }
     let known = queue.contents.count
@@ -223,7 +229,7 @@ package struct ExplorationModel: Sendable {
     take(component, newFrom: known)
   }
 
-  /// Makes room for the contents of a queue that were not known before, and observes those that fill it.
+  /// Adds local states for the new contents of a queue, and observes contents that fill it.
   private mutating func take(_ component: Int, newFrom known: Int) {
     guard let queue = components[component].queue else { return }
     grow(component, to: queue.contents.count)
@@ -233,16 +239,17 @@ package struct ExplorationModel: Sendable {
     }
   }
 
-  /// Fills a cell of a queue.
+  /// Sets a cell of a queue.
   mutating func set(_ cell: Cell, ofRole role: Int, in vector: Int, _ state: Int) {
     vectors[vector].roles[role].set(cell, in: state)
     changes.append(.cell(vector: vector, role: role, state: state))
   }
 
-  /// The memory of what grows with the contents of queues. Unit: bytes.
+  /// The memory that grows with the contents of queues. Unit: bytes.
   var queueByteCount: Int { components.reduce(0) { $0 + ($1.queue?.byteCount ?? 0) } }
 
-  /// Whether local states of a component may still be found: it is a queue, or a table has a hole.
+  /// Returns whether more local states of a component may be found: it is a queue, or has an
+  /// unknown cell.
   func isGrowing(_ component: Int) -> Bool {
     components[component].queue != nil
       || vectors.contains { vector in
@@ -254,14 +261,14 @@ package struct ExplorationModel: Sendable {
       }
   }
 
-  /// All components, those that take part in the same vectors near to each other.
+  /// All components, with components of the same vectors next to each other.
   var componentsByVector: [Int] {
     var met: Set<Int> = []
     let taking = vectors.flatMap { $0.roles.map(\.component) }
     return (taking + components.indices).filter { met.insert($0).inserted }
   }
 
-  /// Takes note that somebody knows all that has changed until now.
+  /// Clears the changes after a search has applied them.
   mutating func forgetChanges() {
     changes = []
     isExtended = false
@@ -272,24 +279,24 @@ package struct ExplorationModel: Sendable {
   }
 }
 
-/// Why a model does not take a vector, a cell or an observation.
+/// The reason why a model rejects a vector, a cell or an observation.
 package enum ExplorationModelError: Error, Equatable {
   case unknownComponent(Int)
-  /// A component has one role in a vector: a step moves it once.
+  /// The component has two roles in a vector, but a step moves a component only once.
   case componentTwice(Int)
-  /// A queue has an operation, every other component a table.
+  /// A queue needs an operation, and every other component a table.
   case roleOfAnotherKind(Int)
 }
 
 extension ExplorationModel {
-  /// The model in Promela, so that SPIN can be asked the same: it stores as many states, and finds as an
-  /// invalid end state what is a deadlock here.
+  /// Returns the model in Promela, so that SPIN can check it.
   ///
-  /// A cell that is not known is written as one that blocks. The contents of queues are numbers, as many as
-  /// were found.
+  /// SPIN stores the same number of states, and reports a deadlock as an invalid end state. An
+  /// unknown cell is written as a blocking cell. The contents of queues are numbered, in the order
+  /// in which they were found.
   /// - Parameters:
-  ///   - componentNames: For each component an identifier of Promela. Missing ones are `c0`, `c1`, ….
-  ///   - vectorNames: For each vector what stands beside it as a comment. Missing ones are numbers.
+  ///   - componentNames: A Promela identifier for each component. Missing names are `c0`, `c1`, ….
+  ///   - vectorNames: A comment for each vector. Missing names are numbers.
   package func promela(componentNames: [String] = [], vectorNames: [String] = []) -> String {
     let names = components.indices.map {
       $0 < componentNames.count ? componentNames[$0] : "c\($0)"
@@ -300,7 +307,7 @@ extension ExplorationModel {
     }
     lines += ["", "active proctype product() {", "  do"]
     for (number, vector) in vectors.enumerated() {
-      // Behind the end of a comment, or a line, a name would be read as Promela.
+      // A name that ended the comment, or the line, would be parsed as Promela.
       let name = (number < vectorNames.count ? vectorNames[number] : "\(number)")
         .map { "*/\n\r".contains($0) ? "_" : String($0) }.joined()
       lines.append("  :: d_step { /* \(name) */")

@@ -1,12 +1,12 @@
-/// A state that a search has met; ``Exploration/path(to:)`` tells how.
+/// A reference to a visited state; ``Exploration/path(to:)`` returns a path to the state.
 package struct StateReference: Hashable, Sendable {
   let partition: Int
   let number: Int
-  /// The steps on a shortest path to it.
+  /// The number of steps on a shortest path to the state.
   package let depth: Int
 }
 
-/// What ended a search before all states were met.
+/// The reason why a search ended before it visited all states.
 package enum ExplorationLimit: Hashable, Sendable {
   case states
   case time
@@ -15,22 +15,22 @@ package enum ExplorationLimit: Hashable, Sendable {
   case localStates(component: Int)
   /// The task was cancelled.
   case cancelled
-  /// Somebody did not want it to go on.
+  /// The caller stopped the search.
   case stopped
 }
 
-/// States that were found, of which the first are kept, the nearest one first.
+/// The states of one kind: their number, and the nearest ones in order of distance.
 package struct FoundStates: Sendable {
   package var count = 0
   package var first: [StateReference] = []
 }
 
-/// What a search has found out.
+/// The result of a search.
 package struct ExplorationResult: Sendable {
   package enum Verdict: Equatable, Sendable {
-    /// All reachable states were met: what was not found is not there.
+    /// All reachable states were visited: anything that was not found does not exist.
     case complete
-    /// Only what was found is certain.
+    /// Only the findings are certain.
     case incomplete(ExplorationLimit)
   }
 
@@ -38,48 +38,51 @@ package struct ExplorationResult: Sendable {
     case always
     /// The nearest state from which no state with the observation can be reached.
     case lost(StateReference)
-    /// As ``lost(_:)``, but a state where one of ``ExplorationQuestions/bounds`` holds can be reached from each
-    /// such state: the system may have more steps there.
+    /// As ``lost(_:)``, but each such state can reach a state where one of
+    /// ``ExplorationQuestions/bounds`` holds. The system may have more steps there.
     case lostWithinBounds(StateReference)
-    /// The search was not complete, or the graph backwards does not fit into the memory.
+    /// The search was not complete, or the graph of all states did not fit into memory.
     case undecided
   }
 
   package var verdict: Verdict
   package var states: Int
-  /// The steps that were taken: all of the states that were searched, or a part of them where `isReduced`.
+  /// The number of steps taken: all steps of the searched states, or fewer if `isReduced`.
   package var steps: Int
-  /// The steps on the shortest path to the farthest state.
+  /// The number of steps on the shortest path to the farthest state.
   package var depth: Int
-  /// The most memory that was in use. Unit: bytes.
+  /// The peak memory use. Unit: bytes.
   package var peakByteCount: Int
-  /// Whether steps were left out that only change the order of others, and states with them. Deadlocks, stuck
-  /// states and what must never hold are still all found by shortest paths, and the rest by some path.
+  /// Whether partial-order reduction skipped steps and states.
+  ///
+  /// Deadlocks, stuck states and violations of ``ExplorationQuestions/never`` are still all found
+  /// by shortest paths, and other findings by some path.
   package var isReduced: Bool
-  /// Whether states are stored exactly, and fingerprints of them would take less memory.
+  /// Whether states are stored exactly, and fingerprints would need less memory.
   package var wouldFingerprintsSave = false
   package var deadlocks = FoundStates()
   package var stuck = FoundStates()
-  /// For each observation of ``ExplorationQuestions/never`` that holds somewhere the nearest such state.
+  /// The nearest state for each observation of ``ExplorationQuestions/never`` that holds somewhere.
   package var violations: [Int: StateReference] = [:]
   package var possibilities: [Int: Possibility] = [:]
-  /// The observations of ``ExplorationQuestions/bounds`` that hold in a state that was met.
+  /// The observations of ``ExplorationQuestions/bounds`` that hold in a visited state.
   package var reachedBounds: Set<Int> = []
-  /// Vectors that are enabled in no reachable state; `nil` where that was not asked or not found out.
+  /// The vectors that are not enabled in any reachable state; `nil` if this was not asked or not decided.
   package var neverEnabled: [Int]?
-  /// For each component the local states that it is never in; `nil` where that was not asked or not found
-  /// out.
+  /// For each component, the local states that are never reached; `nil` if this was not asked or
+  /// not decided.
   package var unreachable: [[Int]]?
-  /// The probability that at least one state was taken for another one and left out; `nil` where storage is
-  /// exact.
+  /// The probability that at least one state was mistaken for another state and left out; `nil` for
+  /// exact storage.
   package var omissionProbability: Double?
 }
 
-/// A shortest path from the first state to another one.
+/// A path from the first state to another state: a shortest path, unless the search is reduced.
 package struct ExplorationPath: Equatable, Sendable {
-  /// The local state of each component, first those at the start.
+  /// The local state of each component in each state, from the first state on.
   package private(set) var states: [[Int]]
-  /// The vector of each step; one less than states. Where several lead from a state to the next, the first.
+  /// The vector of each step: the first vector, if several have the same effect. There is one
+  /// vector fewer than states.
   package private(set) var vectors: [Int]
 
   init(
@@ -109,10 +112,10 @@ package struct ExplorationPath: Equatable, Sendable {
 }
 
 extension ExplorationModel {
-  /// The local state of each component at the start.
+  /// The initial local state of each component.
   package var initialState: [Int] { components.map(\.initial) }
 
-  /// The steps from a state, as far as its cells are known.
+  /// Returns the steps from a state, as far as its cells are known.
   package func steps(from state: [Int]) -> some Sequence<(vector: Int, target: [Int])> {
     vectors.enumerated().lazy.compactMap { number, vector in
       var target = state
@@ -124,10 +127,10 @@ extension ExplorationModel {
     }
   }
 
-  /// Where a role leads; `nil` where it blocks, or that is not known.
+  /// Returns the target of a role; `nil` if the role blocks the vector, or the target is unknown.
   ///
-  /// A vector that was added late knows nothing of contents that a queue had before, and that a search had
-  /// no need to ask for again.
+  /// A vector that was added late has no cells for queue contents that were found earlier, if the
+  /// search did not need them again.
   private func target(of role: Role, in state: Int) -> Int? {
     let target = role.target(in: state)
     if target >= 0 { return Int(target) }
@@ -135,7 +138,8 @@ extension ExplorationModel {
     return components[role.component].queue?.knownNumber(after: operation, in: state)
   }
 
-  /// Fills in what vectors do to contents of queues that were met, so far as that leads to others that were.
+  /// Fills in the effects of vectors on known queue contents; effects that lead to new contents are
+  /// blocked.
   package mutating func fillQueues() {
     for (number, vector) in vectors.enumerated() {
       for (place, role) in vector.roles.enumerated() where role.operation != nil {
@@ -149,28 +153,32 @@ extension ExplorationModel {
   }
 }
 
-/// What a search has to find out. Observations are those of the model, by number.
+/// The questions that a search answers. Observations are given by their numbers in the model.
 package struct ExplorationQuestions: Sendable {
-  /// Whether states without a step are found, but for those where one of `ends` holds.
+  /// Whether to find states without a step, except for states where one of `ends` holds.
   package var deadlocks = true
   package var ends: Set<Int> = []
-  /// Whether states are found whose steps all come from outside, but for those where one of `rests` holds.
+  /// Whether to find states whose steps all come from outside, except for states where one of
+  /// `rests` holds.
   package var stuck = false
   package var rests: Set<Int> = []
-  /// Observations that hold where the model may have fewer steps than the system it stands for, as where a queue is
-  /// full that is larger in the system. The result lists those that were reached; none of them is a finding.
+  /// Observations that hold where the model may have fewer steps than the modeled system, for
+  /// example where a queue is full that is larger in the system. The result lists the reached ones;
+  /// they are not findings.
   package var bounds: Set<Int> = []
-  /// Observations that hold in no reachable state.
+  /// Observations that must not hold in any reachable state.
   package var never: Set<Int> = []
-  /// Observations that can be reached from every reachable state.
+  /// Observations that must be reachable from every reachable state.
   package var alwaysPossible: Set<Int> = []
-  /// Whether vectors that are never enabled and local states that are not reached are found.
+  /// Whether to find vectors that are never enabled, and local states that are never reached.
   package var coverage = false
 
-  /// Whether each step that can be taken is taken at least once, so that every cell is demanded that any
-  /// order of steps needs, and every local state is met.
+  /// Whether to take each possible step at least once.
+  ///
+  /// Then the search demands every cell that any order of steps needs, and visits every local
+  /// state.
   package var everyStep = false
-  /// Whether all states are met, and not only a part of them that is enough for the answers.
+  /// Whether to visit all states, rather than a part of them that is enough for the answers.
   package var allStates = false
 
   package init() {}
@@ -178,14 +186,18 @@ package struct ExplorationQuestions: Sendable {
   /// The observations whose first state is kept.
   var watched: Set<Int> { never.union(bounds) }
 
-  /// Whether no step may be put off for ever: what is to be found is then found in states that differ from
-  /// those that a whole search finds, and not by a shortest path.
+  /// Whether no step may be postponed forever.
+  ///
+  /// The findings are then found in other states than in a full search, and not by shortest paths.
   var forbidsIgnoring: Bool { coverage || everyStep || !alwaysPossible.isEmpty }
 
-  /// Whether steps may be left out. A fingerprint does not tell a state, which has to be searched again where a step
-  /// was put off.
+  /// Returns whether the search may skip steps.
+  ///
+  /// If a step was postponed, its state must be searched again, but a fingerprint does not contain
+  /// the state.
   func allowReduction(_ storage: StateStorage) -> Bool {
-    // Whether a bound can be reached from a state is asked of each state, and not only of the first one.
+    // The search must know for every state whether it can reach a bound, and not only for the first
+    // state.
     if allStates || !bounds.isEmpty && !alwaysPossible.isEmpty { return false }
     return switch storage {
     case .exact: true
@@ -193,16 +205,16 @@ package struct ExplorationQuestions: Sendable {
     }
   }
 
-  /// From which of its enabled vectors a part of a state's steps is begun.
+  /// The enabled vectors from which stubborn sets start.
   var seeds: StubbornSet.Seeds {
     if stuck { return .inside }
     return deadlocks || forbidsIgnoring ? .all : .none
   }
 }
 
-/// What one partition of a search has met.
+/// The findings of one partition of a search.
 struct Sightings {
-  /// States that were found, of which the first are kept.
+  /// The states of one kind: their number, and the first ones found.
   struct Found {
     private(set) var count = 0
     private(set) var first: [Int] = []
@@ -215,10 +227,10 @@ struct Sightings {
 
   var deadlocks = Found()
   var stuck = Found()
-  /// For each observation that must never hold the first state where it does.
+  /// For each watched observation, the first state where it holds.
   var observed: [Int: Int] = [:]
-  /// The vectors that were enabled.
+  /// The vectors that were enabled in some state.
   var fired: Set<Int> = []
-  /// For each component the local states that were met.
+  /// For each component, the local states that were visited.
   var seen: [Set<Int>] = []
 }

@@ -1,4 +1,4 @@
-/// Where in the words of a state the local state of each component stands.
+/// The positions of the components' local states in the words of a state.
 struct FieldLayout: Equatable {
   struct Field: Equatable {
     let word: Int
@@ -12,13 +12,14 @@ struct FieldLayout: Equatable {
   let wordCount: Int
 
   /// - Parameters:
-  ///   - bits: For each component how many bits its local states take.
-  ///   - order: The components, those that move together near to each other.
-  ///   - wordBits: How much of a word is used: 64, or less to try what happens to large states.
+  ///   - bits: The number of bits for the local states of each component.
+  ///   - order: The components, with components that move together next to each other.
+  ///   - wordBits: The number of bits used in a word: 64, or fewer to test the handling of large
+  ///     states.
   init(bits: [Int], order: [Int], wordBits: Int) {
     let total = bits.reduce(0, +)
     let fewest = max(1, (total + wordBits - 1) / wordBits)
-    // Words of the same size are the halves of which the fewest are different.
+    // With words of the same size, the number of different words is smallest.
     let evenly = (total + fewest - 1) / fewest
     let sizes = (min(evenly, wordBits)...wordBits).lazy.map {
       Self.words(bits: bits, order: order, size: $0)
@@ -36,7 +37,7 @@ struct FieldLayout: Equatable {
     wordCount = max(1, words.count)
   }
 
-  /// The components of each word, in their order.
+  /// Returns the components of each word, in their order.
   private static func words(bits: [Int], order: [Int], size: Int) -> [[Int]] {
     var words: [[Int]] = []
     var used = size + 1
@@ -51,7 +52,7 @@ struct FieldLayout: Equatable {
     return words
   }
 
-  /// The bits that so many local states need.
+  /// Returns the number of bits for a number of local states.
   static func bits(for count: Int) -> Int {
     count <= 1 ? 0 : Int.bitWidth - (count - 1).leadingZeroBitCount
   }
@@ -69,9 +70,9 @@ struct FieldLayout: Equatable {
   }
 }
 
-/// Moves the fields of states from the places of one layout to those of another one.
+/// Moves the fields of states from one layout to another.
 struct FieldMoves {
-  /// Fields that stand side by side in both layouts.
+  /// Fields that are adjacent in both layouts.
   private struct Move {
     let source: Int
     let sourceShift: Int
@@ -83,7 +84,7 @@ struct FieldMoves {
   private var moves: [Move] = []
   private let targetWords: Int
 
-  /// - Parameter target: Has a field for each one of `source`, with as many bits or more.
+  /// - Parameter target: A layout with a field for each field of `source`, with at least as many bits.
   init(from source: FieldLayout, to target: FieldLayout) {
     targetWords = target.wordCount
     let pairs = zip(source.fields, target.fields).filter { $0.0.bits > 0 }
@@ -102,7 +103,7 @@ struct FieldMoves {
     }
   }
 
-  /// Writes the words of a state as the other layout has them.
+  /// Writes the words of a state in the new layout.
   func apply(_ words: UnsafePointer<UInt64>, to changed: UnsafeMutablePointer<UInt64>) {
     for word in 0..<targetWords { changed[word] = 0 }
     for move in moves {

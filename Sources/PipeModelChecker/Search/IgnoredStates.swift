@@ -1,15 +1,16 @@
-/// Finds where a search that leaves steps out puts a step off for ever: from some state it comes to no state that was
+/// Finds where a reduced search postpones a step forever: no state reachable from there was
 /// searched with all its steps.
 ///
-/// A step that is enabled, and left out, stays enabled while others are taken that it has nothing to do with. So it
-/// is enough that each state leads to one from which nothing was left out.
+/// An enabled step that was skipped stays enabled while independent steps are taken. So it is
+/// enough if every state can reach a state without skipped steps.
 struct IgnoredStates {
-  /// The number of the first state of each partition, in one row of all states.
+  /// The number of the first state of each partition, with the states of all partitions numbered
+  /// consecutively.
   private let firsts: [Int]
   /// The steps of a state lead to `targets[starts[state]..<starts[state + 1]]`.
   private var starts: [Int]
   private var targets: [UInt32]
-  /// Whether a state leads to one from which nothing was left out.
+  /// Whether a state can reach a state without skipped steps.
   private var isSafe: [Bool]
 
   init(_ partitions: [Partition]) {
@@ -41,19 +42,19 @@ struct IgnoredStates {
     spread()
   }
 
-  /// The memory that is needed. Unit: bytes.
+  /// Returns the memory that is required. Unit: bytes.
   static func byteCount(states: Int, steps: Int) -> Int { 4 * steps + 64 * states }
 
-  /// One state of each part that no state leads out of, as a partition and its number there.
+  /// Returns a state of each closed part of the other states, as a partition and its number there.
   func firstStates() -> [(partition: Int, number: Int)] {
     closedParts().map { state in
-      // Partitions without states begin where the next one does.
+      // A partition without states has the same first number as the next one.
       let partition = firsts.lastIndex { $0 <= state } ?? 0
       return (partition, state - firsts[partition])
     }
   }
 
-  /// Lets all states that lead to a safe one be safe, in sweeps as in ``StateGraph``.
+  /// Marks all states that can reach a safe state as safe, in sweeps as in ``StateGraph``.
   private mutating func spread() {
     var isForwards = false
     var hasChanged = true
@@ -71,14 +72,14 @@ struct IgnoredStates {
     }
   }
 
-  /// The smallest state of each strongly connected component of the other states that leads to no further one, by
-  /// Tarjan's algorithm.
+  /// Returns the smallest state of each strongly connected component of the other states without a
+  /// step out of the component, by Tarjan's algorithm.
   private func closedParts() -> [Int] {
     var found: [Int] = []
     var order = [Int](repeating: -1, count: isSafe.count)
     var low = order
     var isOpen = [Bool](repeating: false, count: isSafe.count)
-    /// Whether a state leads to a component that is complete.
+    /// Whether a state has a step to a component that is complete.
     var leadsOn = isOpen
     var open: [Int] = []
     var path: [(state: Int, next: Int)] = []

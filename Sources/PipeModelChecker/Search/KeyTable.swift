@@ -1,12 +1,14 @@
-/// An exact set of 64-bit keys, numbered in the order in which they came.
+/// An exact set of 64-bit keys, numbered in the order in which they were added.
 ///
-/// The keys are stored by number. A ``HashIndex`` finds them; it is made again from the keys where it grows.
+/// The keys are stored by number. A ``HashIndex`` finds them; it is rebuilt from the keys when it
+/// grows.
 struct KeyTable: ~Copyable {
   private var keys = Chunked<UInt64>()
   private var index: HashIndex
   private var largestCount = 0
   private let budget: MemoryBudget
-  /// What was read only so that it is in the cache: kept, so that the reads are not left out.
+  /// A sum of values that were read only to load them into the cache. It keeps the compiler from
+  /// removing the reads.
   private var sink: UInt64 = 0
 
   init(budget: MemoryBudget) {
@@ -21,11 +23,11 @@ struct KeyTable: ~Copyable {
     index.entries.deallocate()
   }
 
-  /// A key by its number.
+  /// Returns the key with the given number.
   @inline(__always)
   func key(_ number: Int) -> UInt64 { keys[number] }
 
-  /// Where a key lies; those up to the next multiple of `Chunked.chunkSize` follow it.
+  /// Returns a pointer to a key; the keys up to the next multiple of `Chunked.chunkSize` follow it.
   @inline(__always)
   func pointer(at number: Int) -> UnsafePointer<UInt64> { UnsafePointer(keys.pointer(at: number)) }
 
@@ -36,7 +38,7 @@ struct KeyTable: ~Copyable {
     return hash ^ (hash &>> 32)
   }
 
-  /// Makes room for so many more keys; `false` where the budget does not allow it.
+  /// Reserves capacity for more keys; returns `false` if the budget does not allow it.
   mutating func reserve(_ more: Int) -> Bool {
     while keys.count + more > keys.capacity {
       guard budget.allows(keys.chunkByteCount) else { return false }
@@ -46,7 +48,7 @@ struct KeyTable: ~Copyable {
       if index.slotCount < 1 << 30 && budget.allows(index.byteCount) {
         makeIndex(slotCount: 2 * index.slotCount)
       } else if largestCount < index.slotCount / 8 * 7 {
-        // Slower, and better than to end.
+        // A fuller index is slower, but that is better than ending the search.
         largestCount = index.slotCount / 8 * 7
       } else {
         return false
@@ -55,7 +57,7 @@ struct KeyTable: ~Copyable {
     return true
   }
 
-  /// The number of a key, a new one where it was not there. Takes memory beyond the budget where it must.
+  /// Returns the number of a key, and adds the key if it is new. May exceed the budget.
   @inline(__always)
   mutating func intern(_ key: UInt64) -> UInt32 {
     if keys.count == keys.capacity { addChunk() }
@@ -68,10 +70,10 @@ struct KeyTable: ~Copyable {
     return UInt32(truncatingIfNeeded: keys.count &- 1)
   }
 
-  /// Interns keys for which there is room, and lists which of them are new, in their order.
+  /// Interns keys for which capacity is reserved, and lists the new ones in their order.
   ///
-  /// What they probe is read for all of them before the first is looked up, first the index, then the keys
-  /// that its tags point at: so the misses of the cache overlap.
+  /// Before the first lookup, it reads the index entries of all keys, and then the stored keys that
+  /// their tags point at. So the cache misses overlap.
   mutating func intern(
     _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
     candidates: UnsafeMutablePointer<Int32>, fresh: UnsafeMutablePointer<Int32>
@@ -104,13 +106,13 @@ struct KeyTable: ~Copyable {
     return freshCount
   }
 
-  /// The number of a key, or `nil` where it is not there.
+  /// Returns the number of a key, or `nil` if the key is not in the set.
   func number(of key: UInt64) -> UInt32? {
     let number = find(key, hash: Self.hash(key), in: index).number
     return number < 0 ? nil : UInt32(truncatingIfNeeded: number)
   }
 
-  /// Gives every key another value: none may become equal to another one.
+  /// Replaces every key; no two keys may become equal.
   mutating func replaceKeys(_ change: (UInt64) -> UInt64) {
     for number in 0..<keys.count { keys[number] = change(keys[number]) }
     makeIndex(slotCount: index.slotCount)
@@ -131,7 +133,7 @@ struct KeyTable: ~Copyable {
     self.index = index
   }
 
-  /// Finds a key, or the slot where it belongs.
+  /// Returns the number of a key, or -1 and the slot where the key belongs.
   @inline(__always)
   private func find(
     _ key: UInt64, hash: UInt64, in index: HashIndex
@@ -150,14 +152,14 @@ struct KeyTable: ~Copyable {
   }
 }
 
-/// An open-addressing table of 32-bit entries: where keys are stored that are numbered from 0.
+/// An open-addressing table of 32-bit entries, for keys that are numbered from 0.
 ///
-/// An entry holds a number, and in the bits that numbers do not need a tag of the key's hash, so that a probe
-/// hardly ever reads another key. It is a small value: a loop keeps it in registers.
+/// An entry holds a number. The remaining bits hold a tag of the key's hash, so that a probe rarely
+/// reads another key. The index is a small value, so that a loop keeps it in registers.
 struct HashIndex {
   let entries: UnsafeMutablePointer<UInt32>
   let slotCount: Int
-  /// The bits that numbers need; those above are the tag.
+  /// The number of bits of a number; the bits above them are the tag.
   private let numberBits: UInt32
 
   /// The number of slots of a new table.
@@ -171,7 +173,7 @@ struct HashIndex {
     entries.initialize(repeating: 0, count: slotCount)
   }
 
-  /// The memory of an index. Unit: bytes.
+  /// The memory of the index. Unit: bytes.
   var byteCount: Int { slotCount * 4 }
 
   @inline(__always)
@@ -185,15 +187,15 @@ struct HashIndex {
   @inline(__always)
   func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) &<< numberBits }
 
-  /// Whether the key of an entry may have the hash of this tag.
+  /// Returns whether the key of an entry may have the hash of this tag.
   @inline(__always)
   func mayBe(_ entry: UInt32, _ tag: UInt32) -> Bool { (entry ^ tag) &>> numberBits == 0 }
 
-  /// The number of an entry that is not 0.
+  /// Returns the number in an entry that is not 0.
   @inline(__always)
   func number(_ entry: UInt32) -> Int { Int(entry & ((1 &<< numberBits) &- 1)) &- 1 }
 
-  /// The number of the first key that may have this hash; -1 where no key has.
+  /// Returns the number of the first key that may have this hash; -1 if there is none.
   @inline(__always)
   func candidate(hash: UInt64) -> Int {
     var slot = slot(of: hash)
@@ -212,7 +214,7 @@ struct HashIndex {
     entries[slot] = tag(hash) | UInt32(truncatingIfNeeded: number &+ 1)
   }
 
-  /// Stores the number of a key that is not stored yet.
+  /// Stores the number of a key that is not in the index yet.
   @inline(__always)
   func insert(_ number: Int, hash: UInt64) {
     var slot = slot(of: hash)

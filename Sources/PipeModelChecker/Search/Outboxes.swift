@@ -1,14 +1,14 @@
-/// The outboxes of one partition: two for each other one, of which one is filled while the other one is emptied.
+/// The outboxes of one partition: two for each other partition, one to fill while the other is emptied.
 final class Outboxes {
-  /// The states that a partition sends in a round, at most: enough to keep each thread busy for longer than it
-  /// takes to wake it.
+  /// The maximum number of states that a partition sends in a round: enough to keep each thread
+  /// busy for longer than it takes to wake it.
   private static let capacity = 1 << 17
 
   private var filling: [Outbox]
   private var ready: [Outbox]
   private let owner: Int
   private let budget: MemoryBudget
-  /// The states that one state can lead to, at most.
+  /// The maximum number of successors of a state.
   private let mostSteps: Int
 
   init(of owner: Int, among count: Int, for program: CompiledModel, budget: MemoryBudget) {
@@ -32,7 +32,7 @@ final class Outboxes {
 
   private var byteCount: Int { (filling + ready).reduce(0) { $0 + $1.byteCount } }
 
-  /// Whether an outbox may have no room for what one more state leads to.
+  /// Whether an outbox may lack capacity for the successors of one more state.
   var isFull: Bool {
     for other in filling.indices where other != owner {
       if filling[other].count + mostSteps > filling[other].capacity { return true }
@@ -47,13 +47,14 @@ final class Outboxes {
     filling[other].append(state, fingerprint: fingerprint, origin: origin)
   }
 
-  /// Lets the others take what was appended. What was ready must have been taken.
+  /// Makes the appended states ready for the other partitions. They must have taken all states that
+  /// were ready before.
   func flip() { swap(&filling, &ready) }
 
-  /// Whether there are states for the others to take, once the outboxes are flipped.
+  /// Whether the other partitions will have no states to take after the next flip.
   var isEmpty: Bool { filling.allSatisfy { $0.count == 0 } }
 
-  /// Lets a store take what is ready for its partition.
+  /// Moves the states that are ready for a partition to its store.
   func empty(_ other: Int, into store: StateStore) {
     let box = ready[other]
     for position in 0..<box.count where store.limit == nil {
@@ -65,9 +66,9 @@ final class Outboxes {
   }
 }
 
-/// States on their way from the partition that found them to the one that keeps them.
+/// States in transit from the partition that found them to the partition that stores them.
 final class Outbox {
-  /// The words of each state, and behind them its fingerprint.
+  /// The words of each state, followed by its fingerprint.
   let words: UnsafeMutablePointer<UInt64>
   let origins: UnsafeMutablePointer<UInt32>
   let stride: Int
@@ -86,7 +87,7 @@ final class Outbox {
     origins.deallocate()
   }
 
-  /// The memory of an outbox. Unit: bytes.
+  /// The memory of the outbox. Unit: bytes.
   var byteCount: Int { capacity * (stride * 8 + 4) }
 
   @inline(__always)

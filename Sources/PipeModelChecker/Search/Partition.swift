@@ -1,8 +1,10 @@
-/// The states whose fingerprints fall to one thread: it keeps them, and takes the steps from them.
+/// The part of a search that runs on one thread: the states whose fingerprints belong to it, and
+/// their steps.
 ///
-/// A level is searched in rounds. In each, every partition takes in what others found for it in the round
-/// before, then expands states of its own and puts what belongs to others into outboxes.
-final class Partition: @unchecked Sendable {  // In a round, one thread alone uses a partition.
+/// A level is searched in rounds. In each round, every partition first takes the states that others
+/// found for it in the previous round. Then it expands states of its own, and puts states of other
+/// partitions into outboxes.
+final class Partition: @unchecked Sendable {  // In a round, only one thread uses a partition.
   let number: Int
   let partitionCount: Int
   private let questions: ExplorationQuestions
@@ -14,13 +16,13 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   private var cursor = 0
   private var levelEnd = 0
-  /// States of this level with an enabled vector of which a cell is not known.
+  /// The states of this level with an enabled vector that has an unknown cell.
   private var waiting: [Int] = []
   private var again: [Int] = []
-  /// Whether steps were left out of those of a state.
+  /// Whether steps of a state were skipped, by the number of the state.
   private var isPart: [Bool] = []
   private var reductionYield = ReductionYield()
-  /// States of which no step may be left out.
+  /// The states whose steps must not be skipped.
   private var whole: Set<Int> = []
   private var sightings = Sightings()
   private var levelStarts = [0]
@@ -50,11 +52,11 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   var stateCount: Int { store.count }
   var budget: MemoryBudget { store.budget }
-  /// Why this partition takes no more states.
+  /// The reason why this partition accepts no more states.
   var limit: ExplorationLimit? { store.limit }
-  /// States of the next level that were found until now.
+  /// The number of states found for the next level so far.
   var foundCount: Int { store.count - levelEnd }
-  /// States of this level that are still to be searched, those that wait left out.
+  /// The number of states of this level that are still to be searched, without the waiting ones.
   var remaining: Int { again.count + levelEnd - cursor }
   var isWaiting: Bool { !waiting.isEmpty }
   var findingCount: Int {
@@ -62,7 +64,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
       + sightings.observed.keys.count { questions.never.contains($0) }
   }
 
-  /// Goes on with the states that were found for the next level.
+  /// Continues with the states that were found for the next level.
   func beginLevel() {
     cursor = levelEnd
     levelEnd = store.count
@@ -70,7 +72,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     store.beginLevel(at: cursor)
   }
 
-  /// The level of a state.
+  /// Returns the level of a state.
   func depth(of state: Int) -> Int {
     var low = 0
     var high = levelStarts.count
@@ -81,21 +83,21 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     return low - 1
   }
 
-  /// Whether steps were left out of those of a state.
+  /// Returns whether steps of a state were skipped.
   func hasLeftOut(of state: Int) -> Bool { state < isPart.count && isPart[state] }
 
-  /// Lets a state be searched again, with all its steps.
+  /// Schedules a state for another search, with all its steps.
   func searchWhole(_ state: Int) {
     again.append(state)
     whole.insert(state)
   }
 
-  /// Shows each step that was taken to a state of this partition, by the numbers that states have everywhere.
+  /// Calls a closure for each step to a state of this partition, with the global numbers of its states.
   func visitEdges(_ visit: (_ source: UInt32, _ target: UInt32) -> Void) {
     store.visitEdges { visit($0, origin(of: $1)) }
   }
 
-  /// Lets the states that wait be searched again, after cells were filled.
+  /// Schedules the waiting states for another search, after cells were filled.
   func retry() {
     again += waiting
     waiting = []
@@ -103,26 +105,26 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   // MARK: Taking in
 
-  /// Takes in the first state.
+  /// Stores the first state.
   func begin(with words: [UInt64]) {
     store.take(words, fingerprint: program.fingerprint(words), origin: StateStore.noOrigin)
     store.flush()
   }
 
-  /// Whether states that were found are not taken in by the partitions that keep them.
+  /// Whether other partitions have not yet taken some of the states that this partition found.
   var hasSent: Bool { !outboxes.isEmpty }
 
-  /// Lets the others take in what was found.
+  /// Makes the found states ready for the other partitions.
   func flip() { outboxes.flip() }
 
-  /// Takes in what the others have found.
+  /// Takes the states that the other partitions found for this one.
   func absorb(from partitions: [Partition]) {
     for other in partitions where other !== self { other.outboxes.empty(number, into: store) }
   }
 
   // MARK: Expanding
 
-  /// Searches up to so many states of this level, fewer where an outbox gets full.
+  /// Searches a number of states of this level, or fewer if an outbox gets full.
   func expand(_ stateCount: Int) {
     var left = stateCount
     while left > 0, let state = again.popLast() {
@@ -143,7 +145,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     store.flush()
   }
 
-  /// Searches states whose keys lie behind each other, and returns how many it came to.
+  /// Searches states with consecutive keys; returns how many were searched.
   private func expand(_ first: Int, count: Int) -> Int {
     store.isWords ? expandWords(first, count: count) : expandLarge(first, count: count)
   }
@@ -224,7 +226,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     return count
   }
 
-  /// Puts the state that a vector leads to on the bench.
+  /// Leaves the target of a vector on the bench.
   @inline(__always)
   private func move(by vector: Int, from state: UnsafePointer<UInt64>) {
     let program = program
@@ -238,7 +240,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     }
   }
 
-  /// Does the same, and returns by what the state's fingerprint differs.
+  /// Leaves the target of a vector on the bench; returns the XOR of the two states' fingerprints.
   @inline(__always)
   private func step(by vector: Int, from state: UnsafePointer<UInt64>) -> UInt64 {
     let program = program
@@ -256,7 +258,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     return change
   }
 
-  /// Gives a state that the state on the bench leads to to the partition that keeps it.
+  /// Passes a successor of the state on the bench to the partition that stores it.
   @inline(__always)
   private func send(
     _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32
@@ -269,8 +271,9 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     store.take(state, after: bench.state, fingerprint: fingerprint, origin: origin)
   }
 
-  /// Leaves on the bench what holds and what is enabled in a state. Returns bits of which some are set where
-  /// something watched holds, and where a vector is enabled that needs nobody from outside.
+  /// Leaves the mask of a state on the bench: the observations that hold, and the enabled vectors.
+  /// - Returns: `watched` is not 0 if a watched observation holds, `inside` is not 0 if a vector is
+  ///   enabled that needs nothing from outside.
   @inline(__always)
   private func findMask(
     _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
@@ -295,7 +298,8 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     return (watched, inside)
   }
 
-  /// Finds what is enabled in a state, and notes what it is. Whether there are steps to take from it now.
+  /// Computes the mask of a state, and records what holds in it; returns whether its steps can be
+  /// taken now.
   @inline(__always)
   private func inspect(
     _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
@@ -321,7 +325,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     return true
   }
 
-  /// Leaves on the bench the enabled vectors that are enough.
+  /// Reduces the enabled vectors on the bench to a sufficient part.
   private func reduce(
     _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
   ) {
@@ -338,7 +342,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     isPart[number] = leftOut > 0
   }
 
-  /// Whether a vector is enabled as far as is known, and not all of its cells are known.
+  /// Returns whether a vector with unknown cells is enabled as far as known.
   @inline(never)
   private func isUnknown(_ state: UnsafePointer<UInt64>) -> Bool {
     var found: UInt64 = 0
@@ -366,7 +370,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     }
   }
 
-  /// Whether an observation holds in the state whose mask is on the bench.
+  /// Returns whether an observation holds in the state whose mask is on the bench.
   func isVisited(holding observation: Int) -> Bool {
     let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
     return bench.enabled[word] & bit != 0
@@ -391,49 +395,50 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   // MARK: States
 
-  /// What was met until now.
+  /// Returns the findings so far.
   func report() -> Sightings {
     bench.report(to: &sightings)
     return sightings
   }
 
-  /// The number under which a state is known to all partitions.
+  /// Returns the global number of a state, which is unique among all partitions.
   @inline(__always)
   private func origin(of state: Int) -> UInt32 {
     UInt32(truncatingIfNeeded: state &* partitionCount &+ number)
   }
 
-  /// The partition of a state, and its number there.
+  /// Returns the partition of a state, and its number there.
   @inline(__always)
   static func state(of origin: UInt32, among count: Int) -> (partition: Int, number: Int) {
     (Int(origin) % count, Int(origin) / count)
   }
 
-  /// The state that led to a state, as a partition and its number there.
+  /// Returns the predecessor of a state, as a partition and its number there; `nil` for the first state.
   func origin(ofState state: Int) -> (partition: Int, number: Int)? {
     let origin = store.origin(of: state)
     if origin == StateStore.noOrigin { return nil }
     return Self.state(of: origin, among: partitionCount)
   }
 
-  /// The key under which a state is stored.
+  /// Returns the key under which a state is stored.
   func key(of state: Int) -> UInt64 { store.key(of: state) }
 
-  /// Whether keys tell states.
+  /// Whether states are stored, rather than only their fingerprints.
   var isExact: Bool { store.isExact }
 
-  /// The local states of a state; with fingerprints only of one of this level.
+  /// Returns the local states of a state. With fingerprints, only states of the current level are
+  /// available.
   func locals(of state: Int) -> [Int] {
     store.load(state, into: bench.state)
     return program.layout.decode((0..<program.stateWords).map { bench.state[$0] })
   }
 
-  /// The number of a state, or `nil` where it was not met.
+  /// Returns the number of a state, or `nil` if it was not visited.
   func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
     store.number(of: words, fingerprint: fingerprint)
   }
 
-  /// Shows each state that a state leads to, with its fingerprint.
+  /// Calls a closure for each successor of a state, with its fingerprint.
   func visitSteps(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
     store.load(number, into: bench.state)
     _ = findMask(bench.state, program, bench)
@@ -448,7 +453,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     }
   }
 
-  /// The vectors of the states that wait that have a cell that is not known, and which state it was.
+  /// Returns the vectors with unknown cells that waiting states need, by state.
   func unknownVectors() -> [(state: Int, locals: [Int], vectors: [Int])] {
     waiting.map { number in
       let locals = locals(of: number)
@@ -468,7 +473,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     }
   }
 
-  /// The partition that keeps a state.
+  /// Returns the partition that stores a state.
   @inline(__always)
   static func owner(of fingerprint: UInt64, among count: Int) -> Int {
     Int(truncatingIfNeeded: ((fingerprint &>> 32) &* UInt64(count)) &>> 32)
@@ -476,7 +481,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   // MARK: Growing
 
-  /// Goes on with a model that has grown. States whose fields have moved are stored anew.
+  /// Switches to a model that has grown. States whose fields have moved are stored again.
   func adopt(_ larger: CompiledModel) {
     bench.report(to: &sightings)
     if larger.layout != program.layout {

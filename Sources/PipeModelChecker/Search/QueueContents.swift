@@ -1,4 +1,4 @@
-/// The contents of one queue, each of them a local state with a number. The first are those at the start.
+/// The contents of one queue, each numbered as a local state. Number 0 is the initial contents.
 struct QueueContents: Sendable {
   let capacity: Int
   private(set) var contents: [[Int]]
@@ -12,41 +12,44 @@ struct QueueContents: Sendable {
     numbers = [initial: 0]
   }
 
-  /// Whether a queue with the contents of a local state has no room.
+  /// Returns whether a queue is full in a local state.
   func isFull(in state: Int) -> Bool { contents[state].count >= capacity }
 
-  /// The local state of these contents, a new one where they were not met before.
+  /// Returns the local state for the given contents, and adds one if they are new.
   mutating func number(of symbols: [Int]) -> Int {
     if let number = numbers[symbols] { return number }
     numbers[symbols] = contents.count
     contents.append(symbols)
-    // The symbols, the head of their array, and what list and dictionary hold of it.
+    // The symbols, the header of their array, and their entries in the list and the dictionary.
     byteCount += 8 * symbols.capacity + 32 + 8 + 32
     return contents.count - 1
   }
 
-  /// The same where the contents after it were met before.
+  /// Returns the local state after an operation; `nil` if the operation is not permitted, or its
+  /// result is new.
   func knownNumber(after operation: QueueOperation, in state: Int) -> Int? {
     operation.result(for: contents[state], capacity: capacity).flatMap { numbers[$0] }
   }
 
-  /// The local state after an operation, or `nil` where it is not permitted.
+  /// Returns the local state after an operation, or `nil` if the operation is not permitted.
   mutating func number(after operation: QueueOperation, in state: Int) -> Int? {
     operation.result(for: contents[state], capacity: capacity).map { number(of: $0) }
   }
 }
 
-/// What a vector does to the contents of a queue.
+/// The effect of a vector on the contents of a queue.
 ///
-/// Whether there is room is asked before anything is taken or appended, so that a step that begins below
-/// the capacity may end above it, as a node's does.
+/// The capacity is checked before anything is taken or appended. So a step that begins below the
+/// capacity may end above it, as in a node.
 package struct QueueOperation: Equatable, Sendable {
-  /// The symbol that is taken out, or `nil`. The vector is permitted only while it is the first of its kind.
+  /// The symbol to take, or `nil`. The vector is permitted only while this symbol is the first of
+  /// its kind.
   package var taken: Int?
-  /// The symbols among which `taken` has to be the first; those before it stay. `nil`: all, so that it has
-  /// to be the head.
+  /// The symbols among which `taken` must be the first; earlier symbols stay in the queue.
+  ///
+  /// `nil` means all symbols, so that `taken` must be the head.
   package var amongst: Set<Int>?
-  /// The symbols that are appended, in this order.
+  /// The symbols to append, in this order.
   package var appended: [Int]
   /// Whether the vector is permitted only while the queue is below its capacity.
   package var needsRoom: Bool
@@ -63,7 +66,7 @@ package struct QueueOperation: Equatable, Sendable {
   /// Takes the head of a queue.
   package static func take(_ symbol: Int) -> QueueOperation { QueueOperation(taken: symbol) }
 
-  /// Takes the first queued symbol that is one of `symbols`, if it is this one.
+  /// Takes the first queued symbol that is in `symbols`, if it is the given symbol.
   package static func take(_ symbol: Int, amongst symbols: Set<Int>) -> QueueOperation {
     QueueOperation(taken: symbol, amongst: symbols)
   }
@@ -73,7 +76,7 @@ package struct QueueOperation: Equatable, Sendable {
     QueueOperation(appended: symbols, needsRoom: true)
   }
 
-  /// The contents after this operation, or `nil` where it is not permitted.
+  /// Returns the contents after this operation, or `nil` if the operation is not permitted.
   func result(for contents: [Int], capacity: Int) -> [Int]? {
     if needsRoom && contents.count >= capacity { return nil }
     var contents = contents

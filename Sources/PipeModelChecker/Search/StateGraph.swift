@@ -1,8 +1,9 @@
-/// The steps between the states of a complete search, to ask what can be reached from each of them.
+/// The steps between the states of a complete search, to find what is reachable from each state.
 ///
-/// The states of all partitions are numbered in one row. The steps are found once more, and stored by the
-/// state that they start from. What reaches a state with an observation is spread in sweeps, backwards and
-/// forwards in turn, until nothing changes: as states are numbered level by level, few are needed.
+/// The states of all partitions are numbered consecutively. The steps are computed a second time,
+/// and stored by the state that they start from. The states that can reach an observation are
+/// marked in sweeps, alternately backwards and forwards, until nothing changes. As states are
+/// numbered level by level, a few sweeps are enough.
 struct StateGraph {
   private let partitions: [Partition]
   /// The number of the first state of each partition.
@@ -10,14 +11,14 @@ struct StateGraph {
   /// The steps of a state are `targets[ends[state - 1]..<ends[state]]`.
   private var ends: [UInt32] = []
   private var targets: [UInt32] = []
-  /// For each observation that is asked about whether it holds in each state.
+  /// For each observation of interest, whether it holds in each state.
   private var holds: [Int: [Bool]] = [:]
 
   /// - Parameters:
-  ///   - steps: The steps that the search has taken. Where it has left some out, those are found as well that
-  ///     lead to states that were met: what is out of reach is the same with them and without.
-  ///   - memory: What the graph may take. Unit: bytes.
-  /// - Returns: `nil` where it would take more.
+  ///   - steps: The number of steps that the search took. For a reduced search, the graph includes
+  ///     skipped steps between visited states, too; they do not change what is unreachable.
+  ///   - memory: The memory limit of the graph. Unit: bytes.
+  /// - Returns: `nil` if the graph would exceed the limit.
   init?(
     _ partitions: [Partition], _ program: CompiledModel, about observations: Set<Int>, steps: Int,
     memory: Int
@@ -51,10 +52,11 @@ struct StateGraph {
     }
   }
 
-  /// The memory that the graph takes. Unit: bytes.
+  /// The memory of the graph. Unit: bytes.
   var byteCount: Int { 4 * targets.count + (4 + holds.count + 1) * ends.count }
 
-  /// The states from which none can be reached where one of some observations holds: of each partition the first.
+  /// Returns the first state of each partition from which no state with one of the observations is
+  /// reachable.
   func firstStates(withoutPathTo observations: Set<Int>) -> [(partition: Partition, number: Int)] {
     let held = observations.compactMap { holds[$0] }
     guard var reaches = held.first else { return [] }

@@ -1,12 +1,12 @@
-/// The states of one partition, numbered in the order in which they came.
+/// The states of one partition, numbered in the order of discovery.
 ///
-/// What is found is gathered in a batch, and looked up together.
+/// New states are collected in a batch, and looked up together.
 final class StateStore {
-  /// How a state is kept.
+  /// The way in which states are stored.
   private enum Form {
-    /// A state is one word, and its own key.
+    /// A state is a single word, which is also its key.
     case word
-    /// The words of a state stand side by side.
+    /// The words of a state are adjacent.
     case words
     case tree
     case fingerprint
@@ -15,7 +15,7 @@ final class StateStore {
   /// The origin of the first state.
   static let noOrigin = UInt32.max
   private static let batchSize = 256
-  /// States of more words are stored as trees.
+  /// The maximum number of words of a state; larger states are stored as trees.
   private static let mostWords = 4
 
   let budget: MemoryBudget
@@ -26,10 +26,10 @@ final class StateStore {
   private var table: StateTable
   private var tree: StateTree
   private var origins = Chunked<UInt32>()
-  /// Why no more states are taken.
+  /// The reason why the store accepts no more states.
   private(set) var limit: ExplorationLimit?
 
-  /// The states found since the last flush, and what is needed to look them up.
+  /// The states found since the last flush, and the buffers to look them up.
   private var batchWords: UnsafeMutablePointer<UInt64>
   private let batchKeys: UnsafeMutablePointer<UInt64>
   private let batchOrigins: UnsafeMutablePointer<UInt32>
@@ -37,21 +37,23 @@ final class StateStore {
   private let candidates: UnsafeMutablePointer<Int32>
   private let fresh: UnsafeMutablePointer<Int32>
   private var filled = 0
-  /// Whether the steps are kept that were taken: the origin of each, and above it the state that it leads to.
+  /// Whether to record the steps: for each step, its origin in the lower half and its target above it.
   private let notesEdges: Bool
   private var edges = Chunked<UInt64>()
 
-  /// The numbers of the nodes in the tree of the state that was loaded last, and of one that it leads to.
+  /// The node numbers, in the tree, of the state loaded last and of one of its successors.
   private var numbers: UnsafeMutablePointer<UInt32>
   private var nextNumbers: UnsafeMutablePointer<UInt32>
 
-  /// The words of the states of this level, of which the first has this number, and of the next, where the
-  /// keys do not tell them.
+  /// The words of the states of this level, which start at state `firstOfFrontier`, and of the next
+  /// level.
+  ///
+  /// Used only if the keys do not identify the states.
   private var frontier: [UInt64] = []
   private var firstOfFrontier = 0
   private var nextFrontier: [UInt64] = []
 
-  /// - Parameter budget: The memory that may be taken, for outboxes as well.
+  /// - Parameter budget: The memory budget, shared with the outboxes.
   init(
     stateWords: Int, storage: StateStorage, stateLimit: Int, budget: MemoryBudget, notesEdges: Bool
   ) {
@@ -88,29 +90,30 @@ final class StateStore {
     fresh.deallocate()
   }
 
-  /// The states that are stored: those of the batch are not among them.
+  /// The number of stored states, without the batch.
   var count: Int { origins.count }
 
-  /// Whether keys are states.
+  /// Whether a key is the state itself.
   var isWords: Bool { form == .word }
 
-  /// Whether states are stored, and not only their fingerprints.
+  /// Whether states are stored, rather than only their fingerprints.
   var isExact: Bool { form != .fingerprint }
 
   private static func exactForm(_ words: Int) -> Form {
     words == 1 ? .word : words <= mostWords ? .words : .tree
   }
 
-  /// The fingerprint of a state, where nothing else is stored.
+  /// Returns the key of a state: its fingerprint, if only fingerprints are stored.
   func key(of state: Int) -> UInt64 { keys.key(state) }
 
-  /// Where a state of one word lies; those up to the next multiple of `Chunked.chunkSize` follow it.
+  /// Returns a pointer to a state of one word; the states up to the next multiple of
+  /// `Chunked.chunkSize` follow it.
   func pointer(at state: Int) -> UnsafePointer<UInt64> { keys.pointer(at: state) }
 
-  /// What was given as the origin of a state.
+  /// Returns the origin that was stored with a state.
   func origin(of state: Int) -> UInt32 { origins[state] }
 
-  /// Goes on to the states from this one on.
+  /// Starts the level whose first state has the given number.
   func beginLevel(at first: Int) {
     budget.giveBack(8 * frontier.count)
     frontier = nextFrontier
@@ -118,14 +121,14 @@ final class StateStore {
     nextFrontier = []
   }
 
-  /// Shows each step that was taken: its origin, and the state that it leads to.
+  /// Calls a closure for each recorded step with its origin and its target.
   func visitEdges(_ visit: (_ origin: UInt32, _ state: Int) -> Void) {
     for number in 0..<edges.count {
       visit(UInt32(truncatingIfNeeded: edges[number]), Int(edges[number] >> 32))
     }
   }
 
-  /// Writes the words of a state; with fingerprints only of one of this level.
+  /// Writes the words of a state. With fingerprints, only states of the current level are available.
   func load(_ state: Int, into words: UnsafeMutablePointer<UInt64>) {
     switch form {
     case .word: words[0] = keys.key(state)
@@ -137,7 +140,7 @@ final class StateStore {
     }
   }
 
-  /// The number of a state, or `nil` where it was not met.
+  /// Returns the number of a state, or `nil` if it was not visited.
   func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
     if form == .words { return table.number(of: words) }
     let key: UInt64? =
@@ -151,7 +154,7 @@ final class StateStore {
 
   // MARK: Taking in
 
-  /// Takes a state that is one word.
+  /// Adds a state of one word to the batch.
   @inline(__always)
   func take(_ word: UInt64, origin: UInt32) {
     batchKeys[filled] = word
@@ -160,7 +163,7 @@ final class StateStore {
     if filled == Self.batchSize { flush() }
   }
 
-  /// Takes a state.
+  /// Adds a state to the batch.
   func take(_ words: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32) {
     let key: UInt64 =
       switch form {
@@ -172,7 +175,7 @@ final class StateStore {
     take(key, words, origin)
   }
 
-  /// Takes a state that the one that was loaded last leads to.
+  /// Adds a successor of the state loaded last to the batch.
   func take(
     _ words: UnsafePointer<UInt64>, after loaded: UnsafePointer<UInt64>, fingerprint: UInt64,
     origin: UInt32
@@ -193,7 +196,7 @@ final class StateStore {
     take(key, origin: origin)
   }
 
-  /// Stores what the batch holds, and is not stored yet.
+  /// Stores the new states of the batch.
   @inline(never)
   func flush() {
     let count = filled
@@ -225,7 +228,7 @@ final class StateStore {
     if origins.count > stateLimit { limit = .states }
   }
 
-  /// Notes the steps that led to the states of the batch.
+  /// Records the steps to the states of the batch.
   private func noteEdges(_ count: Int) {
     while edges.count + count > edges.capacity {
       edges.addChunk()
@@ -242,8 +245,10 @@ final class StateStore {
 
   // MARK: Growing
 
-  /// Stores all states anew, with other fields. Where that takes too much memory, all stays as it was, and
-  /// no more states are taken.
+  /// Stores all states again, with other fields.
+  ///
+  /// If that takes too much memory, the stored states are unchanged, and the store accepts no more
+  /// states.
   func change(from smaller: FieldLayout, to larger: FieldLayout) -> Bool {
     let moves = FieldMoves(from: smaller, to: larger)
     switch form {
@@ -270,7 +275,7 @@ final class StateStore {
     return true
   }
 
-  /// Stores all states in new tables.
+  /// Copies all states to new tables.
   private func copy(width: Int, _ moves: FieldMoves) -> Bool {
     let newForm = Self.exactForm(width)
     var newKeys = KeyTable(budget: budget)
@@ -326,13 +331,13 @@ final class StateStore {
   }
 }
 
-/// How the states that were met are stored.
+/// The way in which visited states are stored.
 package enum StateStorage: Sendable {
-  /// Exactly: as one word where a state fits into it, and as a tree of interned words where not.
+  /// Exactly: as the words of the state or, for a state of many words, as a tree of interned words.
   case exact
-  /// As fingerprints of 64 bits: less memory where states are large, and a state may be taken for another
-  /// one and be left out. See ``ExplorationResult/omissionProbability``.
-  /// - Parameter seed: Another seed takes other states for each other.
+  /// As 64-bit fingerprints, which need less memory if states are large. A state may be mistaken
+  /// for another state and be left out. See ``ExplorationResult/omissionProbability``.
+  /// - Parameter seed: The seed of the fingerprints; another seed confuses other states.
   case fingerprints(seed: UInt64)
 
   var seed: UInt64 {
@@ -343,7 +348,7 @@ package enum StateStorage: Sendable {
   }
 }
 
-/// The memory that a part of a search has taken, and may take. Unit: bytes.
+/// The memory that a part of a search uses, and its limit. Unit: bytes.
 final class MemoryBudget {
   let limit: Int
   private(set) var used = 0

@@ -1,14 +1,15 @@
-/// An exact set of states of a few words, numbered in the order in which they came.
+/// An exact set of states of a few words, numbered in the order in which they were added.
 ///
-/// The words of a state are stored one after the other, so that a lookup reads one place of the memory: a
-/// ``StateTree`` takes less memory for states of many words, and four times as long.
+/// The words of a state are adjacent, so that a lookup reads one place in memory. For states of
+/// many words, a ``StateTree`` needs less memory but four times as long.
 struct StateTable: ~Copyable {
   let width: Int
   private var states: Chunked<UInt64>
   private var index: HashIndex
   private var largestCount: Int
   private let budget: MemoryBudget
-  /// What was read only so that it is in the cache: kept, so that the reads are not left out.
+  /// A sum of values that were read only to load them into the cache. It keeps the compiler from
+  /// removing the reads.
   private var sink: UInt64 = 0
 
   init(width: Int, budget: MemoryBudget) {
@@ -25,13 +26,14 @@ struct StateTable: ~Copyable {
     index.entries.deallocate()
   }
 
-  /// The words of a state; those of the next follow up to a multiple of `Chunked.chunkSize`.
+  /// Returns a pointer to the words of a state; the states up to the next multiple of
+  /// `Chunked.chunkSize` follow it.
   @inline(__always)
   func pointer(at number: Int) -> UnsafePointer<UInt64> {
     UnsafePointer(states.pointer(at: number))
   }
 
-  /// Makes room for so many more states; `false` where the budget does not allow it.
+  /// Reserves capacity for more states; returns `false` if the budget does not allow it.
   mutating func reserve(_ more: Int) -> Bool {
     while states.count + more > states.capacity {
       guard budget.allows(states.chunkByteCount) else { return false }
@@ -42,7 +44,7 @@ struct StateTable: ~Copyable {
       if index.slotCount < 1 << 30 && budget.allows(index.byteCount) {
         makeIndex(slotCount: 2 * index.slotCount)
       } else if largestCount < index.slotCount / 8 * 7 {
-        // Slower, and better than to end.
+        // A fuller index is slower, but that is better than ending the search.
         largestCount = index.slotCount / 8 * 7
       } else {
         return false
@@ -51,9 +53,10 @@ struct StateTable: ~Copyable {
     return true
   }
 
-  /// Interns states for which there is room, and lists which of them are new, in their order.
+  /// Interns states for which capacity is reserved, and lists the new ones in their order.
   ///
-  /// What they probe is read for all of them before the first is looked up, as in a ``KeyTable``.
+  /// As in a ``KeyTable``, it reads the index entries and the candidates of all states before the
+  /// first lookup.
   mutating func intern(
     _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
     candidates: UnsafeMutablePointer<Int32>, fresh: UnsafeMutablePointer<Int32>
@@ -88,7 +91,7 @@ struct StateTable: ~Copyable {
     return freshCount
   }
 
-  /// Adds a state that is not stored yet; `false` where the budget does not allow it.
+  /// Adds a state that is not stored yet; returns `false` if the budget does not allow it.
   mutating func add(_ state: UnsafePointer<UInt64>) -> Bool {
     guard reserve(1) else { return false }
     index.insert(states.count, hash: Self.hash(state, width))
@@ -96,7 +99,7 @@ struct StateTable: ~Copyable {
     return true
   }
 
-  /// The number of a state, or `nil` where it is not stored.
+  /// Returns the number of a state, or `nil` if the state is not stored.
   func number(of state: UnsafePointer<UInt64>) -> Int? {
     let number = find(state, hash: Self.hash(state, width), in: index).number
     return number < 0 ? nil : number
@@ -109,7 +112,7 @@ struct StateTable: ~Copyable {
     return true
   }
 
-  /// Finds a state, or the slot where it belongs.
+  /// Returns the number of a state, or -1 and the slot where the state belongs.
   @inline(__always)
   private func find(
     _ state: UnsafePointer<UInt64>, hash: UInt64, in index: HashIndex

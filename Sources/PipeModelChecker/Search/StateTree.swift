@@ -1,14 +1,17 @@
-/// Folds states of several words into 64-bit keys: each word is interned, then pairs of numbers are, up to
-/// a last pair, which is the key. Words that many states share are stored once.
+/// A tree that folds states of several words into 64-bit keys. Words that many states share are
+/// stored once.
 ///
-/// Its methods write through local copies of its pointers: with Thread Sanitizer, the compiler (6.3) fails
-/// on a write through a pointer that a value without copies holds.
+/// Each word is interned; then pairs of numbers are interned, up to the last pair, which is the
+/// key.
+///
+/// The methods write through local copies of the pointers. With Thread Sanitizer, the compiler
+/// (6.3) fails on a write through a pointer that a noncopyable value holds.
 struct StateTree: ~Copyable {
   let wordCount: Int
-  /// A table for each word, then one for each pair but the last.
+  /// A table for each word, then one for each pair except the last.
   private let tables: UnsafeMutablePointer<KeyTable>
   private let tableCount: Int
-  /// For each pair the two nodes that it joins. Nodes are words, then pairs.
+  /// For each pair, the two nodes that it joins. Nodes are words, then pairs.
   private let left: [Int]
   private let right: [Int]
 
@@ -41,7 +44,7 @@ struct StateTree: ~Copyable {
     tables.deallocate()
   }
 
-  /// The numbers that ``unpack(_:into:numbers:)`` writes.
+  /// The number of nodes, for which ``unpack(_:into:numbers:)`` writes numbers.
   var nodeCount: Int { 2 * wordCount - 1 }
 
   /// Writes the words of a key, and the number of each node.
@@ -57,8 +60,9 @@ struct StateTree: ~Copyable {
     for word in 0..<wordCount { words[word] = tables[word].key(Int(numbers[word])) }
   }
 
-  /// The key of words that differ from others, whose numbers are given, in some places; interns what is new.
-  /// - Parameter numbers: The numbers of the other state; changed to those of this one.
+  /// Returns the key of words that differ in some places from another state, and interns new parts.
+  /// - Parameter numbers: The node numbers of the other state; replaced by the numbers of this
+  ///   state.
   mutating func key(
     of words: UnsafePointer<UInt64>, changedFrom others: UnsafePointer<UInt64>,
     numbers: UnsafeMutablePointer<UInt32>
@@ -72,7 +76,7 @@ struct StateTree: ~Copyable {
     return join(numbers, changed: wordCount > 32 ? ~0 : changed)
   }
 
-  /// The key of words, of which what is new is interned.
+  /// Returns the key of words, and interns new parts.
   mutating func key(
     of words: UnsafePointer<UInt64>, numbers: UnsafeMutablePointer<UInt32>
   ) -> UInt64 {
@@ -81,7 +85,7 @@ struct StateTree: ~Copyable {
     return join(numbers, changed: ~0)
   }
 
-  /// The key of words, or `nil` where one of their parts was never interned.
+  /// Returns the key of words, or `nil` if one of their parts was never interned.
   func knownKey(
     of words: UnsafePointer<UInt64>, numbers: UnsafeMutablePointer<UInt32>
   ) -> UInt64? {
@@ -98,7 +102,7 @@ struct StateTree: ~Copyable {
     return nil
   }
 
-  /// - Parameter changed: Bits of the nodes whose number is another one than before.
+  /// - Parameter changed: The bits of the nodes whose numbers have changed.
   private mutating func join(
     _ numbers: UnsafeMutablePointer<UInt32>, changed: UInt64
   ) -> UInt64 {

@@ -1,24 +1,29 @@
-/// Finds for a state a part of its enabled vectors that is enough to reach every deadlock, every stuck state, and
-/// every state that an observation looks out for, by paths that are no longer.
+/// Selects enabled vectors of a state that are enough to reach every deadlock, every stuck state,
+/// and every state with a sought observation, by paths that are not longer.
 ///
-/// A set of components is closed where each vector that one of them permits has, if it is enabled, all its
-/// components in the set, and otherwise one that blocks it. No vector without a component of the set can change
-/// what these permit. So of every path from here the first vector that has one is enabled here already, and could
-/// as well be taken first. Every path that matters has such a vector:
+/// A set of components is closed if it satisfies a condition for each vector that one of them
+/// permits: if the vector is enabled, the set contains all its components; otherwise it contains a
+/// component that blocks the vector. A vector without a component in the set cannot change what the
+/// components in the set permit. So on every path from here, the first vector with a component in
+/// the set is already enabled here, and could as well be taken first. Every path that matters has
+/// such a vector:
 ///
-/// - A deadlock: the set was begun from an enabled vector, which stays enabled until one is taken.
-/// - A stuck state: the same, of a vector that needs nothing from outside. Where only the outside can go on,
-///   nothing is left out.
-/// - An observation that does not hold here: one of the components that keep it from holding is in the set.
+/// - A deadlock: the set starts from an enabled vector, which stays enabled until a vector of the
+///   set is taken.
+/// - A stuck state: the same, with a vector that needs nothing from outside. If only vectors from
+///   outside are enabled, all are kept.
+/// - An observation that does not hold here: the set contains a component that keeps it from
+///   holding.
 ///
-/// What was taken first never has to be undone, so that the rest of the path is shorter by one step.
+/// The vector that was taken first never has to be undone, so the rest of the path is one step
+/// shorter.
 struct StubbornSet: ~Copyable {
-  /// From which enabled vectors sets are begun.
+  /// The enabled vectors from which sets start.
   enum Seeds {
-    /// No vector: only observations are looked for. Where no set is needed for one, no step is.
+    /// No vector: sets are built only for observations. If no set is needed for them, no step is needed.
     case none
     case all
-    /// Those that need nothing from outside. Where there is none, nothing is left out.
+    /// Vectors that need nothing from outside. If there is none, all enabled vectors are kept.
     case inside
   }
 
@@ -31,7 +36,7 @@ struct StubbornSet: ~Copyable {
   private var waitingCount = 0
   private let componentCount: Int
 
-  /// The enabled vectors from which a set is begun, at most: the smallest of those sets is taken.
+  /// The maximum number of enabled vectors to start a set from; the smallest set is used.
   private static let mostSeeds = 64
 
   init(_ program: CompiledModel) {
@@ -52,9 +57,8 @@ struct StubbornSet: ~Copyable {
     waiting.deallocate()
   }
 
-  /// Leaves of the enabled vectors those of the smallest set that was found, and returns how many were left
-  /// out.
-  /// - Parameter sought: The observations that states are looked for of, as bits.
+  /// Keeps only the enabled vectors of the smallest set, and returns how many were left out.
+  /// - Parameter sought: The observations to look for, as bits.
   mutating func reduce(
     _ enabled: UnsafeMutablePointer<UInt64>, sought: UnsafePointer<UInt64>, seeds: Seeds,
     state: UnsafePointer<UInt64>, _ program: CompiledModel, _ tables: StubbornTables
@@ -90,7 +94,7 @@ struct StubbornSet: ~Copyable {
     return all - fewest
   }
 
-  /// Leaves in `chosen` the enabled vectors of the closed set that one of them begins.
+  /// Writes to `chosen` the enabled vectors of the closed set that starts from a vector.
   private mutating func close(
     from seed: Int?, _ enabled: UnsafePointer<UInt64>, sought: UnsafePointer<UInt64>,
     _ program: CompiledModel, _ tables: StubbornTables
@@ -139,8 +143,8 @@ struct StubbornSet: ~Copyable {
     for place in tables.starts[bit]..<tables.starts[bit + 1] { add(tables.participants[place]) }
   }
 
-  /// Adds a component that does not permit what a bit stands for, rather one that is in already; all where
-  /// none blocks it.
+  /// Adds a component that blocks a bit's vector or observation, unless the set has one already;
+  /// adds all components if none blocks it.
   private mutating func addBlocker(of bit: Int, _ tables: StubbornTables) {
     var blocker = -1
     for place in tables.starts[bit]..<tables.starts[bit + 1] {
@@ -160,13 +164,13 @@ struct StubbornSet: ~Copyable {
   }
 }
 
-/// How much of a search is left out: where that is little, it takes longer to find than to search.
+/// The share of steps that the reduction skips. If it is small, reducing takes longer than searching.
 struct ReductionYield {
   private var states = 0
   private var steps = 0
   private var stepsLeftOut = 0
 
-  /// Whether the steps of the next state should be looked at: those of a sample are in any case.
+  /// Returns whether to reduce the steps of the next state. A sample of the states is always reduced.
   mutating func isWorthTrying() -> Bool {
     states += 1
     return states < 2000 || stepsLeftOut * 4 > steps || states % 32 == 0
@@ -178,17 +182,17 @@ struct ReductionYield {
   }
 }
 
-/// What a ``StubbornSet`` is made from.
+/// The tables from which a ``StubbornSet`` is built.
 final class StubbornTables {
-  /// For each row of the compiled model a mask: the vectors and observations that its component has a part
-  /// in, and that it permits.
+  /// For each row of the compiled model, a mask of the vectors and observations that its component
+  /// affects and permits.
   let permitted: FlatTable<UInt64>
-  /// For each bit the components that have a part in it: `participants[starts[bit]..<starts[bit + 1]]`.
+  /// For each bit, the components that affect it: `participants[starts[bit]..<starts[bit + 1]]`.
   let participants: FlatTable<Int>
   let starts: FlatTable<Int>
 
-  /// - Parameter spoken: For each component the bits that it has a part in. Until they are filled in, all
-  ///   of them are permitted.
+  /// - Parameter spoken: For each component, the bits that it affects. All of them are permitted
+  ///   until the tables are filled.
   init(_ model: ExplorationModel, spoken: [[UInt64]], rowCounts: [Int]) {
     permitted = FlatTable(
       zip(spoken, rowCounts).flatMap { bits, count in

@@ -1,27 +1,28 @@
-/// The memory in which one partition works on one state, made for one compiled model.
+/// The memory in which one partition processes one state, for one compiled model.
 final class Workbench {
-  /// A state, and one that it leads to.
+  /// A state, and one of its successors.
   let state: UnsafeMutablePointer<UInt64>
   let next: UnsafeMutablePointer<UInt64>
   /// The mask of a state.
   let enabled: UnsafeMutablePointer<UInt64>
-  /// The observations whose first state is kept, and that did not hold in a state yet.
+  /// The observations whose first state is kept, and that have not held in any state yet.
   let watched: UnsafeMutablePointer<UInt64>
-  /// The observations that have to be possible always.
+  /// The observations that must always be possible.
   private let possible: UnsafeMutablePointer<UInt64>
-  /// The observations that a stubborn set has to look out for.
+  /// The observations that a stubborn set must preserve.
   let sought: UnsafeMutablePointer<UInt64>
   /// The bits that were enabled in some state.
   let fired: UnsafeMutablePointer<UInt64>
-  /// Whether each local state was met.
+  /// Whether each local state was visited.
   let seen: UnsafeMutablePointer<Bool>
   var stubborn: StubbornSet
 
   private let program: CompiledModel
 
   /// - Parameters:
-  ///   - observations: The observations whose first state is kept, and that did not hold in a state yet.
-  ///   - alwaysPossible: The observations that have to be possible always.
+  ///   - observations: The observations whose first state is kept, and that have not held in any
+  ///     state yet.
+  ///   - alwaysPossible: The observations that must always be possible.
   init(
     _ program: CompiledModel, watching observations: Set<Int>, possible alwaysPossible: Set<Int>
   ) {
@@ -46,8 +47,8 @@ final class Workbench {
     }
   }
 
-  /// Leaves in `sought` what must never hold, and of what has to be possible what does not hold in the state
-  /// whose mask is on the bench.
+  /// Writes to `sought` the watched observations, and the observations that must be possible but do
+  /// not hold in the state whose mask is on the bench.
   func seek() {
     for word in 0..<program.maskWords {
       sought[word] = watched[word] | possible[word] & ~enabled[word]
@@ -65,7 +66,7 @@ final class Workbench {
     seen.deallocate()
   }
 
-  /// Adds the vectors and local states that were met to what was met before.
+  /// Adds the enabled vectors and the visited local states to the findings so far.
   func report(to sightings: inout Sightings) {
     for vector in 0..<program.vectorCount {
       let (word, bit) = CompiledModel.place(ofBit: program.firstVectorBit + vector)

@@ -2,52 +2,60 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// Where the places are that the nodes of topologies name: a deployment file as a value.
+/// The locations of the places that topologies refer to: the contents of a deployment file.
 ///
 /// Source: decision 0062.
 public struct Deployment: Sendable {
-  /// What starts processes.
+  /// The system that starts processes.
   public enum Engine: String, CaseIterable, Codable, Hashable, Sendable {
-    /// The orchestrator itself, on its own machine.
+    /// The orchestrator, on its own host.
     case local
-    /// Slurm, within a job of its own, by `srun`.
+    /// Slurm: `srun` starts the processes within one job.
     case slurm
-    /// Kubernetes, in pods of which each has an agent; `orchestrator export kubernetes` writes what makes them.
+    /// Kubernetes: an agent in each pod starts its processes. `orchestrator export kubernetes`
+    /// writes the manifests.
     case kubernetes
   }
 
-  /// What starts processes. Default: ``Engine/local``.
+  /// The system that starts processes. Default: ``Engine/local``.
   public var engine: Engine
-  /// The IPv4 address, in numbers, where the orchestrator and the nodes without a place listen; `nil` for
-  /// ``standardAddress``, or with ``Engine/slurm`` that of the host on which the orchestrator runs.
+  /// The numeric IPv4 address at which the orchestrator and the nodes without a place listen.
+  ///
+  /// `nil` uses ``standardAddress`` or, with ``Engine/slurm``, the address of the orchestrator's
+  /// host.
   public var address: String?
   /// The places, in the order of the file.
   public var places: [DeploymentPlace]
-  /// The directory of the journals of nodes that may move, which all hosts see; `nil` for each host's own.
+  /// The directory of the journals of nodes that may move, shared by all hosts; `nil` for each
+  /// host's own directory.
   public var journals: String?
-  /// How long a node with ``HostLossPolicy/move`` goes on without the orchestrator; it can be replaced on another host
-  /// soon after that. Default: 5 s.
+  /// How long a node with ``HostLossPolicy/move`` continues without the orchestrator. Default: 5 s.
+  ///
+  /// Soon after that the node can be replaced on another host.
   public var lease: Duration
-  /// With ``Engine/kubernetes``: the image of all containers, which has `orchestrator` and the topology's programs.
+  /// With ``Engine/kubernetes``: the image of all containers, with `orchestrator` and the
+  /// topology's programs.
   public var image: String?
-  /// With ``Engine/kubernetes``: the namespace; `nil` for the topology's name as a DNS label.
+  /// With ``Engine/kubernetes``: the namespace; `nil` uses the topology's name as a DNS label.
   public var namespace: String?
-  /// With ``Engine/kubernetes``: the port where the orchestrator listens. Default: 7300. Range: 1024…65535.
+  /// With ``Engine/kubernetes``: the port at which the orchestrator listens. Default: 7300. Range:
+  /// 1024…65535.
   public var port: Int
-  /// With ``Engine/kubernetes``: what is claimed for each process that records something.
+  /// With ``Engine/kubernetes``: the volume claim of each process that keeps records.
   public var storage: DeploymentStorage
-  /// The warnings of `check` about the file that are expected, by their codes.
+  /// The codes of expected `check` warnings about the file, which are not reported.
   public var silence: [Diagnostic.Code]
 
-  /// The port that a deployment has which names none.
+  /// The default port.
   public static let standardPort = 7300
 
-  /// The lease that a deployment has which names none.
+  /// The default lease.
   public static let standardLease: Duration = .seconds(5)
-  /// How long one may be: longer than a process takes to part from its peers, and shorter than `up` waits.
+  /// The range of leases: longer than a process takes to part from its peers, and shorter than `up`
+  /// waits.
   public static let leaseTerms: ClosedRange<Duration> = .seconds(2)...(.seconds(30))
 
-  /// The address that a deployment has which names none, where all is on one host.
+  /// The default address, for a deployment on one host.
   public static let standardAddress = "127.0.0.1"
 
   /// Makes a deployment.
@@ -69,20 +77,21 @@ public struct Deployment: Sendable {
     self.journals = journals
   }
 
-  /// The place of a name, or `nil`.
+  /// Returns the place with the given name, or `nil`.
   public func place(_ name: String) -> DeploymentPlace? {
     places.first { $0.name == name }
   }
 
-  /// The deployment as JSON, which ``DeploymentFile`` reads back to an equal value.
+  /// The deployment as JSON; ``DeploymentFile`` reads it back to an equal value.
   public var json: JSONValue { DeploymentKeys.top.written(self).json }
 
-  /// The deployment as YAML, which ``DeploymentFile`` reads back to an equal value, in its order.
+  /// The deployment as YAML; ``DeploymentFile`` reads it back to an equal value, in the same order.
   public var yaml: String { DeploymentKeys.top.written(self).yaml }
 }
 
 extension Deployment: Equatable {
-  /// Equal in all but the order of the places, which are a map in the file.
+  /// Returns whether two deployments are equal, ignoring the order of the places, which are a
+  /// mapping in the file.
   public static func == (left: Deployment, right: Deployment) -> Bool {
     left.engine == right.engine && left.address == right.address
       && left.journals == right.journals && left.lease == right.lease
@@ -92,21 +101,26 @@ extension Deployment: Equatable {
   }
 }
 
-/// A place that nodes can name, and where it is: an address of this machine, or hosts of an engine's, by their names or
-/// their labels.
+/// A place that nodes refer to by name, with its location.
+///
+/// The location is an address of this host, or the hosts of an engine, by their names or labels.
 public struct DeploymentPlace: Hashable, Sendable {
   /// The name: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
-  /// With ``Deployment/Engine/local``: the IPv4 address, in numbers, where its nodes listen.
+  /// With ``Deployment/Engine/local``: the numeric IPv4 address at which the place's nodes listen.
   public var address: String?
-  /// With ``Deployment/Engine/slurm``: the hosts, by the names that Slurm has for them. Its nodes are dealt to them
-  /// in turn. With ``Deployment/Engine/kubernetes``: the nodes of the cluster on which its pods may run.
+  /// With ``Deployment/Engine/slurm``: the hosts, by their Slurm names; nodes are assigned to them
+  /// round-robin.
+  ///
+  /// With ``Deployment/Engine/kubernetes``: the nodes of the cluster on which the place's pods may
+  /// run.
   public var hosts: [String]
-  /// Further hosts, to which nodes with ``HostLossPolicy/move`` go first where theirs is lost. A submitted job has them,
-  /// too.
+  /// Spare hosts, which are preferred for nodes with ``HostLossPolicy/move`` that lose their host.
+  ///
+  /// A submitted job includes the spare hosts.
   public var spare: [String]
-  /// With ``Deployment/Engine/kubernetes``, in place of ``hosts``: labels that a node of the cluster has on which its
-  /// pods may run.
+  /// With ``Deployment/Engine/kubernetes``, instead of ``hosts``: the labels of cluster nodes on
+  /// which the pods may run.
   public var labels: [String: String]
 
   /// Makes a place.
@@ -122,11 +136,11 @@ public struct DeploymentPlace: Hashable, Sendable {
   }
 }
 
-/// What is claimed of a cluster's storage for one process: a persistent volume.
+/// The claim of one process on the cluster's storage: a persistent volume.
 public struct DeploymentStorage: Hashable, Sendable {
-  /// Its size as Kubernetes writes it: `1Gi`, which it is by default.
+  /// The size in the notation of Kubernetes. Default: `1Gi`.
   public var size: String
-  /// The storage class; `nil` for the cluster's default one.
+  /// The storage class; `nil` uses the cluster's default class.
   public var className: String?
 
   /// Makes a claim.
@@ -138,13 +152,14 @@ public struct DeploymentStorage: Hashable, Sendable {
 
 /// Reads deployment files: YAML, of which JSON is a subset.
 ///
-/// Checks all that the file tells by itself; that it fits its topologies and its machine is checked elsewhere.
+/// The reader checks everything that depends on the file alone; other checkers compare it with its
+/// topologies and its host.
 /// Source: decision 0062.
 public enum DeploymentFile {
-  /// A deployment, and where its parts stand.
+  /// A deployment with a map of its source locations.
   public typealias Result = (deployment: Deployment, source: SourceMap)
 
-  /// Reads a file. Its variables are the environment's, and those of a file `.env` beside it.
+  /// Reads a file, with variables from the environment and from a `.env` file in the same directory.
   /// - Throws: All errors of the file, in its order.
   public static func read(path: String) throws(TopologyErrors) -> Result {
     try sound(examine(.file(path)))
@@ -152,8 +167,8 @@ public enum DeploymentFile {
 
   /// Reads a text.
   /// - Parameters:
-  ///   - file: What diagnostics call it.
-  ///   - variables: What `${NAME}` stands for. Default: the environment's variables.
+  ///   - file: The file's name in diagnostics.
+  ///   - variables: The values of `${NAME}`. Default: the environment's variables.
   /// - Throws: All errors of the text, in its order.
   public static func read(
     text: some Sequence<UInt8>, file: String, variables: TopologyVariables = TopologyVariables()
@@ -161,21 +176,22 @@ public enum DeploymentFile {
     try sound(examine(text: Array(text), file: file, variables: variables))
   }
 
-  /// What could be read of a file, and what is wrong with it.
+  /// The readable part of a file, and its diagnostics.
   package struct Examined: Sendable {
     package var deployment: Deployment
     package var source: SourceMap
     package var diagnostics: [Diagnostic]
 
-    /// Whether the file names a place, be it one that could not be read.
+    /// Returns whether the file names a place, even if the place could not be read.
     func names(_ place: String) -> Bool { source.has(["places", place]) }
 
-    /// Whether the file says where journals are, be it what could not be read.
+    /// Whether the file has `journals`, even if the value could not be read.
     var saysJournals: Bool { source.has(["journals"]) }
   }
 
-  /// Reads what can be read of a file, for checks that can be made all the same.
-  /// - Parameter environment: The variables that count before those of a file `.env` beside it.
+  /// Reads as much of a file as possible, for checks that work with a part of it.
+  /// - Parameter environment: The variables that override those of a `.env` file in the same
+  ///   directory.
   /// - Throws: All errors of a file that no deployment can be made of.
   package static func examine(
     _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current
@@ -185,7 +201,7 @@ public enum DeploymentFile {
       variables: TopologyVariables(file: input.beside(".env"), environment: environment))
   }
 
-  /// Reads what can be read of a text.
+  /// Reads as much of a text as possible.
   package static func examine(
     text: [UInt8], file: String, variables: TopologyVariables = TopologyVariables()
   ) throws(TopologyErrors) -> Examined {

@@ -2,7 +2,7 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Checks a deployment against the machine that it is read on, and the topologies that are to run by it.
+/// Checks a deployment against the current host, and against the topologies that use it.
 package struct DeploymentChecker: Examiner {
   let examined: DeploymentFile.Examined
   var source: SourceMap { examined.source }
@@ -10,9 +10,10 @@ package struct DeploymentChecker: Examiner {
 
   /// Checks a deployment.
   /// - Parameters:
-  ///   - topologies: All that are to run by it; `nil` where one of them could not be read.
-  ///   - interfaces: The addresses of this machine.
-  /// - Returns: Errors and warnings in the order of the file, but for those of its reading.
+  ///   - topologies: All topologies that use the deployment; `nil` if one of them could not be
+  ///     read.
+  ///   - interfaces: The addresses of the current host.
+  /// - Returns: Errors and warnings in file order, without the diagnostics from reading the file.
   package static func check(
     _ examined: DeploymentFile.Examined, for topologies: [Topology]?,
     interfaces: [InterfaceAddress]
@@ -36,7 +37,8 @@ package struct DeploymentChecker: Examiner {
     self.examined = examined
   }
 
-  /// The engine `local` starts processes on this machine, which can listen at its own addresses alone.
+  /// Checks an address with the engine `local`, whose processes can listen only at addresses of
+  /// this host.
   private mutating func check(
     _ address: String, at path: [String], owner: String, _ interfaces: [InterfaceAddress]
   ) {
@@ -65,19 +67,21 @@ package struct DeploymentChecker: Examiner {
   }
 }
 
-/// Checks that a topology can run by a deployment: that it has each place, what `move` asks for, and names that
-/// a cluster takes.
+/// Checks that a topology can run with a deployment.
+///
+/// The deployment must have each place, nodes that may move need their records on other hosts, and
+/// names must be valid in a cluster.
 package struct PlacementChecker: Examiner {
   let topology: Topology
   let source: SourceMap
   let deployment: DeploymentFile.Examined
-  /// The composites by what coordinates them; none where the programs were not asked.
+  /// The composites, by coordinator; empty if the programs were not described.
   let classes: [ConflictClassPlan]
   var diagnostics: [Diagnostic] = []
 
   /// Checks a topology.
-  /// - Parameter classes: Its composites, in classes of which each has one coordinator.
-  /// - Returns: Errors and warnings in the order of the topology's file.
+  /// - Parameter classes: The composites in conflict classes, each with one coordinator.
+  /// - Returns: Errors and warnings, in the order of the topology file.
   package static func check(
     _ topology: Topology, source: SourceMap, classes: [ConflictClassPlan] = [],
     in deployment: DeploymentFile.Examined
@@ -103,7 +107,7 @@ package struct PlacementChecker: Examiner {
 
   // MARK: Moving
 
-  /// What a node has recorded has to be where it goes on, whole.
+  /// Checks that a node can move to another host, and that all its records are available there.
   private mutating func checkMove(of node: NodeSpecification) {
     guard deployment.deployment.engine != .kubernetes else {
       return report(
@@ -153,7 +157,8 @@ package struct PlacementChecker: Examiner {
     }
   }
 
-  /// The coordinator within a node, which moves with it: its first composite, and what it records.
+  /// Returns the coordinator embedded in a node, with a composite's name and the durability of its
+  /// records. The coordinator moves with the node.
   private func lodger(of node: String) -> (name: String, durability: Durability)? {
     if let plan = classes.first(where: { $0.host == node }) { return (plan.name, plan.durability) }
     let within = topology.composites.filter { $0.within == node }.map(\.name)
@@ -163,8 +168,10 @@ package struct PlacementChecker: Examiner {
 
   // MARK: Names in a cluster
 
-  /// What agents start has a name in the cluster, which no other has. A suffix for the second of two would change whose
-  /// volume claim is whose when a node is added: so they are refused.
+  /// Checks that each process that an agent starts has a unique name in the cluster.
+  ///
+  /// Ambiguous names are refused. A suffix for the second one would change which process owns which
+  /// volume claim when a node is added.
   private mutating func checkNames() {
     guard deployment.deployment.engine == .kubernetes else { return }
     let names = ClusterNames(topology: topology.name)
@@ -194,7 +201,7 @@ package struct PlacementChecker: Examiner {
     }
   }
 
-  /// `back.yaml:3:1`: a place in the deployment file.
+  /// Returns a location in the deployment file as text: `back.yaml:3:1`.
   private func place(of path: [String]) -> String {
     let mark = deployment.source.mark(ofKey: path)
     return "\(deployment.source.file):\(mark.line):\(mark.column)"

@@ -2,7 +2,7 @@ import PipeMachines
 import PipeSupport
 import PipeSystem
 
-/// The keys of deployment files, described as those of topology files are.
+/// The keys of deployment files, declared in the same way as the keys of topology files.
 package enum DeploymentKeys {
   /// The tables of docs/DEPLOYMENT.md, by their headings.
   package static let tables = [("Top level", top.lines), ("A place", place.lines)]
@@ -57,7 +57,7 @@ package enum DeploymentKeys {
       "allOf": .array(Deployment.Engine.allCases.map { EngineKeys.of($0).rule(of: $0) }),
     ]
   ) { reading, fields, deployment in
-    // One that could not be read asks for nothing.
+    // An engine that could not be read requires no keys.
     if fields["engine"] == nil || fields.read.contains("engine") {
       reading.checkKeys(of: deployment)
     }
@@ -104,7 +104,7 @@ package enum DeploymentKeys {
 }
 
 extension TopologyValue<[String]> {
-  /// Hosts by their names, each once.
+  /// A list of unique host names.
   static var hosts: Self {
     Self(
       schema: [
@@ -135,11 +135,11 @@ extension TopologyValue<[String]> {
 }
 
 extension TopologyValue<Duration> {
-  /// How long a process may go on without its orchestrator.
+  /// The time that a process may continue without its orchestrator.
   static var leaseTerm: Self {
     let terms = Deployment.leaseTerms
     let duration = positiveDuration
-    // The standard one is left out: with some engines the key says nothing.
+    // The default is not written, because some engines refuse the key.
     var kind = Self(
       schema: duration.schema,
       write: { $0 == Deployment.standardLease ? nil : duration.write($0) }
@@ -159,7 +159,7 @@ extension TopologyValue<Duration> {
   }
 }
 
-/// The names that hosts have.
+/// The syntax of host names.
 private enum HostName {
   static let pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$"
 
@@ -181,7 +181,7 @@ private enum HostName {
 }
 
 extension TopologyValue<String> {
-  /// An IPv4 address that others can connect to.
+  /// A numeric IPv4 address that peers can connect to.
   static var address: Self {
     let byte = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
     let first = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9][0-9]?)"
@@ -192,7 +192,7 @@ extension TopologyValue<String> {
         reading.refuse(place, wanted: "an IPv4 address in numbers, such as 127.0.0.1")
         return nil
       }
-      // Addresses of this network mean every one that a machine has, or none.
+      // An address in 0.0.0.0/8 means every address of a host, or none.
       if address.number >> 24 == 0 {
         reading.report(
           .badValue, place,
@@ -204,7 +204,7 @@ extension TopologyValue<String> {
     return kind.defined("address", "An IPv4 address in numbers: 127.0.0.1.")
   }
 
-  /// The name of a place.
+  /// A place's name.
   static var placeName: Self {
     Self(schema: .orVariable(.reference("nodeName")), write: OrderedValue.text) { reading, place in
       guard let text = reading.string(place, hint: "a place's name"),
@@ -215,15 +215,15 @@ extension TopologyValue<String> {
   }
 }
 
-/// What an engine asks a deployment file for, and what says nothing with it: for the reader and the schema.
+/// The keys that an engine requires in a deployment file or refuses, for the reader and the schema.
 struct EngineKeys {
-  /// Keys that say nothing, and what the reader tells to do.
+  /// Keys that have no effect, each with the advice in the error message.
   typealias Idle = KeyValuePairs<String, String>
 
-  /// The keys at the top level that there must be.
+  /// The required keys at the top level.
   var needed: [String] = []
   var idle: Idle
-  /// The keys that say where a place is, of which there must be one.
+  /// The keys that locate a place; exactly one of them is required.
   let place: [String]
   let idleOfPlace: Idle
 
@@ -259,7 +259,7 @@ struct EngineKeys {
     }
   }
 
-  /// What the schema says of files with this engine.
+  /// Returns the schema rule for files with this engine.
   func rule(of engine: Deployment.Engine) -> JSONValue {
     var condition: [String: JSONValue] = [
       "properties": ["engine": ["enum": [.string(engine.rawValue)]]]
@@ -287,7 +287,7 @@ struct EngineKeys {
 }
 
 extension TopologyReading {
-  /// There is what the engine asks for, and nothing that it does not know: at the top, and of each place.
+  /// Checks that the deployment and its places have the keys that the engine requires, and no others.
   mutating func checkKeys(of deployment: Deployment) {
     let engine = deployment.engine
     let keys = EngineKeys.of(engine)

@@ -1,10 +1,10 @@
 import PipeMachines
 import PipeSupport
 
-// The values that a deployment takes for Kubernetes, checked as far as its API would refuse them.
+// The values of a deployment for Kubernetes, with the syntax checks of the Kubernetes API.
 
 extension TopologyValue<String> {
-  /// The image of a container.
+  /// A container image.
   static var image: Self {
     matching(
       "^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$", "an image, such as registry.example/hall:1.0"
@@ -14,7 +14,7 @@ extension TopologyValue<String> {
     }
   }
 
-  /// A name that is one label of a DNS name.
+  /// A name that is a single DNS label.
   static var namespace: Self {
     matching(
       "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
@@ -41,8 +41,8 @@ extension TopologyValue<String> {
     }
   }
 
-  /// A text of a pattern, which `isValid` knows as well.
-  /// - Parameter hint: What messages call it.
+  /// Returns a text that matches a pattern; `isValid` is the same check in code.
+  /// - Parameter hint: The kind of text, as named in messages.
   private static func matching(
     _ pattern: String, _ hint: String, where isValid: @escaping @Sendable (String) -> Bool
   ) -> Self {
@@ -58,7 +58,7 @@ extension TopologyValue<String> {
 }
 
 extension TopologyValue<Int> {
-  /// A port that needs no rights. The standard one is left out: with other engines the key says nothing.
+  /// An unprivileged port. The default is not written, because other engines refuse the key.
   static var port: Self {
     let range = 1024...65535
     let schema: JSONValue = [
@@ -81,7 +81,7 @@ extension TopologyValue<Int> {
 }
 
 extension TopologyValue<[String: String]> {
-  /// Labels of hosts; numbers and booleans stand as they are written.
+  /// Labels of hosts; numbers and Booleans keep their spelling.
   static var labels: Self {
     let part = "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
     let value: JSONValue = .orVariable([
@@ -130,22 +130,23 @@ extension TopologyValue<[String: String]> {
   }
 }
 
-/// The names that Kubernetes takes.
+/// The syntax of names in Kubernetes.
 package enum KubernetesName {
-  /// Whether it is one label of a DNS name (RFC 1123): the name of a namespace, a service or a StatefulSet.
+  /// Returns whether a text is a DNS label (RFC 1123): the name of a namespace, a service or a
+  /// StatefulSet.
   package static func isLabel(_ text: String) -> Bool {
     (1...63).contains(text.utf8.count) && isLowerEnd(text.utf8.first) && isLowerEnd(text.utf8.last)
       && text.utf8.allSatisfy { isLowerEnd($0) || $0 == UInt8(ascii: "-") }
   }
 
-  /// Whether it is a DNS name of such labels.
+  /// Returns whether a text is a DNS subdomain: labels separated by dots.
   package static func isSubdomain(_ text: String) -> Bool {
     text.utf8.count <= 253
       && text.split(separator: ".", omittingEmptySubsequences: false)
         .allSatisfy { isLabel(String($0)) }
   }
 
-  /// Whether it is the key of a label: `zone`, `topology.kubernetes.io/zone`.
+  /// Returns whether a text is a label key: `zone`, `topology.kubernetes.io/zone`.
   static func isLabelKey(_ text: String) -> Bool {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     return switch parts.count {
@@ -155,7 +156,7 @@ package enum KubernetesName {
     }
   }
 
-  /// Whether it is the value of a label that is not empty, or the name in its key.
+  /// Returns whether a text is a non-empty label value, or the name part of a label key.
   static func isLabelPart(_ text: String) -> Bool {
     (1...63).contains(text.utf8.count) && isEnd(text.utf8.first) && isEnd(text.utf8.last)
       && text.utf8.allSatisfy { isEnd($0) || "._-".utf8.contains($0) }
@@ -173,16 +174,18 @@ package enum KubernetesName {
   }
 }
 
-/// The names that a topology's processes have in a cluster: labels of DNS names, since each names a service.
+/// The names of a topology's processes in a cluster: DNS labels, since each name is also the name
+/// of a service.
 ///
-/// A name depends on nothing but the topology's and the process's, so that a change elsewhere in the file moves no
-/// volume claim to another process.
+/// A name depends only on the names of the topology and the process. So a change to another part of
+/// the file does not assign a volume claim to another process.
 package struct ClusterNames: Sendable {
-  /// The topology's, which the names of all its objects begin with.
+  /// The topology's name as a DNS label; the names of all its objects begin with it.
   package let topology: String
   private let whole: String
 
-  /// The longest name of a StatefulSet: Kubernetes adds a hash to it, and makes a label of both. Unit: bytes.
+  /// The length limit of StatefulSet names: Kubernetes appends a hash and uses the result as a
+  /// label. Unit: bytes.
   package static let lengthLimit = 52
 
   package init(topology: String) {
@@ -190,10 +193,11 @@ package struct ClusterNames: Sendable {
     whole = topology
   }
 
-  /// Whether services can have these names: that of one begins with a letter.
+  /// Whether services can have these names: a service name begins with a letter.
   var areOfServices: Bool { topology.utf8.first.map { $0 >= UInt8(ascii: "a") } == true }
 
-  /// The name of a process's objects: `hall-door`. A long one is cut, and has a hash of the whole at its end.
+  /// Returns the name of a process's objects: `hall-door`. A long name is cut and ends with a hash
+  /// of the whole name.
   package func object(of process: String) -> String {
     let name = topology + "-" + Self.label(of: process)
     guard name.utf8.count > Self.lengthLimit else { return name }
@@ -202,13 +206,13 @@ package struct ClusterNames: Sendable {
     return Self.trimmed(String(start)) + "-" + hash
   }
 
-  /// That of the orchestrator's.
+  /// The name of the orchestrator's objects.
   package var orchestrator: String { object(of: Self.orchestratorProcess) }
 
-  /// What stands for the orchestrator where processes have their names.
+  /// The process name that denotes the orchestrator.
   package static let orchestratorProcess = "orchestrator"
 
-  /// A name as a label of a DNS name: in small letters, with `-` for any mark.
+  /// Returns a name as a DNS label: in lowercase, with `-` for other punctuation.
   package static func label(of name: String) -> String {
     trimmed(
       String(
@@ -221,7 +225,7 @@ package struct ClusterNames: Sendable {
         }, as: UTF8.self))
   }
 
-  /// Without marks at its end, where a label has none.
+  /// Returns a text without hyphens at its end, where a label must not have any.
   private static func trimmed(_ text: String) -> String {
     var text = text
     while text.utf8.last == UInt8(ascii: "-") { text.removeLast() }

@@ -1,44 +1,45 @@
 import PipeMachines
 import PipeSupport
 
-/// Something that a search of a topology has found.
+/// A finding of a search of a topology.
 package struct ExplorationFinding: Sendable {
-  /// What was found. States and events are as JSON.
+  /// The kind of a finding, with its details. States and events are JSON.
   package enum Kind: Hashable, Sendable {
-    /// Nothing can happen any more, and it is no end.
+    /// No step is possible, and the state is not a declared end.
     case deadlock
-    /// Events wait, and only the outside could go on.
+    /// Events wait in pipes, and only an event from outside allows a step.
     case stuck(pipes: [String])
-    /// Each of these nodes waits for room in a pipe that the next one reads.
+    /// Each of these nodes waits for capacity in a pipe to the next one.
     case fullPipes([String])
     case deadLetter(
       pipe: String, node: String, event: JSONValue, state: JSONValue, reason: String)
-    /// An event is refused that came through a pipe with `on_refused: fail`.
+    /// A node refuses an event from a pipe with `on_refused: fail`.
     case fatalRefusal(
       pipe: String, node: String, event: JSONValue, state: JSONValue, reason: String)
-    /// A node or a composite has an event that nobody ever gives it where it would take it.
+    /// A node or a composite never receives an event in a state that accepts the event.
     case neverEnabled(owner: String, event: String)
     case unreachable(node: String, state: String)
     case violated(property: String, ExploredProperty.Demand)
-    /// - Parameter event: `nil` where the node does not get through its start.
+    /// - Parameter event: The event; `nil` if the node does not complete its start.
     case crash(node: String, event: JSONValue?, state: JSONValue, how: String)
-    /// One question was answered in two ways.
+    /// A node gave different answers to the same question.
     case impure(node: String, event: JSONValue, state: JSONValue, answers: [String])
-    /// Two states that the file folds into one do not behave alike.
+    /// Two states that a fold merges behave differently.
     case brokenFold(
       node: String, field: String, modulo: Int, event: JSONValue?, states: [JSONValue])
-    /// A program answers what nobody can use.
+    /// A program sends an invalid answer.
     case badAnswer(program: String, problem: String)
     case lateAnswer(program: String, node: String, after: Duration)
   }
 
   package var kind: Kind
-  /// Where in the topology file it belongs, as a path for ``SourceMap``.
+  /// The path of the related part of the topology file, for ``SourceMap``.
   package var path: [String]
-  /// How it comes about, in as few steps as possible; `nil` where no steps lead to it.
+  /// The shortest scenario that produces the finding; `nil` if no steps lead to it.
   package var scenario: Scenario?
-  /// Other findings of the same kind, whose events and states have the same labels; the one that is shown was
-  /// found first.
+  /// The number of other findings of the same kind whose events and states have the same labels.
+  ///
+  /// The report shows the first of them.
   package var similarCount = 0
 
   package init(_ kind: Kind, at path: [String], scenario: Scenario? = nil) {
@@ -49,7 +50,7 @@ package struct ExplorationFinding: Sendable {
 }
 
 extension ExplorationFinding {
-  /// The kinds of findings; stable, for scripts and for tests.
+  /// The codes of the kinds of findings; stable, for scripts and for tests.
   package enum Code: String, CaseIterable, Sendable {
     case deadlock, stuck
     case fullPipes = "full-pipes"
@@ -64,7 +65,7 @@ extension ExplorationFinding {
     case badAnswer = "bad-answer"
     case lateAnswer = "late-answer"
 
-    /// Whether the topology may run all the same, as with a warning of `check`.
+    /// Whether the finding is a warning, since the topology can still run.
     package var isWarning: Bool { self == .neverEnabled || self == .unreachableState }
   }
 
@@ -88,7 +89,7 @@ extension ExplorationFinding {
 }
 
 extension ExplorationFinding {
-  /// What was found, in a sentence, with what to do about it.
+  /// The finding in a sentence, with advice.
   package var message: String {
     similarCount == 0 ? text : "\(text); and \(similarCount) like it"
   }
@@ -161,7 +162,7 @@ extension ExplorationFinding {
 }
 
 extension ExplorationRemark {
-  /// The kinds of remarks; stable, for scripts.
+  /// The codes of the kinds of remarks; stable, for scripts.
   package enum Code: String, Sendable {
     case sampledValues = "sampled-values"
     case assumedGives = "assumed-gives"
@@ -195,7 +196,7 @@ extension ExplorationRemark {
     }
   }
 
-  /// What it is, and what to declare.
+  /// The remark in a sentence, with advice.
   package var message: String {
     switch self {
     case .sampledValues(let owner, let event, let field, let tried):
@@ -307,7 +308,7 @@ extension ExplorationRemark {
 
 extension ExplorationVerdict {
   /// The verdict in a sentence.
-  /// - Parameter findings: How many errors were found.
+  /// - Parameter findings: The number of errors.
   package func wording(findings: Int) -> String {
     let found = findings == 0 ? "nothing found" : "\(findings) found"
     switch degree {

@@ -1,29 +1,30 @@
 import PipeMachines
 
-/// How far a search of a topology goes, and what it looks for.
+/// The limits and options of a search of a topology.
 package struct ExplorationSettings: Sendable {
-  /// `nil`: no limit.
+  /// The time limit; `nil` for no limit.
   package var time: Duration?
   /// Unit: bytes.
   package var memory = 1 << 30
   package var threads = 2
-  /// The properties that are checked, and nothing else; none: all, and everything else that can be found.
+  /// The only properties to check; if empty, all properties and every other kind of finding.
   package var properties: [String] = []
-  /// Whether a search that checks properties alone goes on behind the first violation.
+  /// Whether a search for properties alone continues after the first violation.
   package var continuesAfterViolation = false
-  /// Whether steps are left out that only change the order of others, as far as the answers are the same.
+  /// Whether partial-order reduction is used: the search skips steps that only reorder other steps,
+  /// where the results stay the same.
   package var isReduced = true
-  /// States are stored as fingerprints of 64 bits.
+  /// Whether states are stored as 64-bit fingerprints.
   package var isHashed = false
-  /// Whether the report has the graph of all states, where they are few.
+  /// Whether the report includes the graph of all states, if the graph is small.
   package var drawsGraph = false
-  /// States of one node at which the search ends.
+  /// The number of states of one node at which the search ends.
   package var nodeStateLimit = 10_000
 
   package init() {}
 }
 
-/// How far a search has got.
+/// The progress of a search.
 package struct ExplorationProgress: Sendable {
   package var states: Int
   package var steps: Int
@@ -39,16 +40,17 @@ package struct ExplorationProgress: Sendable {
   }
 }
 
-/// What a search of a topology has found out.
+/// The result of a search of a topology.
 package struct ExplorationReport: Sendable {
   package var verdict: ExplorationVerdict
-  /// In any order; nearest counterexamples first where there are several of a kind.
+  /// The findings in no particular order; several findings of a kind are sorted by the length of
+  /// their counterexamples.
   package var findings: [ExplorationFinding]
   package var reached: ExplorationProgress
   package var duration: Duration
-  /// Whether steps were left out that only change the order of others, and states with them.
+  /// Whether partial-order reduction skipped steps and states.
   package var isReduced: Bool
-  /// All reachable states and steps, of a search that was complete and of few states.
+  /// All reachable states and steps; `nil` unless the search was complete and the graph is small.
   package var graph: ExploredGraph?
 
   package init(
@@ -65,9 +67,9 @@ package struct ExplorationReport: Sendable {
 }
 
 extension ExplorationReport {
-  /// Adds what another search of the topology has found with larger pipes before a limit ended it.
+  /// Adds the findings of another search of the topology, with larger pipes, that a limit ended.
   ///
-  /// All of that can happen; what happens never was not found out.
+  /// Those findings are certain. The other search did not prove that anything is impossible.
   package mutating func add(foundBeyond other: ExplorationReport) {
     let known = Set(findings.map(\.kind))
     findings += other.findings.filter { !known.contains($0.kind) }
@@ -88,8 +90,8 @@ package struct ExploredGraph: Sendable {
     }
   }
 
-  /// What stands in each state, a line for each node and for each pipe that holds something; the first
-  /// state is the initial one.
+  /// The text of each state, with one line for each node and each non-empty pipe. The first state
+  /// is the initial state.
   package var states: [[String]]
   package var steps: [Step]
 
@@ -98,11 +100,11 @@ package struct ExploredGraph: Sendable {
     self.steps = steps
   }
 
-  /// The states of the largest graph that is drawn.
+  /// The number of states of the largest graph that is drawn.
   package static let limit = 500
 }
 
-/// Findings of a search that are expected, with the reason: they are counted, and do not fail the check.
+/// An entry for expected findings, with the reason. They are counted, but do not fail the check.
 public struct AllowedFinding: Hashable, Sendable {
   /// The kinds of findings that a file may allow.
   public enum Kind: String, CaseIterable, Hashable, Sendable {
@@ -114,17 +116,17 @@ public struct AllowedFinding: Hashable, Sendable {
     case unreachableState = "unreachable-state"
   }
 
-  /// The kind, by its code.
+  /// The kind of the findings, by its code.
   public var finding: Kind
-  /// The node, or the composite, that is concerned; `nil`: any.
+  /// The node or composite of the finding; `nil` matches any.
   public var node: String?
-  /// The pipe, by its name; `nil`: any.
+  /// The name of the pipe; `nil` matches any.
   public var pipe: String?
-  /// The label of the event; `nil`: any.
+  /// The label of the event; `nil` matches any.
   public var event: String?
-  /// The label of the state; `nil`: any.
+  /// The label of the state; `nil` matches any.
   public var state: String?
-  /// Why it is expected.
+  /// The reason why the findings are expected.
   public var reason: String
 
   /// Makes an entry.
@@ -140,7 +142,7 @@ public struct AllowedFinding: Hashable, Sendable {
     self.reason = reason
   }
 
-  /// Whether it allows a finding.
+  /// Returns whether the entry allows a finding.
   package func allows(_ kind: ExplorationFinding.Kind) -> Bool {
     switch kind {
     case .deadlock: return matches(.deadlock)
@@ -165,14 +167,14 @@ public struct AllowedFinding: Hashable, Sendable {
     state: String? = nil
   ) -> Bool {
     finding == kind && (node.map(nodes.contains) ?? true)
-      // Where events wait in another pipe as well, that is not allowed by this.
+      // The entry does not allow findings where events wait in other pipes, too.
       && (pipe.map { pipe in !pipes.isEmpty && pipes.allSatisfy { $0 == pipe } } ?? true)
       && (self.event.map { $0 == event } ?? true) && (self.state.map { $0 == state } ?? true)
   }
 }
 
 extension ExplorationReport {
-  /// Takes out the findings that the file allows, and says how many there were.
+  /// Removes the findings that the file allows, and adds a remark with the count for each entry.
   package mutating func allow(_ allowed: [AllowedFinding]) {
     var counts = allowed.map { _ in 0 }
     findings.removeAll { finding in

@@ -1,13 +1,14 @@
 import PipeMachines
 
-/// For what the findings of a search hold.
+/// The scope for which the results of a search hold.
 package struct ExplorationVerdict: Sendable {
   package enum Degree: String, Sendable {
-    /// All states were met: what was not found is not there.
+    /// The search visited all states: anything that it did not find does not exist.
     case exact
-    /// All states for some values, or under assumptions; each remark says what to declare.
+    /// The search visited all states, but with some values only or under assumptions; each remark
+    /// says what to declare.
     case sampled
-    /// A limit was reached: only what was found is certain.
+    /// The search reached a limit: only its findings are certain.
     case incomplete
   }
 
@@ -21,81 +22,81 @@ package struct ExplorationVerdict: Sendable {
   }
 }
 
-/// What is to be known about a verdict.
+/// A remark that qualifies a verdict.
 package enum ExplorationRemark: Hashable, Sendable {
-  /// What ended a search before all states were met.
+  /// The reason why a search ended before it visited all states.
   package enum Limit: Hashable, Sendable {
     /// Unit: states.
     case states(Int)
     case time(Duration)
     /// - Parameters:
-    ///   - bytes: What was allowed.
-    ///   - wouldHashSave: Whether fingerprints of the states would take less.
+    ///   - bytes: The memory limit.
+    ///   - wouldHashSave: Whether storing fingerprints of the states would need less memory.
     case memory(_ bytes: Int, wouldHashSave: Bool)
-    /// A node has too many states.
+    /// A node has more states than the limit.
     /// - Parameters:
-    ///   - field: What differs most among them, where that is known.
-    ///   - fold: The same, as `fold` would name it; `nil` where that is not possible.
+    ///   - field: The field with the most values among the states, if known.
+    ///   - fold: The name of that field for `fold`; `nil` if it cannot be folded.
     case nodeStates(node: String, limit: Int, field: String?, fold: String?)
-    /// A pipe, by its name, has held too many different events.
+    /// A pipe, by its name, has held more different sequences of events than the limit.
     case pipeContents(pipe: String, limit: Int)
     case cancelled
-    /// A property is violated, and nothing else was asked.
+    /// A property is violated, and the search was for properties only.
     case firstViolation
-    /// A program gave no answer that can be used.
+    /// A program did not send a valid answer.
     case noAnswer(program: String)
-    /// A node could not be asked what it does with an event.
+    /// The reaction of a node to an event could not be evaluated.
     case unasked(node: String, event: JSONValue, because: String)
   }
 
-  /// Which states that a fold takes for others were compared with those.
+  /// The states merged by a fold that were compared with each other.
   package enum FoldComparison: Hashable, Sendable {
-    /// All that can be reached, so that the fold is proved.
+    /// All reachable states were compared, so the fold is proved.
     case all(Int)
-    /// So many, and there are more.
+    /// Only this number of states were compared; there are more.
     case some(Int)
-    /// All, but not what this composite makes of them.
+    /// All states were compared, but not the behavior of this composite in them.
     case notByComposite(String)
   }
 
-  /// Why it is not known whether a property holds.
+  /// The reason why a property is undecided.
   package enum UndecidedReason: Hashable, Sendable {
-    /// The states backwards did not fit into the memory, or were not all met.
+    /// The search backwards did not fit into memory, or did not visit all states.
     case memory
-    /// It fails where a pipe is full that may hold more in a run.
+    /// The property fails only where a pipe is full that can hold more events at run time.
     case capacity
-    /// A node may do anything, or nothing.
+    /// A node under `any` may do anything, or nothing.
     case anyBehaviour
   }
 
-  /// Not every value of a field was tried. The owner is a node or a composite.
+  /// Not every value of a field was tried; the owner is a node or a composite.
   case sampledValues(owner: String, event: String, field: String, tried: [JSONValue])
-  /// The events that an effect gives are not declared.
+  /// The events that an effect emits are not declared.
   case assumedGives(node: String, output: String, events: [String])
   /// The events that come from outside are not declared.
   case assumedOutside(owner: String, events: [String])
-  /// A pipe was full in some state, and may hold more.
+  /// A pipe was full in some state, but can hold more events at run time.
   case lowerCapacity(pipe: String, explored: Int, declared: Int)
   case folded(node: String, field: String, modulo: Int, FoldComparison)
-  /// A node was seen to answer one question in two ways, and only one of them was searched.
+  /// A node gave two answers to the same question, and the search followed only one.
   case impure(node: String)
-  /// A node may give anything at any time.
+  /// A node may send anything at any time.
   case anyBehaviour(node: String)
-  /// More was found of a kind than is shown.
+  /// There are more findings of a kind than the report shows.
   case unshown(ExplorationFinding.Code, count: Int)
-  /// A composite sends by rules about the states of a node that may do anything; it was taken to send nothing.
+  /// A composite has rules on the states of a node under `any`; the search assumed that it sends nothing.
   case silentComposite(composite: String, node: String)
-  /// States were told apart by fingerprints.
-  /// - Parameter probability: That at least one was left out.
+  /// States were distinguished by fingerprints.
+  /// - Parameter probability: The probability that the search missed at least one state.
   case fingerprints(probability: Double)
   case undecided(property: String, because: UndecidedReason)
-  /// The number of deadlocks or stuck states that were not compared with what the file allows.
+  /// The number of deadlocks or stuck states that were not compared with the allowed findings.
   case haltsBeyond(Int)
-  /// The number of findings that an entry of the file allows.
+  /// The number of findings that an entry of `allow` matches.
   case allowed(AllowedFinding, count: Int)
   case limit(Limit)
 
-  /// What it does to a verdict.
+  /// The best verdict that is possible with the remark.
   package var effect: ExplorationVerdict.Degree {
     switch self {
     case .sampledValues, .assumedGives, .assumedOutside, .fingerprints, .lowerCapacity, .impure,

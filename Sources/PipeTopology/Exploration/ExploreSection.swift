@@ -2,27 +2,32 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// What `check --explore` goes by: the section `explore` of a topology file. Source: docs/EXPLORE.md.
+/// The settings of `check --explore`: the `explore` section of a topology file. Source: docs/EXPLORE.md.
 public struct ExploreSection: Sendable {
-  /// The events that a pipe holds at most while it is explored, or what it has where that is lower. Unit: events.
-  /// `nil`: 2 at first, raised while that may matter.
+  /// The maximum number of events in a pipe during exploration; a lower capacity of the pipe itself
+  /// takes precedence.
+  ///
+  /// `nil` starts with 2 and raises the number while that may change the result.
   public var capacity: Int?
-  /// The events that nodes and composites are given from outside, by their names; `nil` leaves that to be
-  /// assumed. A name that is missing is given none.
+  /// The events that nodes and composites receive from outside the topology, by their names.
+  ///
+  /// A name that is missing receives no events from outside. `nil` lets the search assume the
+  /// events.
   public var fromOutside: [String: [EventPattern]]?
-  /// The values that are tried: by node or composite, then by event, then by field.
+  /// The values to try: by node or composite, then by event, then by field.
   public var values: [String: [String: [String: ValueSet]]]
-  /// The events that effects may give: by node, then by output or state whose effect or feedback it is.
+  /// The events that effects may emit: by node, then by the output or state that the effect or
+  /// feedback belongs to.
   public var gives: [String: [String: EffectPattern]]
-  /// Whole numbers of states that count round: by node, then by field, the number after which they begin at 0.
+  /// The moduli of integer fields that wrap around: by node, then by field, the number that counts as 0.
   public var fold: [String: [String: Int]]
-  /// Nodes of which nothing is asked: each of them may send any of its events at any time.
+  /// Nodes whose machines are not evaluated: each may send any of its events at any time.
   public var any: [String]
-  /// States in which the topology may end: none of them is a deadlock.
+  /// States in which the topology may end; such a state is not a deadlock.
   public var end: [StateCombination]
-  /// What is to hold, by its names.
+  /// The properties to check, with unique names.
   public var properties: [ExploredProperty]
-  /// Findings that are expected.
+  /// The entries for expected findings.
   public var allow: [AllowedFinding]
 
   /// Makes a section.
@@ -44,22 +49,23 @@ public struct ExploreSection: Sendable {
     self.allow = allow
   }
 
-  /// The nodes and composites whose states are looked out for.
+  /// The nodes and composites whose states the section refers to.
   package var watchedNames: Set<String> {
     Set((end + properties.map(\.states)).flatMap(\.states.keys))
   }
 
-  /// The capacity with which a search begins where the file names none. Unit: events.
+  /// The initial capacity of pipes in a search, if the file has none. Unit: events.
   public static let standardCapacity = 2
 
-  /// The events that a pipe holds at most while it is explored. Unit: events.
+  /// Returns the maximum number of events in a pipe during exploration.
   public static func capacity(of pipe: PipeSpecification, in section: ExploreSection?) -> Int {
     min(pipe.capacity, section?.capacity ?? standardCapacity)
   }
 }
 
 extension ExploreSection: Equatable {
-  /// Equal in all but the order of the properties, which are a map in the file.
+  /// Returns whether two sections are equal, ignoring the order of the properties, which are a
+  /// mapping in the file.
   public static func == (left: Self, right: Self) -> Bool {
     left.capacity == right.capacity && left.fromOutside == right.fromOutside
       && left.values == right.values && left.gives == right.gives && left.fold == right.fold
@@ -69,30 +75,30 @@ extension ExploreSection: Equatable {
   }
 }
 
-/// Some states of some nodes or composites, by their names: it holds where each of them is in its state.
+/// A combination of states of nodes or composites; it holds while each of them is in its state.
 public struct StateCombination: Hashable, Sendable {
-  /// The state of each of them, as a person writes it.
+  /// The state conditions, by node or composite.
   public var states: [String: StateCondition]
 
   /// Makes a combination.
   public init(_ states: [String: StateCondition]) { self.states = states }
 }
 
-/// Something that is to hold of a topology.
+/// A property that a topology must have.
 public struct ExploredProperty: Hashable, Sendable {
-  /// What is asked of the states that it names.
+  /// The requirement on the states of a property.
   public enum Demand: String, CaseIterable, Hashable, Sendable {
-    /// No reachable state is one of them.
+    /// The states must not be reachable.
     case never
-    /// From each reachable state one of them can be reached.
+    /// The states must be reachable from every reachable state.
     case alwaysPossible = "always_possible"
   }
 
   /// The name; unique among properties.
   public var name: String
-  /// What is asked.
+  /// The requirement on the states.
   public var demand: Demand
-  /// Of which states.
+  /// The states.
   public var states: StateCombination
 
   /// Makes a property.
@@ -103,16 +109,16 @@ public struct ExploredProperty: Hashable, Sendable {
   }
 }
 
-/// The values that are tried of one field.
+/// The values to try for one field.
 public enum ValueSet: Hashable, Sendable {
   case values([JSONValue])
-  /// Whole numbers, written `0..4`.
+  /// A range of integers, written `0..4`.
   case range(ClosedRange<Int64>)
 
-  /// The values that a set may have. Unit: values.
+  /// The maximum number of values in a set.
   public static let limit = 10_000
 
-  /// Each value, in order.
+  /// All values, in order.
   public var values: [JSONValue] {
     switch self {
     case .values(let values): values
@@ -120,7 +126,8 @@ public enum ValueSet: Hashable, Sendable {
     }
   }
 
-  /// Reads `0..4`; `nil` where a text is none, or the range holds nothing or more than ``limit``.
+  /// Reads a range such as `0..4`; returns `nil` if the text is not a range, or the range is empty
+  /// or exceeds ``limit``.
   init?(range text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3, parts[1].isEmpty, let first = Int64(parts[0]),
@@ -131,7 +138,7 @@ public enum ValueSet: Hashable, Sendable {
     self = .range(first...last)
   }
 
-  /// Whether a text has the form of a range, be it one or not.
+  /// Returns whether a text has the form of a range, even of an invalid one.
   static func looksLikeRange(_ text: String) -> Bool {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     return parts.count == 3 && parts[1].isEmpty
@@ -141,7 +148,7 @@ public enum ValueSet: Hashable, Sendable {
       }
   }
 
-  /// How it stands in a file.
+  /// The set as written in a file.
   var json: JSONValue {
     switch self {
     case .values(let values): .array(values)
@@ -150,14 +157,14 @@ public enum ValueSet: Hashable, Sendable {
   }
 }
 
-/// An event as it may come: its name, and for some of its fields the values that they may have.
+/// An event to try: its name and, for some of its fields, the values to try.
 ///
-/// A field that is left out has the values that the section declares for the event, or else those of its
-/// type. One value alone stands as it is; `a..b` stands for whole numbers.
+/// An omitted field takes the values that the section declares for the event, or else values of its
+/// type. A single value is written directly; `a..b` is a range of integers.
 public struct EventPattern: Hashable, Sendable {
   /// The event's name.
   public var event: String
-  /// The fields that are named.
+  /// The fields with given values.
   public var fields: [String: ValueSet]
 
   /// Makes a pattern.
@@ -167,11 +174,11 @@ public struct EventPattern: Hashable, Sendable {
   }
 }
 
-/// What an effect may give.
+/// The events that an effect may emit.
 public struct EffectPattern: Hashable, Sendable {
-  /// The events, of which it gives one; of a sequence any of them, again and again.
+  /// The events. An effect emits one of them; an effect that is a sequence emits any of them, repeatedly.
   public var events: [EventPattern]
-  /// Whether it may also end without an event.
+  /// Whether the effect may end without an event.
   public var mayEnd: Bool
 
   /// Makes a pattern.
@@ -182,7 +189,7 @@ public struct EffectPattern: Hashable, Sendable {
 }
 
 extension TopologyReading {
-  /// Checks that what is explored speaks of nodes and composites that there are.
+  /// Checks that the `explore` section refers only to existing nodes and composites.
   mutating func checkExplore(of topology: Topology) {
     guard let section = topology.explore else { return }
     let path = ["explore"]

@@ -2,17 +2,18 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Steps of a topology, one after the other, and what is expected of them: a scenario file as a value.
+/// A sequence of steps of a topology with the expected outcomes: the contents of a scenario file.
 package struct Scenario: Hashable, Sendable {
   package var name: String
-  /// The path of the topology file, from the scenario's directory.
+  /// The path of the topology file, relative to the scenario's directory.
   package var topology: String
-  /// The property, or the code of what was found.
+  /// The property, or the code of the finding, that the scenario demonstrates.
   package var shows: String?
   package var steps: [ScenarioStep]
-  /// The state of each node at the end, by its name; those that are missing are not compared.
+  /// The expected states of nodes at the end, by name; other nodes are not compared.
   package var end: [String: JSONValue]
-  /// What pipes hold at the end, the head first, by name; those that are missing are not compared.
+  /// The expected contents of pipes at the end, by name, with the head first; other pipes are not
+  /// compared.
   package var pipes: [String: [JSONValue]]
 
   package init(
@@ -31,30 +32,30 @@ package struct Scenario: Hashable, Sendable {
 /// One step of a scenario.
 package struct ScenarioStep: Hashable, Sendable {
   package enum Action: Hashable, Sendable {
-    /// A node or a composite takes an event.
+    /// Delivers an event to a node or a composite.
     case takes(owner: String, event: JSONValue, from: Origin)
-    /// A node that is explored as `any` puts an event into a pipe.
+    /// Puts an event into a pipe, from a node that is explored as `any`.
     case sends(node: String, event: JSONValue, into: String)
-    /// An effect or a feedback of a node is over, and gives nothing.
+    /// Ends an effect or a feedback of a node without an event.
     case ends(node: String, effect: String)
-    /// A node's process is killed.
+    /// Kills the process of a node.
     case crash(node: String)
   }
 
-  /// Where an event comes from.
+  /// The origin of an event.
   package enum Origin: Hashable, Sendable {
     case outside
     /// A pipe, by its name.
     case pipe(String)
-    /// An effect or a feedback of a node, by the output or the state that it belongs to.
+    /// An effect or a feedback of a node, by its output or its state.
     case effect(node: String, output: String)
   }
 
-  /// What is to come of it.
+  /// The expected outcome of a step.
   package enum Outcome: Hashable, Sendable {
-    /// These nodes are in these states then; others are not compared.
+    /// The given nodes are in these states after the step; other nodes are not compared.
     case states([String: JSONValue])
-    /// A node refuses it, for a reason as `orchestrator why` names it.
+    /// A node refuses the event, for a reason as reported by `orchestrator why`.
     case refused(node: String?, reason: String?)
     /// The process of the node ends.
     case processEnds
@@ -71,17 +72,17 @@ package struct ScenarioStep: Hashable, Sendable {
 
 /// Reads and writes scenario files: YAML, of which JSON is a subset.
 package enum ScenarioFile {
-  /// A scenario, and where its parts stand.
+  /// A scenario with a map of its source locations.
   package typealias Result = (scenario: Scenario, source: SourceMap)
 
-  /// Reads what a command line names.
+  /// Reads the input of a command-line argument.
   /// - Throws: All errors of the file, in its order.
   package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
     try read(text: input.bytes(), file: input.name)
   }
 
   /// Reads a text.
-  /// - Parameter file: What diagnostics call it.
+  /// - Parameter file: The file's name in diagnostics.
   /// - Throws: All errors of the text, in its order.
   package static func read(text: [UInt8], file: String) throws(TopologyErrors) -> Result {
     var (reading, place) = try TopologyReading.opened(
@@ -95,7 +96,7 @@ package enum ScenarioFile {
 }
 
 extension Scenario {
-  /// The scenario as YAML, which ``ScenarioFile`` reads back to an equal value.
+  /// The scenario as YAML; ``ScenarioFile`` reads it back to an equal value.
   package var yaml: String { ScenarioKeys.top.written(self).yaml }
 
   /// The scenario as JSON.

@@ -2,7 +2,7 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The keys of scenario files, described as those of topology files are.
+/// The keys of scenario files, declared in the same way as the keys of topology files.
 package enum ScenarioKeys {
   /// The tables of docs/EXPLORE.md, by their headings.
   package static let tables = [("A scenario", top.lines), ("A step", step.lines)]
@@ -81,12 +81,12 @@ struct ScenarioEntry: Sendable {
     var node: String?
     var reason: String
 
-    /// The reasons that a file may name.
+    /// The refusal reasons that a file may name.
     static let reasons = [
       "noTransition", "guard", "thrown", "asynchronous", "overdue", "undecodable",
     ]
 
-    /// The word for a reason that may have a text behind it.
+    /// Returns the keyword for a reason, which may be followed by a colon and details.
     static func word(for reason: String) -> String {
       reasons.first { reason == $0 || reason.hasPrefix($0 + ":") } ?? "undecodable"
     }
@@ -121,7 +121,7 @@ struct ScenarioEntry: Sendable {
     }
   }
 
-  /// The step; its keys were checked.
+  /// The step; its keys are already checked.
   var step: ScenarioStep? {
     let outcome: ScenarioStep.Outcome =
       if let refused {
@@ -143,7 +143,7 @@ struct ScenarioEntry: Sendable {
     return ScenarioStep(.takes(owner: at, event: takes, from: origin(at: at)), outcome)
   }
 
-  /// An effect belongs to the node that takes its event, where no other one is named.
+  /// Returns the origin of the event; without `of`, an effect belongs to the node that accepts its event.
   private func origin(at owner: String) -> ScenarioStep.Origin {
     if case .effect("", let output) = from { return .effect(node: owner, output: output) }
     return from ?? .outside
@@ -194,7 +194,7 @@ extension TopologyReading {
     return fields.read.isSuperset(of: ["at", "takes"])
   }
 
-  /// Tells the first of some keys that stands beside one which it contradicts.
+  /// Returns whether a key is combined with a conflicting key, and reports the first conflict.
   private mutating func has(
     _ keys: [String], beside place: TopologyPlace, _ key: String, _ fields: TopologyFields
   ) -> Bool {
@@ -207,7 +207,7 @@ extension TopologyReading {
 }
 
 extension TopologyValue<[String: JSONValue]> {
-  /// States by node.
+  /// A mapping from nodes to states.
   static var statesByNode: Self {
     let condition = TopologyValue<StateCondition>.condition
     return Self(
@@ -231,7 +231,7 @@ extension TopologyValue<[String: JSONValue]> {
 }
 
 extension TopologyValue<[String: [JSONValue]]> {
-  /// Events by pipe.
+  /// A mapping from pipes to lists of events.
   static var eventsByPipe: Self {
     Self(
       schema: [
@@ -258,7 +258,7 @@ extension TopologyValue<[String: [JSONValue]]> {
 }
 
 extension TopologyValue<ScenarioStep.Origin> {
-  /// Where an event comes from; an effect of no node is one of the node that takes it.
+  /// The origin of an event; an effect without a node belongs to the node that accepts the event.
   static var origin: Self {
     let pipe: JSONValue = [
       "type": "object", "properties": ["pipe": .someText], "required": ["pipe"],
@@ -285,7 +285,7 @@ extension TopologyValue<ScenarioStep.Origin> {
 }
 
 extension TopologyValue<ScenarioEntry.Expectation> {
-  /// States of nodes, or the end of the process.
+  /// The expected states of nodes, or the end of the process.
   static var expectation: Self {
     let states = TopologyValue<[String: JSONValue]>.statesByNode
     return Self(
@@ -308,7 +308,7 @@ extension TopologyValue<ScenarioEntry.Expectation> {
 }
 
 extension TopologyValue<ScenarioEntry.Refused> {
-  /// A reason, or the node that refuses and its reason.
+  /// A reason, or a mapping from the refusing node to its reason.
   static var refusal: Self {
     let reasons = ScenarioEntry.Refused.reasons
     let reason: JSONValue = ["enum": .texts(reasons)]

@@ -2,7 +2,7 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-// What is explored, against what the programs tell of their machines.
+// Checks of the `explore` section against the descriptions of the machines.
 extension TopologyChecker {
   mutating func checkExplore() {
     guard let section = topology.explore else { return }
@@ -40,7 +40,7 @@ extension TopologyChecker {
 
   // MARK: Events
 
-  /// The events of a node, or those that a composite synchronizes, where they are known.
+  /// Returns the events of a node, or the events that a composite accepts; `nil` if they are unknown.
   private func takenEvents(of owner: String) -> (events: [CaseDescription], holder: String)? {
     if topology.composite(owner) != nil {
       guard let events = events(of: owner) else { return nil }
@@ -92,7 +92,7 @@ extension TopologyChecker {
     check(fields, of: event, owner, at: path)
   }
 
-  /// Checks that an event has some fields, and that they take their values.
+  /// Checks that an event has the given fields, and that their types fit the values.
   private mutating func check(
     _ fields: [String: ValueSet], of event: CaseDescription, _ owner: String, at path: [String]
   ) {
@@ -116,7 +116,7 @@ extension TopologyChecker {
     }
   }
 
-  /// What comes from outside has to be something that is taken where it comes.
+  /// Checks that the receiver of an event from outside accepts that event, and accepts it directly.
   private mutating func checkTaken(
     _ event: String, by name: String, _ owner: String, at path: [String]
   ) {
@@ -140,7 +140,7 @@ extension TopologyChecker {
 
   // MARK: States
 
-  /// An effect belongs to an output, and a feedback to a state.
+  /// Checks that a machine has an output for an effect; a feedback belongs to a state instead.
   private mutating func checkOutput(_ name: String, of node: String, at path: [String]) {
     guard let machine = topology.node(node).flatMap(machine(of:)) else { return }
     let outputs = machine.outputs.map(\.name)
@@ -192,7 +192,7 @@ extension TopologyChecker {
     }
   }
 
-  /// Checks that a node can be in a state: a condition that no state meets would hold in none.
+  /// Checks that a node can be in a state: otherwise the condition would never hold.
   private mutating func checkCase(
     _ condition: StateCondition, against states: [CaseDescription], holder: String, owner: String,
     at path: [String]
@@ -204,8 +204,8 @@ extension TopologyChecker {
         "\(owner): " + CaseProblem.noCase(condition.state).text(noun: "state", owner: holder))
       return
     }
-    // A label stands for all states of that name; a case with fields has to have all of them. A field that is
-    // misspelt is not missing as well.
+    // A label matches all states of that name; a case with fields must have all of them. A
+    // misspelled field is not reported as missing, too.
     let isMisspelt = problems.contains {
       if case .unknownField = $0 { true } else { false }
     }
@@ -215,7 +215,7 @@ extension TopologyChecker {
       holder: holder, owner: owner, at: path)
   }
 
-  /// Of nodes under `any` no states are searched.
+  /// Rejects conditions on nodes under `any`, whose states are not searched.
   private mutating func checkIsKnown(_ name: String, owner: String, at path: [String]) {
     guard topology.explore?.any.contains(name) == true else { return }
     report(
@@ -224,7 +224,7 @@ extension TopologyChecker {
         + "remove the node there or here")
   }
 
-  /// States that differ in a folded field are taken for one another.
+  /// Rejects conditions on folded fields, because a fold merges states that differ in them.
   private mutating func checkFolded(
     _ condition: StateCondition, of name: String, owner: String, at path: [String]
   ) {

@@ -2,7 +2,7 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The two keys of a property, of which it has one.
+/// The keys of a property, which has exactly one of them.
 struct PropertyEntry: Sendable {
   var never: StateCombination?
   var alwaysPossible: StateCombination?
@@ -24,9 +24,9 @@ struct PropertyEntry: Sendable {
   }
 }
 
-// What is explored.
+// The values of the `explore` section.
 extension TopologyValue {
-  /// A mapping of keys with a table of its own in the documentation.
+  /// Returns a mapping of keys with its own table in the documentation.
   static func section(_ mapping: TopologyMapping<Value>, as name: String) -> Self {
     Self(
       schema: .reference(name), definitions: mapping.definitions(as: name), write: mapping.written
@@ -35,7 +35,7 @@ extension TopologyValue {
 }
 
 extension JSONValue {
-  /// A mapping from any names to what a schema says.
+  /// Returns the schema of a mapping from any names to values of a schema.
   fileprivate static func byName(_ schema: JSONValue) -> JSONValue {
     ["type": "object", "additionalProperties": schema]
   }
@@ -61,18 +61,18 @@ extension JSONValue {
 }
 
 extension TopologyValue<[String: [EventPattern]]> {
-  /// Lists of events by who is given them.
+  /// A mapping from nodes and composites to lists of events.
   static var eventsFromOutside: Self {
     Self(
       schema: .byName(.patterns), definitions: TopologyValue<JSONValue>.state.definitions,
-      // That nothing comes from outside is said by an empty mapping.
+      // An empty mapping means that no events come from outside.
       write: { OrderedValue.patterns($0) ?? .mapping([]) }
     ) { $0.patternLists($1, hint: "a mapping such as { door: [open] }") }
   }
 }
 
 extension TopologyValue<[String: [String: EffectPattern]]> {
-  /// Lists of events, and of no event, by node and output.
+  /// A mapping from nodes and outputs to lists of events, with a null for no event.
   static var eventsOfEffects: Self {
     Self(
       schema: .byName(.byName(.effectPattern)),
@@ -98,7 +98,7 @@ extension TopologyValue<[String: [String: EffectPattern]]> {
 }
 
 extension TopologyValue<[String: [String: [String: ValueSet]]]> {
-  /// Values by node and event, then by field.
+  /// A mapping from nodes and events to fields and their values.
   static var valuesToTry: Self {
     Self(
       schema: .byName(.byName(.valueSet)),
@@ -119,7 +119,7 @@ extension TopologyValue<[String: [String: [String: ValueSet]]]> {
 }
 
 extension TopologyValue<[String: [String: Int]]> {
-  /// Numbers by node and field.
+  /// A mapping from nodes and fields to moduli.
   static var folds: Self {
     let number = TopologyValue<Int>.integer(in: 1...65_536, unit: "values")
     return Self(
@@ -145,7 +145,7 @@ extension TopologyValue<[String: [String: Int]]> {
 }
 
 extension TopologyValue<[String]> {
-  /// Nodes, of which there may be none.
+  /// A list of nodes, which may be empty.
   static var nodesToAssume: Self {
     Self(schema: .reference("nodeList"), write: { $0.isEmpty ? nil : OrderedValue.names($0) }) {
       $0.nameList($1)
@@ -192,7 +192,7 @@ extension TopologyValue<[StateCombination]> {
 }
 
 extension TopologyValue<[ExploredProperty]> {
-  /// Properties by their names.
+  /// A mapping from names to properties.
   static var properties: Self {
     let mapping = TopologyKeys.property
     return Self(
@@ -231,7 +231,7 @@ extension OrderedValue {
 }
 
 extension EventPattern {
-  /// How it stands in a file.
+  /// The pattern as written in a file.
   fileprivate var json: JSONValue {
     guard !fields.isEmpty else { return .string(event) }
     return .object([
@@ -245,12 +245,12 @@ extension EventPattern {
 }
 
 extension EffectPattern {
-  /// How it stands in a file.
+  /// The pattern as written in a file.
   fileprivate var json: [JSONValue] { events.map(\.json) + (mayEnd ? [.null] : []) }
 }
 
 extension TopologyReading {
-  /// The members of a mapping, of which those that cannot be read are left out.
+  /// Returns the members of a mapping; members that cannot be read are left out.
   fileprivate mutating func byName<Value>(
     _ place: TopologyPlace, hint: String,
     _ read: (inout TopologyReading, TopologyPlace) -> Value?
@@ -269,7 +269,8 @@ extension TopologyReading {
     }
   }
 
-  /// Events; nothing in the place of the last one stands for an end without an event.
+  /// Returns the pattern of an effect; a null at the end of the list means that it may end without
+  /// an event.
   fileprivate mutating func effectPattern(_ place: TopologyPlace) -> EffectPattern? {
     guard var elements = elements(of: place, hint: "a list of events") else { return nil }
     let mayEnd = elements.last?.node.scalar?.value == .null
@@ -283,7 +284,7 @@ extension TopologyReading {
     return EffectPattern(elements.compactMap { pattern($0) }, mayEnd: mayEnd)
   }
 
-  /// An event of which some fields have values, or a range of them.
+  /// Returns the pattern of an event whose fields may have values or ranges.
   private mutating func pattern(_ place: TopologyPlace) -> EventPattern? {
     guard let json = caseJSON(place, noun: "an event"), let name = json.caseName,
       let members = json.caseMembers
