@@ -23,13 +23,13 @@ public protocol NodeProgram {
 }
 
 extension NodeProgram {
-  /// None.
+  /// No monitors.
   public static var monitors: [any Monitor.Type] { [] }
 
-  /// None.
+  /// No composite states.
   public static var composites: [any CompositeState.Type] { [] }
 
-  /// None.
+  /// No views.
   public static var views: [any TerminalView.Type] { [] }
 
   /// Runs the verb that the arguments name, and exits.

@@ -142,7 +142,7 @@ extension ViewEnding {
 
 /// The topology of a file, which is started for a view, and stopped after it.
 struct ViewedTopology {
-  /// Its name.
+  /// The topology's name.
   let name: String
   private let file: String
   private let wasRunning: Bool

@@ -47,8 +47,8 @@ package final class LaunchedProgram: Sendable {
     }
   }
 
-  /// Kills a child that was not waited for. It must neither go on running nor stay a zombie,
-  /// because a wait for other children of this process would find it first.
+  /// Kills a child that was not waited for. It must neither go on running nor stay a zombie, which
+  /// would delay waits for other children of this process.
   deinit {
     closeInput()
     child.withLock { child in

@@ -70,7 +70,7 @@ struct RamblingRun {
       if number % Self.letterPace == 0 { try await takeLetters() }
     }
     try await awaitLastSteps()
-    // The trace is taken before the dead letters: later steps may depend on later dead letters.
+    // The trace ends here: steps reported later may follow dead letters that the requests below miss.
     var trace = reader.current
     for node in nodes {
       trace.take(try await topology.client.letters(of: node.name), of: node.name)
