@@ -1,9 +1,9 @@
 import Glibc
 import PipeRuntime
 
-/// Measures speed and memory of nodes and machines, each beside a raw baseline of the same run.
+/// Measures the speed and memory of nodes and machines, next to a raw baseline of the same run.
 ///
-/// The program is also the node program of the machines that it measures.
+/// The program is also the node program of the measured machines.
 @main enum Benchmarks {
   static func main() {
     switch CommandLine.arguments.dropFirst().first {
@@ -16,7 +16,7 @@ import PipeRuntime
   private static func measure() -> Int32 {
     let options = Options(Options.description.parseOrExit(CommandLine.arguments.dropFirst()))
     do {
-      // Before any thread starts: they inherit the mask.
+      // Before any thread starts, so that every thread inherits the mask.
       try Cleanup.watchSignals()
       signal(SIGPIPE, SIG_IGN)
       var report = Report(comparedWith: try options.comparison.map(BenchmarkRecord.init(file:)))
@@ -32,7 +32,7 @@ import PipeRuntime
   }
 }
 
-/// The machines that topologies of this program run.
+/// The machines that the measured topologies run.
 enum BenchmarkNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Lamp.self, Pinger.self, Ponger.self, Source.self, Sink.self, Juggler.self, Hub.self,
@@ -43,9 +43,9 @@ enum BenchmarkNodes: NodeProgram {
 struct Options {
   let sections: Set<Section>
   let isQuick: Bool
-  /// The file to which the figures are written.
+  /// The file for the figures.
   let output: String?
-  /// The file of an earlier run.
+  /// The file of an earlier run to compare with.
   let comparison: String?
 
   static let description = CommandDescription(
@@ -73,13 +73,13 @@ struct Options {
   }
 }
 
-/// A part of the report, by the name that a person types.
+/// A section of the report; its raw value is its name on the command line.
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
   case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
   case explore, network, slurm, agents
 
-  /// What it measures.
+  /// The subject of the section.
   var summary: String {
     switch self {
     case .roundtrip: "one event from a node to another and back"
@@ -138,10 +138,10 @@ enum Section: String, CaseIterable, Sendable {
   }
 }
 
-/// How much is measured.
+/// The scale of a measurement.
 struct Setting: Sendable {
   let isQuick: Bool
 
-  /// Picks an amount for a whole run or for a quick one.
+  /// Returns an amount for a whole run or for a quick one.
   func pick<Amount>(_ whole: Amount, quick: Amount) -> Amount { isQuick ? quick : whole }
 }

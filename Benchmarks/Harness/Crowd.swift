@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Nodes in some shape that hand tokens to each other without end, and what was measured of them.
+/// A number of nodes that pass tokens to each other without end, with their measurements.
 struct Crowd {
   enum Shape: String, CaseIterable {
     case ring
@@ -8,20 +8,20 @@ struct Crowd {
     case random = "random pipes"
   }
 
-  /// Events that all nodes together take in a second.
+  /// The number of events per second of all nodes together.
   let rate: Double
-  /// Of all nodes together, for each event. Unit: seconds.
+  /// The processor time per event of all nodes together. Unit: seconds.
   let time: Double
-  /// Voluntary switches of all nodes together, for each event.
+  /// The number of voluntary context switches per event of all nodes together.
   let switches: Double
 
-  /// Tokens for each node.
+  /// The number of tokens per node.
   private static let tokens = 16
   /// The time before the measurement.
   private static let warmUp: Duration = .milliseconds(300)
 
   /// Starts the nodes, lets them run for a while, and ends them.
-  /// - Parameter count: From 2.
+  /// - Parameter count: At least 2.
   init(_ shape: Shape, _ count: Int, for duration: Duration) throws {
     let directory = try TemporaryDirectory()
     let name = "crowd"
@@ -39,7 +39,7 @@ struct Crowd {
     switches = (after.use.switches - before.use.switches) / events
   }
 
-  /// What the nodes tell, and have used, at about the same instant.
+  /// Returns the nodes' event counts and processor use at about the same instant.
   private static func look(
     at names: [String], of topology: TopologyRun
   ) throws -> (time: Double, events: Double, use: ProcessorUse.Share) {
@@ -91,7 +91,7 @@ struct Crowd {
         pipes.append(("\(name).out1", names[0]))
       }
     case .random:
-      // The same each time.
+      // Seeded, so that the topology is the same in each run.
       var random = SplitMix64(seed: UInt64(count))
       for (index, name) in names.enumerated() {
         add(name, "Juggler", "outs: 3, tokens: \(tokens)")
@@ -101,7 +101,7 @@ struct Crowd {
         }
       }
     }
-    // Room for all tokens in one.
+    // Each pipe has capacity for all tokens.
     let lines = pipes.map { "  - { from: \($0.from), to: \($0.to).in, capacity: 8192 }" }
     return """
       topology: \(name)

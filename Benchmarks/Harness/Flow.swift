@@ -1,18 +1,18 @@
 import PipeRuntime
 
-/// A source and a sink as processes of a topology, and what was measured of them.
+/// A source and a sink as processes of a topology, with their measurements.
 struct Flow {
   private(set) var rates = Samples()
-  /// What an event takes of the processors in each process.
+  /// The processor use per event in each process.
   private(set) var source = ProcessorUses()
   private(set) var sink = ProcessorUses()
   let topology: TopologyRun
   private let count: Int
 
   /// - Parameters:
-  ///   - count: Events that each measurement sends; a multiple of 8.
-  ///   - idle: Nodes beside them that do nothing.
-  ///   - deployment: The text of the deployment file by which it runs; `nil` where all is on one host.
+  ///   - count: The number of events in each measurement; a multiple of 8.
+  ///   - idle: The number of idle nodes besides them.
+  ///   - deployment: The text of the deployment file; `nil` if all nodes run on one host.
   init(
     hasPayload: Bool = true, durability: Durability = .volatile, count: Int, idle: Int = 0,
     deployment: String? = nil, in directory: TemporaryDirectory
@@ -64,20 +64,21 @@ struct Flow {
   }
 }
 
-/// What one measurement of a flow of events has given, for each event.
+/// The result of one measurement of a flow of events, per event.
 struct FlowResult {
-  /// By the source's clock, until the last event was taken. Unit: seconds.
+  /// The time, by the source's clock, until the last event was taken. Unit: seconds.
   var elapsed: Double
-  /// Of the sink's process.
+  /// The processor use of the sink's process.
   var use: ProcessorUse
 }
 
-/// A flow of events in several cases, which take turns: what the machine does beside this meets all of them.
+/// A flow of events in several cases, measured in turns, so that other load on the machine affects
+/// all cases.
 ///
-/// The first round is thrown away, and every other one goes backwards. Judged is the median of the ratios to the
-/// first case in the same round.
+/// The first round is discarded, and every other round runs backwards. The result is the median of
+/// the ratios to the first case in the same round.
 struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.RawValue == String {
-  /// What several measurements have given, and how many times that is of those in the same round of the first case.
+  /// The measurements of a case, and their ratios to the first case in the same round.
   private struct Measured {
     var elapsed = Samples()
     var uses = ProcessorUses()
@@ -88,7 +89,7 @@ struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.Ra
 
   /// - Parameters:
   ///   - baseline: The first case.
-  ///   - rounds: By case, in how many rounds it takes part; `nil` in all.
+  ///   - rounds: The number of rounds in which a case takes part; `nil` for all rounds.
   init(
     rounds repeats: Int, baseline: Case, only rounds: (Case) -> Int? = { _ in nil },
     _ measure: (Case) throws -> FlowResult
@@ -114,10 +115,10 @@ struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.Ra
 
   private let baseline: Case
 
-  /// Adds what the cases have taken beside the first one, in their order.
+  /// Adds the figures of the cases next to those of the first case, in the order of the cases.
   /// - Parameters:
-  ///   - hasSwitches: Whether voluntary switches are told, too.
-  ///   - judged: Of a case, the figures that are to be at most 2 % above the first case.
+  ///   - hasSwitches: Whether voluntary context switches are reported, too.
+  ///   - judged: The figures of a case that may be at most 2 % above the first case.
   func add(
     to report: inout Report, hasSwitches: Bool = false, judged: (Case) -> [JudgedRatio]
   ) {
@@ -151,7 +152,7 @@ struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.Ra
   }
 }
 
-/// What of a case is compared with the first one in the same round.
+/// A figure of a case that is compared with the first case in the same round.
 enum JudgedRatio: String {
   case time
   case processorTime = "processor time"

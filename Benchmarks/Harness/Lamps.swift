@@ -1,24 +1,24 @@
 import Glibc
 import PipeRuntime
 
-/// Lamps that are pressed together, each a process of a topology, and what was measured of them.
+/// Lamps that are pressed together, each a process of a topology, with their measurements.
 struct Lamps {
   private(set) var times = Samples()
-  /// What an event takes of the processors in each process.
+  /// The processor use per event in each process.
   private(set) var uses: [(name: String, uses: ProcessorUses)]
-  /// What each of them cost, in the mean.
+  /// The mean costs of an event.
   private(set) var costs = Costs()
   let participantCount: Int
   private let topology: TopologyRun
   private let count: Int
 
-  /// Messages and records of an event, as the processes count them.
+  /// The messages and records of an event, as the processes count them.
   struct Costs {
-    /// Sent or received by the coordinator.
+    /// The messages that the coordinator sends or receives.
     var coordinatorMessages = 0.0
-    /// Sent or received by the participants.
+    /// The messages that the participants send or receive.
     var participantMessages = 0.0
-    /// Transactions of all journals.
+    /// The transactions of all journals.
     var records = 0.0
   }
 
@@ -26,8 +26,8 @@ struct Lamps {
   private static let caller = "caller"
 
   /// - Parameters:
-  ///   - isWithin: Whether they are coordinated within the first of them.
-  ///   - count: Events of each measurement.
+  ///   - isWithin: Whether the first lamp carries the coordinator.
+  ///   - count: The number of events in each measurement.
   init(
     _ participantCount: Int, _ durability: Durability, isWithin: Bool = false, count: Int,
     in directory: TemporaryDirectory
@@ -42,7 +42,7 @@ struct Lamps {
       in: directory)
   }
 
-  /// What an event takes of the processors in all processes.
+  /// The processor use per event of all processes together.
   var total: (time: Quantity, switches: Quantity) {
     (
       .seconds(uses.reduce(0) { $0 + $1.uses.time.value }),
@@ -50,7 +50,7 @@ struct Lamps {
     )
   }
 
-  /// Asks for the event, waits for the answer, and does so again and again.
+  /// Sends the event and waits for the answer, repeatedly.
   mutating func measure(isKept: Bool = true) throws {
     let before = uses.map { use(of: $0.name) }
     let elapsed = try press()
@@ -65,7 +65,7 @@ struct Lamps {
     name == Self.caller ? ProcessorUse(of: getpid()) : topology.use(of: name)
   }
 
-  /// Counts what the events cost.
+  /// Counts the costs of the events.
   mutating func measureCosts() throws {
     let before = try counters()
     _ = try press()
@@ -95,11 +95,11 @@ struct Lamps {
     }
   }
 
-  /// How long nothing is counted when nothing is under way any more: longer than an acknowledgement
-  /// waits for a message that it can travel with.
+  /// The time without changes after which no event is in flight. It is longer than an
+  /// acknowledgement waits for a message to travel with.
   private static let silence: Duration = .milliseconds(300)
 
-  /// What the processes have counted, when nothing is under way any more.
+  /// Returns the counters of the processes once no event is in flight.
   private func counters() throws -> Costs {
     let client = topology.client
     return try Blocking.run {
@@ -107,7 +107,7 @@ struct Lamps {
       while true {
         let now = try await client.directory().nodes.compactMap { node in
           var status = node.status
-          // It is another one each time.
+          // The time differs in every answer.
           status?.time = nil
           return status
         }

@@ -1,20 +1,20 @@
 import PipeRuntime
 
-/// Philosophers and forks around a table, each a process of a topology, and what was measured of
-/// them.
+/// Philosophers and forks around a table, each a process of a topology, with their measurements.
 struct PhilosophersTable {
   private(set) var rates = Samples()
-  /// Meals of the ones who had the least and the most in one measurement, of the mean.
+  /// The meals of the philosophers with the least and the most in one measurement, relative to the
+  /// mean.
   private(set) var shares = (least: 1.0, most: 1.0)
-  /// The same, counted.
+  /// The same, as counts.
   private(set) var meals = (least: Int.max, most: 0)
-  /// What a meal cost in the last measurement.
+  /// The costs of a meal in the last measurement.
   private(set) var costs = ""
   private let topology: TopologyRun
   private let philosophers: [String]
   private let forks: [String]
 
-  /// What the processes tell at an instant.
+  /// The counters of the processes at one instant.
   private struct Look {
     /// Unit: seconds.
     var time = 0.0
@@ -27,7 +27,7 @@ struct PhilosophersTable {
 
   private static let coordinator = "seat1"
 
-  /// - Parameter count: How many philosophers there are, and forks.
+  /// - Parameter count: The number of philosophers, and of forks.
   init(_ count: Int, _ durability: Durability, in directory: TemporaryDirectory) throws {
     philosophers = (1...count).map { "philosopher\($0)" }
     forks = (1...count).map { "fork\($0)" }
@@ -36,7 +36,7 @@ struct PhilosophersTable {
       Self.text(named: name, count, durability), named: name, in: directory)
   }
 
-  /// Lets them eat for a while.
+  /// Measures a meal's costs over a period.
   mutating func measure(for duration: Duration, isKept: Bool = true) throws {
     let before = try look()
     try Blocking.run { try await Task.sleep(for: duration) }
@@ -59,7 +59,7 @@ struct PhilosophersTable {
       """
   }
 
-  /// Asks until all have answered.
+  /// Polls until all processes have answered.
   private func look() throws -> Look {
     let client = topology.client
     let names = philosophers + forks + [Self.coordinator]
@@ -74,7 +74,7 @@ struct PhilosophersTable {
         }
       }
     }
-    // A meal is two steps: forks are taken, and put back.
+    // A meal is two steps: taking the forks, and putting them back.
     return Look(
       time: time, meals: statuses.prefix(philosophers.count).map { Double($0.version) / 2 },
       messages: statuses.last?.synchronization.map { Double($0.sent + $0.received) } ?? 0,

@@ -2,17 +2,17 @@ import Glibc
 import PipeRuntime
 import PipeSystem
 
-/// What the threads of a process have used of the processors.
+/// The processor use of a process, by thread.
 struct ProcessorUse {
-  /// What a thread has used.
+  /// The processor use of a thread.
   struct Share {
-    /// Time on any core. Unit: seconds.
+    /// The time on any core. Unit: seconds.
     var time = 0.0
-    /// How often it gave its core away to wait: each is a wake-up.
+    /// The number of times that the thread yielded its core to wait. Each is followed by a wake-up.
     var switches = 0.0
   }
 
-  /// By the thread's part in the process: its main thread, libzmq's, and all others together.
+  /// The use by role of the thread: the main thread, libzmq's I/O thread, and all others together.
   private(set) var shares: [Thread: Share] = [:]
 
   enum Thread: String, CaseIterable { case main, io = "I/O", others }
@@ -21,7 +21,7 @@ struct ProcessorUse {
 
   private init() {}
 
-  /// What a process has used so far; nothing where it is gone.
+  /// Reads what a process has used so far; nothing if the process has ended.
   init(of pid: Int32) {
     for thread in FileSystem.entries(of: "/proc/\(pid)/task") {
       let folder = "/proc/\(pid)/task/\(thread)/"
@@ -45,7 +45,7 @@ struct ProcessorUse {
     }
   }
 
-  /// What was used since an earlier look, for each of `count` operations.
+  /// Returns the use since an earlier sample, per operation.
   func each(of count: Int, since earlier: ProcessorUse) -> ProcessorUse {
     var result = self
     for (thread, share) in shares {
@@ -59,7 +59,7 @@ struct ProcessorUse {
 }
 
 extension ProcessorUse: CustomStringConvertible {
-  /// By thread; what does next to nothing is left out.
+  /// The use by thread, without threads that did almost nothing.
   var description: String {
     let parts = Thread.allCases.compactMap { thread -> String? in
       guard let share = shares[thread], share.time >= 1e-8 || share.switches >= 0.005
@@ -71,7 +71,7 @@ extension ProcessorUse: CustomStringConvertible {
   }
 }
 
-/// What one process used in several measurements.
+/// The processor use of one process in several measurements.
 struct ProcessorUses {
   private var times = Samples()
   private var switches = Samples()
@@ -83,15 +83,15 @@ struct ProcessorUses {
     last = use
   }
 
-  /// The processor time of an operation in the middle. Unit: seconds.
+  /// The median processor time per operation. Unit: seconds.
   var time: Quantity { .seconds(times.median) }
-  /// The voluntary switches of an operation in the middle.
+  /// The median number of voluntary context switches per operation.
   var switchCount: Quantity { .count(switches.median) }
 }
 
 extension Report {
-  /// Adds what an operation takes of the processors in one process.
-  /// - Parameter baseline: The same of a raw peer.
+  /// Adds the processor use per operation in one process.
+  /// - Parameter baseline: The use of a raw peer.
   mutating func add(_ uses: ProcessorUses, of operation: String, baseline: ProcessorUses? = nil) {
     add(
       Figure(
@@ -104,9 +104,10 @@ extension Report {
   }
 }
 
-/// Joins measurements, which block their thread, and asynchronous calls.
+/// Runs asynchronous calls in measurements, which block their thread.
 enum Blocking {
-  /// Runs an operation and blocks this thread, which no task may be using, until it is done.
+  /// Runs an operation and blocks this thread until the operation is complete. The thread must not
+  /// belong to a task.
   static func run<Value: Sendable, Failure>(
     _ operation: @escaping @Sendable () async throws(Failure) -> Value
   ) throws(Failure) -> Value {

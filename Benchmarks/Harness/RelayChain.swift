@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// Relays in the background, each with a pipe to the next, as a user has them started and stopped.
+/// A chain of relays in the background, started and stopped by the commands that a user runs.
 struct RelayChain {
   private let orchestrator: OrchestratorCommand
   private let file: String
   private let name = "chain"
 
-  /// - Parameter count: How many relays.
+  /// - Parameter count: The number of relays.
   init(_ count: Int) throws {
     let directory = try TemporaryDirectory()
     orchestrator = OrchestratorCommand(directory: directory)
@@ -23,14 +23,14 @@ struct RelayChain {
       """, to: "chain.yaml")
   }
 
-  /// The time until each verb has come back. Unit: seconds.
+  /// The time until each verb returned. Unit: seconds.
   struct Times {
     var up = 0.0
     var ps = Samples()
     var down = 0.0
   }
 
-  /// Starts them, lists them a few times, and stops them.
+  /// Starts the relays, lists them a few times, and stops them.
   func run(lists: Int) throws -> Times {
     var times = Times()
     let (orchestrator, name) = (orchestrator, name)

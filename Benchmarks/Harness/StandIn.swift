@@ -4,7 +4,7 @@ import PipeRuntime
 import PipeSupervision
 import Synchronization
 
-/// Takes the orchestrator's part towards one node, so that its start is timed by itself.
+/// Replaces the orchestrator for one node, so that the node's start is timed by itself.
 final class StandIn {
   private let context = Context()
   private let control: Socket
@@ -18,16 +18,16 @@ final class StandIn {
     try control.bind(endpoint)
   }
 
-  /// A node that runs.
+  /// A running node.
   struct Node {
     var process: ChildProcess
-    /// From its start until it was ready. Unit: seconds.
+    /// The time from its start until it was ready. Unit: seconds.
     let readyAfter: Double
-    /// What it had used of the processors by then, its exec included.
+    /// The processor use until it was ready, including exec.
     let useUntilReady: ProcessorUse
   }
 
-  /// Starts a node without pipes; returns when it has said that it is ready, and runs.
+  /// Starts a node without pipes. Returns when the node has reported that it is ready and running.
   func start(machine: String, durability: Durability) throws -> Node {
     let name = "node"
     let arguments = NodeArguments(
@@ -78,7 +78,7 @@ final class StandIn {
   }
 }
 
-/// A directory for one section's sockets, logs and topology files; gone with this value.
+/// A directory for one section's sockets, logs and topology files. It is removed with this object.
 final class TemporaryDirectory: Sendable {
   let path: String
   private let cleanup: Int
@@ -95,7 +95,7 @@ final class TemporaryDirectory: Sendable {
     FileSystem.removeTree(path)
   }
 
-  /// A path in the directory that nothing else has.
+  /// Returns an unused path in the directory.
   func uniquePath(_ name: String) -> String {
     let number = count.withLock { count in
       count += 1
@@ -111,7 +111,7 @@ final class TemporaryDirectory: Sendable {
   }
 }
 
-/// Undoes what a measurement has set up, also when it is interrupted.
+/// Cleans up after a measurement, even if it is interrupted.
 enum Cleanup {
   private struct State {
     var lastID = 0
@@ -120,7 +120,7 @@ enum Cleanup {
 
   private static let state = Mutex(State())
 
-  /// Has SIGINT and SIGTERM undo everything, last first, and end the process.
+  /// Makes SIGINT and SIGTERM undo everything, in reverse order, and end the process.
   ///
   /// Children of the main thread get SIGKILL when it ends.
   static func watchSignals() throws {
@@ -135,7 +135,7 @@ enum Cleanup {
     }
   }
 
-  /// Registers what is to be undone; returns the number to take it back with.
+  /// Registers a cleanup action. Returns the id with which it can be removed.
   static func add(_ undo: @escaping @Sendable () -> Void) -> Int {
     state.withLock { state in
       state.lastID += 1
@@ -149,7 +149,7 @@ enum Cleanup {
   }
 }
 
-/// The executables that are measured: those beside this one.
+/// The measured executables, which are in the folder of this one.
 enum Programs {
   /// This program.
   static let own = OwnProcess.executablePath ?? CommandLine.arguments[0]
@@ -157,13 +157,13 @@ enum Programs {
   static let orchestrator = FileSystem.directory(of: own) + "/orchestrator"
   static let inspector = FileSystem.directory(of: own) + "/inspector"
 
-  /// The path of an installed program.
+  /// Returns the path of an installed program.
   static func find(_ name: String) -> String? {
     let folders = (ProcessEnvironment.current["PATH"] ?? "").split(separator: ":")
     return folders.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
   }
 
-  /// Throws where one is missing.
+  /// Throws if an executable is missing.
   static func check() throws {
     for path in [nodes, orchestrator, inspector] where access(path, X_OK) != 0 {
       throw HarnessError("'\(path)' is missing; build it with 'make bench'")
@@ -171,7 +171,7 @@ enum Programs {
   }
 }
 
-/// Why something cannot be measured.
+/// The reason why a measurement is not possible.
 struct HarnessError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

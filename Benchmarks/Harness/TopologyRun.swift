@@ -10,14 +10,14 @@ final class TopologyRun {
   private let pids: [String: Int32]
   private var process: ChildProcess
 
-  /// How long starting, and each measurement, may take.
+  /// The longest time for the start, and for each measurement.
   static let deadline: Duration = .seconds(60)
 
-  /// Starts the topology of a file's text; returns when all its nodes run.
+  /// Starts a topology from the text of its file. Returns when all its nodes run.
   /// - Parameters:
-  ///   - deployment: The text of the deployment file that it runs by; `nil` where all is on one host.
-  ///   - hosts: Where the orchestrator runs; `nil` on this machine itself.
-  ///   - agents: What starts its nodes; `nil` where the orchestrator does.
+  ///   - deployment: The text of the deployment file; `nil` if all nodes run on one host.
+  ///   - hosts: The hosts for the orchestrator; `nil` for this machine.
+  ///   - agents: The agents that start the nodes; `nil` if the orchestrator starts them.
   init(
     _ text: String, named name: String, deployment: String? = nil, on hosts: SlurmHosts? = nil,
     by agents: Agents? = nil, in directory: TemporaryDirectory
@@ -50,7 +50,7 @@ final class TopologyRun {
     pids = nodes.reduce(into: [:]) { $0[$1.name] = $1.pid }
   }
 
-  /// Its orchestrator is killed.
+  /// Kills the orchestrator.
   func crash() { process.end() }
 
   deinit {
@@ -59,11 +59,11 @@ final class TopologyRun {
     process.wait()
   }
 
-  /// What a node's process has used of the processors so far.
+  /// Returns the processor use of a node's process so far.
   func use(of node: String) -> ProcessorUse { pids[node].map { ProcessorUse(of: $0) } ?? .none }
 
-  /// Has a node start, and waits until it is done.
-  /// - Returns: How long it took by its own clock. Unit: seconds.
+  /// Starts a node's measurement, and waits until it is complete.
+  /// - Returns: The duration by the node's own clock. Unit: seconds.
   func measure(_ node: String) throws -> Double {
     let client = client
     return try Blocking.run {
@@ -72,11 +72,11 @@ final class TopologyRun {
     }
   }
 
-  /// Asks now and then; a subscription would have every step published.
+  /// Polls the node from time to time. A subscription would make it publish every step.
   private static func awaitDone(_ node: String, client: TopologyClient) async throws -> Double {
     let start = ContinuousClock.now
     while start.duration(to: .now) < deadline {
-      // No answer in time is none: all are busy.
+      // A missing answer is ignored, because all processes are busy.
       let state = (try? await client.directory())?[node: node]?.status?.state
       if case .object(let cases)? = state, case .object(let done)? = cases["done"],
         case .integer(let nanoseconds)? = done["nanoseconds"]
@@ -93,9 +93,10 @@ final class TopologyRun {
   }
 }
 
-// Nodes that end and come again.
+// Nodes that end and restart.
 extension TopologyRun {
-  /// Waits until the directory is as it should be. Looks often: this is part of what is measured.
+  /// Waits until the directory is as expected. It polls often, because the wait is part of the
+  /// measurement.
   func wait(
     until what: String, isFresh: Bool = false,
     _ accepts: @escaping @Sendable (TopologyDirectory) -> Bool
@@ -114,13 +115,13 @@ extension TopologyRun {
     }
   }
 
-  /// The topology as its orchestrator knows it.
+  /// Returns the topology as its orchestrator knows it.
   func directory() throws -> TopologyDirectory {
     let client = client
     return try Blocking.run { try await client.directory(fresh: false) }
   }
 
-  /// Kills nodes at once with SIGKILL, and waits until each runs again.
+  /// Kills nodes at the same time with SIGKILL, and waits until all of them run again.
   /// - Returns: The time from the first signal. Unit: seconds.
   func killAndAwait(_ names: [String]) throws -> Double {
     let before = try directory()
@@ -139,12 +140,12 @@ extension TopologyRun {
     return Double(Clock.nanoseconds - start) / 1e9
   }
 
-  /// What a node's process holds resident. Unit: bytes.
+  /// Returns the resident memory of a node's process. Unit: bytes.
   func residentByteCount(of node: String) -> Int {
     ((try? directory())?[node: node]?.pid).map { ProcessMemory(of: $0).resident } ?? 0
   }
 
-  /// What the files of a node's journal take together. Unit: bytes.
+  /// Returns the total size of the files of a node's journal. Unit: bytes.
   func journalByteCount(of node: String) -> Int {
     let journal = directories.journal(of: node)
     return ["", "-wal", "-shm", ".step"].reduce(0) { sum, suffix in
@@ -154,13 +155,13 @@ extension TopologyRun {
   }
 }
 
-/// The `orchestrator` command, confined to a directory of its own.
+/// The `orchestrator` command, confined to its own directory.
 struct OrchestratorCommand: Sendable {
   let directory: TemporaryDirectory
-  /// Where it runs; `nil` on this machine itself.
+  /// The hosts for the orchestrator; `nil` for this machine.
   var hosts: SlurmHosts?
 
-  /// Where its topologies have their sockets.
+  /// The runtime roots of its topologies.
   var roots: RuntimeRoots { RuntimeRoots(environment: environment) }
 
   private var environment: [String: String] {
@@ -170,8 +171,8 @@ struct OrchestratorCommand: Sendable {
 
   private var output: String { directory.path + "/orchestrator.out" }
 
-  /// Starts it; the child gets SIGKILL when this thread ends.
-  /// - Parameter path: What it writes to; `nil` is a file for all that have none of their own.
+  /// Starts the orchestrator. The child gets SIGKILL when this thread ends.
+  /// - Parameter path: The file for its output; `nil` for the shared file.
   func spawn(_ arguments: [String], writingTo path: String? = nil) throws -> ChildProcess {
     try spawn(Programs.orchestrator, arguments, writingTo: path)
   }
@@ -191,14 +192,14 @@ struct OrchestratorCommand: Sendable {
         output: .descriptor(descriptor)))
   }
 
-  /// Runs it to its end. Throws where it fails.
+  /// Runs the orchestrator to its end. Throws if it fails.
   func run(_ arguments: [String]) throws {
     var process = try spawn(arguments)
     let status = process.wait()
     guard status == .exited(code: 0) else { throw failure(arguments, status) }
   }
 
-  /// What went wrong, with what it wrote.
+  /// Returns an error with the program's output.
   func failure(_ arguments: [String], _ status: ProcessExit?) -> HarnessError {
     let end = status.map { "\($0)" } ?? "goes on without effect"
     let text = HostMachine.text(of: output).split(separator: "\n").suffix(20)

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The elevator's door: in the machine language, and as a plain `switch`.
+/// The elevator's door: in the DSL, and as a plain `switch`.
 enum Door {
   enum State: DSLCompatible {
     case open(persons: Int)
@@ -18,7 +18,8 @@ enum Door {
     case close(speed: Int)
   }
 
-  /// - Parameter reopens: Whether persons may enter through a closed door, so that it runs on.
+  /// - Parameter reopens: Whether persons may enter through a closed door, so that the machine
+  ///   never stops.
   static func machine(reopens: Bool = false) -> StateMachine<State, Event, Output> {
     StateMachine(initial: State.open(persons: 0)) {
       When(state: State.open(persons:)) { _ in
@@ -55,7 +56,8 @@ enum Door {
     }
   }
 
-  /// The same by hand. A call like `reduce`, lest the optimizer takes the loop around it away.
+  /// The same machine as a plain function. It is not inlined, so that the optimizer cannot remove
+  /// the loop around it.
   @inline(never)
   static func next(_ state: State, _ event: Event) -> State? {
     switch (state, event) {

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Takes a token of each leaf, as it comes, and then sends one to each of them.
+/// Collects a token from each leaf, and then sends one to each of them.
 enum Hub: Machine {
   enum State: MachineState {
     case starting
@@ -11,9 +11,9 @@ enum Hub: Machine {
   typealias Event = Juggler.Event
 
   struct Parameters: MachineParameters {
-    /// Leaves, each at an out-port: `out1` and so on.
+    /// The number of leaves, each at an out-port: `out1` and so on.
     var leaves = 1
-    /// Tokens that each leaf begins with.
+    /// The number of tokens with which each leaf starts.
     var tokens = 1
   }
 

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Hands each token that it gets to the next of its out-ports, by turns.
+/// Passes each token to the next of its out-ports, in turn.
 enum Juggler: Machine {
   enum State: MachineState, CaseIterable {
     case starting
@@ -12,9 +12,9 @@ enum Juggler: Machine {
   enum Event: MachineEvent { case token }
 
   struct Parameters: MachineParameters {
-    /// Out-ports: `out1` and so on. From 1 to 3.
+    /// The number of out-ports: `out1` and so on. From 1 to 3.
     var outs = 1
-    /// Tokens that it begins with, and hands to the first.
+    /// The number of tokens with which it starts, and which it sends to the first out-port.
     var tokens = 0
   }
 

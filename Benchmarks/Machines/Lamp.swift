@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Goes on and off, together with others.
+/// A lamp that is switched on and off together with others.
 enum Lamp: Machine {
   enum State: MachineState {
     case off
@@ -25,15 +25,15 @@ enum Lamp: Machine {
 
 /// The payload of a measured event: `{"sequence":1000000,"text":"…"}`, 64 bytes of JSON.
 enum Payload {
-  /// Seven digits from the first to the last, so that every payload is as long.
+  /// All sequence numbers have seven digits, so that all payloads have the same length.
   static let firstSequence = 1_000_000
   static let text = "abcdefghijklmnopqrstuvwxyz01234567"
   static let byteCount = 64
 }
 
-/// A clock that machines read by an effect, since `reduce` is pure.
+/// A clock that machines read in an effect, because `reduce` is pure.
 enum Clock {
-  /// Unit: nanoseconds, from some fixed instant.
+  /// The time since a fixed instant. Unit: nanoseconds.
   static var nanoseconds: Int64 {
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Sends an event, waits until it comes back, sends the next, and tells how long all of them took.
+/// Sends an event, waits until it returns, sends the next one, and reports how long all of them
+/// took.
 enum Pinger: Machine {
   enum State: MachineState, SynthesizedCodable {
     case idle
@@ -19,7 +20,7 @@ enum Pinger: Machine {
   enum Output: MachineOutput { case readClock }
 
   struct Parameters: MachineParameters {
-    /// Round trips to make.
+    /// The number of round trips.
     var count = 10_000
   }
 
@@ -79,7 +80,7 @@ enum Pinger: Machine {
   }
 }
 
-/// Sends back what it gets.
+/// Sends each event back.
 enum Ponger: Machine {
   enum State: MachineState, SynthesizedCodable {
     case idle

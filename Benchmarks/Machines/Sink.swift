@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Takes events one step each, in order, and says when it has taken as many as it should.
+/// Takes events in order, one per step, and reports when it has taken the expected number.
 enum Sink: Machine {
   enum State: MachineState, SynthesizedCodable {
     case ready
@@ -14,7 +14,7 @@ enum Sink: Machine {
   }
 
   struct Parameters: MachineParameters {
-    /// Events to take before it says so.
+    /// The number of events to take before the report.
     var count = 1_000_000
   }
 

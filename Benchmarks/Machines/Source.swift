@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// Sends events as fast as they are taken, and tells how long it took until the last one was.
+/// Sends events as fast as they are taken, and reports the time until the last one was taken.
 ///
-/// Tokens that it sends to itself drive it: each makes one step, and each step sends a burst of
-/// events and the token once more.
+/// Tokens that it sends to itself drive it: each token makes one step, which sends a burst of
+/// events and the token again.
 enum Source: Machine {
   enum State: MachineState, SynthesizedCodable {
     case idle
@@ -25,11 +25,11 @@ enum Source: Machine {
   enum Output: MachineOutput { case readClock }
 
   struct Parameters: MachineParameters {
-    /// Events to send; a multiple of `burst`.
+    /// The number of events to send; a multiple of `burst`.
     var count = 1_000_000
-    /// Events sent in one step.
+    /// The number of events per step.
     var burst = 8
-    /// Tokens under way at once.
+    /// The number of tokens in flight.
     var tokens = 32
     /// Whether the events have a payload.
     var hasPayload = true
@@ -48,7 +48,7 @@ enum Source: Machine {
         On(event: Event.start) { Transition(to: State.starting) }
       }
 
-      // The tokens that it sends here wait until it sends.
+      // Tokens that arrive in this state wait until it sends.
       When(state: State.starting) {
         Execute(output: Output.readClock)
       } transitions: {
@@ -68,7 +68,7 @@ enum Source: Machine {
         }
       }
 
-      // Takes the tokens that are left.
+      // Takes the remaining tokens.
       When(state: State.sent(since:)) { _ in
         Execute.noOutput
       } transitions: { since in

@@ -3,26 +3,27 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// A state machine of Erlang/OTP, a `gen_statem`, in two virtual machines: what a pipe is compared with.
+/// A state machine of Erlang/OTP, a `gen_statem`, in two virtual machines. It is compared with a
+/// pipe.
 final class ErlangPeer {
-  /// What is measured. The names are those of the Erlang functions.
+  /// A measured task. The names are those of the Erlang functions.
   enum Task: String, CaseIterable {
-    /// Casts within the virtual machine, until the last is taken.
+    /// Casts within the virtual machine, until the last one is taken.
     case localCasts = "local_casts"
-    /// Calls within the virtual machine, one after the other.
+    /// Calls within the virtual machine, one after another.
     case localCalls = "local_calls"
-    /// Casts of 64 bytes to the other one.
+    /// Casts of 64 bytes to the other virtual machine.
     case casts
-    /// Casts of an atom to the other one.
+    /// Casts of an atom to the other virtual machine.
     case bareCasts = "bare_casts"
-    /// Calls to the other one.
+    /// Calls to the other virtual machine.
     case calls
   }
 
-  /// Each time for one operation. Unit: seconds.
+  /// The times per operation. Unit: seconds.
   struct Result {
     let elapsed: Double
-    /// Of the processors, in the virtual machine that sends, and in the other one.
+    /// The processor time in the sending virtual machine, and in the other one.
     let own: Double
     let other: Double
   }
@@ -32,7 +33,7 @@ final class ErlangPeer {
   private let port: Int32
   private var processes: [ChildProcess] = []
 
-  /// `nil` where it is not installed.
+  /// Creates a peer; `nil` if Erlang is not installed.
   init?(in directory: TemporaryDirectory) throws {
     guard let erl = Programs.find("erl"), let erlc = Programs.find("erlc"),
       let epmd = Programs.find("epmd")
@@ -42,17 +43,17 @@ final class ErlangPeer {
     port = 20_000 + getpid() % 20_000
     let source = try directory.write(Self.source, to: "bench_peer.erl")
     try finish(spawn(erlc, ["-o", directory.path, source]), "erlc")
-    // Not as a daemon, which would stay.
+    // Not as a daemon, which would outlive the benchmark.
     processes.append(try spawn(epmd, ["-port", "\(port)", "-address", "127.0.0.1"]))
     processes.append(try spawn(erl, arguments("other", "bench_peer:serve()")))
   }
 
   deinit {
-    // The name service last.
+    // The name service must end last.
     for index in processes.indices.reversed() { processes[index].end() }
   }
 
-  /// Does a task in a virtual machine of its own.
+  /// Runs a task in a new virtual machine.
   func measure(_ task: Task, count: Int) throws -> Result {
     let output = directory.uniquePath("erlang")
     try finish(

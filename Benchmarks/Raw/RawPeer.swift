@@ -2,16 +2,16 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// The other process of a raw baseline: this program, called with a verb of its own.
+/// The other process of a raw baseline: this program with its own verb.
 enum RawPeer: String {
   /// Sends back each message.
   case echo
-  /// Waits for a message, and sends as many as it was told.
+  /// Waits for a message, and then sends a given number of messages.
   case flood
 
   static let verb = "raw-peer"
 
-  /// Runs what follows the verb: a role, an endpoint, a count.
+  /// Runs the arguments after the verb: a role, an endpoint, a count and a transport.
   static func main(_ arguments: ArraySlice<String>) -> Never {
     let arguments = Array(arguments)
     guard arguments.count == 4, let role = RawPeer(rawValue: arguments[0]),
@@ -38,18 +38,18 @@ enum RawPeer: String {
       case .flood:
         try socket.receive(into: bytes)
         for _ in 0..<count { try socket.send(UnsafeRawBufferPointer(bytes)) }
-        // Ends when it is killed: the last messages are still on their way.
+        // The peer runs until it is killed, because the last messages are still in flight.
         while true { try socket.receive(into: bytes) }
       }
     }
   }
 }
 
-/// What several measurements of a raw pair have given.
+/// The results of several measurements of a raw pair.
 struct RawFigures {
-  /// Of each message. Unit: seconds.
+  /// The time per message. Unit: seconds.
   private(set) var times = Samples()
-  /// Messages a second.
+  /// The number of messages per second.
   private(set) var rates = Samples()
   private(set) var own = ProcessorUses()
   private(set) var peer = ProcessorUses()
@@ -62,7 +62,7 @@ struct RawFigures {
   }
 }
 
-/// A raw baseline: a DEALER here, and one in another process.
+/// A raw baseline: one DEALER socket here, and one in another process.
 final class RawPair {
   private let socket: RawSocket
   private var peer: ChildProcess
@@ -92,16 +92,16 @@ final class RawPair {
     bytes.deallocate()
   }
 
-  /// What became of a measurement.
+  /// The result of a measurement.
   struct Result {
-    /// Of all messages together. Unit: seconds.
+    /// The time of all messages together. Unit: seconds.
     let elapsed: Double
-    /// What each message took of the processors in this process, and in the peer's.
+    /// The processor use per message in this process, and in the peer's.
     let own: ProcessorUse
     let peer: ProcessorUse
   }
 
-  /// Sends a message and waits for it to come back, again and again.
+  /// Sends a message and waits for its return, repeatedly.
   func roundTrip(count: Int) throws -> Result {
     try measure(count) {
       for _ in 0..<count {
@@ -111,7 +111,7 @@ final class RawPair {
     }
   }
 
-  /// Lets the peer send, and takes what comes.
+  /// Makes the peer send, and receives its messages.
   func flood(count: Int) throws -> Result {
     try measure(count) {
       try socket.send(UnsafeRawBufferPointer(bytes))
@@ -130,9 +130,9 @@ final class RawPair {
   }
 }
 
-/// A raw baseline: a file that is written and synced as a log is.
+/// A raw baseline: a file that is written and synced like a log.
 final class RawDisk {
-  /// What is written at a time: a page of a journal.
+  /// The size of one write: a page of a journal.
   static let byteCount = 4_096
 
   private let path: String
@@ -147,8 +147,8 @@ final class RawDisk {
 
   deinit { close(descriptor) }
 
-  /// Writes and syncs again and again.
-  /// - Returns: The time of one write that is synced. Unit: seconds.
+  /// Writes and syncs repeatedly.
+  /// - Returns: The time of one synced write. Unit: seconds.
   func write(count: Int) throws -> Double {
     let start = Clock.nanoseconds
     for _ in 0..<count {

@@ -1,11 +1,11 @@
 import CZMQ
 
-/// A DEALER of plain libzmq: what the runtime is compared with.
+/// A DEALER socket of plain libzmq, as a baseline for the runtime.
 final class RawSocket {
   private let context: UnsafeMutableRawPointer
   private let socket: UnsafeMutableRawPointer
 
-  /// Messages of this size are sent. Unit: bytes.
+  /// The size of the messages. Unit: bytes.
   static let byteCount = Payload.byteCount
 
   private init() {
@@ -41,7 +41,7 @@ final class RawSocket {
     zmq_setsockopt(socket, option, key, key.utf8.count)
   }
 
-  /// Where it is bound, with the port.
+  /// The bound endpoint, with the port.
   var endpoint: String {
     var bytes = [UInt8](repeating: 0, count: 256)
     var count = bytes.count
@@ -54,7 +54,7 @@ final class RawSocket {
     zmq_ctx_term(context)
   }
 
-  /// Gives up on `receive` after this long. Unit: milliseconds.
+  /// Sets the timeout of `receive`. Unit: milliseconds.
   func setTimeout(_ milliseconds: Int32) {
     var milliseconds = milliseconds
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &milliseconds, MemoryLayout<Int32>.size)
@@ -75,7 +75,7 @@ final class RawSocket {
   }
 }
 
-/// A failed call of a baseline.
+/// A failed call of a raw baseline.
 struct RawError: Error, CustomStringConvertible {
   let description: String
 
@@ -85,11 +85,11 @@ struct RawError: Error, CustomStringConvertible {
   }
 }
 
-/// What a raw pair goes over.
+/// The transport of a raw pair.
 enum RawTransport: String, CaseIterable {
   case ipc, tcp, curve
 
-  /// How it is called in a report.
+  /// The name in a report.
   var title: String {
     switch self {
     case .ipc: "ipc"
@@ -105,7 +105,8 @@ enum RawTransport: String, CaseIterable {
     }
   }
 
-  /// Keys that anybody may have: what they cost is measured. Source: zmq_curve(7), its example.
+  /// Public example keys, because only the cost of encryption is measured. Source: zmq_curve(7),
+  /// its example.
   static let server = (
     public: "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7",
     secret: "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6"

@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// SPIN, with a model of ours: what the search is compared with.
+/// SPIN with one of our models, as a baseline for the search.
 final class SpinPeer {
   static let missing =
     "SPIN is missing, or a C compiler: 'apt-get install spin gcc' (tools for their figures only)"
@@ -18,7 +18,7 @@ final class SpinPeer {
   private let spin: String
   private let compiler: String
 
-  /// `nil` where it is not installed.
+  /// Creates a peer; `nil` if SPIN or a C compiler is not installed.
   init?(in directory: TemporaryDirectory) {
     guard let spin = Programs.find("spin"),
       let compiler = Programs.find("cc") ?? Programs.find("clang")
@@ -28,17 +28,17 @@ final class SpinPeer {
     self.compiler = compiler
   }
 
-  /// Searches all states of a model in Promela, as fast as it does that exactly, with one thread.
+  /// Searches all states of a Promela model with the fastest exact settings, on one thread.
   func search(_ promela: String, states: Int) throws -> Result {
     let path = directory.uniquePath("spin")
     guard mkdir(path, 0o700) == 0 else { throw SystemError("mkdir", on: path, code: errno) }
     try FileSystem.replace(path + "/model.pml", with: Array(promela.utf8))
-    // SPIN writes where it is called.
+    // SPIN writes into its working directory.
     let shell = "cd \(path) && "
     try run(shell + "\(spin) -a model.pml", "spin", path)
     try run(
       shell + "\(compiler) -O2 -w -DSAFETY -DNOREDUCE -DMEMLIM=3000 -o pan pan.c", "cc", path)
-    // A table of two places for each state; as deep as there are states.
+    // The hash table has two slots per state, and the depth limit is the number of states.
     let bits = Int.bitWidth - (2 * states).leadingZeroBitCount
     let start = Clock.nanoseconds
     try run(shell + "./pan -m\(states + 1) -w\(bits) -c0", "pan", path)
@@ -47,7 +47,7 @@ final class SpinPeer {
     guard let found = number(before: " states, stored", in: output),
       let transitions = number(before: " transitions (", in: output)
     else { throw HarnessError("SPIN wrote something else:\n\(output)") }
-    // One leads to the first state.
+    // One transition leads to the initial state.
     return Result(states: found, steps: transitions - 1, elapsed: elapsed)
   }
 

@@ -2,13 +2,13 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// `supervisord` with processes that do nothing: what starting a topology is compared with.
+/// `supervisord` with processes that do nothing, as a baseline for starting a topology.
 enum SupervisordPeer {
   static let missing =
     "supervisord is missing: 'apt-get install supervisor' (a tool for its figure only)"
 
-  /// Starts it, and ends it.
-  /// - Returns: The time from its own start until all processes have executed; `nil` where it is not
+  /// Starts supervisord, and ends it.
+  /// - Returns: The time from its start until all processes have called exec; `nil` if it is not
   ///   installed. Unit: seconds.
   static func start(_ count: Int, in directory: TemporaryDirectory) throws -> Double? {
     guard let program = Programs.find("supervisord") else { return nil }
@@ -48,7 +48,7 @@ enum SupervisordPeer {
     return Double(Clock.nanoseconds - start) / 1e9
   }
 
-  /// How many children of a process have executed another program.
+  /// Returns the number of children of a process that have called exec.
   private static func executed(by pid: Int32) -> Int {
     let own = HostMachine.text(of: "/proc/\(pid)/comm")
     return HostMachine.text(of: "/proc/\(pid)/task/\(pid)/children")

@@ -30,7 +30,7 @@ struct Quantity: Comparable, CustomStringConvertible {
 }
 
 extension Double {
-  /// The number with this many digits after the point.
+  /// Formats the number with this many decimal places.
   func fixed(_ digits: Int) -> String {
     var scale = 1.0
     for _ in 0..<digits { scale *= 10 }
@@ -43,7 +43,7 @@ extension Double {
 }
 
 extension Int {
-  /// The number with a comma before each group of three digits.
+  /// The number with a comma between each group of three digits.
   var grouped: String {
     var text = ""
     for (index, digit) in String(self).reversed().enumerated() {
@@ -55,18 +55,18 @@ extension Int {
 }
 
 extension String {
-  /// The text with blanks after it, `width` characters wide at least.
+  /// Pads the text with spaces at the end, to at least `width` characters.
   func padded(to width: Int) -> String {
     self + String(repeating: " ", count: max(0, width - count))
   }
 
-  /// The text with blanks before it.
+  /// Pads the text with spaces at the start.
   func right(in width: Int) -> String {
     String(repeating: " ", count: max(0, width - count)) + self
   }
 }
 
-/// Repeated measurements of one thing.
+/// Repeated measurements of one quantity.
 struct Samples {
   private var values: [Double] = []
 
@@ -74,7 +74,7 @@ struct Samples {
 
   var count: Int { values.count }
 
-  /// The one in the middle.
+  /// The median.
   var median: Double {
     let sorted = values.sorted()
     guard !sorted.isEmpty else { return .nan }

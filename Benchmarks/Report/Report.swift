@@ -4,14 +4,14 @@ import PipeRuntime
 import PipeSupport
 import PipeSystem
 
-/// Prints the figures as they come, and at the end which targets they meet.
+/// Prints the figures as they arrive, and at the end the targets that are met.
 struct Report {
   private var figures: [Figure] = []
   private var section = Section.roundtrip
   private var begun = ContinuousClock.now
   private var record = BenchmarkRecord(
     machine: HostMachine.summary, time: Timestamp.now.description)
-  /// An earlier run, whose figures stand beside those of this one.
+  /// An earlier run, whose figures are printed next to those of this run.
   private let earlier: BenchmarkRecord?
 
   private static let widths = (name: 48, value: 15, ratio: 9, target: 17)
@@ -22,7 +22,7 @@ struct Report {
     if let earlier { Self.write("compared with: \(earlier.machine), \(earlier.time)") }
   }
 
-  /// Begins a section: its title, the load of the machine, the head of its columns.
+  /// Starts a section: prints its title, the load of the machine, and the column headings.
   mutating func begin(_ section: Section) {
     self.section = section
     begun = .now
@@ -32,13 +32,13 @@ struct Report {
         "", "measured", "baseline", "ratio", "target", "", earlier.map { _ in ("before", "now") }))
   }
 
-  /// Ends a section: how long it took.
+  /// Ends a section: prints its duration.
   func end() {
     let elapsed = begun.duration(to: .now) / .seconds(1)
     Self.write("  \(section.rawValue) took \(elapsed.fixed(0)) s")
   }
 
-  /// Says what the figures before it include.
+  /// Prints a remark about the preceding figures.
   func note(_ text: String) { Self.write("  " + text) }
 
   mutating func add(_ figure: Figure) {
@@ -53,7 +53,7 @@ struct Report {
         before.map { ("\($0)", "\((figure.value.value / $0.value).fixed(2))×") }))
   }
 
-  /// Says which targets are met, and writes all figures to a file.
+  /// Prints the results of the targets, and writes all figures to a file.
   func finish(_ path: String?) throws {
     if let path { try record.write(to: path) }
     let judged = figures.filter { $0.isMet != nil }
@@ -65,7 +65,7 @@ struct Report {
     }
   }
 
-  /// Prints a line at once, also into a pipe.
+  /// Prints a line and flushes it, even into a pipe.
   private static func write(_ line: String) {
     print(line)
     fflush(nil)
@@ -85,7 +85,7 @@ struct Report {
   }
 }
 
-/// What the figures were taken on.
+/// The machine on which the figures were measured.
 enum HostMachine {
   static var summary: String {
     let lines = text(of: "/proc/cpuinfo").split(separator: "\n")
@@ -96,7 +96,7 @@ enum HostMachine {
     return "\(count) cores of \(name), Linux \(kernel)"
   }
 
-  /// The mean number of processes that wanted a core in the last minute.
+  /// The mean number of runnable processes in the last minute.
   static var load: String {
     String(text(of: "/proc/loadavg").split(separator: " ").first ?? "?")
   }
@@ -110,21 +110,21 @@ enum HostMachine {
   }
 }
 
-/// The figures of one run, as a file keeps them.
+/// The figures of one run, as stored in a file.
 struct BenchmarkRecord: Codable {
-  /// A figure as it was measured.
+  /// A measured figure.
   struct Entry: Codable {
     var section: String
     var name: String
     var value: Double
     var unit: Quantity.Unit
-    /// Of the raw peer in the same run.
+    /// The value of the raw peer in the same run.
     var baseline: Double?
   }
 
-  /// What it was taken on.
+  /// The machine of the run.
   var machine: String
-  /// When it began.
+  /// The start of the run.
   var time: String
   private(set) var figures: [Entry] = []
 
@@ -133,7 +133,7 @@ struct BenchmarkRecord: Codable {
     self.time = time
   }
 
-  /// Reads a file.
+  /// Reads the record from a file.
   init(file path: String) throws {
     guard let bytes = FileSystem.contents(of: path, limit: 16 << 20) else {
       throw HarnessError("\(path): this file cannot be read; 'make bench' writes bench.json")
@@ -144,7 +144,7 @@ struct BenchmarkRecord: Codable {
   }
 
   mutating func add(_ figure: Figure, of section: Section) {
-    // Nothing was measured where it is no number.
+    // A value that is not finite means that nothing was measured.
     guard figure.value.value.isFinite else { return }
     figures.append(
       Entry(
@@ -166,12 +166,12 @@ struct BenchmarkRecord: Codable {
 
 /// One line of the report.
 struct Figure {
-  /// What the issue asks of a figure.
+  /// The target that the issue sets for a figure.
   enum Target {
     case atMost(Quantity)
     case atLeast(Quantity)
     case exactly(Quantity)
-    /// Of the baseline's value.
+    /// Relative to the baseline.
     case ratioAtMost(Double)
     case ratioAtLeast(Double)
   }
@@ -181,10 +181,10 @@ struct Figure {
   var baseline: Quantity?
   var target: Target?
 
-  /// How many times the baseline it is.
+  /// The value divided by the baseline.
   var ratio: Double? { baseline.map { value.value / $0.value } }
 
-  /// Whether the target is met; `nil` where there is none.
+  /// Whether the target is met; `nil` if there is no target.
   var isMet: Bool? {
     switch target {
     case .atMost(let limit): value <= limit

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeSupervision
 
-/// Nodes that agents start, as in pods of Kubernetes': until they run, until one runs again that was killed, and until
-/// the next orchestrator has taken them over. What a cluster does itself is not in these.
+/// Nodes that agents start, as in Kubernetes pods: the time until they run, until a killed node
+/// runs again, and until the next orchestrator has adopted them. The cluster's own work is not
+/// included.
 struct AgentsSection {
   private let setting: Setting
 
@@ -14,7 +15,7 @@ struct AgentsSection {
     let directory = try TemporaryDirectory()
     let near = try start(names, named: "near", by: nil, in: directory)
     let agents = try Agents(of: names, in: "apart", directory: directory)
-    // The first is thrown away: now they are all there.
+    // The first start is discarded. After it, all agents are connected.
     let first = try start(names, named: "apart", by: agents, in: directory)
     try withExtendedLifetime(first) {
       try OrchestratorCommand(directory: directory).run(["down", "-p", "apart"])
@@ -47,7 +48,7 @@ struct AgentsSection {
     report.note("all are on this machine; nodes record nothing, and are started again after 20 ms")
   }
 
-  /// What an agent costs while nothing happens.
+  /// Measures the cost of an idle agent.
   private func idle(_ agents: Agents, _ report: inout Report) throws {
     var memory = Samples()
     for pid in agents.pids { memory.add(Double(ProcessMemory(of: pid).proportional)) }
@@ -77,7 +78,8 @@ struct AgentsSection {
   }
 }
 
-/// What starts the nodes of a topology as the pods of a cluster do: an agent for each, all on this machine.
+/// Starts the nodes of a topology like the pods of a cluster: one agent for each node, all on this
+/// machine.
 final class Agents {
   /// The topology's deployment file.
   let deployment: String
@@ -85,7 +87,7 @@ final class Agents {
   let keys: String
   private var processes: [ChildProcess] = []
 
-  /// Starts the agents; they look for the orchestrator until it is there.
+  /// Starts the agents. They retry until the orchestrator is there.
   init(of nodes: [String], in topology: String, directory: TemporaryDirectory) throws {
     try Programs.check()
     let port = try Self.freePort()

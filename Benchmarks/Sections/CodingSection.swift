@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// What the JSON of an event costs, in processor time of one thread.
+/// The cost of an event's JSON, in processor time of one thread.
 struct CodingSection {
   private let setting: Setting
 
@@ -64,7 +64,7 @@ struct CodingSection {
     }
   }
 
-  /// What one call takes of the processor, the least of several times. Unit: seconds.
+  /// Returns the processor time of one call, the least of several measurements. Unit: seconds.
   private func least(_ body: () -> Void) -> Double {
     (0..<repeats).map { _ in
       let start = Self.processorTime
@@ -73,7 +73,7 @@ struct CodingSection {
     }.min() ?? .nan
   }
 
-  /// Unit: seconds.
+  /// The processor time of this thread. Unit: seconds.
   private static var processorTime: Double {
     var now = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// What a journal costs: the same pipe and the same round trip at each durability, taking turns.
+/// The cost of a journal: the same pipe and the same round trip with each durability, in turns.
 struct DurabilitySection {
   private let setting: Setting
   private let directory: TemporaryDirectory
@@ -23,7 +23,7 @@ struct DurabilitySection {
     var flows = try Durability.allCases.map {
       ($0, try Flow(durability: $0, count: count, in: directory))
     }
-    // The first of each is thrown away.
+    // The first round is discarded.
     for round in 0...repeats {
       for index in flows.indices { try flows[index].1.measure(isKept: round > 0) }
     }
@@ -49,7 +49,7 @@ struct DurabilitySection {
   private func runRoundTrip(_ report: inout Report) throws {
     let repeats = setting.pick(9, quick: 3)
     var trips = try Durability.allCases.map { durability in
-      // A disk takes its time.
+      // Fewer round trips, because a disk is slow.
       let count = setting.pick(durability == .power ? 500 : 10_000, quick: 500)
       return (durability, try RoundTrips(durability, count: count, in: directory))
     }

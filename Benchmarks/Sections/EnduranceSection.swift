@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// Whether memory and journals of nodes stay as they are over millions of recorded events.
+/// The stability of the nodes' memory and journals over millions of recorded events.
 struct EnduranceSection {
   private let setting: Setting
 
-  /// After which of ten parts it is looked.
+  /// The parts, of ten, after which a sample is taken.
   private static let looks = [1, 5, 10]
 
   init(_ setting: Setting) { self.setting = setting }
@@ -43,7 +43,7 @@ struct EnduranceSection {
   }
 }
 
-/// What becomes of the rate, and of what an event takes of the processors, as there are more nodes.
+/// The rate and the processor use per event, for growing numbers of nodes.
 struct GrowthSection {
   private let setting: Setting
 

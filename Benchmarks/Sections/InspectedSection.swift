@@ -4,12 +4,14 @@ import PipeMachines
 import PipeRuntime
 import PipeSupervision
 
-/// What a page in a browser costs two nodes at full rate, beside a hundred idle ones: none, while it is
-/// looked at, and where its inspector stands still or has been killed; and what the inspector itself takes.
+/// The cost of a page in a browser for two nodes at full rate, besides a hundred idle ones: without
+/// a page, with an active page, and with an inspector that is stopped or killed. Also measures the
+/// inspector itself.
 struct InspectedSection {
   private enum Page: String, CaseIterable {
     case none = "no page"
-    /// What the machine makes of the same thing twice: no other ratio says more than this one does.
+    /// A repetition of the first case. Its ratio shows the noise of the machine, below which no
+    /// other ratio is meaningful.
     case again = "no page, again"
     case live = "page"
     case stopped = "page, stopped"
@@ -75,20 +77,20 @@ struct InspectedSection {
   }
 }
 
-/// The inspector with a client that asks it as its page does: what it has not seen, ten times a second.
+/// An inspector with a client that polls it like its page, ten times a second.
 final class PageStandIn {
   private(set) var inspector: ChildProcess
   private let asking = Asking()
 
-  /// What the thread that asks shares with the others.
+  /// The state that the polling thread shares with others.
   private final class Asking: Sendable {
     let isOver = Locked(false)
-    /// What the page was told. Unit: bytes.
+    /// The size of the answers. Unit: bytes.
     let bytes = Locked(0)
     let end = DispatchSemaphore(value: 0)
   }
 
-  /// The pause of a page between two questions. Unit: microseconds.
+  /// The pause of a page between two requests. Unit: microseconds.
   private static let pause: UInt32 = 100_000
 
   init(_ topology: String, in directory: TemporaryDirectory) throws {
@@ -130,7 +132,7 @@ final class PageStandIn {
     asking.end.wait()
   }
 
-  /// The port and the token in `http://127.0.0.1:PORT/#token=TOKEN`.
+  /// Returns the port and the token in `http://127.0.0.1:PORT/#token=TOKEN`.
   private static func place(in text: String) -> (UInt16, String)? {
     guard text.hasSuffix("\n"), let line = text.split(separator: "\n").first else { return nil }
     let parts = line.split(separator: "#token=")
@@ -140,7 +142,7 @@ final class PageStandIn {
     return UInt16(port).map { ($0, String(parts[1])) }
   }
 
-  /// The cursor at the beginning of an answer's body.
+  /// Returns the cursor at the start of an answer's body.
   private static func cursor(in answer: [UInt8]) -> String? {
     let text = String(decoding: answer.prefix(2_000), as: UTF8.self)
     let parts = text.split(separator: "{\"cursor\":\"", maxSplits: 1)

@@ -1,7 +1,7 @@
 import PipeRuntime
 import PipeSupervision
 
-/// What a node holds of memory, where a program has many of them.
+/// The memory of a node, with many nodes of one program.
 struct MemorySection {
   private let setting: Setting
 
@@ -21,7 +21,7 @@ struct MemorySection {
     }
     for _ in 0..<Self.nodeCount {
       nodes.append(try standIn.start(machine: "Relay", durability: .volatile).process)
-      // It has loaded its libraries by the time that the next node is ready.
+      // The bare process has loaded its libraries when the next node is ready.
       bare.append(try ChildProcess.spawn(.sleep))
     }
     let ours = nodes.map { ProcessMemory(of: $0.pid) }
@@ -51,9 +51,9 @@ struct MemorySection {
 /// The memory of a process, as the kernel counts it. Unit: bytes.
 struct ProcessMemory {
   let resident: Int
-  /// Its part of pages that several processes have.
+  /// The process's share of pages that several processes map.
   let proportional: Int
-  /// Pages that no other process has, and that are no file's.
+  /// The size of the modified pages that belong to this process alone.
   let privateDirty: Int
 
   init(of pid: Int32) {
@@ -71,7 +71,7 @@ struct ProcessMemory {
 }
 
 extension ChildProcess {
-  /// Kills the process, and waits until it is gone.
+  /// Kills the process, and waits until it has ended.
   mutating func end() {
     signal(.kill)
     wait()
@@ -79,7 +79,7 @@ extension ChildProcess {
 }
 
 extension ChildCommand {
-  /// A process that does nothing: what a node is compared with.
+  /// A process that does nothing, as a baseline for a node.
   static var sleep: ChildCommand {
     ChildCommand(
       path: "/bin/sleep", arguments: ["600"], environment: ProcessEnvironment.current,

@@ -1,8 +1,9 @@
 import PipeRuntime
 
-/// A pipe and a round trip over ipc, and of a deployed topology over tcp with keys, beside raw libzmq over the same.
+/// A pipe and a round trip over ipc, and, for a deployed topology, over tcp with keys; both next to
+/// raw libzmq with the same transport.
 struct NetworkSection {
-  /// All on one machine, as another host would be reached.
+  /// All nodes run on one machine, connected like different hosts.
   private static let deployment = "engine: local\n"
 
   private let setting: Setting
@@ -23,7 +24,7 @@ struct NetworkSection {
     var near = try Flow(count: count, in: directory)
     var apart = try Flow(count: count, deployment: Self.deployment, in: directory)
     var raw: [RawTransport: RawFigures] = [:]
-    // The first of each is thrown away.
+    // The first round is discarded.
     for round in 0...repeats {
       for transport in RawTransport.allCases {
         let pair = try RawPair(.flood, count: count, over: transport, in: directory)

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Events a second from a source to a sink, both processes of a topology that records nothing.
+/// The number of events per second from a source to a sink, both processes of a topology without
+/// journals.
 struct OneWaySection {
   private let setting: Setting
 
@@ -14,7 +15,7 @@ struct OneWaySection {
     var bare = try Flow(hasPayload: false, count: count, in: directory)
     var raw = RawFigures()
     for round in 0...repeats {
-      // The first of each is thrown away.
+      // The first round is discarded.
       let result = try RawPair(.flood, count: count, in: directory).flood(count: count)
       if round > 0 { raw.add(result, of: count) }
       try loaded.measure(isKept: round > 0)
@@ -42,7 +43,8 @@ struct OneWaySection {
   }
 }
 
-/// One event from node A to node B and back, both processes of a topology that records nothing.
+/// The round trip of one event from node A to node B and back, both processes of a topology without
+/// journals.
 struct RoundTripSection {
   private let setting: Setting
 
@@ -55,7 +57,7 @@ struct RoundTripSection {
     var ours = try RoundTrips(.volatile, count: count, in: directory)
     let raw = try RawPair(.echo, count: 0, in: directory)
     var baseline = RawFigures()
-    // The first of each is thrown away.
+    // The first round is discarded.
     _ = try raw.roundTrip(count: count)
     try ours.measure(isKept: false)
     for _ in 0..<repeats {
@@ -78,18 +80,18 @@ struct RoundTripSection {
   }
 }
 
-/// A pinger and a ponger as processes of a topology, and what was measured of them.
+/// A pinger and a ponger as processes of a topology, with their measurements.
 struct RoundTrips {
   private(set) var times = Samples()
-  /// What a trip takes of the processors in each process.
+  /// The processor use per round trip in each process.
   private(set) var pinger = ProcessorUses()
   private(set) var ponger = ProcessorUses()
   private let topology: TopologyRun
   private let count: Int
 
   /// - Parameters:
-  ///   - count: Round trips of each measurement.
-  ///   - deployment: The text of the deployment file by which it runs; `nil` where all is on one host.
+  ///   - count: The number of round trips in each measurement.
+  ///   - deployment: The text of the deployment file; `nil` if all nodes run on one host.
   init(
     _ durability: Durability, count: Int, deployment: String? = nil,
     in directory: TemporaryDirectory
@@ -101,7 +103,7 @@ struct RoundTrips {
       in: directory)
   }
 
-  /// - Parameter isKept: Not where it is the first: connections and caches are cold.
+  /// - Parameter isKept: `false` for the first measurement, when connections and caches are cold.
   mutating func measure(isKept: Bool = true) throws {
     let before = (pinger: topology.use(of: "pinger"), ponger: topology.use(of: "ponger"))
     let elapsed = try topology.measure("pinger")

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// What others offer for the same, where it is installed: state machines of Erlang/OTP, and `supervisord`.
+/// Comparisons with other systems, if they are installed: state machines of Erlang/OTP, and
+/// `supervisord`.
 struct PeersSection {
   private let setting: Setting
   private let directory: TemporaryDirectory
@@ -21,7 +22,7 @@ struct PeersSection {
     try runSupervisord(&report)
   }
 
-  /// What was measured of one task.
+  /// The measurements of one task.
   private struct Measured {
     var elapsed = Samples()
     var own = Samples()
@@ -43,7 +44,7 @@ struct PeersSection {
     var trips = try RoundTrips(.volatile, count: calls, in: directory)
     var (posts, sends) = (Samples(), Samples())
     var peer: [ErlangPeer.Task: Measured] = [:]
-    // The first of each is thrown away.
+    // The first round is discarded.
     for round in 0...repeats {
       for task in ErlangPeer.Task.allCases {
         let isCall = task == .localCalls || task == .calls
@@ -103,7 +104,7 @@ struct PeersSection {
         baseline: peer.map { .seconds($0.other.median) }))
   }
 
-  /// - Returns: The time of an event. Unit: seconds.
+  /// - Returns: The time per event. Unit: seconds.
   private static func post(_ count: Int) async -> Double {
     let sink = sink(count)
     let start = Clock.nanoseconds

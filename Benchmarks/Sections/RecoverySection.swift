@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// How soon a topology is whole again of which half the nodes are killed at once.
+/// The time until a topology is complete again after half of its nodes were killed at the same
+/// time.
 struct RecoverySection {
   private let setting: Setting
 
@@ -11,12 +12,12 @@ struct RecoverySection {
 
   func run(_ report: inout Report) throws {
     let directory = try TemporaryDirectory()
-    // Every other one, so that each pipe has an end that dies.
+    // Every other node, so that each pipe has an end that dies.
     let half = Self.names.enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
     var ours = Samples()
     var baseline = Samples()
     for round in 1...setting.pick(5, quick: 1) {
-      // Another one each time: the backoff grows with the restarts.
+      // A new topology in each round, because the backoff grows with the restarts.
       let topology = try TopologyRun(Self.text, named: "recovery", in: directory)
       let start = Clock.nanoseconds
       _ = try topology.killAndAwait(half)
@@ -37,7 +38,7 @@ struct RecoverySection {
         + "the defaults")
   }
 
-  /// Sends a token into the first relay, and waits until the last has taken it.
+  /// Sends a token into the first relay, and waits until the last relay has taken it.
   private static func pass(_ number: Int, through topology: TopologyRun) throws {
     let client = topology.client
     let token: JSONValue = ["token": ["n": .integer(Int64(number))]]
@@ -52,7 +53,7 @@ struct RecoverySection {
     }
   }
 
-  /// A chain of relays as a user gets it.
+  /// A chain of relays with the default settings.
   private static var text: String {
     let nodes = names.map { "  \($0): { machine: Relay }" }
     let pipes = zip(names, names.dropFirst()).map { "  - { from: \($0).out, to: \($1).in }" }

@@ -96,6 +96,6 @@ struct ReduceSection {
   }
 }
 
-/// Takes a value, and keeps the compiler from leaving out what led to it.
+/// Takes a value, so that the compiler cannot remove its computation.
 @inline(never)
 func blackHole<Value>(_ value: Value) {}

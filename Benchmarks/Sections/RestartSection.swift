@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// How soon a node that was killed is ready again, with little and with much in its journal.
+/// The time until a killed node is ready again, with a small and a large journal.
 struct RestartSection {
   private let setting: Setting
 
-  /// Events in the outbox of the node with much in its journal.
+  /// The number of events in the outbox of the node with the large journal.
   private static let outbox = 60_000
   /// The pause before each restart. Unit: milliseconds.
   private static let backoff = 20
@@ -18,7 +18,7 @@ struct RestartSection {
     try add("a small journal", small, to: &report)
     let client = topology.client
     try Blocking.run {
-      // With nobody to take them, all events stay with the source.
+      // Without a receiver, all events stay in the source's outbox.
       try await client.stop(["sink"])
       try await client.send("source", json: "start")
     }

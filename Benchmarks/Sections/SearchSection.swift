@@ -2,7 +2,7 @@ import PipeModelChecker
 import PipeRuntime
 import PipeSupervision
 
-/// How fast all states are searched: of models beside SPIN, and of the topologies that are shipped.
+/// The speed of a full state search: of models compared with SPIN, and of the shipped topologies.
 struct SearchSection {
   private let setting: Setting
   private let directory: TemporaryDirectory
@@ -28,7 +28,7 @@ struct SearchSection {
 
   private struct Search {
     var result: ExplorationResult
-    /// Unit: seconds.
+    /// The duration of the search. Unit: seconds.
     var elapsed: Double
     var promela: String
   }
@@ -92,7 +92,8 @@ struct SearchSection {
     return Search(result: result, elapsed: elapsed, promela: exploration.model.promela())
   }
 
-  /// Every topology of the checkout, one after the other, as a person would.
+  /// Searches every topology of the checkout, one after another, with the command that a person
+  /// would run.
   private func searchShipped(_ report: inout Report) throws {
     let files = FileSystem.entries(of: "topologies").filter { $0.hasSuffix(".yaml") }.sorted()
       .map { "topologies/" + $0 }
@@ -105,7 +106,7 @@ struct SearchSection {
     var process = try command.spawn(["check", "--explore"] + files, writingTo: output)
     let exit = process.wait()
     let elapsed = Double(Clock.nanoseconds - start) / 1e9
-    // Findings, and limits, are answers as well.
+    // Findings and incomplete searches are valid results, too.
     guard case .exited(let code)? = exit, [0, 1, 6].contains(code) else {
       throw command.failure(["check", "--explore"], exit)
     }
@@ -116,11 +117,11 @@ struct SearchSection {
   }
 }
 
-/// A model whose states are all searched, ours and by SPIN.
+/// A model whose states are all searched, by our search and by SPIN.
 struct SearchedModel {
   let name: String
   private(set) var model = ExplorationModel()
-  /// Where they are known from elsewhere.
+  /// The numbers of states and steps, if they are known from another source.
   var states: Int?
   var steps: Int?
 
@@ -136,7 +137,7 @@ struct SearchedModel {
     let philosophers = (0..<count).map { _ in searched.model.addComponent(stateCount: 5) }
     let forks = (0..<count).map { _ in searched.model.addComponent(stateCount: 3) }
     for (place, philosopher) in philosophers.enumerated() {
-      // A fork is free, held by the one at its place, or by the one before.
+      // A fork is free, held by its own philosopher, or held by the previous one.
       let (own, next) = (forks[place], forks[(place + 1) % count])
       try searched.add((philosopher, 0, 1), (own, 0, 1))
       try searched.add((philosopher, 1, 2), (next, 0, 2))
@@ -147,8 +148,9 @@ struct SearchedModel {
     return searched
   }
 
-  /// Relays in a ring, each of which takes a token of the pipe before it, holds it, and puts it into the next.
-  /// - Parameter capacity: Of each pipe, of which every other one is full at the start.
+  /// Relays in a ring. Each takes a token from the preceding pipe, holds it, and puts it into the
+  /// next pipe.
+  /// - Parameter capacity: The capacity of each pipe. Every other pipe is full at the start.
   static func ring(_ count: Int, capacity: Int) throws -> SearchedModel {
     var searched = SearchedModel("a ring of \(count) relays, pipes of \(capacity)")
     let relays = (0..<count).map { _ in searched.model.addComponent(stateCount: 2) }
@@ -169,7 +171,7 @@ struct SearchedModel {
     return searched
   }
 
-  /// Adds a step of some components, each from a local state to another one.
+  /// Adds a step of some components, each from one local state to another.
   private mutating func add(_ moves: (component: Int, from: Int, to: Int)...) throws {
     _ = try model.addVector(
       moves.map { move in

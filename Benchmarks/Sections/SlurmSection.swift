@@ -2,8 +2,8 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// A hundred nodes on three hosts of a Slurm job, each a step of its own: until they run, and until one runs again
-/// that was killed, or all those of a host that has lost its power.
+/// A hundred nodes on three hosts of a Slurm job, each as a job step: the time until they run,
+/// until a killed node runs again, and until all nodes of a host that lost power run again.
 struct SlurmSection {
   private static let lease: Duration = .seconds(5)
   private static let deployment = """
@@ -56,7 +56,7 @@ struct SlurmSection {
     return (run, Double(Clock.nanoseconds - start) / 1e9)
   }
 
-  /// A process is killed where it runs.
+  /// Measures restarts after a process is killed on its own host.
   private func again(
     _ apart: TopologyRun, _ near: TopologyRun, _ hosts: SlurmHosts,
     _ directory: TemporaryDirectory, _ report: inout Report
@@ -101,14 +101,15 @@ struct SlurmSection {
   }
 }
 
-/// Three hosts `fh1` to `fh3` in namespaces of this machine, and a job of a Slurm of their own that has them.
+/// Three hosts `fh1` to `fh3` in network namespaces of this machine, and a job on them in a private
+/// Slurm installation.
 final class SlurmHosts: Sendable {
   private static let script = "Tests/EndToEndTests/Slurm/cluster.sh"
   private let directory: String
   private let name: String
   private let job: String
 
-  /// Why there can be none here; `nil` where there can.
+  /// The reason why there cannot be such hosts here; `nil` if there can.
   static var obstacle: String? {
     guard FileSystem.exists(script) else { return "it is run where '\(script)' is" }
     guard geteuid() == 0, FileSystem.exists("/sys/fs/cgroup/freezer") else {
@@ -128,10 +129,10 @@ final class SlurmHosts: Sendable {
 
   deinit { _ = try? Self.call(directory, name, ["down"]) }
 
-  /// A host loses its power.
+  /// Cuts a host's power.
   func lose(_ host: Int) throws { _ = try Self.call(directory, name, ["lose", String(host)]) }
 
-  /// What a program is called with that is to run where the orchestrator does.
+  /// The command prefix that runs a program on the orchestrator's host.
   var prefix: [String] { ["/usr/sbin/ip", "netns", "exec", name + "fh0"] }
   var environment: [String: String] {
     ["SLURM_CONF": directory + "/slurm.conf", "SLURM_JOB_ID": job]

@@ -1,7 +1,7 @@
 import PipeRuntime
 import PipeSupervision
 
-/// How soon one node is ready, and a hundred of them under the orchestrator.
+/// The time until one node is ready, and until a hundred nodes are ready under the orchestrator.
 struct StartSection {
   private let setting: Setting
 
@@ -60,7 +60,7 @@ struct StartSection {
         baseline: .seconds(baseline.median), target: .atMost(.seconds(0.6))))
   }
 
-  /// - Returns: The time until `orchestrator up -d --wait` came back. Unit: seconds.
+  /// - Returns: The time until `orchestrator up -d --wait` returned. Unit: seconds.
   private static func startChain() throws -> Double {
     let directory = try TemporaryDirectory()
     let file = try directory.write(chain, to: "chain.yaml")
@@ -76,7 +76,7 @@ struct StartSection {
     return Double(Clock.nanoseconds - start) / 1e9
   }
 
-  /// The same number of processes under Debian's supervisord, where that is there.
+  /// Measures the same number of processes under Debian's supervisord, if it is installed.
   private func supervisor(_ report: inout Report) throws {
     let directory = try TemporaryDirectory()
     var times = Samples()
@@ -92,7 +92,8 @@ struct StartSection {
     report.note("from its own start until each has executed; it waits for nothing that they say")
   }
 
-  /// - Returns: The time until as many processes that do nothing have executed. Unit: seconds.
+  /// - Returns: The time until the same number of processes that do nothing have called exec. Unit:
+  ///   seconds.
   static func spawnSleeping(count: Int) throws -> Double {
     var processes: [ChildProcess] = []
     defer { for index in processes.indices { processes[index].end() } }
@@ -116,7 +117,7 @@ struct StartSection {
   }
 }
 
-/// How long the verbs that concern all nodes take, as there are more.
+/// The time of the verbs that concern all nodes, for growing numbers of nodes.
 struct CommandsSection {
   private let setting: Setting
 

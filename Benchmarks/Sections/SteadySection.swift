@@ -1,7 +1,7 @@
 import CAllocations
 import PipeRuntime
 
-/// What a step costs in the long run: allocations, and whether time and memory stay as they are.
+/// The long-term cost of a step: its allocations, and the stability of its time and memory.
 struct SteadySection {
   private let setting: Setting
 
@@ -24,7 +24,7 @@ struct SteadySection {
     long(&report)
   }
 
-  /// Ten parts of one long run: the last against the first.
+  /// Compares the last of ten parts of one long run with the first one.
   private func long(_ report: inout Report) {
     let part = setting.pick(1_000_000, quick: 100_000)
     let (times, growth) = Blocking.run { await Self.parts(of: part) }
@@ -70,9 +70,9 @@ struct SteadySection {
 }
 
 extension HostMachine {
-  /// What this process holds resident. Unit: bytes.
+  /// The resident memory of this process. Unit: bytes.
   static var residentByteCount: Int {
-    // Size and resident pages.
+    // The first field is the total size, the second one the resident pages.
     let pages = text(of: "/proc/self/statm").split(separator: " ").dropFirst().first
     return (pages.flatMap { Int($0) } ?? 0) * 4_096
   }

@@ -3,7 +3,7 @@ import Glibc
 import Kettles
 import PipeRuntime
 
-/// One kettle in each style of writing a machine: how many events it takes in a second.
+/// The number of events per second of one kettle in each style of writing a machine.
 struct StylesSection {
   private let setting: Setting
 
@@ -37,7 +37,7 @@ struct StylesSection {
     var drive: @Sendable (Int) async -> Void
   }
 
-  // An hour: none ever boils.
+  // The boil time is an hour, so that no kettle ever boils.
   private static let parameters = KettleParameters(boilTime: 3_600_000)
 
   private static let styles: [Style] = [
@@ -82,7 +82,7 @@ struct StylesSection {
   }
 }
 
-/// Waits for async work on the main thread, and does what comes for the main actor meanwhile.
+/// Waits for asynchronous work on the main thread, and runs the main actor's jobs in the meantime.
 private enum MainQueue {
   static func run(_ work: @escaping @Sendable () async -> Void) {
     let isDone = Locked(false)

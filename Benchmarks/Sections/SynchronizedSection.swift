@@ -27,7 +27,7 @@ struct SynchronizedSection {
     let raw = try RawPair(.echo, count: 0, in: directory)
     var baseline = RawFigures()
     for round in 0...repeats {
-      // The first of each is thrown away.
+      // The first round is discarded.
       let result = try raw.roundTrip(count: count)
       if round > 0 { baseline.add(result, of: count) }
       try volatile.measure(isKept: round > 0)
@@ -75,8 +75,9 @@ struct SynchronizedSection {
         + "until it is told that all have moved")
   }
 
-  /// k participants: a request and its reply, and of each participant PREPARE, YES and COMMIT, with one ACK
-  /// more for the last event; two records of each participant, and the coordinator's.
+  /// Measures the messages and records of an event with k participants. There are a request and its
+  /// reply, and for each participant PREPARE, YES and COMMIT, with one more ACK for the last event.
+  /// There are two records for each participant, and the coordinator's.
   private func runCosts(_ report: inout Report) throws {
     for participantCount in [2, 3] {
       let count = 500

@@ -1,12 +1,14 @@
 import PipeRuntime
 import PipeSupervision
 
-/// What a monitor costs a sink that takes events as fast as they come: none, the default one while it reads,
-/// stands still or has been killed, and one that asks for every state. They take turns.
+/// The cost of a monitor for a sink that takes events at full rate: without a monitor; with a
+/// default one that reads, is stopped, or was killed; and with one that asks for every state. The
+/// cases are measured in turns.
 struct WatchedSection {
   private enum Watch: String, CaseIterable {
     case none = "no monitor"
-    /// What the machine makes of the same thing twice: no other ratio says more than this one does.
+    /// A repetition of the first case. Its ratio shows the noise of the machine, below which no
+    /// other ratio is meaningful.
     case again = "no monitor, again"
     case live = "monitor"
     case stopped = "monitor, stopped"
@@ -14,7 +16,7 @@ struct WatchedSection {
     case steps = "monitor --steps"
     case every = "monitor --every"
 
-    /// Whether a node is not to feel it.
+    /// Whether the monitor should have no measurable cost for a node.
     var isLight: Bool {
       switch self {
       case .live, .stopped, .killed: true
@@ -57,7 +59,7 @@ struct WatchedSection {
     report.note("what it is for 'no monitor, again' is the machine's own doing")
   }
 
-  /// What the sink holds after ten times as many events with a monitor that stands still.
+  /// Measures the sink's memory after ten times as many events with a stopped monitor.
   private func addMemory(_ flow: Flow, _ count: Int, _ report: inout Report) throws {
     let before = flow.topology.residentByteCount(of: "sink")
     for _ in 0..<10 { _ = try measure(flow.topology, .stopped, count) }
@@ -92,12 +94,12 @@ struct WatchedSection {
       use: topology.use(of: "sink").each(of: count, since: before))
   }
 
-  /// Starts a monitor of the sink, and waits until the node tells it something.
+  /// Starts a monitor of the sink, and waits until it receives something from the node.
   private func attach(to topology: TopologyRun, _ options: [String]) throws -> ChildProcess {
     let output = directory.uniquePath("monitor")
     let command = OrchestratorCommand(directory: directory)
     var monitor = try command.spawn(["monitor", "--plain", "sink"] + options, writingTo: output)
-    // Of steps nothing is told before there is one.
+    // Without a step, there is nothing to receive.
     if options.contains("--steps") { _ = try topology.measure("source") }
     let start = ContinuousClock.now
     while HostMachine.text(of: output).isEmpty {

@@ -3,7 +3,7 @@ import Kettles
 import PipeRuntime
 import Screens
 
-/// The example machines, in one program.
+/// The program of the example machines.
 @main package struct ExampleProgram: NodeProgram {
   package static let machines: [any Machine.Type] = [
     ElevatorDoor.self, ElevatorMotor.self, FloorDisplay.self, Passengers.self,

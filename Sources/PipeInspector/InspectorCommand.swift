@@ -1,11 +1,11 @@
-// Has it linked, which CProcess calls.
+// Links Dispatch, which CProcess calls.
 import Dispatch
 import Glibc
 import PipeClient
 import PipeSupport
 import PipeSystem
 
-/// A verb of the inspector, which serves until it is told to stop.
+/// A verb of the inspector, which serves until a signal stops it.
 protocol InspectorVerb: Sendable {
   var description: CommandDescription { get }
   func run(_ arguments: ParsedArguments) throws -> Never
@@ -18,7 +18,7 @@ package enum InspectorCommand {
 
   /// Runs a command line, and ends the process.
   package static func run(_ arguments: [String]) -> Never {
-    // A reader that went away shows as a failed write.
+    // If a reader has gone, a write fails.
     signal(SIGPIPE, SIG_IGN)
     OpenFileLimit.raise()
     let names = verbs.map(\.description.name)
@@ -75,7 +75,7 @@ package enum InspectorCommand {
     return port
   }
 
-  /// By what it proves to be the one that is meant, where it serves by TLS.
+  /// Returns the server's certificate, if the options ask for TLS.
   static func certificate(_ arguments: ParsedArguments) throws -> WebCertificate? {
     switch (arguments.value("tls-certificate"), arguments.value("tls-key")) {
     case (let certificate?, let key?): try WebCertificate(certificate: certificate, key: key)
@@ -85,14 +85,14 @@ package enum InspectorCommand {
     }
   }
 
-  /// A socket in the file system has none of what one at a port has.
+  /// Throws if an option for ports is combined with a socket in the file system.
   static func expectNoPort(_ arguments: ParsedArguments) throws(PagePlaceError) {
     let others = ["port", "address", "tls-certificate", "tls-key"].filter(arguments.flag)
     guard others.isEmpty else { throw .besideSocket(others[0]) }
   }
 
-  /// The topology meant, and its name: the only one that runs, or the one that is named, which may come later, or
-  /// one of another host.
+  /// Returns the topology that the command line names, with its name. Without a name, it is the
+  /// only running topology. A named topology need not run yet, and may run on another host.
   static func topology(
     _ arguments: ParsedArguments
   ) throws -> (target: TopologyTarget, name: String) {
@@ -112,11 +112,11 @@ package enum InspectorCommand {
 
   static func say(_ line: String) {
     print(line)
-    // Standard output may be a file or a pipe.
+    // Standard output may be a file or a pipe, which is buffered.
     fflush(nil)
   }
 
-  /// Lets a server answer until a signal comes, and ends the process.
+  /// Serves requests until a signal arrives, then ends the process.
   static func serve(_ server: WebServer, until signals: SignalDescriptor) -> Never {
     var descriptor = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
     while signals.next() == nil { poll(&descriptor, 1, -1) }

@@ -12,27 +12,27 @@ import PipeMachines
 /// The program then has the verbs `run`, `describe` and `explore` (called by the orchestrator), `list`,
 /// `monitor` and `view`.
 public protocol NodeProgram {
-  /// The machines that topologies may name.
+  /// The machines that topologies may use.
   static var machines: [any Machine.Type] { get }
-  /// The monitors that topologies may name. Default: none.
+  /// The monitors that topologies may use. Default: none.
   static var monitors: [any Monitor.Type] { get }
-  /// The composite states that composites of topologies may be shown as. Default: none.
+  /// The composite states that a topology's composites may use. Default: none.
   static var composites: [any CompositeState.Type] { get }
-  /// The views that a terminal can show of nodes. Default: none.
+  /// The views that show nodes on a terminal. Default: none.
   static var views: [any TerminalView.Type] { get }
 }
 
 extension NodeProgram {
-  /// None.
+  /// No monitors.
   public static var monitors: [any Monitor.Type] { [] }
 
-  /// None.
+  /// No composite states.
   public static var composites: [any CompositeState.Type] { [] }
 
-  /// None.
+  /// No views.
   public static var views: [any TerminalView.Type] { [] }
 
-  /// Runs the program as its arguments say, and exits.
+  /// Runs the verb that the arguments name, and exits.
   public static func main() {
     NodeCommand(
       machines: machines, monitors: monitors, composites: composites, views: views,

@@ -78,7 +78,7 @@ struct ViewCommand {
     return code
   }
 
-  /// Prints what a view shows of a state.
+  /// Prints the view of a state.
   private func print(
     _ view: any TerminalView.Type, of text: String, _ arguments: ParsedArguments
   ) -> Int32 {
@@ -111,7 +111,7 @@ struct ViewCommand {
     _ view: any TerminalView.Type, _ arguments: ParsedArguments, of target: TopologyTarget
   ) -> ViewEnding {
     do {
-      // Before the client's thread starts: it inherits the mask.
+      // The signals are blocked before the client's thread starts, which inherits the mask.
       let signals = try SignalDescriptor([
         .terminate, .interrupt, .hangUp, .windowSize, .resume,
       ])
@@ -123,7 +123,7 @@ struct ViewCommand {
           arguments.flag("every") ? .every : .latest),
         signals: signals,
         limit: arguments.count("count"))
-      // The loop does not keep alive whom it calls back.
+      // The loop does not retain the objects that it calls back.
       return withExtendedLifetime(shell) { shell.run() }
     } catch {
       return .failed("\(error)", code: (error as? TopologyClientError)?.exitCode ?? 1)
@@ -140,20 +140,20 @@ extension ViewEnding {
   }
 }
 
-/// The topology of a file, which is started for a view, and stopped behind it.
+/// The topology of a file, which is started for a view, and stopped after it.
 struct ViewedTopology {
-  /// Its name.
+  /// The topology's name.
   let name: String
   private let file: String
   private let wasRunning: Bool
 
-  /// Why it cannot be looked at.
+  /// The reason why the topology cannot be viewed.
   struct Problem: Error, CustomStringConvertible {
     var description: String
     var code: Int32
   }
 
-  /// Starts it and waits for its nodes, unless it runs.
+  /// Starts the topology and waits for its nodes, unless it already runs.
   init(file: String) throws {
     let name = try TopologyReader.read(path: file).topology.name
     self.name = name
@@ -166,7 +166,7 @@ struct ViewedTopology {
     }
   }
 
-  /// Stops it, unless it ran before.
+  /// Stops the topology, unless it ran before.
   func close() throws {
     guard !wasRunning, let directories = try? RuntimeDirectories(topology: name),
       RunningTopology.find(directories) != nil
@@ -184,7 +184,8 @@ struct ViewedTopology {
     var arguments = ([program] + words).map { strdup($0) }
     defer { for argument in arguments { free(argument) } }
     arguments.append(nil)
-    // What it tells is not what the view prints.
+    // The orchestrator's output goes to standard error, because standard output belongs to the
+    // view.
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }

@@ -3,7 +3,7 @@ import PipeRuntime
 import PipeSupervision
 import Synchronization
 
-/// A child process of the test's, what it has written, and how it ended.
+/// A child process of the test, with its output and its exit.
 package final class LaunchedProgram: Sendable {
   package let pid: Int32
   private let path: String
@@ -11,10 +11,10 @@ package final class LaunchedProgram: Sendable {
   private let input: Mutex<Int32>
   private let output: Int32
   private let error: Int32
-  /// Whose processes are waited for with this one.
+  /// The test directory whose other processes count as progress in waits for this one.
   private let root: TestDirectory?
 
-  /// Starts a program. Its standard input is a pipe whose other end this process alone holds.
+  /// Starts a program. Its standard input is a pipe whose write end only this process holds.
   package init(
     _ path: String, _ arguments: [String] = [], environment: [String: String],
     directory: String? = nil
@@ -23,14 +23,15 @@ package final class LaunchedProgram: Sendable {
     root = TestDirectory(environment: environment)
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError("pipe", code: errno) }
-    // A child of ours inherits no other descriptors anyway; this is for those of others.
+    // Children of this library inherit no other descriptors anyway. The flag is for children of
+    // other code.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     defer { close(ends[0]) }
-    // A file without a name needs no reader, and goes with its last descriptor.
+    // Unlike a pipe, an unlinked file needs no reader. It disappears with its last descriptor.
     output = try Self.file()
     error = try Self.file()
     do {
-      // No death signal: it would come when the pool's thread ends that happens to run this.
+      // No death signal: it would be sent when the pool thread that runs this code ends.
       let child = try ChildProcess.spawn(
         ChildCommand(
           path: path, arguments: arguments, environment: environment, directory: directory,
@@ -46,8 +47,8 @@ package final class LaunchedProgram: Sendable {
     }
   }
 
-  /// Whoever is not waited for is killed: it must neither go on nor stay as a dead entry, which others
-  /// of this process's children would be waited for behind.
+  /// Kills a child that was not waited for. It must neither go on running nor stay a zombie, which
+  /// would delay waits for other children of this process.
   deinit {
     closeInput()
     child.withLock { child in
@@ -68,9 +69,9 @@ package final class LaunchedProgram: Sendable {
     return descriptor
   }
 
-  /// Everything that it has written to standard output so far.
+  /// The text that the program has written to standard output so far.
   package var outputText: String { Self.text(of: output) }
-  /// Everything that it has written to standard error so far.
+  /// The text that the program has written to standard error so far.
   package var errorText: String { Self.text(of: error) }
 
   private static func text(of descriptor: Int32) -> String {
@@ -82,7 +83,7 @@ package final class LaunchedProgram: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Ends its standard input.
+  /// Closes the program's standard input.
   package func closeInput() {
     input.withLock { descriptor in
       if descriptor >= 0 { close(descriptor) }
@@ -90,25 +91,25 @@ package final class LaunchedProgram: Sendable {
     }
   }
 
-  /// Sends a signal. Returns whether there was still somebody to send it to.
+  /// Sends a signal. Returns whether the process still existed.
   @discardableResult
   package func signal(_ signal: Signal) -> Bool { child.withLock { $0.signal(signal) } }
 
-  /// How it ended, or `nil` while it runs.
+  /// The exit of the process, or `nil` while it runs.
   package var exit: ProcessExit? { child.withLock { $0.reap() } }
 
-  /// Waits for its end. Returns `nil` where it has stalled before.
+  /// Waits for the process to end. Returns `nil` if it has stalled before.
   package func waitForExit(within limit: Duration) async throws -> ProcessExit? {
     try await poll(within: limit, of: root) { exit }
   }
 
-  /// Waits for its end.
+  /// Waits for the process to end.
   func waitForEnd(within limit: Duration) async throws -> Waited<ProcessExit> {
     try await ask(within: limit, of: root) { exit }
   }
 
-  /// Waits until it has written the text to standard output or standard error.
-  /// - Returns: Whether that came before it had stalled.
+  /// Waits until the program has written the text to standard output or standard error.
+  /// - Returns: Whether the text appeared before the program stalled.
   package func waitForOutput(
     containing text: String, within limit: Duration = .seconds(10)
   ) async throws -> Bool {
@@ -118,8 +119,8 @@ package final class LaunchedProgram: Sendable {
   }
 }
 
-/// Lets only some topologies run at once: a test framework starts all its tests together, and
-/// hundreds of processes on a few cores would only wait for one another's time.
+/// Limits the number of topologies that run at once. A test framework starts all its tests
+/// together, and hundreds of processes on a few cores would only wait for processor time.
 package final class LaunchLimit: Sendable {
   private struct State {
     var free: Int
@@ -128,15 +129,16 @@ package final class LaunchLimit: Sendable {
 
   private let state: Mutex<State>
 
-  /// All topologies of this process: one for each core, and two on one core.
+  /// The limit for all topologies of this process: one for each core, and two on a single core.
   package static let shared = LaunchLimit(max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
 
-  /// A topology within a topology's test must not wait for that one's end.
+  /// Whether the task runs inside ``run(isolation:_:)``. A nested topology must not wait for the
+  /// end of the outer one.
   @TaskLocal private static var isInside = false
 
   init(_ count: Int) { state = Mutex(State(free: count)) }
 
-  /// Runs the body once there is room.
+  /// Runs the body as soon as the limit allows.
   package func run<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
   ) async throws -> Result {

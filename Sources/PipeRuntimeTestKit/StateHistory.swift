@@ -1,9 +1,9 @@
 import PipeRuntime
 import Synchronization
 
-/// Every state that was seen of a topology's nodes, and who waits for one.
+/// All recorded states of a topology's nodes, and the waits for them.
 final class StateHistory: Sendable {
-  /// A start of a node and a step of it: states before it no longer count.
+  /// An incarnation of a node and a step of it. States before it are no longer considered.
   struct Mark: Comparable, Sendable {
     var incarnation: UInt64
     var version: UInt64
@@ -14,15 +14,15 @@ final class StateHistory: Sendable {
   }
 
   private struct Node {
-    /// States that were forgotten.
+    /// The number of states that were discarded.
     var forgotten = 0
     var changes: [StateChange] = []
-    /// From where on states count, as a position from the first state seen.
+    /// The position, from the first state recorded, where the next search starts.
     var position = 0
     var mark = Mark(incarnation: 0, version: 0)
 
-    /// Whether a state counts. One on the way of a step does with its step: where the end of that was not
-    /// seen yet, `nil`.
+    /// Whether a state is considered. A state on the way of a step belongs to that step: `nil` if
+    /// the end of the step has not been recorded yet.
     func counts(at index: Int) -> Bool? {
       let change = changes[index]
       if Mark(incarnation: change.incarnation, version: change.version) >= mark { return true }
@@ -42,7 +42,7 @@ final class StateHistory: Sendable {
   }
 
   private let record = Mutex(Record())
-  /// States kept of a node. Unit: states.
+  /// The maximum number of states kept of a node.
   private static let limit = 100_000
 
   // MARK: Writing
@@ -59,10 +59,10 @@ final class StateHistory: Sendable {
     }
   }
 
-  /// No more states come.
+  /// Marks the end: no more states arrive.
   func end() { wake { $0.hasEnded = true } }
 
-  /// States of the node before this mark no longer count.
+  /// Excludes the node's states before this mark from further searches.
   func advance(_ node: String, to mark: Mark) {
     record.withLock { record in
       let known = record.nodes[node]?.mark ?? mark
@@ -81,20 +81,19 @@ final class StateHistory: Sendable {
 
   // MARK: Reading
 
-  /// The states seen of the node, oldest first.
+  /// The recorded states of the node, oldest first.
   func states(of node: String) -> [StateChange] {
     record.withLock { $0.nodes[node]?.changes ?? [] }
   }
 
-  /// The start of the node that its last state is of; 0 where none was seen.
+  /// The incarnation of the node's last state; 0 if there is no state.
   func incarnation(of node: String) -> UInt64 {
     record.withLock { $0.nodes[node]?.changes.last?.incarnation ?? 0 }
   }
 
-  /// Waits until the search has found its states among those that count, and makes the last of
-  /// them the first that counts from then on.
-  /// - Parameter directory: The test's, whose processes are to bring the states.
-  /// - Returns: The states, or `nil` where none can come any more.
+  /// Waits until the search has found its states, and starts the next search at the last of them.
+  /// - Parameter directory: The directory of the test, whose processes should produce the states.
+  /// - Returns: The states, or `nil` if no more states can arrive.
   func find(
     _ search: StateSearch, of node: String, within limit: Duration, directory: TestDirectory
   ) async throws -> Waited<[StateChange]?> {
@@ -130,7 +129,7 @@ final class StateHistory: Sendable {
     return nil
   }
 
-  /// Waits until there is a state of the node at the position, or none can come any more.
+  /// Waits until there is a state of the node at the position, or no more states can arrive.
   private func hasChange(of node: String, past position: Int) async -> Bool {
     let id = record.withLock { record in
       record.lastID += 1

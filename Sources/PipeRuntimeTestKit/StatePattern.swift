@@ -1,32 +1,32 @@
 import PipeRuntime
 
-/// Which states of a node an expectation accepts.
+/// A pattern for the states of a node that an expectation accepts.
 ///
-/// A string literal is a state's label, with whatever values it has; a dictionary literal is a
+/// A string literal stands for a state's label, with any values. A dictionary literal stands for a
 /// state with its values: `"closed"`, `["closing": ["persons": 3]]`.
 public struct StatePattern: Sendable, CustomStringConvertible {
   /// The pattern for a person to read.
   public let description: String
   private let accepts: @Sendable (JSONValue) -> Bool
 
-  /// Accepts what the predicate accepts.
-  /// - Parameter description: What is accepted, in words.
+  /// Creates a pattern from a predicate.
+  /// - Parameter description: The accepted states, in words.
   public init(_ description: String, accepts: @escaping @Sendable (JSONValue) -> Bool) {
     self.description = description
     self.accepts = accepts
   }
 
-  /// Whether a state, given as JSON, is accepted.
+  /// Returns whether the pattern accepts a state, given as JSON.
   public func accepts(_ state: JSONValue) -> Bool { accepts(state) as Bool }
 }
 
 extension StatePattern {
-  /// Accepts the states of this label, whatever their values.
+  /// Accepts the states with this label, whatever their values.
   public static func label(_ label: String) -> StatePattern {
     StatePattern(label) { $0.caseName == label }
   }
 
-  /// Accepts the state that this is the JSON of; a bare label is the state without values.
+  /// Accepts the state with this JSON form. A bare label is the state without values.
   public static func json(_ state: JSONValue) -> StatePattern {
     StatePattern(state.text) { seen in
       guard let label = state.caseName, let members = state.caseMembers else {
@@ -43,8 +43,8 @@ extension StatePattern {
     }
   }
 
-  /// Accepts the states of a type that the predicate accepts.
-  /// - Parameter description: What is accepted, in words.
+  /// Accepts the states of a type that satisfy the predicate.
+  /// - Parameter description: The accepted states, in words.
   public static func matching<State: MachineState>(
     _ description: String, _ predicate: @escaping @Sendable (State) -> Bool
   ) -> StatePattern {
@@ -56,18 +56,18 @@ extension StatePattern {
 }
 
 extension StatePattern: ExpressibleByStringLiteral, ExpressibleByDictionaryLiteral {
-  /// A label.
+  /// Creates a pattern for a label.
   public init(stringLiteral label: String) { self = .label(label) }
 
-  /// A state with its values.
+  /// Creates a pattern for a state with its values.
   public init(dictionaryLiteral members: (String, JSONValue)...) {
     self = .json(.object(Dictionary(members) { _, last in last }))
   }
 }
 
-/// Looks through the states of one node for a sequence of patterns, state by state.
+/// Searches the states of one node for a sequence of patterns.
 struct StateSearch: Sendable {
-  /// Whether other states may lie between those of the patterns.
+  /// Whether other states may occur between the matching ones.
   enum Order: Sendable { case inOrder, exactly }
 
   let patterns: [StatePattern]
@@ -79,7 +79,7 @@ struct StateSearch: Sendable {
     self.order = order
   }
 
-  /// Takes the next state. Returns the states found once all patterns have theirs.
+  /// Adds the next state. Returns the matching states once all patterns have matched.
   mutating func take(_ change: StateChange) -> [StateChange]? {
     switch order {
     case .inOrder:
@@ -95,7 +95,7 @@ struct StateSearch: Sendable {
     return matched.count == patterns.count ? matched : nil
   }
 
-  /// What is looked for, in words.
+  /// The patterns, in words.
   var description: String {
     let list = patterns.map(\.description).joined(separator: ", ")
     guard patterns.count > 1 else { return list }

@@ -4,9 +4,10 @@ import PipeRuntime
 import PipeSupervision
 import Synchronization
 
-/// A directory of one test's, which is removed with it, also when the test process crashes.
+/// The directory of one test. It is removed with the test, even if the test process crashes.
 package struct TestDirectory: Sendable {
-  /// Short, since the sockets below it must fit into 107 bytes.
+  /// The path, which is short because the paths of sockets in the directory must fit into 107
+  /// bytes.
   package let path: String
 
   package init() throws {
@@ -14,19 +15,19 @@ package struct TestDirectory: Sendable {
     Self.inUse.withLock { _ = $0.insert(path) }
   }
 
-  /// Those of all tests that run in this process now.
+  /// The directories of all tests that run in this process now.
   private static let inUse = Mutex<Set<String>>([])
 
-  /// One that another test made.
+  /// Creates a reference to a directory that another test made.
   package init(existing path: String) { self.path = path }
 
-  /// The one whose programs have this environment.
+  /// Creates a reference to the directory of programs with this environment.
   init?(environment: [String: String]) {
     guard let path = environment[Self.variable] else { return nil }
     self.path = path
   }
 
-  /// Where a topology that is run in this directory has its sockets and its state.
+  /// The runtime roots of topologies that run in this directory.
   package var roots: RuntimeRoots { RuntimeRoots(environment: [Self.variable: path]) }
 
   /// The environment of programs that run in this directory.
@@ -60,8 +61,8 @@ package struct TestDirectory: Sendable {
     return file
   }
 
-  /// Removes the directory once this process has ended and the other one has too.
-  /// - Returns: The process that does; end its input where its work is done already.
+  /// Starts a helper that removes the directory once this process and another one have ended.
+  /// - Returns: The helper process. Close its input if its work is done already.
   package func removeAfterCrash(and pid: Int32) throws -> LaunchedProgram {
     let script = """
       cat > /dev/null
@@ -73,9 +74,9 @@ package struct TestDirectory: Sendable {
       environment: ["PATH": "/usr/bin:/bin"])
   }
 
-  /// Kills what was started for the directory once this process has ended, and removes it: for what goes
-  /// on without this process.
-  /// - Returns: The process that does; it ends when nobody holds it any more.
+  /// Starts a helper that kills all processes of the directory and removes it, once this process
+  /// has ended. For processes that outlive this one.
+  /// - Returns: The helper process. It ends when its ``LaunchedProgram`` is released.
   package func killAfterCrash() throws -> LaunchedProgram {
     let script = """
       cat > /dev/null
@@ -96,7 +97,7 @@ package struct TestDirectory: Sendable {
 
   // MARK: Leftovers
 
-  /// The sockets, locks and records of topologies that run in this directory, or have been killed.
+  /// The sockets, locks and records of topologies that run in this directory or were killed.
   package var sockets: [String] {
     FileSystem.entries(of: roots.runtime).flatMap { name -> [String] in
       let directory = roots.runtime + "/" + name
@@ -105,21 +106,21 @@ package struct TestDirectory: Sendable {
     }
   }
 
-  /// The processes that were started for this directory, as their environment tells.
+  /// The processes that were started for this directory, identified by their environment.
   package var processes: [LeftProcess] {
     processIDs.compactMap { pid in
       let arguments = FileSystem.contents(of: "/proc/\(pid)/cmdline") ?? []
       let words = arguments.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-      // It has ended meanwhile.
+      // The process has ended in between.
       if words.isEmpty { return nil }
       return LeftProcess(pid: pid, command: words.joined(separator: " "))
     }
   }
 
-  /// The numbers of these processes.
+  /// The ids of these processes.
   var processIDs: [Int32] { Self.processIDs(of: [path]) }
 
-  /// The numbers of the processes that were started for any directory of this process's tests.
+  /// The ids of the processes that were started for any directory of this process's tests.
   static var allProcessIDs: [Int32] {
     let paths = inUse.withLock(\.self)
     return paths.isEmpty ? [] : processIDs(of: paths)
@@ -137,7 +138,7 @@ package struct TestDirectory: Sendable {
   }
 }
 
-/// A process that outlived what started it.
+/// A process that outlived its parent.
 package struct LeftProcess: Hashable, Sendable, CustomStringConvertible {
   package var pid: Int32
   package var command: String
@@ -148,13 +149,13 @@ package struct LeftProcess: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension TestDirectory {
-  /// The signals by which a program ends itself: a trap, an abort, a bad address. No test sends them.
+  /// The signals of a crashing program: a trap, an abort, a bad address. No test sends them.
   private static let crashSignals = [
     SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPIPE,
   ].map { Signal(number: $0) }
 
-  /// The processes of nodes in this directory that crashed, as the nodes' logs tell.
-  /// - Parameter expected: Nodes that the test has crash.
+  /// Returns the crashes of nodes in this directory, read from the nodes' logs.
+  /// - Parameter expected: The nodes that may crash.
   package func crashes(except expected: Set<String> = []) -> [String] {
     let ends = Dictionary(
       uniqueKeysWithValues: Self.crashSignals.map { signal in
@@ -173,11 +174,11 @@ extension TestDirectory {
   }
 }
 
-/// Finds the `orchestrator` that a test launches topologies with.
+/// Finds the `orchestrator` with which a test launches topologies.
 package enum BinaryLocator {
-  /// The path of an executable: the variable's, or the one beside the test's own build products, or
-  /// the one in `PATH`.
-  /// - Parameter variable: An environment variable that names it.
+  /// Returns the path of an executable: the one that the variable names, the one beside the test's
+  /// build products, or the one in `PATH`.
+  /// - Parameter variable: An environment variable that names the executable.
   package static func find(
     _ name: String, variable: String? = nil,
     environment: [String: String] = ProcessEnvironment.current
@@ -193,7 +194,7 @@ package enum BinaryLocator {
     throw BinaryError.missing(name, variable: variable)
   }
 
-  /// Where `swift build` has put things, from the test program upwards.
+  /// The directories where `swift build` may have put its products, from the test program upwards.
   static var productDirectories: [String] {
     var directories: [String] = []
     let own = [OwnProcess.executablePath, CommandLine.arguments.first.map(FileSystem.absolute)]
@@ -213,7 +214,7 @@ package enum BinaryLocator {
   }
 }
 
-/// Why a test does not find a program that it needs.
+/// The reasons why a test does not find a program that it needs.
 package enum BinaryError: Error, Hashable, CustomStringConvertible {
   case missing(String, variable: String?)
   case notExecutable(String, variable: String)

@@ -1,13 +1,13 @@
 import PipeRuntime
 
-/// Counts which steps of its nodes, and which synchronized events, a suite has seen a topology take.
+/// Counts the steps of nodes, and the synchronized events, that a suite has seen in a topology.
 ///
-/// Give it to the topologies of the suite in ``TopologyHarness/Options/coverage``; one collector may be fed
-/// by many of them, one after the other or at once. It reads their feeds, so that what led to a step does
-/// not matter: an event from the test, from a pipe, an effect.
+/// Set it as ``TopologyHarness/Options/coverage`` of the suite's topologies. Many topologies may
+/// feed one collector, in sequence or at the same time. The collector reads their feeds, so the
+/// cause of a step does not matter: an event from the test, an event from a pipe, or an effect.
 ///
-/// Which steps there are is for the author to say. The synchronized events of the composites are read
-/// from the topologies themselves.
+/// The author lists the expected steps. The synchronized events of the composites are read from the
+/// topologies themselves.
 ///
 /// ```swift
 /// let coverage = TopologyCoverage(expecting: [
@@ -21,7 +21,7 @@ import PipeRuntime
 /// ```
 public final class TopologyCoverage: Sendable {
   private struct Record {
-    /// In the order given.
+    /// The expected steps, in the order given.
     var expected: [TopologyStep] = []
     var counts: [TopologyStep: Int] = [:]
     var missed: UInt64 = 0
@@ -29,9 +29,9 @@ public final class TopologyCoverage: Sendable {
 
   private let record = Locked(Record())
 
-  /// Makes a collector that has seen nothing yet.
-  /// - Parameter steps: Those that are to be seen. Of a node that none of them is about, any step may be
-  ///   seen and none need be.
+  /// Creates a collector without any counts.
+  /// - Parameter steps: The expected steps. A node without expected steps may take any step, and
+  ///   need not take one.
   public init(expecting steps: [TopologyStep] = []) { expect(steps) }
 
   private func expect(_ steps: [TopologyStep]) {
@@ -41,7 +41,7 @@ public final class TopologyCoverage: Sendable {
   }
 
   /// Expects the synchronized events of a topology.
-  /// - Returns: What takes the states that its feeds tell.
+  /// - Returns: A function that receives the states of the topology's feeds.
   package func feed(of composites: [CompositeSpecification]) -> @Sendable (StateChange) -> Void {
     expect(
       composites.flatMap { composite in
@@ -63,27 +63,27 @@ public final class TopologyCoverage: Sendable {
   }
 }
 
-// Looking at it.
+// Results.
 extension TopologyCoverage {
-  /// One step, and how often it was seen.
+  /// One step with its count.
   public struct Entry: Hashable, Sendable {
     /// The step.
     public var step: TopologyStep
-    /// How often it was seen.
+    /// The number of times that the step was seen.
     public var seen: Int
   }
 
-  /// Every step that is expected, in the order given; then the synchronized events.
+  /// The expected steps in the order given, followed by the synchronized events.
   public var entries: [Entry] {
     record.withLock { record in
       record.expected.map { Entry(step: $0, seen: record.counts[$0] ?? 0) }
     }
   }
 
-  /// The steps that are expected and were not seen.
+  /// The expected steps that were not seen.
   public var missing: [TopologyStep] { entries.filter { $0.seen == 0 }.map(\.step) }
 
-  /// Steps that were seen of a node for which others are expected, in the order of their words.
+  /// The unexpected steps that were seen of nodes with expected steps, sorted by description.
   public var unexpected: [TopologyStep] {
     record.withLock { record in
       let nodes = Set(record.expected.filter(\.isMove).map(\.node))
@@ -93,7 +93,7 @@ extension TopologyCoverage {
     }
   }
 
-  /// The counts as a table, with what was not seen marked.
+  /// The counts as a table, in which missing steps are marked.
   public var report: String {
     let entries = entries
     let (counts, missed) = record.withLock { ($0.counts, $0.missed) }
@@ -109,9 +109,9 @@ extension TopologyCoverage {
     return lines.joined(separator: "\n")
   }
 
-  /// Asserts that every step was seen. Where none is expected, that is a failure.
-  /// - Parameter exceptions: Those that need not be. One that was seen all the same, or that is not
-  ///   expected, is a failure too; so is a step that was seen of a node for which others are expected.
+  /// Asserts that every expected step was seen. Without expected steps, the assertion fails.
+  /// - Parameter exceptions: The steps that need not be seen. An exception that was seen, or that
+  ///   is not expected, is also a failure. So is an unexpected step of a node with expected steps.
   public func assertComplete(
     except exceptions: [TopologyStep] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column

@@ -1,11 +1,11 @@
 import PipeRuntime
 
-// An expectation of a node's states counts them from the last one that was expected of that node,
-// or from the last event that the test has sent to it, whichever is later. `within:` limits the time
-// in which nothing moves: neither this process nor those of the topology compute, or wait for a
-// processor or a disk. So a busy machine makes a wait longer, and does not fail a test.
+// An expectation of a node's states considers the states since the last expected state of that
+// node, or since the last event that the test has sent to it, whichever is later. `within:` limits
+// the time without progress: neither this process nor the processes of the topology compute, or
+// wait for a processor or a disk. So a busy machine makes a wait longer, but does not fail a test.
 extension TopologyHarness {
-  /// Waits until the node is in a state of the pattern: now, or within the time.
+  /// Waits until the node is in a state that matches the pattern.
   /// - Returns: The state.
   @discardableResult
   public func expect(
@@ -18,7 +18,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node is in this state: now, or within the time.
+  /// Waits until the node is in this state.
   @discardableResult
   public func expect<State: MachineState & Equatable>(
     _ node: String, _ state: State, within timeout: Duration = .seconds(10),
@@ -30,8 +30,8 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node is in a state that the predicate accepts: now, or within the time.
-  /// - Parameter description: What is expected, in words.
+  /// Waits until the node is in a state that the predicate accepts.
+  /// - Parameter description: The expectation, in words.
   /// - Returns: The state.
   @discardableResult
   public func expect<State: MachineState>(
@@ -47,8 +47,8 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node has gone through states of these patterns, in this order; others may lie
-  /// between them.
+  /// Waits until the node has gone through states that match these patterns, in this order. Other
+  /// states may occur in between.
   @discardableResult
   public func expect(
     _ node: String, inOrder patterns: [StatePattern], within timeout: Duration = .seconds(10),
@@ -60,7 +60,8 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node has gone through states of these patterns, one right after the other.
+  /// Waits until the node has gone through states that match these patterns, one directly after
+  /// another.
   @discardableResult
   public func expect(
     _ node: String, exactly patterns: [StatePattern], within timeout: Duration = .seconds(10),
@@ -93,11 +94,11 @@ extension TopologyHarness {
         + "and was not", of: node, after: waited.stall)
   }
 
-  /// Every state that was seen of the node, oldest first.
+  /// The recorded states of the node, oldest first.
   public func seen(of node: String) -> [StateChange] { history.states(of: node) }
 
-  /// Waits until what the orchestrator tells of the node is as the predicate says.
-  /// - Parameter description: What is expected, in words.
+  /// Waits until the orchestrator's information about the node satisfies the predicate.
+  /// - Parameter description: The expectation, in words.
   @discardableResult
   public func expectStatus(
     of node: String, _ description: String, within timeout: Duration = .seconds(10),
@@ -139,7 +140,8 @@ extension TopologyHarness {
   }
 
   /// Waits until the topology has ended.
-  /// - Returns: The exit code of the orchestrator; 128 and the signal's number where one ended it.
+  /// - Returns: The exit code of the orchestrator; 128 plus the signal's number if a signal ended
+  ///   it.
   @discardableResult
   public func expectEnd(
     within timeout: Duration = .seconds(30), fileID: String = #fileID,
@@ -156,7 +158,7 @@ extension TopologyHarness {
       return switch exit {
       case .exited(let code): code
       case .signalled(let number): 128 + number
-      // A child of ours always tells.
+      // The exit of a direct child is always known.
       case .untold, .unseen, .leaseRanOut: -1
       }
     }

@@ -2,9 +2,10 @@ import PipeRuntime
 
 // Events.
 extension TopologyHarness {
-  /// Sends an event to a node and waits for what becomes of it.
-  /// - Parameter timeout: The longest wait; `nil`, the default, waits until nothing has moved for 10 s.
-  /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
+  /// Sends an event to a node and waits for the outcome.
+  /// - Parameter timeout: The longest wait; `nil`, the default, waits until there was no progress
+  ///   for 10 s.
+  /// - Throws: ``PipeRuntime/TopologyClientError``, if the event does not reach the machine.
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration? = nil, fileID: String = #fileID,
@@ -19,7 +20,7 @@ extension TopologyHarness {
   }
 
   /// Sends an event given as JSON: `"closed"`, or `["closing": ["persons": 3]]`.
-  /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
+  /// - Throws: ``PipeRuntime/TopologyClientError``, if the event does not reach the machine.
   @discardableResult
   public func send(
     _ node: String, _ event: JSONValue, timeout: Duration? = nil, fileID: String = #fileID,
@@ -33,7 +34,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Lets the node's states count from the one that the event led to.
+  /// Sends an event, and starts the next expectation at the state that the event caused.
   private func counting(
     _ node: String, _ send: @escaping @Sendable () async throws -> RequestOutcome
   ) async throws -> RequestOutcome {
@@ -46,7 +47,7 @@ extension TopologyHarness {
     return outcome
   }
 
-  /// Waits for an answer for as long as anything moves: the client's own limit is far away.
+  /// Waits for an answer as long as there is progress. The client's own timeout is much longer.
   private func answer<Answer: Sendable>(
     _ problem: String, within limit: Duration = .seconds(10),
     _ request: @escaping @Sendable () async throws -> Answer
@@ -58,9 +59,9 @@ extension TopologyHarness {
   }
 }
 
-// What is known.
+// Status.
 extension TopologyHarness {
-  /// The topology, with what each node tells of itself now.
+  /// Returns the topology, with the current status of each node.
   public func directory(
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
@@ -70,7 +71,7 @@ extension TopologyHarness {
     }
   }
 
-  /// A node, with what it tells of itself now.
+  /// Returns a node with its current status.
   public func status(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -81,8 +82,9 @@ extension TopologyHarness {
     }
   }
 
-  /// Asks until these nodes have told of themselves since: the orchestrator waits only for a moment, and
-  /// then gives what they told before. Where nothing moves any more, that is all there is.
+  /// Asks until these nodes have reported their status since the call. The orchestrator waits for
+  /// new reports only briefly, and then returns older ones. Without progress, the last answer is
+  /// returned.
   private func told(by isMeant: (NodeInformation) -> Bool) async throws -> TopologyDirectory {
     let start = WallClock.nanoseconds
     var last = try await client.directory(fresh: true)
@@ -95,14 +97,16 @@ extension TopologyHarness {
     return last
   }
 
-  /// Whether a node has told of itself since, or does not tell: one that a signal has stopped.
+  /// Whether a node has reported its status since `start`, or cannot report because a signal has
+  /// stopped it.
   private static func hasTold(_ node: NodeInformation, since start: Int64) -> Bool {
     guard node.isRunning, node.kind != .monitor, let pid = node.pid else { return true }
     if let time = node.status?.time, time >= start { return true }
     return FileSystem.text(of: "/proc/\(pid)/stat")?.contains(") T ") == true
   }
 
-  /// The states of some nodes, or of all: of each its current state at once, then every change.
+  /// Returns a stream of the states of some nodes, or of all: first the current state of each, then
+  /// every change.
   public func states(
     of nodes: [String]? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -118,9 +122,10 @@ extension TopologyHarness {
   }
 }
 
-// Life and death.
+// Starting, stopping and signals.
 extension TopologyHarness {
-  /// Kills a node's process. Its restart policy applies; only states after a restart count.
+  /// Kills a node's process. Its restart policy applies. Expectations consider only states after a
+  /// restart.
   public func kill(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -133,7 +138,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Sends SIGTERM to a node's process, on which it stops in order.
+  /// Sends SIGTERM to a node's process, which then stops in order.
   public func terminate(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -144,7 +149,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Lets a node's process stand still, as a deadlock would: SIGSTOP.
+  /// Suspends a node's process with SIGSTOP, as a deadlock would.
   public func pause(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -156,7 +161,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Lets a node's process that was paused go on: SIGCONT.
+  /// Resumes a node's paused process with SIGCONT.
   public func resume(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -209,7 +214,8 @@ extension TopologyHarness {
     }
   }
 
-  /// Stops nodes in order and starts them again; only their states after that count.
+  /// Stops nodes in order and starts them again. Expectations consider only their states after the
+  /// restart.
   public func restart(
     _ nodes: String..., fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,

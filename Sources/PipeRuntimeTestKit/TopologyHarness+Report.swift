@@ -3,19 +3,20 @@ import PipeRuntime
 import PipeSupervision
 
 extension TopologyHarness {
-  /// Lines of a log shown in a report. Unit: lines.
+  /// The number of lines of each log that a report shows.
   private static let shown = 12
 
-  /// The lines that a node has written and that were written about it, oldest first.
+  /// The log lines of a node, including the orchestrator's notes about it, oldest first.
   public func logs(_ node: String) -> [String] {
     var reader = LogReader(directory: directories.logs, nodes: [node])
     return reader.next().map { "\($0.time) \($0.stream.rawValue) \($0.text)" }
   }
 
-  /// What the orchestrator has written.
+  /// The output of the orchestrator.
   public var orchestratorOutput: String { orchestrator.outputText + orchestrator.errorText }
 
-  /// Makes a call of the test's, and remembers where in the test it stands when it throws an error.
+  /// Runs a call of the test, and remembers its location in the test's source when it throws an
+  /// error.
   func at<Result>(
     _ fileID: String, _ filePath: StaticString, _ line: UInt, _ column: UInt,
     isolation: isolated (any Actor)? = #isolation, _ call: () async throws -> Result
@@ -29,13 +30,13 @@ extension TopologyHarness {
     }
   }
 
-  /// Where in the test the call stands that threw an error; `nil` where no call of the harness did.
+  /// Returns the location of the call that threw an error; `nil` if no call of the harness did.
   func place(of error: any Error) -> SourcePlace? {
     let text = "\(error)"
     return state.withLock { $0.failedCall.flatMap { $0.error == text ? $0.place : nil } }
   }
 
-  /// How the nodes are, and the last lines of every log: what a failure shows.
+  /// Returns the status of the nodes and the last lines of every log, for a failure's message.
   public func report() async -> String {
     var lines: [String] = []
     if let directory = try? await client.directory(fresh: false) {
@@ -61,7 +62,7 @@ extension TopologyHarness {
     return (["the orchestrator \(end):"] + written.map { "  \($0)" }).joined(separator: "\n")
   }
 
-  /// - Parameter stall: What ended the wait for it.
+  /// - Parameter stall: The stall that ended the wait.
   func failure(
     _ expectation: String, of node: String? = nil, after stall: Stall? = nil
   ) async -> TopologyExpectationFailure {
@@ -72,23 +73,24 @@ extension TopologyHarness {
   }
 }
 
-/// A topology did not do what a test expected of it: what that was, what was seen, the last logs.
+/// An unmet expectation of a test: the expectation, the states seen, and the last log lines.
 public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertible {
-  /// What was expected.
+  /// The expectation.
   public var expectation: String
-  /// Where in the test the call stands that failed, as `FILE:LINE:COLUMN`; `nil` where no call on the harness did.
+  /// The location of the failed call in the test, as `FILE:LINE:COLUMN`; `nil` if no call on the
+  /// harness failed.
   public var location: String?
-  /// The error that ended the test's body, where it was not an expectation that did.
+  /// The error that ended the test's body, if it was not an unmet expectation.
   public var cause: (any Error)?
-  /// The states that were seen of the node that it is about, oldest first.
+  /// The recorded states of the node that the expectation is about, oldest first.
   public var seen: [StateChange]
-  /// How the topology was when it failed, with the last lines of its logs.
+  /// The status of the topology at the failure, with the last lines of its logs.
   public var report: String
 
-  /// The states shown in `description`. Unit: states.
+  /// The number of states in `description`.
   private static let shown = 30
 
-  /// The expectation, what was seen, and the report.
+  /// The expectation, the states seen, and the report.
   public var description: String {
     var lines = [(location.map { "\($0): " } ?? "") + expectation]
     if !seen.isEmpty {

@@ -2,40 +2,41 @@ import Glibc
 import PipeRuntime
 import Synchronization
 
-/// A topology that runs for one test, in processes and a directory of its own.
+/// A topology that runs for one test, with its own processes and its own directory.
 ///
-/// `withTopology` makes one, and ends it.
+/// `withTopology` creates a harness, and stops it.
 public final class TopologyHarness: Sendable {
-  /// How a topology is launched for a test.
+  /// The options for launching a topology in a test.
   public struct Options: Sendable {
-    /// The `orchestrator`; `nil` takes the one that `PIPERUNTIME_ORCHESTRATOR` names, that lies
-    /// beside the test's build products, or that is in `PATH`.
+    /// The path of the `orchestrator`; `nil` selects the one that `PIPERUNTIME_ORCHESTRATOR` names,
+    /// the one beside the test's build products, or the one in `PATH`.
     public var orchestrator: String?
-    /// Directories in which node programs are looked for, before `PATH`.
+    /// The directories in which node programs are searched, before `PATH`.
     public var searchPath: [String] = []
-    /// Variables added to the environment of the orchestrator and the nodes.
+    /// Variables to add to the environment of the orchestrator and the nodes.
     public var environment: [String: String] = [:]
     /// Whether the test's body starts only when every node runs. Default: `true`.
     public var waitsUntilRunning = true
-    /// Nodes whose every state is recorded, for `expect` and `seen`; `nil` is all of them. To record
-    /// tens of thousands of states takes the test's process longer than the nodes take to make them.
+    /// The nodes whose states are all recorded, for `expect` and `seen`; `nil` for all nodes.
+    /// Recording tens of thousands of states takes the test process longer than the nodes need to
+    /// produce them.
     public var recordedNodes: Set<String>?
-    /// Is told of the steps of the recorded nodes, and of the composites' synchronized events. Default:
-    /// none.
+    /// The collector for the steps of the recorded nodes and the composites' synchronized events.
+    /// Default: none.
     public var coverage: TopologyCoverage?
-    /// Nodes whose processes may crash. That of any other ends the test as failed: a trap, an abort, a
-    /// bad address. Default: none.
+    /// The nodes whose processes may crash by a trap, an abort or a bad address. A crash of any
+    /// other node fails the test. Default: none.
     public var crashingNodes: Set<String> = []
-    /// The longest time in which nothing moves while it starts. Default: 30 s.
+    /// The longest time without progress during the start. Default: 30 s.
     public var startTimeout: Duration = .seconds(30)
-    /// The longest time in which nothing moves while it ends; what is left then is killed, and the
-    /// test fails. Default: 30 s.
+    /// The longest time without progress during the stop. Remaining processes are then killed, and
+    /// the test fails. Default: 30 s.
     public var stopTimeout: Duration = .seconds(30)
 
-    /// Makes the default options.
+    /// Creates the default options.
     public init() {}
 
-    /// The default options, with nodes that the test has crash.
+    /// Returns the default options for a test in which these nodes crash.
     public static func crashing(_ nodes: String...) -> Options {
       var options = Options()
       options.crashingNodes = Set(nodes)
@@ -45,9 +46,9 @@ public final class TopologyHarness: Sendable {
 
   /// The topology's name.
   public let topology: String
-  /// The client that the harness is attached with.
+  /// The client that is attached to the topology.
   public let client: TopologyClient
-  /// The orchestrator's endpoint, for a ``TopologyClient`` of the test's own.
+  /// The orchestrator's endpoint, for further ``TopologyClient``s of the test.
   package let control: String
   package let directory: TestDirectory
   package let orchestrator: LaunchedProgram
@@ -59,9 +60,9 @@ public final class TopologyHarness: Sendable {
   private let guardian: LaunchedProgram
 
   struct State {
-    /// Nodes that the test has paused.
+    /// The nodes that the test has paused.
     var paused: Set<String> = []
-    /// Whether the test has awaited the end, whatever it was.
+    /// Whether the test has awaited the end, whatever the exit code was.
     var hasSeenEnd = false
     var watching: Task<Void, Never>?
     /// The last call of the test that threw an error.
@@ -116,11 +117,11 @@ public final class TopologyHarness: Sendable {
     }
   }
 
-  /// The file in the test's directory without which no failpoint acts. It is removed before the topology stops: a
-  /// failpoint that has not acted by then is not part of the test.
+  /// A file in the test's directory. Failpoints act only while it exists. It is removed before the
+  /// topology stops, because a failpoint that has not acted by then is not part of the test.
   private static let failpointSwitch = "failpoints"
 
-  /// What ends a client's request where nothing else does. A test ends long before, when nothing moves.
+  /// The timeout of the client's requests. A test without progress ends long before.
   package static let clientTimeout: Duration = .seconds(600)
 
   // MARK: The start
@@ -137,7 +138,8 @@ public final class TopologyHarness: Sendable {
     func ended() throws {
       if let exit = orchestrator.exit { throw failure("did not start: \(exit)") }
     }
-    // A socket that is tried too early is tried again only after a pause.
+    // The client retries a failed connection only after a pause. So the harness waits for the
+    // socket first.
     let path = String(control.dropFirst("ipc://".count))
     let socket: Waited<Bool> = try await ask(within: options.startTimeout, of: directory) {
       try ended()
@@ -173,7 +175,7 @@ public final class TopologyHarness: Sendable {
     state.withLock { $0.watching = task }
   }
 
-  /// From here on no state is missed: the feeds have given the present one of each node.
+  /// Waits until the feeds have delivered the current state of each node. No later state is missed.
   private func awaitStates() async throws {
     var silent: [String] = []
     let states: Waited<Bool> = try await ask(within: options.startTimeout, of: directory) {
@@ -193,7 +195,7 @@ public final class TopologyHarness: Sendable {
   // MARK: The end
 
   /// Stops the topology in order and removes its directory.
-  /// - Returns: What was not as it should be.
+  /// - Returns: The problems.
   func stop() async -> [String] {
     var problems: [String] = []
     let endedBefore = orchestrator.exit
@@ -214,7 +216,7 @@ public final class TopologyHarness: Sendable {
         orchestrator.signal(.kill)
         _ = try? await orchestrator.waitForExit(within: .seconds(10))
       } else if exit?.isSuccess == false, let exit,
-        // A run in which a node has failed exits 1 after an orderly stop, too.
+        // A run with a failed node exits with 1 even after an orderly stop.
         !hasFailedNodes || exit != .exited(code: 1)
           || orchestrator.errorText.contains("did not stop in order")
       {
@@ -240,7 +242,7 @@ public final class TopologyHarness: Sendable {
     _ = try? await unlessCancelled { try await guardian.waitForExit(within: .seconds(10)) }
   }
 
-  /// A cancelled test stops its topology all the same, and waits for it.
+  /// Runs an operation regardless of cancellation: a cancelled test must still stop its topology.
   private static func unlessCancelled<Value: Sendable>(
     _ operation: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
@@ -249,7 +251,7 @@ public final class TopologyHarness: Sendable {
 
   private func leftovers() async -> [String] {
     var left: [LeftProcess] = []
-    // What is killed with its parent is gone only a moment after it.
+    // Processes with a death signal end a moment after their parent.
     _ = try? await Self.unlessCancelled { [directory] in
       try await ask(every: .milliseconds(10), within: .seconds(2), of: directory) {
         directory.processIDs.isEmpty ? true : nil
@@ -258,7 +260,7 @@ public final class TopologyHarness: Sendable {
     left = directory.processes
     var problems = left.map { "left behind: \($0)" }
     for process in left { process.kill() }
-    // Nobody can clean up after SIGKILL, except the next start of that name.
+    // After SIGKILL no process cleans up, except the next start of a topology with that name.
     if orchestrator.exit != .signalled(number: Signal.kill.number) {
       problems += directory.sockets.map { "left behind: \($0)" }
     }

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// What the feeds of a topology tell: a node goes from one state to the next, or the nodes of a composite
-/// take an event together.
+/// A step that the feeds of a topology report: a node moves from one state to the next, or the
+/// nodes of a composite take an event together.
 public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
   enum Kind: Hashable {
     case moved(from: String, to: String)
@@ -12,8 +12,8 @@ public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
   public let node: String
   let kind: Kind
 
-  /// A step of a node, or of a composite that is shown as a `CompositeState`, by the names of the states'
-  /// cases. A state that is no case is called `state`.
+  /// A step of a node, or of a composite with a `CompositeState`, by the names of the states'
+  /// cases. The name of a state that is not a case is `state`.
   public static func moved(_ node: String, from state: String, to next: String) -> Self {
     Self(node: node, kind: .moved(from: state, to: next))
   }
@@ -32,12 +32,12 @@ public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Makes steps of the states that the feeds of one run of a topology tell.
+/// Derives steps from the states that the feeds of one run of a topology report.
 struct FeedSteps {
   /// The synchronized events of each composite.
   let synchronized: [String: Set<String>]
   private var last: [String: StateChange] = [:]
-  /// States that were not seen, so that steps with them were not either.
+  /// The number of states that were missed. Steps to and from them are unknown.
   private(set) var missed: UInt64 = 0
 
   init(synchronized: [String: Set<String>] = [:]) { self.synchronized = synchronized }
@@ -47,7 +47,7 @@ struct FeedSteps {
     guard
       before.map({ ($0.incarnation, $0.version) < (change.incarnation, change.version) }) ?? true
     else {
-      // Told once more, to a new subscriber.
+      // A repetition for a new subscriber.
       return []
     }
     missed += change.missed

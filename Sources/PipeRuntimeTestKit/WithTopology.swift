@@ -3,9 +3,10 @@ import PipeRuntime
 
 /// Launches the topology of a file for a test, and stops it afterwards.
 ///
-/// Its processes, sockets and logs are the test's own, so that tests may run at the same time. They
-/// are gone at the end, also when the test fails, or its process crashes. A test target that depends
-/// on the product `orchestrator` has it built beside its tests, where it is found.
+/// The test has its own processes, sockets and logs, so tests may run at the same time. They are
+/// removed at the end, even if the test fails or its process crashes. For a test target that
+/// depends on the product `orchestrator`, SwiftPM builds the orchestrator beside the tests, where
+/// it is found.
 ///
 /// ```swift
 /// try await withTopology("topologies/elevator.yaml") { elevator in
@@ -14,11 +15,11 @@ import PipeRuntime
 /// }
 /// ```
 /// - Parameters:
-///   - file: The file's path, from the working directory or one above the test's source.
+///   - file: The file's path, relative to the working directory or to a directory above the test's source.
 ///   - body: The test.
-/// - Throws: ``TopologyExpectationFailure``, which shows what was seen and the logs; also where the
-///   topology does not start, does not stop in order, or leaves something behind. A test of Swift Testing is reported
-///   as failed at the line of the call on the harness that failed. Elsewhere the error says which line that is.
+/// - Throws: ``TopologyExpectationFailure``, with the states seen and the logs. It is also thrown if the
+///   topology does not start, does not stop in order, or leaves something behind. Swift Testing reports the
+///   failure at the line of the failed call on the harness. Elsewhere, the error contains that line.
 @discardableResult
 public func withTopology<Result>(
   _ file: String, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -30,7 +31,7 @@ public func withTopology<Result>(
   return try await run(name: name, options: options, body) { _ in path }
 }
 
-/// Launches a topology that is given as YAML text for a test, and stops it afterwards.
+/// Launches a topology given as YAML text for a test, and stops it afterwards.
 @discardableResult
 public func withTopology<Result>(
   yaml text: String, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -43,7 +44,7 @@ public func withTopology<Result>(
   }
 }
 
-/// Launches a topology that was made in code for a test, and stops it afterwards.
+/// Launches a topology created in code for a test, and stops it afterwards.
 @discardableResult
 public func withTopology<Result>(
   _ topology: Topology, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -93,7 +94,7 @@ private func run<Result>(
 }
 
 extension TopologyHarness {
-  /// Stops after a body that returned. Returns what was not as it should be.
+  /// Stops the topology after the body has returned. Returns the problems.
   fileprivate func end() async -> TopologyExpectationFailure? {
     let report = await report()
     let problems = await stop()
@@ -103,7 +104,8 @@ extension TopologyHarness {
       report: report + "\n" + Self.report(of: orchestrator))
   }
 
-  /// Stops after a body that failed. Returns the error with all that helps to understand it.
+  /// Stops the topology after the body has failed. Returns the error with the details that explain
+  /// it.
   fileprivate func end(after error: any Error) async -> any Error {
     let place = place(of: error)
     var failure: TopologyExpectationFailure
@@ -124,7 +126,7 @@ extension TopologyHarness {
   }
 }
 
-/// The file, or the one of that name in the nearest directory above the source file.
+/// Returns the file, or the file with that path in the nearest directory above the source file.
 private func locate(_ file: String, from sourceFile: String) -> String {
   if file.hasPrefix("/") || FileSystem.exists(file) { return file }
   var directory = FileSystem.directory(of: sourceFile)

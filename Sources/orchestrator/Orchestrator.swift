@@ -5,15 +5,15 @@ import PipeRuntime
 @main
 enum Orchestrator {
   static func main() {
-    // A reader that has gone shows as a failed write, and ends this process quietly.
+    // If the reader of stdout has gone, a write fails, and this process ends quietly.
     signal(SIGPIPE, SIG_IGN)
-    // Each process that is watched takes one, and some verbs watch all nodes of a topology.
+    // Each watched process takes a descriptor, and some verbs watch all nodes of a topology.
     OpenFileLimit.raise()
     let arguments = Array(CommandLine.arguments.dropFirst())
     exit(MainThread.run { await run(arguments, console: Console()) }.rawValue)
   }
 
-  /// Runs one command line, says what went wrong on stderr, and returns the exit code.
+  /// Runs one command line, reports errors on stderr, and returns the exit code.
   static func run(_ arguments: [String], console: Console) async -> ExitCode {
     defer { console.drain() }
     do {
@@ -33,7 +33,7 @@ enum Orchestrator {
       return .usage
     } catch let error as TopologyClientError {
       let code = ExitCode(rawValue: error.exitCode)
-      // It may run where another session looks.
+      // The topology may run under a runtime root that only another session uses.
       let note = code == .notRunning ? RuntimeRoots().fallbackNote.map { "\n\($0)" } : nil
       return fail(code, error.description + (note ?? ""), console: console)
     } catch let error as DirectoryError {
@@ -44,7 +44,7 @@ enum Orchestrator {
   }
 
   private static func fail(_ code: ExitCode, _ message: String, console: Console) -> ExitCode {
-    // What was found out before the failure comes first.
+    // Results from before the failure come first.
     try? console.flush()
     console.error(message)
     return code
@@ -67,28 +67,28 @@ package enum Verbs {
   package static var descriptions: [VerbDescription] { all.map(\.description) }
 }
 
-/// How the command ends; the table is in DESIGN.md §6.
+/// The exit codes of the command; the table is in DESIGN.md §6.
 package struct ExitCode: RawRepresentable, Hashable, Sendable {
   package let rawValue: Int32
   package init(rawValue: Int32) { self.rawValue = rawValue }
 
   package static let success = ExitCode(rawValue: 0)
-  /// The run failed, a finding or a failed test, or an event was refused.
+  /// The run or a test failed, there is a finding, or an event was refused.
   package static let failure = ExitCode(rawValue: 1)
-  /// Usage, or an invalid topology.
+  /// Wrong usage, or an invalid topology.
   package static let usage = ExitCode(rawValue: 2)
-  /// No such running topology.
+  /// The topology does not run.
   package static let notRunning = ExitCode(rawValue: 3)
-  /// `why`: the event is withheld.
+  /// `why`: the event is blocked.
   package static let notEnabled = ExitCode(rawValue: 4)
-  /// `why`: the event's values decide, or only a run can tell.
+  /// `why`: the event's values decide, or only a run can show it.
   package static let dependsOnValue = ExitCode(rawValue: 5)
-  /// `check --explore`: the search was not complete, and has found nothing.
+  /// `check --explore`: the search was incomplete and found nothing.
   package static let incomplete = ExitCode(rawValue: 6)
   package static let timedOut = ExitCode(rawValue: 124)
 }
 
-/// A failure of a verb that is worded for the person at the terminal.
+/// A verb's failure, worded for the person at the terminal.
 package struct CommandError: Error, Hashable {
   package let message: String
   package let code: ExitCode

@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// All that is declared about a verb of the orchestrator.
+/// The declaration of an orchestrator verb.
 package typealias VerbDescription = CommandDescription
 
 extension CommandDescription {
-  /// A verb of the orchestrator.
+  /// Creates the description of an orchestrator verb.
   package init(
     _ name: String, _ summary: String, discussion: String = "", options: [Option] = [],
     positionals: [Positional] = [], examples: [(String, String)] = []
@@ -27,15 +27,15 @@ extension Option {
   package static let version = Option("version", "V", "Shows the version")
   package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
 
-  /// Taken by every verb.
+  /// The options that every verb accepts.
   static let universal = [noColor, help]
 
-  /// What completion offers before the verb.
+  /// The options that completion offers before the verb.
   static let beforeVerb = valuedBeforeVerb + [help, version]
   static let valuedBeforeVerb = target + [output]
 }
 
-/// How data is written to stdout.
+/// The format of the data on stdout.
 package enum OutputFormat: String, Hashable, Sendable, CaseIterable {
   case text, json, jsonl
 }
@@ -48,10 +48,10 @@ extension UsageError {
   package var code: ExitCode { .usage }
 }
 
-/// A verb: its description and what it does.
+/// A verb: its description and its implementation.
 package protocol Verb: Sendable {
   var description: VerbDescription { get }
-  /// Does it. Data goes to the console's output, diagnostics to its error side.
+  /// Runs the verb. Data goes to the console's output, diagnostics to its error output.
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode
 }
 
@@ -65,8 +65,8 @@ package struct Invocation: Sendable {
   }
 }
 
-/// Finds the verb of a command line, and reads the rest after its description; options may stand before
-/// the verb, too.
+/// Finds the verb of a command line, and parses the rest by the verb's description. Options may
+/// also come before the verb.
 package struct ArgumentParser {
   let verbs: [any Verb]
 
@@ -92,7 +92,7 @@ package struct ArgumentParser {
     verbs.first { $0.description.name == name }
   }
 
-  /// The first argument that is no option and no option's value.
+  /// Returns the index of the first argument that is neither an option nor an option's value.
   private func verbPosition(in arguments: [String]) -> Int? {
     let takingValues = Option.valuedBeforeVerb.flatMap { option in
       ["--" + option.long] + (option.short.map { ["-\($0)"] } ?? [])
@@ -114,14 +114,14 @@ package struct ArgumentParser {
   }
 }
 
-/// The arguments `[FILE] [NODE...]`: the first one is the file where it looks like one.
+/// The arguments `[FILE] [NODE...]`. The first argument is the file if it looks like one.
 package struct FileAndNodes: Hashable {
   package let file: String
   package let nodes: [String]
-  /// Whether the file was named, and is not the one that is meant otherwise.
+  /// Whether the command line names the file. Otherwise it is the default file.
   package let isFileGiven: Bool
 
-  /// - Parameter isFile: Whether there is a file of that path.
+  /// - Parameter isFile: Returns whether there is a file at a path.
   package init(
     _ arguments: [String],
     isFile: (String) -> Bool = { FileSystem.exists($0) && !FileSystem.isDirectory($0) }

@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// What a counter depends on: who does the sums.
+/// The dependency of a counter: a service that does the sums.
 package protocol CounterService: Sendable {
   func increment(_ count: Int) async -> Int
   func decrement(_ count: Int) async -> Int
 }
 
-/// Adds and takes away one.
+/// Adds and subtracts one.
 package struct UnitSteps: CounterService {
   package init() {}
   package func increment(_ count: Int) async -> Int { count + 1 }
@@ -48,7 +48,7 @@ package struct CounterFeature: FeatureType {
   }
 }
 
-/// The counter as a node: its states and its actions reach the parent through its port `parent`.
+/// The counter as a node. It sends its states and actions to the parent through its port `parent`.
 package enum Counter: FeatureMachine {
   package static func initialState(_ parameters: NoParameters) -> CounterFeature.State { .init() }
   package static func feature(_ parameters: NoParameters) -> CounterFeature { CounterFeature() }
@@ -62,7 +62,7 @@ package enum Counter: FeatureMachine {
   }
 }
 
-/// A counter on a terminal: + and - count.
+/// A counter on a terminal. The keys + and - count.
 package enum CounterView: TerminalView {
   package static func body(_ state: CounterFeature.State, size: TerminalSize) -> [StyledLine] {
     [StyledLine("\(state.count)", .bold), StyledLine("+ and - count", .dim)]
@@ -79,7 +79,7 @@ package enum CounterView: TerminalView {
   }
 }
 
-/// The parent of a counter on a terminal: r begins anew.
+/// The parent of a counter on a terminal. The key r resets the counts.
 package enum TallyView: TerminalView {
   package static func body(_ state: TallyFeature.State, size: TerminalSize) -> [StyledLine] {
     [

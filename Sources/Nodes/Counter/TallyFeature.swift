@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// The parent of a counter: it counts what is done to it.
+/// The parent of a counter, which counts the counter's actions.
 package struct TallyFeature: FeatureType {
   package struct State: MachineState, Hashable {
-    /// The counter: it lives here, or is a copy of the one that is a node of its own.
+    /// The counter itself, or a copy of a counter that is a node of its own.
     package var counter: CounterFeature.State
     package var increments: Int
     package var decrements: Int
@@ -20,7 +20,7 @@ package struct TallyFeature: FeatureType {
   package enum Action: MachineEvent, Hashable {
     /// The counter has taken an action.
     case counter(CounterFeature.Action)
-    /// The counter, a node of its own, is in this state.
+    /// The state of a counter that is a node of its own.
     case counterMoved(to: CounterFeature.State)
     case reset
   }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The door: persons enter while it is open; it closes slowly when many are inside.
+/// The elevator's door. Persons enter while it is open. It closes slowly when many are inside.
 package enum ElevatorDoor: Machine {
   package enum State: MachineState {
     case open(persons: Int)
@@ -20,7 +20,7 @@ package enum ElevatorDoor: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The button does nothing from this number of persons on.
+    /// The number of persons from which the button has no effect.
     package var capacity = 10
     /// How long closing takes at speed 1. Unit: milliseconds.
     package var closingTime = 2_000

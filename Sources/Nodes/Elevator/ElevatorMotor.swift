@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The motor: carries the cabin to the next floor, or to the one it is called to.
+/// The elevator's motor. It carries the cabin to the next floor, or to the floor of a call.
 package enum ElevatorMotor: Machine {
   package enum State: MachineState {
     case idle(floor: Int)

@@ -79,7 +79,7 @@ package enum DisplayView: TerminalView {
   }
 }
 
-/// The elevator's passengers on a terminal, who need no keys.
+/// The elevator's passengers on a terminal. The view has no keys.
 package enum PassengersView: TerminalView {
   package static func body(_ state: Passengers.State, size: TerminalSize) -> [StyledLine] {
     let (text, round): (String, Int) =

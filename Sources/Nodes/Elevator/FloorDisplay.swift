@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The display: where the cabin is, and how many persons are in it.
+/// The elevator's display. It shows the floor of the cabin and the number of persons in it.
 package enum FloorDisplay: Machine {
   package enum State: MachineState {
     case showing(floor: Int, persons: Int)

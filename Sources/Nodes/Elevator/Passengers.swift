@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Passengers who wait, board, ride and wait again: they make the elevator live by itself.
+/// Passengers who wait, board, ride and wait again. They keep the elevator busy without outside
+/// events.
 package enum Passengers: Machine {
   package enum State: MachineState {
     case waiting(round: Int)
@@ -20,7 +21,7 @@ package enum Passengers: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// How long they wait, and how long they take to board. Unit: milliseconds.
+    /// The duration of waiting, and of boarding. Unit: milliseconds.
     package var pace = 1_000
 
     package init() {}

@@ -11,7 +11,7 @@ package protocol ExampleModelProtocol: StateMachineProtocol<ExampleState> {
   nonisolated func eventB(param: Int)
 }
 
-/// A model written as an actor: it decides in plain code, and passes through a state on its way.
+/// A model written as an actor, whose transitions are plain code with an intermediate state.
 package actor ExampleModel: ExampleModelProtocol {
   package enum Event: MachineEvent, Hashable {
     case eventA
@@ -19,7 +19,7 @@ package actor ExampleModel: ExampleModelProtocol {
   }
 
   private let subject: ConcurrentValueSubject<ExampleState>
-  /// Events in the order in which they were given.
+  /// The events, in order of arrival.
   private nonisolated let events: AsyncStream<Event>.Continuation
 
   package nonisolated var state: ExampleState { subject.state }
@@ -27,7 +27,7 @@ package actor ExampleModel: ExampleModelProtocol {
     subject.eraseToAnyPublisher()
   }
 
-  /// - Throws: `UnstableStateError` where the state is not one to start in.
+  /// - Throws: `UnstableStateError` if the state is not a valid initial state.
   package init(startsWith state: ExampleState) throws(UnstableStateError) {
     subject = try ConcurrentValueSubject(startsWith: state)
     let (stream, events) = AsyncStream.makeStream(of: Event.self)
@@ -78,7 +78,7 @@ package actor ConstantExampleModel: ExampleModelProtocol {
 /// The states of the example model.
 package enum ExampleState: MachineState, StateProtocol, Hashable {
   case state1(message: String)
-  /// On the way to state 3.
+  /// The intermediate state on the way to state 3.
   case state2(message: String)
   case state3(message: String)
 
@@ -96,7 +96,7 @@ package enum ExampleState: MachineState, StateProtocol, Hashable {
   }
 }
 
-/// The example model on a terminal: a and b are its events.
+/// The example model on a terminal. The keys a and b send its events.
 package enum ExampleView: TerminalView {
   package static func body(_ state: ExampleState, size: TerminalSize) -> [StyledLine] {
     let name =
@@ -120,7 +120,7 @@ package enum ExampleView: TerminalView {
   }
 }
 
-/// The example model that is a node in another process.
+/// The example model as a node in another process.
 extension RemoteModel: ExampleModelProtocol
 where State == ExampleState, Event == ExampleModel.Event {
   package nonisolated func eventA() { post(.eventA) }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-// One kettle, written in each style; docs/STYLES.md sets them side by side.
+// One kettle, written in each style. docs/STYLES.md compares them.
 
 package enum KettleState: MachineState, Hashable {
   case off
@@ -26,7 +26,7 @@ package struct KettleParameters: MachineParameters {
     try require("boilTime", boilTime, atLeast: 0)
   }
 
-  /// Waits until the water boils; throws where that is cancelled.
+  /// Waits until the water boils. Throws on cancellation.
   package func boil() async throws {
     try await EffectClock.sleep(for: .milliseconds(boilTime))
   }

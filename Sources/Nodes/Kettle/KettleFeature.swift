@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// The kettle as a feature. What it waits for is a feedback of its node, not of its `reduce`: an action
-/// that waits would keep the next one, such as switching off, waiting.
+/// The kettle as a feature. Its node waits in a feedback, not in `reduce`: an action that waits
+/// would delay the next action, such as switching off.
 package struct KettleFeature: FeatureType {
   package init() {}
 

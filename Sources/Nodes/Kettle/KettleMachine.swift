@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The kettle in the machine language.
+/// The kettle as a state machine in the DSL.
 package enum KettleMachine: Machine {
   package enum Output: MachineOutput { case boil }
 

@@ -55,7 +55,8 @@ package actor KettleModel: KettleModelProtocol {
     }
   }
 
-  /// It may have been switched off while this waited for its turn.
+  /// Checks for cancellation, because the kettle may have been switched off before this call got
+  /// its turn.
   private func hasBoiled() { if !Task.isCancelled { take(.boiled) } }
 }
 

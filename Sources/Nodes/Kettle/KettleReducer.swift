@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The kettle as a function, with a feedback loop that boils as long as it heats.
+/// The kettle as a function, with a feedback loop that boils while the kettle heats.
 package enum KettleReducer: Machine {
   package static func reduce(_ state: KettleState, _ event: KettleEvent) -> KettleState {
     switch (state, event) {

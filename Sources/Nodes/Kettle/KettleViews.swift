@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A kettle on a terminal, in whatever style its machine is written: space switches it.
+/// A kettle of any style on a terminal. The space bar switches it.
 package enum KettleView: TerminalView {
   package static func body(_ state: KettleState, size: TerminalSize) -> [StyledLine] {
     let text: StyledLine =
@@ -17,7 +17,7 @@ package enum KettleView: TerminalView {
   }
 }
 
-/// The kettle that is loaded, on a terminal: its water is heated when the view opens.
+/// The loadable kettle on a terminal. Opening the view heats the water.
 package enum KettleLoaderView: TerminalView {
   package static func body(_ state: KettleLoader.State, size: TerminalSize) -> [StyledLine] {
     let text: StyledLine =

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Prints every state of the nodes that it watches, one line each.
+/// Prints every state of the watched nodes, one line each.
 package enum StateLog: Monitor {
   package static func observe(_ states: StateStream) async throws {
     for await change in states {

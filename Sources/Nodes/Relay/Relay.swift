@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Passes each token on: a link of a chain.
+/// A link of a chain, which passes each token on.
 package enum Relay: Machine {
   package enum State: MachineState {
     case idle
@@ -43,7 +43,7 @@ package enum Relay: Machine {
   }
 }
 
-/// A relay on a terminal: t gives it the next token.
+/// A relay on a terminal. The key t sends it the next token.
 package enum RelayView: TerminalView {
   package static func body(_ state: Relay.State, size: TerminalSize) -> [StyledLine] {
     let (count, last) = passed(state)

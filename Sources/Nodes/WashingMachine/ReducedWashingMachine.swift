@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The washing machine as one function of its states, with the same effects and pipes.
+/// The washing machine as one reducer function, with the same effects and pipes.
 package enum ReducedWashingMachine: Machine {
   package typealias State = WashingMachine.State
   package typealias Event = WashingMachine.Event

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A washing machine's seven states, each left when its time is over.
+/// A washing machine with seven states. It leaves each state after a fixed time.
 package enum WashingMachine: Machine {
   package enum State: MachineState {
     case coldAndEmpty
@@ -18,12 +18,12 @@ package enum WashingMachine: Machine {
   }
 
   package enum Output: MachineOutput {
-    /// Ends after so many units of time.
+    /// Waits for a number of time units.
     case wait(units: Int)
   }
 
   package struct Parameters: MachineParameters {
-    /// One unit of time. Unit: milliseconds.
+    /// The length of one time unit. Unit: milliseconds.
     package var unit = 500
 
     package init() {}
@@ -51,7 +51,7 @@ package enum WashingMachine: Machine {
     }
   }
 
-  /// Each state with its length and what follows.
+  /// Each state with its duration and the next state.
   private static let program: [(State, units: Int, next: State)] = [
     (.fullWithHotWater, 1, .waterHeated),
     (.waterHeated, 2, .drumAgitating),
@@ -64,7 +64,7 @@ package enum WashingMachine: Machine {
   package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
     State, Event, Output
   > {
-    // One pipe for all: order is kept within a pipe, and none is promised between two.
+    // One pipe for both, because order is guaranteed within a pipe, but not between two pipes.
     let progress: EventPipe<WasherPanel.Event> = ports.pipe("progress")
     var runtime = Runtime<State, Event, Output>()
       .map(
@@ -84,7 +84,7 @@ package enum WashingMachine: Machine {
   }
 }
 
-/// The panel of a washing machine: the step it is at, and the programs it has finished.
+/// The panel of a washing machine, with the current step and the number of finished programs.
 package enum WasherPanel: Machine {
   package enum State: MachineState {
     case showing(step: Int, finished: Int)
@@ -121,7 +121,7 @@ package enum WasherPanel: Machine {
   }
 }
 
-/// The washing machine on a terminal: its steps, and the one that it is at.
+/// The washing machine on a terminal, with its steps and the current one.
 package enum WasherView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 24, rows: 9)
 

@@ -1,8 +1,8 @@
 import PipeWire
 
-/// How metrics are written.
+/// The text formats of metrics.
 package enum MetricFormat: Hashable, Sendable, CaseIterable {
-  /// Prometheus's text, 0.0.4.
+  /// The Prometheus text format, version 0.0.4.
   case prometheus
   /// OpenMetrics 1.0.
   case openMetrics
@@ -14,7 +14,8 @@ package enum MetricFormat: Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// What the header `Accept` of a request prefers. Prometheus's text is what all can read.
+  /// Creates the format that a request's `Accept` header prefers. The default is the Prometheus
+  /// text format, which every client can read.
   package init(accept: String?) {
     var weights: [Self: Double] = [:]
     for entry in accept?.split(separator: ",") ?? [] {
@@ -41,7 +42,7 @@ package struct MetricText: Sendable {
   private let format: MetricFormat
   private var text: [UInt8] = []
 
-  /// The text of families; those without figures are left out.
+  /// Returns the text of metric families. Families without samples are left out.
   package static func of(_ families: [MetricFamily], as format: MetricFormat) -> [UInt8] {
     var writer = MetricText(format: format)
     for family in families where !family.samples.isEmpty { writer.write(family) }
@@ -52,7 +53,7 @@ package struct MetricText: Sendable {
   private init(format: MetricFormat) { self.format = format }
 
   private mutating func write(_ family: MetricFamily) {
-    // Who reads the older text looks for a family by the names of its figures.
+    // Readers of the older format find a family by the names of its samples.
     let name =
       switch (format, family.kind) {
       case (.prometheus, .counter): family.name + "_total"
@@ -74,7 +75,7 @@ package struct MetricText: Sendable {
     }
   }
 
-  /// A histogram's buckets count all that is not longer than their bound.
+  /// The bucket of a bound counts all durations up to that bound.
   private mutating func write(
     _ durations: DurationCounts, _ labels: [MetricLabel], _ name: String
   ) {
@@ -111,7 +112,7 @@ package struct MetricText: Sendable {
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
   }
 
-  /// What would end a label's value, or a line, is written in other signs.
+  /// Escapes characters that would end a label's value or a line.
   private static func escaped(_ text: String, quotes: Bool) -> String {
     guard text.utf8.contains(where: { [0x0A, 0x22, 0x5C].contains($0) }) else { return text }
     return text.unicodeScalars.reduce(into: "") { escaped, scalar in
@@ -126,7 +127,7 @@ package struct MetricText: Sendable {
 }
 
 extension MetricFamily {
-  /// The name of its figures.
+  /// The name of its samples.
   fileprivate var figure: String {
     switch kind {
     case .counter: name + "_total"
@@ -136,22 +137,22 @@ extension MetricFamily {
   }
 }
 
-/// Figures of one kind, by what they are about: a family of metrics, in the words of Prometheus.
+/// A metric family, in the terms of Prometheus: samples of one kind, distinguished by labels.
 package struct MetricFamily: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable {
-    /// Only grows, from 0, until what it is about begins anew.
+    /// A count that only grows, from 0, until its subject restarts.
     case counter
     case gauge
-    /// How long something took.
+    /// Durations, counted in buckets.
     case histogram
-    /// Always 1: what is told stands in the labels.
+    /// Always 1. The information is in the labels.
     case info
   }
 
   package var kind: Kind
-  /// Without `_total` or `_info`; it ends with the unit, where there is one.
+  /// The name without `_total` or `_info`. It ends with the unit, if there is one.
   package var name: String
-  /// `seconds`, `bytes`; `nil` for what is counted.
+  /// `seconds`, `bytes`; `nil` for counts.
   package var unit: String?
   package var help: String
   package var samples: [MetricSample] = []
@@ -163,13 +164,13 @@ package struct MetricFamily: Hashable, Sendable {
     self.help = help
   }
 
-  /// Adds a figure.
+  /// Adds a sample.
   package mutating func add(_ value: MetricSample.Value, _ labels: [MetricLabel]) {
     samples.append(MetricSample(labels: labels, value: value))
   }
 }
 
-/// One figure, and what it is about.
+/// One value with its labels.
 package struct MetricSample: Hashable, Sendable {
   package enum Value: Hashable, Sendable {
     case count(UInt64)
@@ -182,11 +183,11 @@ package struct MetricSample: Hashable, Sendable {
 }
 
 extension MetricSample.Value {
-  /// 1 or 0.
+  /// The value 1 or 0.
   package static func flag(_ isSet: Bool) -> Self { .count(isSet ? 1 : 0) }
 }
 
-/// What a figure is about: `node="door"`.
+/// A label of a sample: `node="door"`.
 package struct MetricLabel: Hashable, Sendable {
   package var name: String
   package var value: String

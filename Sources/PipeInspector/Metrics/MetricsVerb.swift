@@ -50,13 +50,13 @@ struct MetricsVerb: InspectorVerb {
   }
 }
 
-/// Answers Prometheus, and others that read its text.
+/// Serves metrics to Prometheus and other clients that read its text.
 package struct MetricsService: Sendable {
   private let source: any InspectionSource
 
   package init(_ source: any InspectionSource) { self.source = source }
 
-  /// What clients may take: an answer of some megabytes, sixteen at a time.
+  /// The limits for clients. Up to sixteen clients receive answers of some megabytes at a time.
   package static var limits: WebServer.Limits {
     var limits = WebServer.Limits()
     limits.connections = 16

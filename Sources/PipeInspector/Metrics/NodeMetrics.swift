@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeWire
 
-/// What nodes and composites tell of themselves.
+/// The metrics that nodes and composites report.
 struct NodeMetrics {
   private let topology: MetricLabel
   private var info = MetricFamily(
@@ -57,7 +57,8 @@ struct NodeMetrics {
   private var durations = MetricFamily(
     .histogram, "piperuntime_synchronized_event_duration_seconds", unit: "seconds",
     "Time from the request for a synchronized event to its answer.")
-  /// The processes whose counters are told: composites that share one have the same.
+  /// The processes whose counters have been added. Composites that share a process share its
+  /// counters.
   private var told: Set<String> = []
 
   init(topology: MetricLabel) { self.topology = topology }
@@ -69,7 +70,7 @@ struct NodeMetrics {
     ]
   }
 
-  /// - Parameter states: The names of its states, as its machine declares them.
+  /// - Parameter states: The names of the states, as the machine declares them.
   mutating func add(_ node: NodeInformation, states: [String]) {
     let labels = [topology, MetricLabel("node", node.name)]
     info.add(
@@ -118,7 +119,8 @@ struct NodeMetrics {
   private mutating func add(_ composite: NodeStatus.Composite, _ labels: [MetricLabel]) {
     guard let requests = composite.requests else { return }
     let labels = [labels[0], MetricLabel("composite", composite.name)]
-    // Others that a foreign coordinator may count would be without a bound.
+    // Other outcomes that a foreign coordinator counts are left out, because their number is
+    // unbounded.
     for outcome in TransactionReply.Outcome.allCases {
       outcomes.add(
         .count(requests.outcomes[outcome.rawValue] ?? 0),
@@ -128,11 +130,13 @@ struct NodeMetrics {
   }
 }
 
-// A state's values would make labels without end: only the names of cases are told, and not of too many.
+// A state's values would create an unbounded number of labels. So labels contain only case names,
+// up to a limit.
 extension NodeMetrics {
-  /// States of which all are told; of a machine with more, the present one. Unit: states.
+  /// The maximum number of states with a sample each. For a machine with more, only the current
+  /// state has one.
   package static let statesTold = 50
-  /// A state with a longer name is not told. Unit: bytes.
+  /// The maximum length of a state's name. States with longer names have no samples. Unit: bytes.
   package static let nameByteCount = 100
 
   private mutating func add(_ current: JSONValue?, of states: [String], _ labels: [MetricLabel]) {
@@ -145,7 +149,7 @@ extension NodeMetrics {
 }
 
 extension JSONValue {
-  /// Of a state that is a case, its name.
+  /// The name of the case, if the state is a case of an enum.
   package var caseName: String? {
     switch self {
     case .string(let name): name
@@ -155,7 +159,7 @@ extension JSONValue {
   }
 }
 
-/// What the ends of pipes count.
+/// The metrics that the ends of pipes count.
 struct PipeMetrics {
   private let topology: MetricLabel
   private let nodes: [String: NodeInformation]

@@ -4,7 +4,7 @@ import PipeWire
 
 /// The metrics of a topology.
 package enum TopologyMetrics {
-  /// What is told of a topology at one moment; families may have no figures.
+  /// Returns the metrics of a topology at one moment. Families may be empty.
   package static func families(of snapshot: TopologySnapshot) -> [MetricFamily] {
     let topology = MetricLabel("topology", snapshot.topology)
     var up = MetricFamily(.gauge, "piperuntime_up", "Whether the topology runs: 1 or 0.")
@@ -24,7 +24,7 @@ package enum TopologyMetrics {
     return [up] + nodes.families + processes.families + pipes.families
   }
 
-  /// All families that there are, without figures: what may be told.
+  /// All metric families, without samples.
   package static var all: [MetricFamily] {
     let topology = MetricLabel("topology", "")
     return [MetricFamily(.gauge, "piperuntime_up", "")] + NodeMetrics(topology: topology).families
@@ -33,7 +33,7 @@ package enum TopologyMetrics {
   }
 }
 
-/// What processes use.
+/// The resource usage of processes.
 struct ProcessMetrics {
   private let topology: MetricLabel
   private let usage: [Int32: ProcessUsage]
@@ -58,7 +58,7 @@ struct ProcessMetrics {
   var families: [MetricFamily] { [cpu, memory, orchestratorCPU, orchestratorMemory] }
 
   mutating func add(_ directory: TopologyDirectory) {
-    // A lodger comes after its host, whatever the order of the file.
+    // An embedded coordinator comes after its carrier node, whatever the order in the file.
     var told: Set<Int32> = []
     for node in directory.nodes.filter({ $0.within == nil }) + directory.nodes {
       guard let pid = node.pid, let used = usage[pid], told.insert(pid).inserted else { continue }
@@ -74,6 +74,6 @@ struct ProcessMetrics {
 }
 
 extension TopologyDirectory {
-  /// The processes of it that are there.
+  /// The ids of the running processes.
   package var pids: Set<Int32> { Set(nodes.compactMap(\.pid)).union([pid]) }
 }

@@ -1,21 +1,22 @@
-/// Who may ask the page's server what: a web page of somebody else's, or another program of this machine,
-/// may not.
+/// The access control of the page's server. It rejects requests from foreign web pages and from
+/// other programs on this machine.
 package struct WebGuard: Hashable, Sendable {
   private let hosts: WebHosts
   private let token: String
-  /// Whether nothing may be changed.
+  /// Whether requests that change something are rejected.
   package let isReadOnly: Bool
 
   /// - Parameters:
-  ///   - hosts: By which it may be called.
-  ///   - token: What a client has to have. It is in the fragment of the page's address, which no browser sends.
+  ///   - hosts: The names under which clients may reach the server.
+  ///   - token: The secret that a client must send. It is in the fragment of the page's address, which no
+  ///     browser sends.
   package init(hosts: WebHosts, token: String, isReadOnly: Bool) {
     self.hosts = hosts
     self.token = token
     self.isReadOnly = isReadOnly
   }
 
-  /// Why a request is not answered; `nil` where it is.
+  /// Returns the response that rejects a request; `nil` if the request is admitted.
   package func refusal(of request: WebRequest) -> WebResponse? {
     guard let host = request.headers["host"], hosts.contains(host) else {
       return WebResponse(421, "this server is not called so; --host gives it another name")
@@ -24,7 +25,7 @@ package struct WebGuard: Hashable, Sendable {
       return WebResponse(403, "this is not for other pages")
     }
     if let site = request.headers["sec-fetch-site"], site != "same-origin", site != "none" {
-      // The page itself may be opened from a link elsewhere.
+      // A link on another site may open the page itself.
       guard request.headers["sec-fetch-mode"] == "navigate", request.path == "/" else {
         return WebResponse(403, "this is not for other pages")
       }
@@ -46,7 +47,7 @@ package struct WebGuard: Hashable, Sendable {
     case "GET": return nil
     case "POST":
       guard !isReadOnly else { return WebResponse(403, "this inspector only reads: --read-only") }
-      // No form of another page can send this.
+      // An HTML form on a foreign page cannot send this content type.
       guard request.headers["content-type"]?.hasPrefix("application/json") == true else {
         return WebResponse(415, "what is sent has to be application/json")
       }
@@ -57,14 +58,14 @@ package struct WebGuard: Hashable, Sendable {
 
   private static let wrongMethod = WebResponse(405, "there is no such method here")
 
-  /// Takes as long wherever the two differ.
+  /// Compares the token in constant time.
   private func isTold(_ authorization: String?) -> Bool {
     let (told, wanted) = (Array((authorization ?? "").utf8), Array("Bearer \(token)".utf8))
     guard told.count == wanted.count else { return false }
     return zip(told, wanted).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
   }
 
-  /// What every answer has.
+  /// The headers of every response.
   package static let headers = [
     "Content-Security-Policy":
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -74,7 +75,7 @@ package struct WebGuard: Hashable, Sendable {
     "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
   ]
 
-  /// A token that nobody guesses: 256 bits.
+  /// Creates a random token of 256 bits.
   package static func makeToken() -> String {
     var generator = SystemRandomNumberGenerator()
     return (0..<4).map { _ in
@@ -84,27 +85,27 @@ package struct WebGuard: Hashable, Sendable {
   }
 }
 
-/// By which names a server is called.
+/// The names under which clients may reach a server.
 package struct WebHosts: Hashable, Sendable {
-  /// Its own, with its port, as `Host` has them.
+  /// The server's own names with its port, as in a `Host` header.
   private let exact: Set<String>
-  /// Those that lead here by way of somebody else, with any port.
+  /// The names of proxies and forwarded ports, with any port.
   private let names: Set<String>
-  /// Of a page that is called by its own names.
+  /// The scheme of the page under the server's own names.
   private let scheme: String
 
   /// - Parameters:
-  ///   - own: By which it is reached itself: `127.0.0.1`, `[::1]`, `localhost`.
-  ///   - port: `nil` where it has none: what leads there has one of its own.
-  ///   - others: By which something else is reached that leads here, as a proxy or a forwarded port does.
-  ///   - isEncrypted: Whether it is reached by TLS.
+  ///   - own: The names of the server itself: `127.0.0.1`, `[::1]`, `localhost`.
+  ///   - port: The server's port; `nil` without one. A proxy in front then has its own port.
+  ///   - others: The names of a proxy or a forwarded port in front of the server.
+  ///   - isEncrypted: Whether the server uses TLS.
   package init(own: [String], port: UInt16?, others: [String] = [], isEncrypted: Bool = false) {
     let own = own.map { $0.lowercased() }
     var names = Set(others.map { $0.lowercased() })
     var exact: Set<String> = []
     if let port {
       exact = Set(own.map { "\($0):\(port)" })
-      // The port of the scheme is left out.
+      // Clients leave out the default port of the scheme.
       if port == (isEncrypted ? 443 : 80) { exact.formUnion(own) }
     } else {
       names.formUnion(own)
@@ -114,27 +115,28 @@ package struct WebHosts: Hashable, Sendable {
     scheme = isEncrypted ? "https" : "http"
   }
 
-  /// Whether a request's `Host` names this server. A name that leads here by a foreign server's will is not
-  /// among them.
+  /// Whether a request's `Host` header names this server. This rejects names that a foreign DNS
+  /// server points to it (DNS rebinding).
   func contains(_ host: String) -> Bool {
     let host = host.lowercased()
     return exact.contains(host) || Self.name(of: host).map(names.contains) ?? false
   }
 
-  /// Whether a request's `Origin` is the page that this server has given out, under the name of the request.
+  /// Whether a request's `Origin` is this server's own page, under the host name of the request.
   func isOwn(origin: String, of host: String) -> Bool {
     let host = host.lowercased()
-    // What leads here may put TLS in front.
+    // A proxy may add TLS.
     let schemes = exact.contains(host) ? [scheme] : ["http", "https"]
     return schemes.contains { scheme in
-      // A browser leaves the port of the scheme out; a proxy may have written it into the host.
+      // A browser leaves out the default port of the scheme, but a proxy may have written it into
+      // the host.
       let port = scheme == "https" ? ":443" : ":80"
       let hosts = host.hasSuffix(port) ? [host, String(host.dropLast(port.utf8.count))] : [host]
       return hosts.contains { origin.lowercased() == "\(scheme)://\($0)" }
     }
   }
 
-  /// A host without its port; `nil` where it is none.
+  /// Returns a host without its port; `nil` if the text is not a valid host.
   private static func name(of host: String) -> String? {
     let end =
       host.hasPrefix("[")

@@ -1,13 +1,13 @@
 import PipeMachines
 
-/// Answers a page in a browser: the page itself, and what it asks.
+/// Serves a page to a browser: its files, and its API requests.
 package struct WebService: Sendable {
   private let source: any PageSource
   private let guardian: WebGuard
 
-  /// For what has happened, of one answer. Unit: bytes.
+  /// The maximum size of the events in one response. Unit: bytes.
   private static let deltaByteCount = 512 << 10
-  /// How long a page waits for news before it asks again.
+  /// How long a request waits for news before it gets an empty answer.
   private static let patience: Duration = .seconds(10)
 
   package init(_ source: any PageSource, guardian: WebGuard) {
@@ -113,7 +113,7 @@ package struct WebService: Sendable {
   }
 }
 
-/// What the page's server answers, beside the files that the page is made of.
+/// The API of the page's server.
 package enum PageRoute: String, CaseIterable, Sendable {
   case about = "GET /api/about"
   case changes = "GET /api/changes"
@@ -124,7 +124,7 @@ package enum PageRoute: String, CaseIterable, Sendable {
   case send = "POST /api/send"
   case letter = "POST /api/letter"
 
-  /// `nil` where there is none for a request.
+  /// Creates the route of a request; `nil` if there is none.
   init?(_ request: WebRequest) { self.init(rawValue: "\(request.method) \(request.path)") }
 
   /// `GET`, `POST`.
@@ -134,14 +134,14 @@ package enum PageRoute: String, CaseIterable, Sendable {
   package var path: String { String(rawValue.drop { $0 != " " }.dropFirst()) }
 }
 
-/// What the page is made of, as it stands in the folder `Page`: it needs nothing of any other server.
+/// The files of the page, from the folder `Page`. The page loads nothing from other servers.
 enum PageFiles {
   struct File: Sendable {
     let type: String
     let bytes: [UInt8]
   }
 
-  /// By their paths.
+  /// The files by path.
   static let all: [String: File] = [
     "/": File(type: "text/html; charset=utf-8", bytes: PackageResources.page_html),
     "/page.js": script(PackageResources.page_js),

@@ -44,7 +44,7 @@ struct WebVerb: InspectorVerb {
   }
 }
 
-/// Where a page is served, and for whom: what the options say, checked as a whole.
+/// The address of a page and its audience, from the command-line options, checked as a whole.
 struct PagePlace {
   private enum Place {
     case address(SocketAddress, text: String, port: UInt16)
@@ -53,7 +53,7 @@ struct PagePlace {
 
   private let place: Place
   let certificate: WebCertificate?
-  /// By which else it is called.
+  /// Further host names of the page.
   private let names: [String]
 
   init(_ arguments: ParsedArguments) throws {
@@ -81,7 +81,7 @@ struct PagePlace {
     }
   }
 
-  /// By what a browser calls it, where it listens at this port.
+  /// Returns the names under which a browser reaches the page, if it listens at this port.
   func hosts(port: UInt16) -> WebHosts {
     switch place {
     case .address(let address, _, _):
@@ -90,8 +90,8 @@ struct PagePlace {
     }
   }
 
-  /// The address of the page, but for what stands behind `#`, as a browser opens it; and what to do first,
-  /// where there is something.
+  /// Returns the address of the page for a browser, without the fragment, and instructions for a
+  /// socket in the file system.
   func address(of listener: borrowing WebListener) -> String {
     let scheme = certificate == nil ? "http" : "https"
     switch place {
@@ -107,13 +107,13 @@ struct PagePlace {
   private static let here = ["127.0.0.1", "localhost"]
 
   private func own(_ address: SocketAddress) -> [String] {
-    // By TLS, a certificate has names rather than numbers.
+    // With TLS, a name comes first, because a certificate contains names rather than IP addresses.
     let names = certificate == nil ? [] : names
     if address.isAny { return names }
     return names + [address.host] + (address.isLoopback ? ["localhost"] : [])
   }
 
-  /// Whether a text is a name as `Host` has it, without a port: `page.example`, `192.0.2.1`, `[2001:db8::1]`.
+  /// Whether a text is a valid host without a port: `page.example`, `192.0.2.1`, `[2001:db8::1]`.
   private static func isHost(_ text: String) -> Bool {
     if text.hasPrefix("["), text.hasSuffix("]") {
       return SocketAddress(String(text.dropFirst().dropLast()), 0) != nil
@@ -127,12 +127,12 @@ struct PagePlace {
   }
 }
 
-/// Options that say where a page is served, and do not go together.
+/// The errors of options about the page's address that exclude each other or are incomplete.
 enum PagePlaceError: Error, Hashable {
-  /// Others could read along.
+  /// Without TLS, others on the network could read the traffic.
   case notEncrypted(String)
   case missing(String, beside: String)
-  /// It listens at every address, and is called by none.
+  /// The server listens at every address, and has no name.
   case noName(String)
   case noHost(String)
   case besideSocket(String)

@@ -1,35 +1,37 @@
 import PipeMachines
 import PipeSupport
 
-/// What has happened in a topology and what its logs have, as far back as there is room, and how all stands now:
-/// the memory of an inspector, which any number of clients read at their own pace.
+/// The memory of an inspector: the events and log lines of a topology, as far back as capacity
+/// allows, and the current values. Any number of clients read it at their own pace.
 ///
-/// Everything that is taken has a number, and numbers only grow. A client keeps the last one that it has
-/// seen; what it has not seen is what has a higher one. So a client that reads slowly, or no more, costs nothing.
+/// Every addition has a number, and numbers only grow. A client remembers the last number that it
+/// has seen, and receives everything with a higher number. So a slow or stopped client costs
+/// nothing.
 package struct InspectionHistory: Sendable {
-  /// What stands until it changes.
+  /// A value that is current until it is replaced.
   private struct Standing {
     var number: UInt64
     var json: [UInt8]
   }
 
   private var happened: InspectionRing
-  /// Lines of logs have room of their own: who writes much takes none from the steps.
+  /// Log lines have their own capacity, so that a node that writes much displaces no steps.
   private var written: InspectionRing
-  /// By name.
+  /// The current values, by name.
   private var standing: [String: Standing] = [:]
-  /// The number that was given last.
+  /// The number of the latest addition.
   package private(set) var last: UInt64
-  /// The number before the first.
+  /// The number before the first addition.
   private let origin: UInt64
 
-  /// The largest entry. Unit: bytes.
+  /// The maximum size of an entry. Unit: bytes.
   package static let entryByteCount = 64 << 10
 
   /// - Parameters:
-  ///   - room: For what has happened. Unit: bytes.
-  ///   - logRoom: For what was written into logs. Unit: bytes.
-  ///   - origin: The number before the first: a client of another inspector's history is to see that.
+  ///   - room: The capacity for events. Unit: bytes.
+  ///   - logRoom: The capacity for log lines. Unit: bytes.
+  ///   - origin: The number before the first addition. It lets clients of another inspector's
+  ///     history notice the change.
   package init(room: Int = 64 << 20, logRoom: Int = 8 << 20, origin: UInt64 = 0) {
     happened = InspectionRing(room: room)
     written = InspectionRing(room: logRoom)
@@ -37,8 +39,8 @@ package struct InspectionHistory: Sendable {
     last = origin
   }
 
-  /// Takes what has happened, as JSON.
-  /// - Returns: `false` where it is larger than any entry may be.
+  /// Adds an event, as JSON.
+  /// - Returns: `false` if it exceeds the maximum size of an entry.
   @discardableResult
   package mutating func append(_ json: [UInt8]) -> Bool {
     guard json.count <= Self.entryByteCount else { return false }
@@ -47,8 +49,8 @@ package struct InspectionHistory: Sendable {
     return true
   }
 
-  /// Takes what was written into a log, as JSON.
-  /// - Returns: `false` where it is larger than any entry may be.
+  /// Adds a log line, as JSON.
+  /// - Returns: `false` if it exceeds the maximum size of an entry.
   @discardableResult
   package mutating func write(_ json: [UInt8]) -> Bool {
     guard json.count <= Self.entryByteCount else { return false }
@@ -57,30 +59,30 @@ package struct InspectionHistory: Sendable {
     return true
   }
 
-  /// Takes how something stands now, as JSON; where it stands so already, nothing happens.
+  /// Sets a current value, as JSON. An equal value changes nothing.
   package mutating func set(_ name: String, _ json: [UInt8]) {
     guard standing[name]?.json != json else { return }
     last += 1
     standing[name] = Standing(number: last, json: json)
   }
 
-  /// Forgets how things stand whose names are not among these.
+  /// Removes all current values except those with these names.
   package mutating func keep(only names: Set<String>) {
     standing = standing.filter { names.contains($0.key) }
   }
 
-  /// The number of what has happened and is remembered. Unit: entries.
+  /// The number of events in memory.
   package var count: Int { happened.count }
-  /// The number of lines of logs that are remembered.
+  /// The number of log lines in memory.
   package var logCount: Int { written.count }
-  /// What has happened and was given up since there was no room for it. Unit: entries.
+  /// The number of events that were dropped for lack of capacity.
   package var forgotten: UInt64 { happened.forgotten }
 
-  /// What a client has not seen: how all stands that has changed since, and what has happened, and was written, of
-  /// which the latest is told that fits.
+  /// Returns the additions that a client has not seen: the values that have changed, and the latest
+  /// events and log lines that fit into the limit.
   /// - Parameters:
-  ///   - cursor: The last number that it has seen; 0 where it has seen nothing.
-  ///   - limit: For what has happened, and once more for what was written. Unit: bytes.
+  ///   - cursor: The last number that the client has seen; 0 if it has seen nothing.
+  ///   - limit: The limit for events, and again for log lines. Unit: bytes.
   package func delta(after cursor: UInt64, limit: Int) -> InspectionDelta {
     let isKnown = cursor >= origin && cursor <= last && cursor != 0
     let seen = isKnown ? cursor : origin
@@ -93,7 +95,7 @@ package struct InspectionHistory: Sendable {
   }
 }
 
-/// Entries in the order in which they came, of which the oldest go where there is no room for a new one.
+/// Entries in order of arrival. The oldest ones are dropped when a new one needs the capacity.
 struct InspectionRing: Sendable {
   private struct Entry {
     var number: UInt64
@@ -101,23 +103,23 @@ struct InspectionRing: Sendable {
   }
 
   private var entries: [Entry] = []
-  /// Those before this place are gone.
+  /// The index of the first entry that is not dropped.
   private var first = 0
   private var byteCount = 0
   private let room: Int
-  /// What was given up since there was no room for it. Unit: entries.
+  /// The number of entries that were dropped for lack of capacity.
   private(set) var forgotten: UInt64 = 0
 
-  /// What an entry takes beside its JSON. Unit: bytes.
+  /// The memory that an entry takes in addition to its JSON. Unit: bytes.
   private static let overhead = 64
 
-  /// - Parameter room: For all entries. Unit: bytes.
+  /// - Parameter room: The capacity for all entries. Unit: bytes.
   init(room: Int) { self.room = room }
 
-  /// The number of entries that are there.
+  /// The number of entries.
   var count: Int { entries.count - first }
 
-  /// - Parameter number: Higher than that of any other.
+  /// - Parameter number: A number higher than all before.
   mutating func append(_ json: [UInt8], number: UInt64) {
     entries.append(Entry(number: number, json: json))
     byteCount += json.count + Self.overhead
@@ -127,14 +129,15 @@ struct InspectionRing: Sendable {
       first += 1
       forgotten += 1
     }
-    // Now and then, so that each is moved once on average.
+    // Only now and then, so that each entry is moved about once on average.
     if first > 1_024, first > entries.count / 2 {
       entries.removeFirst(first)
       first = 0
     }
   }
 
-  /// Of the entries with higher numbers than one, the latest that there is room for, and how many others there are.
+  /// Returns the latest entries above a number that fit into the limit, and the count of the other
+  /// entries above it.
   /// - Parameter limit: Unit: bytes.
   func latest(after seen: UInt64, limit: Int) -> (parts: [[UInt8]], skipped: UInt64) {
     var room = limit
@@ -144,31 +147,32 @@ struct InspectionRing: Sendable {
       if room < 0 { break }
       place -= 1
     }
-    // Of those before, the ones that it has not seen; numbers that stood for something else are none.
+    // Counts the earlier unseen entries. Numbers are not consecutive, because other additions have
+    // numbers, too.
     var earlier = place
     while earlier > first, entries[earlier - 1].number > seen { earlier -= 1 }
     return (entries[place...].map(\.json), UInt64(place - earlier))
   }
 }
 
-/// What a client of a history is told.
+/// The answer to a client of a history.
 package struct InspectionDelta: Hashable, Sendable {
-  /// What it asks with the next time.
+  /// The cursor for the client's next request.
   package var cursor: UInt64
-  /// When it is told, by the clock that the times of steps are of: a browser's may be another. Unit: nanoseconds
-  /// since 1970.
+  /// The time of the answer, by the clock of the steps' times, which may differ from a browser's.
+  /// Unit: nanoseconds since 1970.
   package var time: Int64 = 0
-  /// Whether it has to forget what it knows: that was another history.
+  /// Whether the client must discard its data, which came from another history.
   package var isWhole: Bool
-  /// How things stand, in the order in which they came to stand so.
+  /// The changed current values, in order of change.
   package var standing: [[UInt8]] = []
-  /// What has happened, in its order.
+  /// The events, in order.
   package var happened: [[UInt8]] = []
-  /// What has happened before that and is not told. Unit: entries.
+  /// The number of earlier events that are left out.
   package var skipped: UInt64 = 0
-  /// What was written into logs, in its order.
+  /// The log lines, in order.
   package var written: [[UInt8]] = []
-  /// What was written before that and is not told. Unit: entries.
+  /// The number of earlier log lines that are left out.
   package var unwritten: UInt64 = 0
 
   init(cursor: UInt64, isWhole: Bool) {
@@ -176,7 +180,7 @@ package struct InspectionDelta: Hashable, Sendable {
     self.isWhole = isWhole
   }
 
-  /// As it travels.
+  /// The JSON form, as it is sent.
   package var json: [UInt8] {
     var json = Array(
       """
@@ -199,53 +203,54 @@ package struct InspectionDelta: Hashable, Sendable {
   }
 }
 
-/// A history that one writes, on any thread, while others read it.
+/// A thread-safe history: one thread writes while others read.
 package final class InspectionRecorder: Sendable {
   private let history: Locked<InspectionHistory>
 
-  /// Between two looks of a client that waits for news: so often it is told of something at most.
+  /// The pause between two checks for news, which limits how often a client receives an answer.
   private static let pace: Duration = .milliseconds(100)
 
-  /// - Parameter room: For what has happened. Unit: bytes.
+  /// - Parameter room: The capacity for events. Unit: bytes.
   package init(room: Int = 64 << 20) {
-    // So that numbers of another history are known for what they are; a page reads them as they stand.
+    // A random origin distinguishes this history's numbers from those of another history. The numbers
+    // stay below 2^53, so that JavaScript reads them exactly.
     let origin = UInt64.random(in: 1...(1 << 40)) << 12
     history = Locked(InspectionHistory(room: room, origin: origin))
   }
 
-  /// Takes what has happened.
-  /// - Returns: `false` where it is too large.
+  /// Adds an event.
+  /// - Returns: `false` if it is too large.
   @discardableResult
   package func append(_ json: [UInt8]) -> Bool { history.withLock { $0.append(json) } }
 
   package func append(_ record: JSONValue) { append(record.bytes) }
 
-  /// Takes lines of logs.
+  /// Adds log lines.
   package func write(_ records: [JSONValue]) {
     let lines = records.map(\.bytes)
     history.withLock { for line in lines { $0.write(line) } }
   }
 
-  /// Takes how something stands now.
+  /// Sets a current value.
   package func set(_ name: String, _ record: JSONValue) {
     let json = record.bytes
     history.withLock { $0.set(name, json) }
   }
 
-  /// Forgets how all stands that has none of these names.
+  /// Removes all current values except those with these names.
   package func keep(only names: Set<String>) { history.withLock { $0.keep(only: names) } }
 
-  /// What a client has not seen, and when that was; where there is nothing, it is waited for.
+  /// Returns what a client has not seen, with the current time. Waits if there is nothing new.
   /// - Parameters:
   ///   - cursor: The last number that the client has seen.
-  ///   - patience: How long it waits at most.
-  ///   - limit: For what has happened. Unit: bytes.
+  ///   - patience: The longest time to wait.
+  ///   - limit: The limit for events. Unit: bytes.
   package func news(
     after cursor: UInt64, within patience: Duration, limit: Int
   ) async -> InspectionDelta {
     let deadline = ContinuousClock.now + patience
     repeat {
-      // Before the first look, too: what comes now is told together.
+      // Waits before the first check, too, so that news is delivered in batches.
       try? await Task.sleep(for: Self.pace)
       if history.withLock({ $0.last != cursor }) { break }
     } while ContinuousClock.now < deadline && !Task.isCancelled

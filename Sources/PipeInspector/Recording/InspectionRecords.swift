@@ -1,11 +1,11 @@
 import PipeMachines
 import PipeWire
 
-// What an inspector's page is told of a topology, as JSON.
+// The JSON about a topology for an inspector's page.
 
 extension TopologyDirectory {
-  /// What nodes and pipes there are, and how they live; without what the nodes count.
-  /// - Parameter composites: With the names of their nodes.
+  /// The nodes and pipes with their status, without counters.
+  /// - Parameter composites: The composites with the names of their nodes.
   package func inspected(_ composites: [(name: String, nodes: [String])]) -> JSONValue {
     [
       "is": "topology", "topology": .string(topology), "file": .string(file),
@@ -37,10 +37,11 @@ extension NodeInformation {
 }
 
 extension StateChange {
-  /// Larger states are told by their names; who wants all of one asks for it. Unit: bytes.
+  /// The maximum size of a state in a record. Larger states are sent as their case name, and as a
+  /// whole on request. Unit: bytes.
   package static let stateByteCount = 4 << 10
 
-  /// The state that a node is in, and what it counts.
+  /// The node's state and counters.
   package var inspected: JSONValue {
     var record: [String: JSONValue] = [
       "is": "state", "node": .string(node), "incarnation": .count(incarnation),

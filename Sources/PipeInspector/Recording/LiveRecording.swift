@@ -3,23 +3,24 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Records a topology that runs, or will, under one name, for as long as this lives.
+/// Records a topology by name, whether it runs already or will run later, for as long as this
+/// object lives.
 package final class LiveRecording: PageSource {
   /// The topology's name.
   package let name: String
   let target: TopologyTarget
   package let recorder: InspectionRecorder
-  /// While the topology runs.
+  /// The client; `nil` while the topology does not run.
   let client = Locked<TopologyClient?>(nil)
   private let tasks = Locked<[Task<Void, Never>]>([])
   private let hasPast = Locked(false)
 
-  /// Between two looks at which nodes there are, and how they live.
+  /// The pause between two reads of the nodes' status.
   private static let pause: Duration = .milliseconds(500)
-  /// Between two looks at the logs.
+  /// The pause between two reads of the logs.
   private static let logPause: Duration = .milliseconds(250)
 
-  /// - Parameter target: One on this host is named.
+  /// - Parameter target: A topology on this host must have a name.
   package init(_ target: TopologyTarget, name: String, room: Int = 64 << 20) {
     self.target = target
     self.name = name
@@ -28,7 +29,7 @@ package final class LiveRecording: PageSource {
 
   deinit { tasks.withLock { for task in $0 { task.cancel() } } }
 
-  /// Begins to record.
+  /// Starts to record.
   package func start() {
     let task = Task { [weak self] in
       while !Task.isCancelled {
@@ -47,7 +48,8 @@ package final class LiveRecording: PageSource {
     tasks.withLock { $0 = [task, recordLogs()] }
   }
 
-  /// Logs of this host are files, which are there while the topology does not run: they show what ended it.
+  /// Records the logs. On this host they are files, which can be read when the topology does not
+  /// run: they show why it ended.
   private func recordLogs() -> Task<Void, Never> {
     Task { [weak self, name, target] in
       guard target.remote == nil else { return await Self.followLogs { [weak self] in self } }
@@ -60,7 +62,8 @@ package final class LiveRecording: PageSource {
     }
   }
 
-  /// What takes more steps than may be told is asked for some now and then: it would feel to be asked all the time.
+  /// The pause in following a node that takes more steps than its feed may deliver. Following it
+  /// all the time would slow the node down.
   private static let rest: Duration = .seconds(2)
 
   private static func rest(_ feed: String, of following: StepFollowing) {
@@ -82,19 +85,19 @@ package final class LiveRecording: PageSource {
       ])
   }
 
-  /// Begins with what was recorded before, once: what comes later is seen.
+  /// Adds the recorded past once, before the first live steps.
   private func addPast(of nodes: [NodeInformation]) {
     let isFirst = hasPast.withLock { hasPast in
       defer { hasPast = true }
       return !hasPast
     }
     guard isFirst else { return }
-    // Journals of another host are not read here.
+    // Journals of another host cannot be read here.
     guard target.remote == nil else { return }
     for step in RecordedPast.steps(of: nodes) { recorder.append(step) }
   }
 
-  /// Records until the topology goes, or has other nodes.
+  /// Records until the topology goes away or its nodes change.
   private func record(_ client: TopologyClient) async throws {
     let directory = try await client.directory(fresh: false)
     let nodes = directory.nodes.filter { $0.kind != .monitor }
@@ -120,7 +123,7 @@ package final class LiveRecording: PageSource {
     let resting = Task {
       var rests: [String: ContinuousClock.Instant] = [:]
       for await topic in busy {
-        // What was under way when it was parted from is no news.
+        // Frames that were in flight when following paused are ignored.
         guard let feed = feeds[topic], rests[feed].map({ $0 <= .now }) ?? true else { continue }
         rests[feed] = .now + Self.rest + .milliseconds(100)
         Self.rest(feed, of: following)
@@ -145,13 +148,13 @@ package final class LiveRecording: PageSource {
 }
 
 extension FeedFrame {
-  /// Whether it tells of no step, but of those that were left out. Such a frame is short.
+  /// Whether the frame reports skipped steps instead of a step. Such a frame is short.
   fileprivate var tellsOfSkipped: Bool {
     json.count < 512 && String(decoding: json, as: UTF8.self).contains("\"skipped\":")
       && (try? JSONValue(parsing: json))?["skipped"] != nil
   }
 
-  /// What is recorded of a step, or of a refused event, that is too large.
+  /// Returns a record that replaces a step, or a refused event, that is too large.
   fileprivate func skeleton(of node: String) -> JSONValue {
     var record: [String: JSONValue] = [
       "node": .string(node), "incarnation": .count(incarnation), "version": .count(version),
@@ -163,12 +166,12 @@ extension FeedFrame {
 }
 
 extension LiveRecording {
-  /// How long a node has to say what becomes of an event.
+  /// The longest time for a node to report the outcome of an event.
   private static let patience: Duration = .seconds(5)
 
   package func answer(_ question: PageQuestion) async throws -> JSONValue {
     if let client = client.withLock({ $0 }) { return try await tell(question, client) }
-    // It may have come since it was last looked for.
+    // The topology may have started since the last attempt.
     guard let client = try? TopologyClient.attach(to: target) else {
       throw PageProblem("topology '\(name)' does not run now")
     }
@@ -208,10 +211,10 @@ extension LiveRecording {
 }
 
 extension LiveRecording {
-  /// How long a node has to tell its state.
+  /// The longest time for a node to send its state.
   private static let statePatience: Duration = .seconds(2)
 
-  /// All of it: what is told unasked is cut.
+  /// Returns the complete state. The states in records are cut.
   private func state(of node: String, _ client: TopologyClient) async throws -> JSONValue {
     let states = try await client.states(of: [node], .latest)
     let found = await withTaskGroup(of: StateChange?.self) { group in
@@ -246,7 +249,7 @@ extension RequestOutcome {
 }
 
 extension EnabledEvents {
-  /// Each event with its fields, and what is to be said of it.
+  /// The events with their fields and verdicts.
   fileprivate var inspected: JSONValue {
     [
       "name": .string(name), "kind": .string(kind.rawValue),
@@ -273,10 +276,10 @@ extension EnabledEvents {
 }
 
 extension LiveRecording {
-  /// Between two questions to the orchestrator.
+  /// The pause between two requests to the orchestrator.
   private static let remotePause: Duration = .milliseconds(500)
 
-  /// Records what a topology of another host writes, as its orchestrator reads it, while that runs.
+  /// Records the logs of a topology on another host, which its orchestrator reads, while it runs.
   static func followLogs(of recording: @escaping @Sendable () -> LiveRecording?) async {
     var following: (logs: RecordedLogs, client: ObjectIdentifier)?
     while !Task.isCancelled {
@@ -284,7 +287,7 @@ extension LiveRecording {
       if let client = recording.client.withLock({ $0 }) {
         var (logs, former) =
           following ?? (RecordedLogs(TopologyLogs(client)), ObjectIdentifier(client))
-        // Another connection goes on where the last one was; no line comes twice.
+        // A new connection continues at the position of the last one, so no line is repeated.
         if former != ObjectIdentifier(client) { logs.go(on: client) }
         if let lines = try? await logs.next() { recording.recorder.write(lines) }
         following = (logs, ObjectIdentifier(client))
@@ -294,7 +297,7 @@ extension LiveRecording {
   }
 }
 
-/// Tells when nodes have begun, ended and come back.
+/// Reports when nodes start, end and restart.
 struct NodeLives {
   private struct Life: Equatable {
     var incarnation: UInt64
@@ -321,8 +324,8 @@ struct NodeLives {
 
   private var known: [String: Life] = [:]
 
-  /// What has changed since the last time, with how it was before: who looks back wants to know that, too. Of a
-  /// node that is seen for the first time nothing is told.
+  /// Returns the changes since the last call, each with the previous status, which is useful for
+  /// looking back. A node seen for the first time has no change.
   mutating func changes(in directory: TopologyDirectory, now: Int64) -> [JSONValue] {
     directory.nodes.compactMap { node in
       let life = Life(node)
@@ -340,34 +343,34 @@ struct NodeLives {
   }
 }
 
-/// What an inspector's page shows: of a topology that runs, or of one that was recorded.
+/// The source of an inspector's page: a running topology or a recording.
 package protocol PageSource: Sendable {
-  /// What has happened, and how all stands.
+  /// The events and the current values.
   var recorder: InspectionRecorder { get }
-  /// Answers a question about the present.
+  /// Answers a request about the present.
   /// - Throws: ``PageProblem``.
   func answer(_ question: PageQuestion) async throws -> JSONValue
 }
 
-/// What a page asks, or asks for.
+/// A request of the page.
 package enum PageQuestion: Hashable, Sendable {
-  /// What a node's machine is.
+  /// The description of a node's machine.
   case machine(node: String)
-  /// Which events a node, or a composite, takes now, and why it withholds the others.
+  /// The events that a node or a composite accepts now, and why it blocks the others.
   case enabled(node: String)
-  /// The state of a node, however large it is.
+  /// The complete state of a node.
   case state(node: String)
   /// The dead letters of a node.
   case letters(node: String)
   /// Sends an event.
   case send(node: String, event: JSONValue)
-  /// Has a dead letter taken again, or drops it.
+  /// Resends a dead letter, or drops it.
   case letter(node: String, id: UInt64, drops: Bool)
 }
 
-/// Why a question has no answer.
+/// The reason why a request has no answer.
 package struct PageProblem: Error, Hashable, Sendable {
-  /// In words, with what to do.
+  /// A text for the person, with what to do.
   package var reason: String
 
   package init(_ reason: String) { self.reason = reason }

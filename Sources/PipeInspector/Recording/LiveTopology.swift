@@ -4,18 +4,19 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// A topology that runs, or will, under one name: whenever it comes back, it is attached to again.
+/// A topology by name, whether it runs already or will run later. It is attached to again after
+/// each restart.
 package actor LiveTopology: InspectionSource {
   /// The topology's name.
   package nonisolated let name: String
   private let target: TopologyTarget
   private var client: TopologyClient?
-  /// By machine, the names of its states.
+  /// The names of the states, by machine.
   private var states: [String: [String]] = [:]
-  /// The round of questions that is under way: who comes meanwhile gets its answer.
+  /// The snapshot in progress, which is shared by all requests that arrive before it is complete.
   private var round: Task<TopologySnapshot, Never>?
 
-  /// - Parameter target: One on this host is named.
+  /// - Parameter target: A topology on this host must have a name.
   package init(_ target: TopologyTarget, name: String) {
     self.target = target
     self.name = name
@@ -38,13 +39,14 @@ package actor LiveTopology: InspectionSource {
       await describe(directory, client)
       var snapshot = TopologySnapshot(topology: name, directory: .success(directory))
       snapshot.states = states
-      // The numbers of another host's processes are those of others here.
+      // Process ids of another host mean other processes on this one.
       for pid in directory.pids where client.remote == nil {
         snapshot.usage[pid] = ProcessUsage(pid: pid)
       }
       return snapshot
     } catch {
-      // The next one is asked anew: it may be there again, with other machines.
+      // The next snapshot attaches again, because the topology may have restarted with other
+      // machines.
       client?.close()
       client = nil
       states = [:]
@@ -60,11 +62,11 @@ package actor LiveTopology: InspectionSource {
     return attached
   }
 
-  /// Asks once for the states of each machine: of one node that hosts it.
+  /// Asks for the states of each machine once, through one node that runs it.
   private func describe(_ directory: TopologyDirectory, _ client: TopologyClient) async {
     for node in directory.nodes where node.kind == .machine && node.isRunning {
       guard let machine = node.hosts, states[machine] == nil else { continue }
-      // One that has not described itself yet is asked again the next time.
+      // If the node has not described itself yet, the next snapshot asks again.
       guard
         case .description(let description)? = try? await client.command(.describe(node: node.name))
       else { continue }
@@ -73,9 +75,9 @@ package actor LiveTopology: InspectionSource {
   }
 }
 
-/// Where an inspector reads what it tells of a topology: one that runs, or one that was recorded.
+/// The source of an inspector's data: a running topology or a recording.
 package protocol InspectionSource: Sendable {
-  /// What is known of the topology at this moment.
+  /// Returns the topology's data at this moment.
   func snapshot() async -> TopologySnapshot
 }
 
@@ -83,11 +85,11 @@ package protocol InspectionSource: Sendable {
 package struct TopologySnapshot: Hashable, Sendable {
   /// The topology's name.
   package var topology: String
-  /// Its nodes and pipes, or why there are none.
+  /// The nodes and pipes, or the reason why there are none.
   package var directory: Result<TopologyDirectory, Absence>
-  /// By machine, the names of its states, where they are cases.
+  /// The names of the states, by machine, if the states are cases.
   package var states: [String: [String]] = [:]
-  /// What the processes use, by their ids.
+  /// The resource usage of the processes, by id.
   package var usage: [Int32: ProcessUsage] = [:]
 
   package init(topology: String, directory: Result<TopologyDirectory, Absence>) {
@@ -95,9 +97,9 @@ package struct TopologySnapshot: Hashable, Sendable {
     self.directory = directory
   }
 
-  /// Why nothing is known of a topology.
+  /// The reason why a topology has no data.
   package struct Absence: Error, Hashable, Sendable {
-    /// In words, with what to do.
+    /// A text for the person, with what to do.
     package var reason: String
 
     package init(_ reason: String) { self.reason = reason }

@@ -4,26 +4,29 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// What the nodes of a topology write, and what the orchestrator notes of them, read from their logs as they grow.
+/// The log lines of the nodes and the orchestrator's notes about them, read from their logs as they
+/// grow.
 package struct RecordedLogs {
   private var logs: TopologyLogs
   private var isFirst = true
 
-  /// Of one look: what is more is counted, so that a node that writes much costs no more. Unit: lines.
+  /// The maximum number of lines per read. Further lines are only counted, so that a node that
+  /// writes much costs no more.
   package static let limit = 500
-  /// Longer lines are cut. Unit: bytes.
+  /// The maximum length of a line. Longer lines are cut. Unit: bytes.
   package static let lineByteCount = 4 << 10
-  /// Of a node that had written before, the last lines.
+  /// The number of earlier lines to read for each node at the start.
   static let firstLines = 100
-  /// Of all nodes together.
+  /// The maximum number of earlier lines for all nodes together.
   private static let firstLimit = 5_000
 
   package init(_ logs: TopologyLogs) { self.logs = logs }
 
-  /// Goes on from the same position through another client of the topology.
+  /// Continues at the same position through another client of the topology.
   mutating func go(on client: TopologyClient) { logs = logs.going(on: client) }
 
-  /// What was written since the last look, in the order of its times; at the first one, the last lines of each node.
+  /// Returns the lines since the last read, in order of time; at the first read, the last lines of
+  /// each node.
   package mutating func next() async throws -> [JSONValue] {
     var new: [LogEntry] = []
     while true {
@@ -55,7 +58,7 @@ package struct RecordedLogs {
   }
 
   private static func beginning(of text: String) -> String {
-    // Between characters, which have four bytes at most.
+    // Cuts between characters, which have at most four bytes in UTF-8.
     for count in stride(from: lineByteCount, to: lineByteCount - 4, by: -1) {
       if let beginning = String(text.utf8.prefix(count)) { return beginning }
     }
@@ -63,15 +66,16 @@ package struct RecordedLogs {
   }
 }
 
-/// What nodes have recorded before anybody looked: the last states in their journals.
+/// The past of nodes from before the recording: the last states in their journals.
 package enum RecordedPast {
-  /// The most that is read of one journal. Unit: records.
+  /// The maximum number of records to read from one journal.
   package static let limit = 200
-  /// For all journals together: who opens a page waits for it.
+  /// The longest time for all journals together, because the page waits for them.
   private static let patience: Duration = .seconds(2)
 
-  /// Like steps, in the order of their times, without the events that led to them: a record is of the steps of one
-  /// burst, `steps` of them. Of a journal that cannot be read nothing is told: its node says why.
+  /// Returns steps in order of time, without their events: a journal record covers `steps` steps of
+  /// one burst. Journals that cannot be read are skipped, because the node itself reports the
+  /// reason.
   package static func steps(of nodes: [NodeInformation]) -> [JSONValue] {
     let deadline = ContinuousClock.now + patience
     var found: [(time: Int64, step: JSONValue)] = []

@@ -2,26 +2,27 @@ import CMicroHTTPD
 import Glibc
 import PipeSupport
 
-/// Which connections a server has, and what each of them is at: from which it parts where there are too many,
-/// or where one has been slow to ask for too long.
+/// The connections of a server, with their phases. It selects the connections to close: when there
+/// are too many, or when a client takes too long to send its request.
 ///
-/// A client that asks at once, and reads what it is told, is never parted from because of others who are slow.
+/// A client that sends its request at once and reads its answer is never disconnected because of
+/// slow clients.
 package struct ConnectionTable<Identity: Hashable> {
   private enum Phase {
-    /// A request has not come, or not all of it.
+    /// The request has not arrived completely.
     case receiving
     /// The client waits for its answer.
     case waiting
-    /// The answer is on its way, as quickly as the client reads.
+    /// The answer is being sent, as fast as the client reads.
     case sending
-    /// It is parted from, and not closed yet.
+    /// The connection was shut down, and is not closed yet.
     case parting
   }
 
   private struct Entry {
     let socket: Int32
     var phase: Phase
-    /// When it has come into its phase.
+    /// The start of the current phase.
     var since: ContinuousClock.Instant
   }
 
@@ -30,16 +31,17 @@ package struct ConnectionTable<Identity: Hashable> {
   private let requestTime: Duration
 
   /// - Parameters:
-  ///   - limit: Connections that it may have before it parts from any.
-  ///   - requestTime: How long a request may take to come, as a whole.
+  ///   - limit: The number of connections above which one is closed for each new one.
+  ///   - requestTime: The longest time for a complete request to arrive.
   package init(limit: Int, requestTime: Duration) {
     self.limit = limit
     self.requestTime = requestTime
   }
 
-  /// Takes a new connection in.
-  /// - Returns: The socket to be shut down, where there are too many: of the client that has been slow to ask
-  ///   for the longest time, or else to read. Where all wait for their answers there is one more for a while.
+  /// Adds a new connection.
+  /// - Returns: The socket to shut down, if there are too many connections: that of the client that
+  ///   has been sending its request for the longest time, or else reading its answer. If all
+  ///   clients wait for their answers, the limit is exceeded for a while.
   package mutating func opened(
     _ identity: Identity, socket: Int32, at now: ContinuousClock.Instant
   ) -> Int32? {
@@ -49,24 +51,24 @@ package struct ConnectionTable<Identity: Hashable> {
     return leaving.flatMap { part(from: $0) }
   }
 
-  /// The request has come as a whole.
+  /// Notes that the complete request has arrived.
   package mutating func asked(_ identity: Identity, at now: ContinuousClock.Instant) {
     enter(.waiting, identity, now)
   }
 
-  /// Its answer is given to the client.
+  /// Notes that the answer is being sent to the client.
   package mutating func answered(_ identity: Identity, at now: ContinuousClock.Instant) {
     enter(.sending, identity, now)
   }
 
-  /// The request is over, and another one may come.
+  /// Notes that the request is complete, and another one may follow.
   package mutating func ended(_ identity: Identity, at now: ContinuousClock.Instant) {
     enter(.receiving, identity, now)
   }
 
   package mutating func closed(_ identity: Identity) { entries[identity] = nil }
 
-  /// The sockets to be shut down, of those whose requests should have come by now.
+  /// Returns the sockets to shut down because their requests are overdue.
   package mutating func overdue(at now: ContinuousClock.Instant) -> [Int32] {
     entries.filter { $0.value.phase == .receiving && now - $0.value.since >= requestTime }
       .keys.compactMap { part(from: $0) }
@@ -89,9 +91,9 @@ package struct ConnectionTable<Identity: Hashable> {
   }
 }
 
-/// The connections of a server: those that it parts from are shut down, and the library then closes them.
+/// The connections of a server. It shuts connections down, and the library then closes them.
 final class WebConnections: Sendable {
-  /// The library's pointers, which are compared and not used.
+  /// The library's pointers, which are only compared.
   private struct Table: @unchecked Sendable { var value: ConnectionTable<OpaquePointer> }
 
   private let table: Locked<Table>
@@ -103,7 +105,7 @@ final class WebConnections: Sendable {
           limit: Int(limits.connections), requestTime: .seconds(limits.requestSeconds))))
   }
 
-  /// Takes a new connection in, and parts from one where there are too many.
+  /// Adds a new connection, and shuts one down if there are too many.
   func open(_ connection: OpaquePointer) {
     let socket = pr_socket(connection)
     partFrom { table in table.opened(connection, socket: socket, at: .now).map { [$0] } ?? [] }
@@ -113,7 +115,7 @@ final class WebConnections: Sendable {
     table.withLock { body(&$0.value) }
   }
 
-  /// Parts from those whose requests take too long, until it is cancelled.
+  /// Shuts down connections whose requests take too long, until the task is cancelled.
   func watch() -> Task<Void, Never> {
     Task {
       while (try? await Task.sleep(for: .milliseconds(500))) != nil {
@@ -124,7 +126,8 @@ final class WebConnections: Sendable {
 
   private func partFrom(_ body: (inout ConnectionTable<OpaquePointer>) -> [Int32]) {
     table.withLock { table in
-      // The library closes a socket after it has told so, which waits for this lock: it is no other's yet.
+      // The library announces a close before it closes the socket, and that callback waits for this
+      // lock. So the descriptor cannot have been reused yet.
       for socket in body(&table.value) { shutdown(socket, Int32(SHUT_RDWR)) }
     }
   }

@@ -5,7 +5,7 @@ package struct SocketAddress {
   private var storage = sockaddr_storage()
   private var byteCount: socklen_t
 
-  /// - Parameter text: The address in numbers; `nil` where it is none.
+  /// - Parameter text: A numeric address; the result is `nil` for any other text.
   package init?(_ text: String, _ port: UInt16) {
     var four = in_addr()
     var six = in6_addr()
@@ -29,7 +29,7 @@ package struct SocketAddress {
   var family: Int32 { Int32(storage.ss_family) }
   private var isOfVersion6: Bool { family == AF_INET6 }
 
-  /// Both kinds have it at the same place.
+  /// The port, which is at the same offset in both kinds.
   var port: UInt16 {
     withUnsafeBytes(of: storage) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
   }
@@ -46,7 +46,7 @@ package struct SocketAddress {
     isOfVersion6 ? bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1 : bytes[0] == 127
   }
 
-  /// Whether it stands for every address of this machine.
+  /// Whether the address is the wildcard address.
   package var isAny: Bool { bytes.allSatisfy { $0 == 0 } }
 
   /// The address as a browser writes it: `127.0.0.1`, `[::1]`.

@@ -1,13 +1,13 @@
 import Glibc
 import PipeSystem
 
-/// The name of a listening socket in the file system, which only its owner may connect to.
+/// A listening socket in the file system, which only its owner may connect to.
 struct SocketFile: Sendable {
   private let path: String
   private let device: dev_t
   private let number: ino_t
 
-  /// Has a socket listen at a path.
+  /// Binds a socket to a path and lets it listen.
   init(_ path: String, of descriptor: Int32, backlog: Int32) throws(WebListenerError) {
     guard var address = Self.address(of: path) else {
       throw .pathTooLong(path, limit: Self.pathByteCount)
@@ -17,16 +17,16 @@ struct SocketFile: Sendable {
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
       throw .noFolder(folder)
     }
-    // Others could put a socket of theirs in its place, and be told the token.
+    // The owner of the folder could replace the socket with another one, and receive the token.
     guard [0, geteuid()].contains(status.st_uid) else {
       throw .folderOfOther(folder, owner: status.st_uid)
     }
     guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 || status.st_mode & S_ISVTX != 0 else {
       throw .folderOfMany(folder)
     }
-    // The socket's file has the mode of the descriptor from its beginning.
+    // The socket's file gets the mode of the descriptor at its creation.
     fchmod(descriptor, 0o600)
-    // Who looks whether it is forsaken must not meet one that does not listen yet.
+    // Another process that looks for stale sockets must not find one that does not listen yet.
     let lock = Self.lock(folder)
     defer { if lock >= 0 { close(lock) } }
     try Self.removeForsaken(path, &address)
@@ -48,7 +48,7 @@ struct SocketFile: Sendable {
     number = status.st_ino
   }
 
-  /// Removes the name, unless it is somebody else's by now.
+  /// Removes the file, unless another process has replaced it.
   func remove() {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_dev == device, status.st_ino == number else {
@@ -57,7 +57,7 @@ struct SocketFile: Sendable {
     unlink(path)
   }
 
-  /// What the system takes, without the zero behind it. Unit: bytes.
+  /// The longest path that the system accepts, without the terminating zero. Unit: bytes.
   private static let pathByteCount = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
   private static func address(of path: String) -> sockaddr_un? {
@@ -68,7 +68,8 @@ struct SocketFile: Sendable {
     return address
   }
 
-  /// Has one process at a time look and bind in a folder. One that cannot be locked is not.
+  /// Locks the folder, so that only one process at a time checks and binds there. The lock is best
+  /// effort: it is skipped if the folder cannot be locked.
   private static func lock(_ folder: String) -> Int32 {
     let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return -1 }
@@ -79,7 +80,7 @@ struct SocketFile: Sendable {
     return descriptor
   }
 
-  /// Removes a socket at which nobody listens any more.
+  /// Removes a stale socket, at which no process listens any more.
   private static func removeForsaken(
     _ path: String, _ address: inout sockaddr_un
   ) throws(WebListenerError) {
@@ -90,7 +91,7 @@ struct SocketFile: Sendable {
     let probe = socket(AF_UNIX, kind, 0)
     guard probe >= 0 else { throw .failed(SystemError("socket", on: path, code: errno)) }
     defer { close(probe) }
-    // One whose queue is full, or which is somebody else's, is in use.
+    // A socket with a full queue, or one that belongs to another user, is in use.
     guard call(connect, probe, &address) != 0, errno == ECONNREFUSED else { throw .pathInUse(path) }
     guard unlink(path) == 0 || errno == ENOENT else {
       throw .failed(SystemError("unlink", on: path, code: errno))

@@ -1,15 +1,15 @@
 import Glibc
 import PipeSystem
 
-/// By what a server proves to be the one that is meant: a certificate, and the key that belongs to it.
+/// The certificate of a server, with its private key.
 package struct WebCertificate: Sendable {
   let certificateFile: String
   let keyFile: String
-  /// In PEM, with a zero behind it.
+  /// In PEM format, with a terminating zero.
   let certificate: [CChar]
   let key: [CChar]
 
-  /// Reads both.
+  /// Reads the certificate and the key.
   package init(certificate: String, key: String) throws(WebCertificateError) {
     certificateFile = certificate
     keyFile = key
@@ -23,13 +23,13 @@ package struct WebCertificate: Sendable {
     self.key = Array(secret.utf8CString)
   }
 
-  /// No certificate is so large. Unit: bytes.
+  /// The maximum size of a certificate or key file. Unit: bytes.
   private static let limit = 1 << 20
 
   private static func read(
     _ path: String
   ) throws(WebCertificateError) -> (text: String, mode: mode_t) {
-    // A pipe would be waited for.
+    // Without O_NONBLOCK, opening a named pipe would block.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw .unreadable(SystemError("open", on: path, code: errno)) }
     defer { close(descriptor) }
@@ -44,18 +44,18 @@ package struct WebCertificate: Sendable {
   }
 }
 
-/// Why a server cannot prove to be the one that is meant.
+/// The errors of a certificate or its key.
 package enum WebCertificateError: Error, Hashable {
   case unreadable(SystemError)
   case noFile(String)
   case noCertificate(String)
   case noKey(String)
-  /// Nobody is there to be asked for the key's password.
+  /// The key has a password, and there is no person to ask for it.
   case encrypted(String)
   case notSecret(String, mode: mode_t)
-  /// The two are not of one pair, or one of them is damaged.
+  /// The certificate and the key do not match, or one of them is damaged.
   case refused(certificate: String, key: String)
-  /// The system's library knows no TLS.
+  /// The system's library does not support TLS.
   case notSupported
 }
 

@@ -10,9 +10,9 @@ final class WebExchanges: Sendable {
   }
 
   private let handler: WebServer.Handler
-  /// Of the body of a request. Unit: bytes.
+  /// The maximum size of a request's body. Unit: bytes.
   let bodyByteCount: Int
-  /// Those that wait for their answers.
+  /// The exchanges that wait for their answers.
   private let waiting = Locked(Waiting())
   let connections: WebConnections
 
@@ -24,7 +24,7 @@ final class WebExchanges: Sendable {
 
   private static let stopping = WebResponse(503, "the server is stopping")
 
-  /// Has a request answered elsewhere, while its connection stands still.
+  /// Suspends the connection, and lets a task answer the request.
   func ask(_ request: WebRequest, for exchange: WebExchange) {
     exchange.wait()
     let isStopped = waiting.withLock { waiting in
@@ -40,7 +40,7 @@ final class WebExchanges: Sendable {
     exchange.answer(response)
   }
 
-  /// Answers all that wait, and whoever comes.
+  /// Answers all waiting and all future requests with an error.
   func stop() {
     let exchanges = waiting.withLock { waiting in
       waiting.isStopped = true
@@ -55,12 +55,12 @@ final class WebExchange: Sendable {
   enum Phase {
     case receiving([UInt8])
     case tooLarge
-    /// The connection stands still until there is an answer.
+    /// The connection is suspended until there is an answer.
     case waiting
     case answered(WebResponse)
   }
 
-  /// The library's connection, which takes calls of any thread while it waits.
+  /// The library's connection. While it is suspended, any thread may call it.
   private struct Connection: @unchecked Sendable { let pointer: OpaquePointer }
 
   private let connection: Connection
@@ -73,7 +73,7 @@ final class WebExchange: Sendable {
   func take(_ bytes: UnsafeRawBufferPointer, limit: Int) {
     state.withLock { phase in
       guard case .receiving(var body) = phase else { return }
-      // In place, where it fits.
+      // Sets the phase first, so that the array is not shared and is appended to in place.
       phase = .tooLarge
       guard body.count + bytes.count <= limit else { return }
       body.append(contentsOf: bytes)
@@ -81,13 +81,13 @@ final class WebExchange: Sendable {
     }
   }
 
-  /// Lets the connection stand still.
+  /// Suspends the connection.
   func wait() {
     state.withLock { $0 = .waiting }
     MHD_suspend_connection(connection.pointer)
   }
 
-  /// Gives the answer, and lets the connection go on; the first answer counts.
+  /// Sets the answer and resumes the connection. Only the first answer counts.
   func answer(_ response: WebResponse) {
     let isFirst = state.withLock { phase in
       guard case .waiting = phase else { return false }
@@ -103,7 +103,7 @@ extension WebExchange: Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-// What the library calls, on its thread.
+// The callbacks of the library, which run on its thread.
 
 func connectionChanged(
   owner: UnsafeMutableRawPointer?, connection: OpaquePointer?,
@@ -127,7 +127,7 @@ func takeRequest(
     return .NO
   }
   let exchanges = Unmanaged<WebExchanges>.fromOpaque(owner).takeUnretainedValue()
-  // The first call for a request: its body is yet to come.
+  // The first call for a request: the body has not been read yet.
   guard let pointer = state.pointee else {
     state.pointee = Unmanaged.passRetained(WebExchange(connection)).toOpaque()
     return .YES
@@ -167,7 +167,7 @@ func requestEnded(
   Unmanaged<WebExchange>.fromOpaque(pointer).release()
 }
 
-/// Hands an answer to the library, which copies it.
+/// Passes a response to the library, which copies it.
 private func send(_ response: WebResponse, on connection: OpaquePointer) -> MHD_Result {
   let made = response.body.withUnsafeBytes { body in
     MHD_create_response_from_buffer(

@@ -2,24 +2,24 @@ import Glibc
 import PipeSupport
 import PipeSystem
 
-/// A socket that clients of a web server connect to.
+/// A listening socket of a web server.
 package struct WebListener: ~Copyable {
   private let descriptor: Descriptor
-  /// Where it listens: `127.0.0.1:9464`, `[::1]:9464`, `/run/page.socket`.
+  /// The address of the socket: `127.0.0.1:9464`, `[::1]:9464`, `/run/page.socket`.
   package let place: String
-  /// The port that it has got; 0 of one in the file system.
+  /// The actual port; 0 for a socket in the file system.
   package let port: UInt16
-  /// Its name in the file system, where it has one.
+  /// The file of the socket, if it is in the file system.
   let file: SocketFile?
 
   /// Listens at an address of this machine.
   /// - Parameters:
-  ///   - address: In numbers, of IP version 4 or 6.
-  ///   - port: 0 for any that is free.
+  ///   - address: A numeric address of IP version 4 or 6.
+  ///   - port: 0 for any free port.
   package init(address: String, port: UInt16) throws(WebListenerError) {
     guard var found = SocketAddress(address, port) else { throw .noAddress(address) }
     let descriptor = try Descriptor(found.family, on: address)
-    // Who comes back to a port may have it while old connections to it are fading.
+    // A restarted server can bind its port while old connections are in TIME_WAIT.
     var yes: Int32 = 1
     setsockopt(
       descriptor.number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
@@ -36,8 +36,8 @@ package struct WebListener: ~Copyable {
     self.descriptor = descriptor
   }
 
-  /// Listens at a socket in the file system, which only its owner may connect to; one that is left of a
-  /// process that has died is replaced.
+  /// Listens at a socket in the file system, which only its owner may connect to. A stale socket of
+  /// a dead process is replaced.
   package init(socket path: String) throws(WebListenerError) {
     let descriptor = try Descriptor(AF_UNIX, on: path)
     file = try SocketFile(path, of: descriptor.number, backlog: Self.backlog)
@@ -46,13 +46,13 @@ package struct WebListener: ~Copyable {
     self.descriptor = descriptor
   }
 
-  /// Connections that wait to be taken. Unit: connections.
+  /// The maximum number of connections that wait to be accepted.
   private static let backlog: Int32 = 16
 
-  /// Hands the socket over, which the taker has to close.
+  /// Returns the descriptor. The caller must close it.
   consuming func take() -> Int32 { descriptor.take() }
 
-  /// A socket that is closed where nobody takes it.
+  /// A descriptor that is closed unless ``take()`` was called.
   private struct Descriptor: ~Copyable {
     let number: Int32
 
@@ -72,28 +72,28 @@ package struct WebListener: ~Copyable {
   }
 }
 
-/// Why a web server cannot listen.
+/// The reasons why a web server cannot listen.
 package enum WebListenerError: Error, Hashable {
-  /// The text is no address.
+  /// The text is not an address.
   case noAddress(String)
-  /// Somebody else listens there; who, where that can be known.
+  /// Another process listens there; `by` names it if it is known.
   case inUse(address: String, port: UInt16, by: ListeningProcess?)
-  /// The address is none of this machine's.
+  /// This machine does not have the address.
   case elsewhere(String)
-  /// A port below 1024, and no right to it.
+  /// The port is below 1024, and the process has no permission for it.
   case notAllowed(port: UInt16)
-  /// The path is longer than the system takes. Unit: bytes.
+  /// The path is longer than the system accepts. Unit: bytes.
   case pathTooLong(String, limit: Int)
-  /// Somebody listens at the path.
+  /// Another process listens at the path.
   case pathInUse(String)
-  /// Something else is there than a socket.
+  /// The existing file is not a socket.
   case noSocket(String)
   case noFolder(String)
-  /// A group, or everybody, may remove what is in the folder of the path.
+  /// A group, or everybody, may remove files in the folder.
   case folderOfMany(String)
-  /// The folder of the path is another user's, who may remove what is in it.
+  /// Another user owns the folder, and may remove files in it.
   case folderOfOther(String, owner: uid_t)
-  /// Nothing may be made in the folder of the path.
+  /// The process may not create files in the folder.
   case folderNotAllowed(String)
   case failed(SystemError)
 
@@ -143,13 +143,13 @@ extension WebListenerError: CustomStringConvertible {
   }
 }
 
-/// A process that listens at a port, as far as the system tells who that is: root is told of all processes,
-/// others of their own.
+/// The process that listens at a port, as far as the system shows it: to root for all processes, to
+/// other users for their own.
 package struct ListeningProcess: Hashable, Sendable {
   package let pid: Int
   package let name: String
 
-  /// Looks for it; `nil` where it cannot be known.
+  /// Looks the process up; `nil` if it cannot be found.
   init?(port: UInt16) {
     let sockets = Self.sockets(at: port)
     guard !sockets.isEmpty else { return nil }
@@ -167,12 +167,13 @@ package struct ListeningProcess: Hashable, Sendable {
     return nil
   }
 
-  /// What descriptors of listening sockets lead to: `socket:[4711]`.
+  /// The link targets of the descriptors of listening sockets: `socket:[4711]`.
   private static func sockets(at port: UInt16) -> Set<String> {
     var sockets: Set<String> = []
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
       for line in (FileSystem.text(of: table) ?? "").split(separator: "\n").dropFirst() {
-        // Its own address, that of its peer, its state, six more, and the number of its file.
+        // Fields 1 to 3 are the local address, the remote address and the state; field 9 is the
+        // inode.
         let fields = line.split(separator: " ")
         guard fields.count > 9, fields[3] == "0A",
           let digits = fields[1].split(separator: ":").last, UInt16(digits, radix: 16) == port

@@ -3,22 +3,22 @@ import Glibc
 import PipeSupport
 import PipeSystem
 
-/// Answers requests of HTTP 1.1, on a thread of its own, within bounds: a client that is slow, silent or
-/// does not read holds one connection of a few, and loses it.
+/// Answers HTTP 1.1 requests on its own thread, within limits. A client that is slow, silent or
+/// does not read occupies one of a few connections, and loses it.
 package final class WebServer: Sendable {
-  /// What clients may take.
+  /// The limits for clients.
   package struct Limits: Hashable, Sendable {
-    /// Where there are so many, a new one takes the place of the one that has been slow for the longest time:
-    /// to ask, or else to read. Unit: connections.
+    /// The maximum number of connections. Beyond it, a new one replaces the one that has been slow
+    /// for the longest time: to send its request, or else to read.
     package var connections: UInt32 = 32
-    /// Of the line and the headers of a request. Unit: bytes.
+    /// The maximum size of a request's line and headers. Unit: bytes.
     package var headByteCount = 16 << 10
-    /// Of the body of a request. Unit: bytes.
+    /// The maximum size of a request's body. Unit: bytes.
     package var bodyByteCount = 64 << 10
-    /// A connection on which nothing moves for so long is closed. Unit: seconds.
+    /// The time after which an idle connection is closed. Unit: seconds.
     package var idleSeconds: UInt32 = 10
-    /// How long a request may take to come as a whole, from when the connection was opened, or was done with
-    /// the one before. Unit: seconds.
+    /// The longest time for a complete request to arrive, since the connection was opened or its
+    /// previous request ended. Unit: seconds.
     package var requestSeconds = 20
 
     package init() {}
@@ -30,21 +30,21 @@ package final class WebServer: Sendable {
   private let daemon = Locked<Daemon?>(nil)
   private let file: SocketFile?
 
-  /// Those beyond the limit: who is parted from and not closed yet, and who comes while all others wait for
-  /// their answers. Who comes then waits to be let in. Unit: connections.
+  /// The number of connections beyond the limit: for those shut down and not closed yet, and for
+  /// new ones while all others wait for their answers. Further clients wait to be accepted.
   private static let reserve: UInt32 = 16
 
-  /// The library's server, which takes calls of any thread.
+  /// The library's server, which any thread may call.
   private struct Daemon: @unchecked Sendable {
     let pointer: OpaquePointer
-    /// Parts from clients who are slow to ask.
+    /// The task that disconnects clients whose requests take too long.
     let watch: Task<Void, Never>
   }
 
-  /// Begins to answer who connects.
-  /// - Parameter certificate: Where there is one, it answers by TLS alone.
-  /// - Throws: ``SystemError`` where no server can be made: the process may have no descriptor left;
-  ///   ``WebCertificateError`` where the certificate is not taken.
+  /// Starts to serve.
+  /// - Parameter certificate: With a certificate, the server accepts TLS only.
+  /// - Throws: ``SystemError`` if the server cannot be started, for example without free
+  ///   descriptors; ``WebCertificateError`` if the certificate is not usable.
   package init(
     _ listener: consuming WebListener, limits: Limits = Limits(),
     certificate: WebCertificate? = nil, _ handler: @escaping Handler
@@ -53,7 +53,8 @@ package final class WebServer: Sendable {
     file = listener.file
     let place = listener.place
     let descriptor = listener.take()
-    // Where the library cannot start it has closed the one that it was given, or not: that one is its own.
+    // The library may or may not close its descriptor when it fails to start. So it gets a
+    // duplicate.
     let given = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     defer { close(descriptor) }
     do {
@@ -76,9 +77,9 @@ package final class WebServer: Sendable {
     if certificate != nil, MHD_is_feature_supported(.FEATURE_TLS) != .YES {
       throw WebCertificateError.notSupported
     }
-    // They outlive the library's thread, which is stopped and waited for before they go.
+    // The exchanges outlive the library's thread, which is joined before they are released.
     let owner = Unmanaged.passUnretained(exchanges).toOpaque()
-    // What comes is read, and an answer's headers are written, in the same room.
+    // The library reads requests and writes response headers in the same buffer.
     let room = limits.headByteCount + 2 << 10
     let pointer = pr_start_web_server(
       descriptor, takeRequest, requestEnded, connectionChanged, owner,
@@ -86,7 +87,7 @@ package final class WebServer: Sendable {
       certificate?.key)
     if let pointer { return pointer }
     let code = errno
-    // What the library for TLS leaves in it means nothing.
+    // The TLS library leaves meaningless values in errno.
     if let certificate, ![EMFILE, ENFILE, ENOMEM].contains(code) {
       throw WebCertificateError.refused(
         certificate: certificate.certificateFile, key: certificate.keyFile)
@@ -96,7 +97,7 @@ package final class WebServer: Sendable {
 
   deinit { stop() }
 
-  /// Takes no more requests, and ends those that are under way.
+  /// Rejects further requests, and ends the pending ones.
   package func stop() {
     let stopped = daemon.withLock { daemon in
       defer { daemon = nil }
@@ -104,23 +105,24 @@ package final class WebServer: Sendable {
     }
     guard let stopped else { return }
     stopped.watch.cancel()
-    // Those that wait for an answer cannot be ended before they go on.
+    // Suspended connections cannot be closed before they are resumed.
     exchanges.stop()
-    // Before nobody listens there any more, when somebody else may take the name.
+    // The file is removed while the socket still listens. Afterwards another process may use the
+    // name.
     file?.remove()
     MHD_stop_daemon(stopped.pointer)
   }
 }
 
-/// What a client asks of a web server.
+/// A request of a web client.
 package struct WebRequest: Hashable, Sendable {
   /// `GET`, `POST`, …
   package var method: String
-  /// Without the query, as it stands in the request, percent escapes read.
+  /// The path without the query, with percent escapes decoded.
   package var path: String
-  /// The values of the query, by name; of several the last one.
+  /// The values of the query, by name. Of repeated names, the last value counts.
   package var query: [String: String]
-  /// By their names in lower case; of several the values, with commas between them.
+  /// The headers, by name in lower case. Repeated headers are joined with commas.
   package var headers: [String: String]
   package var body: [UInt8]
 
@@ -136,7 +138,7 @@ package struct WebRequest: Hashable, Sendable {
   }
 }
 
-/// What it answers.
+/// The response to a request.
 package struct WebResponse: Hashable, Sendable {
   /// 200, 404, …
   package var status: Int
@@ -149,7 +151,7 @@ package struct WebResponse: Hashable, Sendable {
     self.body = body
   }
 
-  /// An answer in words.
+  /// Creates a plain text response.
   package init(_ status: Int, _ text: String) {
     self.init(
       status, headers: ["Content-Type": "text/plain; charset=utf-8"],

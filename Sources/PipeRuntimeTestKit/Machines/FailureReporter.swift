@@ -7,7 +7,7 @@ import PipeRuntime
   import XCTest
 #endif
 
-/// Where in a test's source an assertion stands.
+/// The location of an assertion in a test's source.
 package struct SourcePlace: Sendable {
   package var fileID: String
   package var filePath: StaticString
@@ -15,9 +15,9 @@ package struct SourcePlace: Sendable {
   package var column: UInt
 }
 
-/// Tells the test library that runs the current test of a failure.
+/// Reports failures to the test library that runs the current test.
 package enum FailureReporter {
-  /// Failures caught by ``capture(_:)``.
+  /// The failures caught by ``capture(_:)``.
   private final class Log: Sendable {
     let failures = Locked<[String]>([])
   }
@@ -37,19 +37,20 @@ package enum FailureReporter {
       Issue.record(Comment(rawValue: text), sourceLocation: location)
       if Test.current != nil { return }
     #endif
-    // In a task that does not know its test, both libraries are told: the one that runs no test
-    // does not care.
+    // A task that does not know its test reports to both libraries. The library that runs no test
+    // ignores the report.
     #if canImport(XCTest)
       XCTFail(text, file: place.filePath, line: place.line)
     #endif
   }
 
-  /// Whether ``end(with:at:)`` leaves the failure to the caller, who expects it.
+  /// Whether ``end(with:at:)`` returns the failure unreported, because the caller expects it.
   @TaskLocal package static var areFailuresThrown = false
 
-  /// Ends the current test at a place of its source.
-  /// - Returns: The error to throw. Swift Testing reports a failure at the place, and ignores the error, since it is
-  ///   that of a failed `#require`. Where no test of it runs, the error says the place itself.
+  /// Ends the current test at a location of its source.
+  /// - Returns: The error to throw. Swift Testing reports the failure at that location and ignores
+  ///   the error, like the one of a failed `#require`. Outside Swift Testing, the error contains
+  ///   the location.
   package static func end(
     with failure: TopologyExpectationFailure, at place: SourcePlace?
   ) -> any Error {
@@ -72,14 +73,14 @@ package enum FailureReporter {
     return failure
   }
 
-  /// The failures that the body would have recorded; they do not fail the test.
+  /// Returns the failures that the body would have recorded. They do not fail the test.
   package static func capture(_ body: () throws -> Void) rethrows -> [String] {
     let log = Log()
     try $log.withValue(log) { try body() }
     return log.failures.withLock { $0 }
   }
 
-  /// The failures that the body would have recorded; they do not fail the test.
+  /// Returns the failures that the body would have recorded. They do not fail the test.
   package static func capture(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Void
   ) async rethrows -> [String] {

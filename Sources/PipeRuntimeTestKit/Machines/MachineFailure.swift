@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// What a machine did otherwise than a test expected.
+/// A difference between a machine's behaviour and a test's expectation.
 struct MachineFailure {
   enum Cause {
     case otherState(expected: String, actual: String, [ValueComparison.Difference])
@@ -15,11 +15,11 @@ struct MachineFailure {
     case timedOut(expected: String, Duration)
   }
 
-  /// The state that the machine was in.
+  /// The state of the machine.
   var state: String
-  /// The name of its case.
+  /// The name of the state's case.
   var stateName: String
-  /// The event that it was given; `nil` where it is about the state's output.
+  /// The event that the machine received; `nil` if the failure is about the state's output.
   var event: String?
   var eventName = ""
   var cause: Cause
@@ -27,7 +27,7 @@ struct MachineFailure {
 
 // The wording.
 extension MachineFailure {
-  /// What happened, what was expected, what there was instead, and what to do.
+  /// The full message: the situation, the expectation, the actual behaviour, and advice.
   var text: String {
     let place = event.map { "when \(state), on \($0)" } ?? "when \(state)"
     let lines: [String] =
@@ -136,7 +136,7 @@ extension MachineFailure {
     }
   }
 
-  /// What the state does take, where that helps.
+  /// The list of events that the state accepts, if it helps.
   private func listed(_ takes: [String], _ refusal: Refusal) -> String {
     guard refusal == .noTransition else { return "" }
     if takes.isEmpty { return "; \(stateName) takes no event" }
@@ -144,13 +144,13 @@ extension MachineFailure {
   }
 }
 
-/// Compares values of which it need not be known that they are `Equatable`.
+/// Compares values without requiring that they are `Equatable`.
 ///
-/// The states of a machine need not be. Reflection is slow, and good enough for a test.
+/// A machine's states need not be. Reflection is slow, but fast enough for a test.
 enum ValueComparison {
-  /// A part in which two values differ.
+  /// A part that differs between two values.
   struct Difference {
-    /// The way to the part, such as `persons` or `order.lines.0`.
+    /// The path of the part, such as `persons` or `order.lines.0`.
     var path: String
     var expected: String
     var actual: String
@@ -167,7 +167,8 @@ enum ValueComparison {
       && zip(leftParts, rightParts).allSatisfy { areEqual($0.value, $1.value) }
   }
 
-  /// Where the values differ; one difference without a path where they have nothing in common.
+  /// Returns the differences of two values; a single one without a path if the values have
+  /// different shapes.
   static func differences(expected: Any, actual: Any, path: String = "") -> [Difference] {
     if areEqual(expected, actual) { return [] }
     let (expectedParts, actualParts) = (parts(of: expected), parts(of: actual))
@@ -180,7 +181,7 @@ enum ValueComparison {
       ]
     }
     return zip(expectedParts, actualParts).enumerated().flatMap { index, pair in
-      // The name of an enum's case is no step on the way.
+      // The name of an enum's case is not part of the path.
       let isCase = Mirror(reflecting: expected).displayStyle == .enum
       let label = isCase ? nil : pair.0.label ?? "\(index)"
       return differences(
@@ -195,7 +196,7 @@ enum ValueComparison {
 
   private static func parts(of value: Any) -> [(label: String?, value: Any)] {
     Mirror(reflecting: value).children.map { child in
-      // A label of a tuple is `.0` where there is none.
+      // An unnamed element of a tuple has a label such as `.0`.
       (child.label.map { $0.hasPrefix(".") ? String($0.dropFirst()) : $0 }, child.value)
     }
   }

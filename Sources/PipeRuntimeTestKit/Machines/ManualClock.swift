@@ -1,11 +1,13 @@
 import PipeRuntime
 import Synchronization
 
-/// A clock that stands still until a test moves it on: effects and timers run without waiting.
+/// A clock that advances only when the test advances it, so that effects and timers run without
+/// real waiting.
 ///
-/// Sleepers wake in the order of their deadlines, those with one deadline in the order in which they
-/// came. While it wakes one, the clock shows that one's deadline, and lets what it does come to rest
-/// before it wakes the next: an effect that sleeps again does so from the right time.
+/// Sleepers wake in the order of their deadlines. Sleepers with the same deadline wake in the order
+/// in which they began to sleep. When the clock wakes a sleeper, it shows that sleeper's deadline,
+/// and it waits until the woken task has come to rest before it wakes the next one. So an effect
+/// that sleeps again starts at the right time.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -18,16 +20,16 @@ public final class ManualClock: Clock, Sendable {
     /// The time since the clock's start.
     public var offset: Duration
 
-    /// Names a time by its distance from the clock's start.
+    /// Creates the time at a distance from the clock's start.
     public init(offset: Duration = .zero) { self.offset = offset }
 
-    /// A later time.
+    /// Returns a later time.
     public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
 
-    /// The time between two.
+    /// Returns the duration from this time to another one.
     public func duration(to other: Instant) -> Duration { other.offset - offset }
 
-    /// Whether one is earlier.
+    /// Returns whether the left time is earlier.
     public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
 
     /// The time since the clock's start.
@@ -42,26 +44,26 @@ public final class ManualClock: Clock, Sendable {
 
   private struct Content {
     var now = Instant()
-    /// By deadline, then in the order in which they came.
+    /// The sleepers by deadline, then by the order in which they began to sleep.
     var sleepers: [Sleeper] = []
     var lastID = 0
   }
 
   private let content = Watched(Content())
 
-  /// Makes a clock that stands at zero.
+  /// Creates a clock that shows zero.
   public init() {}
 
-  /// The time it shows.
+  /// The current time of the clock.
   public var now: Instant { content.value.now }
 
-  /// Any time can be slept for.
+  /// The resolution, which is unlimited.
   public var minimumResolution: Duration { .zero }
 
-  /// The deadlines of those who sleep, in the order in which they will wake.
+  /// The deadlines of the sleepers, in the order in which they will wake.
   public var sleepers: [Instant] { content.value.sleepers.map(\.deadline) }
 
-  /// Sleeps until the clock is moved on to the deadline.
+  /// Sleeps until the clock reaches the deadline.
   /// - Throws: `CancellationError`, if the task is cancelled first.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     let id = content.change { content in
@@ -89,22 +91,23 @@ public final class ManualClock: Clock, Sendable {
   }
 }
 
-// Moving on.
+// Advancing.
 extension ManualClock {
-  /// Moves on by a duration, waking those whose deadlines come meanwhile.
+  /// Advances by a duration, and wakes the sleepers whose deadlines it reaches.
   public func advance(by duration: Duration) async {
     await advance(to: now.advanced(by: duration))
   }
 
-  /// Moves on to a time, waking those whose deadlines come meanwhile. It never goes back.
+  /// Advances to a time, and wakes the sleepers whose deadlines it reaches. The clock never goes
+  /// back.
   public func advance(to time: Instant) async {
     await letAllRun()
     while wakeFirst(until: time) { await letAllRun() }
     content.change { $0.now = max($0.now, time) }
   }
 
-  /// Moves on to the next deadline, and wakes the one who sleeps for it longest.
-  /// - Returns: Whether anybody slept.
+  /// Advances to the next deadline, and wakes its first sleeper.
+  /// - Returns: Whether there was a sleeper.
   @discardableResult
   public func advanceToNextDeadline() async -> Bool {
     await letAllRun()
@@ -113,9 +116,9 @@ extension ManualClock {
     return true
   }
 
-  /// Moves on from deadline to deadline until nobody sleeps.
-  /// - Parameter limit: How often to wake somebody at most; a timer that always starts again would
-  ///   keep the clock going for ever. Reaching it fails the test.
+  /// Advances from deadline to deadline until there are no sleepers.
+  /// - Parameter limit: The maximum number of wake-ups. A repeating timer would keep the clock
+  ///   running without end. Reaching the limit fails the test.
   public func runUntilIdle(
     limit: Int = 10_000, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column
@@ -131,10 +134,10 @@ extension ManualClock {
       """, at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// Waits, in real time, until so many sleep.
+  /// Waits, in real time, for a number of sleepers.
   /// - Parameters:
-  ///   - count: How many at least.
-  ///   - limit: The longest time in which nothing moves; the test fails if it is not enough.
+  ///   - count: The minimum number of sleepers.
+  ///   - limit: The longest time without progress; when it is exceeded, the test fails.
   public func waitForSleepers(
     _ count: Int = 1, within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -161,10 +164,10 @@ extension ManualClock {
     return sleeper != nil
   }
 
-  /// Lets all tasks that can run do so, until nobody has gone to sleep or woken for a while.
+  /// Lets all ready tasks run, until no task has started to sleep or woken for a while.
   ///
-  /// A step of a machine takes several jobs one after the other: the effect's, the engine's, and
-  /// that of the next effect.
+  /// A step of a machine takes several jobs in sequence: the job of the effect, of the engine, and
+  /// of the next effect.
   private func letAllRun() async {
     var seen = content.changes
     var quiet = 0
@@ -177,9 +180,9 @@ extension ManualClock {
   }
 }
 
-/// Runs a test whose effects go by a clock that stands still until the test moves it on.
+/// Runs a test with a manual clock for its effects.
 ///
-/// The effects of every machine that the body makes sleep on it, where they call
+/// The effects of all machines that the body creates sleep on this clock when they call
 /// `EffectClock.sleep(for:)`.
 ///
 /// ```swift

@@ -2,8 +2,9 @@ import PipeRuntime
 
 /// Records the states of a running machine, the initial one first.
 ///
-/// Make it right after the sequence, before anybody else iterates, and no state is missed. The wait
-/// for a state begins after the one that the wait before has found: states are met in their order.
+/// Create the recorder right after the sequence, before any other iterator, so that it misses no
+/// state. Each wait starts after the state that the previous wait found, so states are found in
+/// order.
 ///
 /// ```swift
 /// let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: runtime)
@@ -17,14 +18,14 @@ public final class StateRecorder<State: DSLCompatible>: Sendable {
   private struct Record {
     var states: [State] = []
     var hasEnded = false
-    /// The first state that the next wait looks at.
+    /// The index of the first state that the next wait looks at.
     var position = 0
   }
 
   private let record: Watched<Record>
   private let task: Task<Void, Never>
 
-  /// Begins to record.
+  /// Starts to record.
   public init<Event, Output>(_ sequence: AsyncStateMachineSequence<State, Event, Output>) {
     let iterator = sequence.makeAsyncIterator()
     let record = Watched(Record())
@@ -41,10 +42,11 @@ public final class StateRecorder<State: DSLCompatible>: Sendable {
   public var states: [State] { record.value.states }
 }
 
-// Waiting. `within:` limits the time in which this process neither computes nor waits for a processor.
+// Waiting. `within:` limits the time in which this process neither computes nor waits for a
+// processor.
 extension StateRecorder {
   /// Waits for the first states of the run.
-  /// - Returns: So many states; all that were recorded where the wait failed.
+  /// - Returns: `count` states; all recorded states if the wait failed.
   @discardableResult
   public func states(
     count: Int, within limit: Duration = .seconds(10), fileID: String = #fileID,
@@ -62,7 +64,7 @@ extension StateRecorder {
   }
 
   /// Waits for a state.
-  /// - Returns: The states from the one that the wait before has found up to this one.
+  /// - Returns: The states from the one that the previous wait found up to this one.
   @discardableResult
   public func wait(
     until state: State, within limit: Duration = .seconds(10), fileID: String = #fileID,
@@ -87,7 +89,7 @@ extension StateRecorder {
     ) { states.contains($0) }
   }
 
-  /// Waits for a state that the predicate holds for.
+  /// Waits for a state that satisfies the predicate.
   @discardableResult
   public func wait(
     within limit: Duration = .seconds(10), fileID: String = #fileID,
@@ -142,11 +144,11 @@ extension StateRecorder {
 }
 
 extension Runtime {
-  /// The same runtime, whose machine also tells a collector of every transition it takes.
+  /// Returns the same runtime, whose machine also reports every transition to a collector.
   ///
-  /// For one run: give each sequence a runtime of its own.
+  /// Use it for one run only: give each sequence its own runtime.
   public func recording(into coverage: TransitionCoverage<State, Event, Output>) -> Self {
-    // In each step the event is seen first, and then the state that it leads to, if any.
+    // In each step the event arrives first, and then the next state, if there is one.
     let last = Locked<(state: State?, event: Event?)>((nil, nil))
     return register(middleware: { (event: Event) in
       let state = last.withLock { last in
@@ -165,7 +167,7 @@ extension Runtime {
   }
 }
 
-/// A value that others may wait for to change.
+/// A value whose changes tasks can wait for.
 final class Watched<Value: Sendable>: Sendable {
   private struct Content {
     var value: Value
@@ -180,10 +182,10 @@ final class Watched<Value: Sendable>: Sendable {
 
   var value: Value { content.withLock(\.value) }
 
-  /// How often it was changed.
+  /// The number of changes.
   var changes: Int { content.withLock(\.changes) }
 
-  /// Changes the value, and wakes whoever waits.
+  /// Changes the value, and wakes all waiting tasks.
   func change<Result>(_ body: (inout Value) -> sending Result) -> sending Result {
     let (result, waiting) = content.withLock { content in
       let result = body(&content.value)
@@ -195,7 +197,7 @@ final class Watched<Value: Sendable>: Sendable {
     return result
   }
 
-  /// Waits until the search finds what it looks for; `nil` if the task is cancelled.
+  /// Waits until the search returns a result; `nil` if the task is cancelled.
   func first<Result: Sendable>(
     within limit: Duration, _ search: @escaping @Sendable (inout Value) -> Result?
   ) async -> Waited<Result>? {

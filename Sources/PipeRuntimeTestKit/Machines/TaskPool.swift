@@ -2,19 +2,20 @@ import Glibc
 import PipeRuntime
 import Synchronization
 
-/// Tells when the tasks of this process have come to rest.
+/// Detects when the tasks of this process have come to rest.
 ///
 /// Swift runs tasks on as many threads as there are processors, in the order in which they became
-/// ready. Once a job of ours runs on each of these threads at the same time, every job that was ready
-/// before has therefore run, up to where it suspends.
+/// ready. When a job of this type runs on each of these threads at the same time, every job that
+/// was ready before has run up to its next suspension.
 enum TaskPool {
   private static let priorities: [TaskPriority] = [.high, .medium, .low, .background]
   private static let last = Locked<Task<Bool, Never>?>(nil)
 
-  /// Lets all jobs run that are ready now; what these make ready is for the next call.
-  /// - Returns: Whether they have: `false` where some thread was busy for too long.
+  /// Lets all jobs run that are ready now. Jobs that become ready through them are for the next
+  /// call.
+  /// - Returns: Whether they have run; `false` if a thread was busy for too long.
   static func flush() async -> Bool {
-    // One at a time: two that hold some of the threads each would wait for each other.
+    // One call at a time: two calls that each hold some of the threads would deadlock.
     let task = last.withLock { last in
       let before = last
       let task = Task.detached {
@@ -53,9 +54,10 @@ enum TaskPool {
     let count = Atomic(0)
   }
 
-  /// The processors that this process may use.
+  /// The number of processors that this process may use.
   private static let processorCount: Int = {
-    // A line `Cpus_allowed: ff,ffffffff`; `sched_getaffinity` is not at hand in Swift.
+    // Parses a line like `Cpus_allowed: ff,ffffffff`, because `sched_getaffinity` is not available
+    // in Swift.
     let descriptor = open("/proc/self/status", O_RDONLY)
     defer { close(descriptor) }
     let status = (try? FileSystem.read(descriptor)) ?? []

@@ -1,13 +1,13 @@
 import PipeRuntime
 
-/// Counts which transitions of a machine a suite has taken: 0-switch coverage.
+/// Counts the transitions of a machine that a suite has covered: 0-switch coverage.
 ///
 /// A transition is a pair of a state's case and an event's case for which the machine has an `On`,
-/// whatever its guard says. Feed it from ``XCTStateMachine``, and from running machines with
-/// `Runtime.recording(into:)`; one collector may be fed by many tests at once.
+/// whatever its guard says. Feed the collector from ``XCTStateMachine``, and from running machines
+/// with `Runtime.recording(into:)`. Many tests may feed one collector at the same time.
 ///
-/// Where an `if` or a `for` hides some `On`s of a state, its transitions count from the first time
-/// that a state is seen in which they show.
+/// If an `if` or a `for` hides some `On`s of a state, its transitions count from the first time
+/// that the machine is in a state in which they are present.
 ///
 /// ```swift
 /// let coverage = TransitionCoverage(stateMachine)
@@ -15,8 +15,9 @@ import PipeRuntime
 /// coverage.assertComplete(except: [TransitionName("open", on: "closeButtonWasPressed")])
 /// ```
 ///
-/// The transitions of a machine that is given by a function, as reducers, features, models and loadables
-/// are, cannot be read. Give them with `expecting:`; a state that is a struct is called by its type's name.
+/// The transitions of a machine that is defined by a function, such as a reducer, feature, model or
+/// loadable, cannot be read. List them with `expecting:`. The name of a state that is a struct is
+/// the name of its type.
 ///
 /// ```swift
 /// let coverage = TransitionCoverage(
@@ -32,22 +33,22 @@ public final class TransitionCoverage<
   }
 
   private struct Record {
-    /// Of the transitions that there are.
+    /// The counts of the known transitions.
     var tallies: [TransitionName: Tally]
-    /// Of those that are not known to be, and were taken.
+    /// The counts of transitions that were taken and are not among the known ones.
     var others: [TransitionName: Int] = [:]
-    /// Whose `On`s could not all be read.
+    /// The states whose `On`s could not all be read.
     var openStates: [String]
   }
 
   private let machine: StateMachine<State, Event, Output>
-  /// Whether the transitions that there are have been read or given.
+  /// Whether the transitions of the machine have been read or listed.
   private let isKnown: Bool
   private let record: Locked<Record>
 
-  /// Makes a collector for a machine, of which nothing is taken yet.
-  /// - Parameter transitions: Those of a machine that is given by a function. Of any other they are added
-  ///   to what is read.
+  /// Creates a collector for a machine, without any counts.
+  /// - Parameter transitions: The transitions of a machine that is defined by a function. For any
+  ///   other machine, they are added to the transitions that are read.
   public init(
     _ stateMachine: StateMachine<State, Event, Output>,
     expecting transitions: [TransitionName]? = nil
@@ -64,7 +65,8 @@ public final class TransitionCoverage<
   }
 
   /// Counts one answer of the machine.
-  /// - Parameter isTaken: Whether the event has led to a state, the same one included.
+  /// - Parameter isTaken: Whether the machine accepted the event, even without a change of the
+  ///   state.
   public func record(from state: State, on event: Event, isTaken: Bool) {
     given(event, in: state)
     if isTaken { taken(event, in: state) }
@@ -89,7 +91,8 @@ public final class TransitionCoverage<
   ) {
     guard let eventName = EnumCases.name(of: event) else { return }
     let stateName = EnumCases.name(of: state) ?? TypeName.of(State.self)
-    // Only such states are read again, and outside of the lock: that runs the machine's closures.
+    // Only such states are read again. Reading happens outside the lock, because it runs the
+    // machine's closures.
     let isOpen = record.withLock { $0.openStates.contains(stateName) }
     let found = isOpen ? machine.events(takenIn: state) : []
     record.withLock { record in
@@ -102,31 +105,31 @@ public final class TransitionCoverage<
   }
 }
 
-// Looking at it.
+// Results.
 extension TransitionCoverage {
-  /// One transition, and how often it was taken.
+  /// One transition with its counts.
   public struct Entry: Hashable, Sendable {
     /// The transition.
     public var name: TransitionName
-    /// How often its event led to a state.
+    /// The number of times that the transition was taken.
     public var taken: Int
-    /// How often a guard refused its event.
+    /// The number of times that a guard refused the event.
     public var refused: Int
   }
 
-  /// Every transition of the machine, by state and event as declared.
+  /// All transitions of the machine, sorted by state and event in the order of declaration.
   public var entries: [Entry] {
     record.withLock(\.tallies)
       .map { Entry(name: $0, taken: $1.taken, refused: $1.given - $1.taken) }
       .sorted { Self.order($0.name) < Self.order($1.name) }
   }
 
-  /// Transitions that were taken, and are not among those that are read or expected.
+  /// The transitions that were taken, and are neither read nor expected.
   public var unexpected: [TransitionName] {
     record.withLock(\.others).keys.sorted { Self.order($0) < Self.order($1) }
   }
 
-  /// As declared; what is not declared comes last.
+  /// The sort key: the order of declaration, with undeclared names last.
   private static func order(_ name: TransitionName) -> (Int, Int, String) {
     (
       EnumCases<State>.names.firstIndex(of: name.state) ?? .max,
@@ -137,7 +140,7 @@ extension TransitionCoverage {
   /// The transitions that were not taken.
   public var missing: [TransitionName] { entries.filter { $0.taken == 0 }.map(\.name) }
 
-  /// The counts as a table, with what was not taken marked.
+  /// The counts as a table, in which missing transitions are marked.
   public var report: String {
     let entries = entries
     let (others, openStates) = record.withLock { ($0.others, $0.openStates) }
@@ -166,10 +169,10 @@ extension TransitionCoverage {
     return lines.joined(separator: "\n")
   }
 
-  /// Asserts that every transition was taken. Where there is none, that is a failure.
-  /// - Parameter exceptions: Those that need not be. One that was taken all the same, or that the
-  ///   machine does not have, is a failure too, so that the list stays true; so is a transition that was
-  ///   taken and is not among those expected.
+  /// Asserts that every transition was taken. A machine without transitions fails the assertion.
+  /// - Parameter exceptions: The transitions that need not be taken. To keep the list true, an
+  ///   exception that was taken, or that the machine does not have, is also a failure. So is a
+  ///   transition that was taken and is not expected.
   public func assertComplete(
     except exceptions: [TransitionName] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -220,17 +223,17 @@ public struct TransitionName: Hashable, Sendable, CustomStringConvertible {
   public var description: String { "\(state) on \(event)" }
 }
 
-/// What a suite was to see and what it has seen: which of that is a failure, in words.
+/// Compares what a suite should have seen with what it has seen, and describes the failures.
 struct CoverageAccount<Name: Hashable & CustomStringConvertible> {
-  /// One thing that can be seen.
+  /// One item to see.
   struct Entry {
     var name: Name
     var isSeen: Bool
-    /// Said of it where it is missing.
+    /// A remark about the item, which is shown if it is missing.
     var remark = ""
   }
 
-  /// How they are called.
+  /// The words for the items.
   struct Words {
     /// `transitions`
     var things: String
@@ -238,18 +241,18 @@ struct CoverageAccount<Name: Hashable & CustomStringConvertible> {
     var seen: String
     /// `transition of the machine`
     var thingOfOwner: String
-    /// What to do about those that are missing.
+    /// The advice about missing items.
     var advice: String
-    /// What to do where nothing was to be seen.
+    /// The advice if there are no items.
     var adviceWithoutAny: String
   }
 
   var entries: [Entry]
-  /// What was seen, and is nothing of what was to be seen.
+  /// The items that were seen and not expected.
   var others: [Name] = []
   var words: Words
 
-  /// What is wrong; nothing where the account is complete.
+  /// Returns the problems; an empty list if there are none.
   func problems(except exceptions: [Name]) -> [String] {
     guard !entries.isEmpty else {
       return ["there are no \(words.things) to be \(words.seen)", "  \(words.adviceWithoutAny)"]

@@ -1,13 +1,13 @@
 import PipeRuntime
 
-// Scenarios: a list of events, each with what becomes of it.
+// Scenarios: lists of events with their expected outcomes.
 extension XCTStateMachine {
   /// A step of a scenario for this machine.
   public typealias Step = ScenarioStep<State, Event, Output>
 
-  /// Asserts what a list of events does to the machine, one after the other.
+  /// Asserts the effects of a list of events on the machine, one after another.
   ///
-  /// The first step that fails is recorded at its own line, with those before and after it.
+  /// The first failing step is recorded at its own line, together with the whole scenario.
   ///
   /// ```swift
   /// XCTStateMachine(stateMachine).assert(steps: [
@@ -32,7 +32,7 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Asserts what a list of events does to a machine with asynchronous transitions.
+  /// Asserts the effects of a list of events on a machine with asynchronous transitions.
   /// - Parameters:
   ///   - state: The state before the first event; `nil` for the initial one.
   ///   - limit: The longest wait for one transition.
@@ -69,7 +69,7 @@ extension XCTStateMachine {
   }
 }
 
-/// How far a scenario has come.
+/// The progress of a scenario.
 private struct Scenario<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
   typealias Step = ScenarioStep<State, Event, Output>
 
@@ -89,7 +89,7 @@ private struct Scenario<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
     taken += 1
   }
 
-  /// The failure of the next step, among the others.
+  /// Describes the failure of the next step within the scenario.
   func text(_ failure: MachineFailure) -> String {
     var lines = ["step \(taken + 1) of \(steps.count): " + failure.text]
     lines.append("  the scenario, from \(start):")
@@ -104,7 +104,7 @@ private struct Scenario<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
   }
 }
 
-/// One event of a scenario, and what the machine does on it.
+/// One event of a scenario, with its expected outcome.
 public struct ScenarioStep<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
 >: Sendable {
@@ -118,7 +118,7 @@ public struct ScenarioStep<
   let expectation: Expectation
   let place: SourcePlace
 
-  /// The event leads to this state.
+  /// Expects that the event moves the machine to this state.
   public static func on(
     _ event: Event, to state: State, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -128,7 +128,8 @@ public struct ScenarioStep<
       place: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// The event leads to this state, entering which executes this output.
+  /// Expects that the event moves the machine to this state, and that entering it executes this
+  /// output.
   public static func on(
     _ event: Event, to state: State, execute output: Output, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -138,8 +139,8 @@ public struct ScenarioStep<
       place: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// The event is not taken.
-  /// - Parameter refusal: Why it is not; `nil` for either reason.
+  /// Expects that the machine refuses the event.
+  /// - Parameter refusal: The expected reason; `nil` for any reason.
   public static func refuses(
     _ event: Event, because refusal: Refusal? = nil, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -151,7 +152,7 @@ public struct ScenarioStep<
 }
 
 extension ScenarioStep {
-  /// The state that the step leads to; `nil` where the event is refused.
+  /// The next state that the step expects; `nil` if it expects a refusal.
   var next: State? {
     switch expectation {
     case .moves(let next), .movesExecuting(let next, _): next
@@ -159,7 +160,7 @@ extension ScenarioStep {
     }
   }
 
-  /// What is expected, for a person to read.
+  /// The expectation, for a person to read.
   var outcome: String {
     switch expectation {
     case .moves(let next): "-> \(next)"

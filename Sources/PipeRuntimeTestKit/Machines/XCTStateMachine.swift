@@ -1,9 +1,10 @@
 import PipeRuntime
 
-/// Asserts what a machine does, state by state and without running it.
+/// Asserts the behaviour of a machine, state by state and without running it.
 ///
-/// Works in tests of Swift Testing and of XCTest. A failure is recorded at the assertion's line, and
-/// the next assertion goes on. `fail:` takes it to a reporter of the caller's own instead.
+/// It works in tests of Swift Testing and of XCTest. A failure is recorded at the assertion's line,
+/// and the following assertions still run. With `fail:`, the caller's own reporter receives it
+/// instead.
 ///
 /// ```swift
 /// XCTStateMachine(stateMachine)
@@ -21,10 +22,10 @@ public struct XCTStateMachine<
   let coverage: TransitionCoverage<State, Event, Output>?
   let reporter: (@Sendable (String) -> Void)?
 
-  /// Makes assertions on a machine.
+  /// Creates assertions about a machine.
   /// - Parameters:
-  ///   - coverage: Is told of every transition that the assertions take.
-  ///   - fail: Is told of each failure, in words, in place of the test library. Default: the failure is
+  ///   - coverage: Counts every transition that the assertions take.
+  ///   - fail: Receives the text of each failure, in place of the test library. Default: the failure is
   ///     recorded at the assertion's line.
   public init(
     _ stateMachine: StateMachine<State, Event, Output>,
@@ -62,7 +63,8 @@ extension XCTStateMachine {
     return self
   }
 
-  /// What is wrong with the output of the state; it is to be none where `expected` is `nil`.
+  /// Returns the problem with the output of the state. If `expected` is `nil`, there should be
+  /// none.
   func outputFailure(_ state: State, expected: Output?) -> MachineFailure? {
     switch (expected, machine.output(state)) {
     case (nil, nil): return nil
@@ -83,7 +85,7 @@ extension XCTStateMachine {
 
 // Transitions.
 extension XCTStateMachine {
-  /// Asserts that any of the states leads to `next` on the event.
+  /// Asserts that the event moves the machine from each of the states to `next`.
   @discardableResult
   public func assert(
     when states: State..., on event: Event, transitionTo next: State,
@@ -97,8 +99,8 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Asserts that none of the states takes the event.
-  /// - Parameter refusal: Why it is not taken; `nil` for either reason.
+  /// Asserts that the machine refuses the event in each of the states.
+  /// - Parameter refusal: The expected reason; `nil` for any reason.
   @discardableResult
   public func assertNoTransition(
     when states: State..., on event: Event, because refusal: Refusal? = nil,
@@ -113,7 +115,7 @@ extension XCTStateMachine {
     return self
   }
 
-  /// What is wrong with the machine's answer, if the event was to lead to `next`.
+  /// Returns the problem with the machine's answer, if the event should have moved it to `next`.
   func transitionFailure(
     _ state: State, _ event: Event, _ reduction: Reduction<State>, _ next: State
   ) -> MachineFailure? {
@@ -137,7 +139,7 @@ extension XCTStateMachine {
     }
   }
 
-  /// What is wrong with the machine's answer, if the event was not to be taken.
+  /// Returns the problem with the machine's answer, if it should have refused the event.
   func refusalFailure(
     _ state: State, _ event: Event, _ reduction: Reduction<State>, _ expected: Refusal?
   ) -> MachineFailure? {
@@ -159,13 +161,14 @@ extension XCTStateMachine {
 }
 
 extension XCTStateMachine {
-  /// The events that the state takes, for a person to read.
+  /// The events that the state accepts, for a person to read.
   private func takes(_ state: State) -> [String] {
     let guarded = machine.guardedEvents(in: state)
     return machine.events(takenIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
   }
 
-  /// Tells of a failure, if it is one: the assertion's own reporter, that of all, or the test library.
+  /// Reports a failure, if there is one, to the assertion's reporter, the common reporter, or the
+  /// test library.
   func report(
     _ failure: MachineFailure?, at place: SourcePlace, _ reporter: ((String) -> Void)? = nil
   ) {
@@ -192,7 +195,8 @@ extension XCTStateMachine {
 
 // Transitions that suspend.
 extension XCTStateMachine {
-  /// Asserts that any of the states leads to `next` on the event, once its transition has returned.
+  /// Asserts that the event moves the machine from each of the states to `next`, once the
+  /// transition has returned.
   ///
   /// ```swift
   /// await XCTStateMachine(stateMachine)
@@ -216,7 +220,8 @@ extension XCTStateMachine {
     return self
   }
 
-  /// The machine's answer, once the transition has returned or thrown; `nil` if it has stalled before.
+  /// Returns the machine's answer once the transition has returned or thrown; `nil` if it has
+  /// stalled before.
   func awaitReduction(
     _ state: State, _ event: Event, within limit: Duration
   ) async -> Reduction<State>? {

@@ -1,10 +1,10 @@
 import Glibc
 import PipeRuntime
 
-/// Tells when what a test waits for has stalled: this process, and those of a test's directory, or of
-/// all directories that tests of this process use.
+/// Detects that a wait makes no progress, by watching this process and the processes of a test's
+/// directory, or of the directories of all tests in this process.
 struct StallDetector {
-  /// How often the processes are looked at.
+  /// The pause between two samples.
   static let interval: Duration = .milliseconds(200)
 
   private let directory: TestDirectory?
@@ -17,12 +17,12 @@ struct StallDetector {
     clock = StallClock(limit: limit)
   }
 
-  /// Looks at the processes where it is time to.
-  /// - Returns: What was seen, where they have stalled.
+  /// Takes a sample if it is due.
+  /// - Returns: The stall, if there is one.
   mutating func check() -> Stall? {
     let now = ContinuousClock.now
     let elapsed = now - last
-    // A limit that is shorter than the interval is looked at in time.
+    // A limit that is shorter than the interval is checked in time.
     guard elapsed >= min(Self.interval, clock.limit) else { return nil }
     last = now
     let children = directory?.processIDs ?? TestDirectory.allProcessIDs
@@ -31,19 +31,19 @@ struct StallDetector {
   }
 }
 
-/// A wait that has ended because nothing moved any more.
+/// The end of a wait without progress.
 struct Stall: Sendable, CustomStringConvertible {
   let limit: Duration
   let account: StallClock.Account
 
   init(_ clock: StallClock) { (limit, account) = (clock.limit, clock.account) }
 
-  /// The lines of the description as parts of a longer text.
+  /// The indented lines of the description, for use in a longer text.
   var indented: String {
     description.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
   }
 
-  /// What the time went into, and what the machine was doing.
+  /// The composition of the waiting time, and the load of the machine.
   var description: String {
     """
     of \(account.elapsed.shortText) waited, nothing moved for \(account.stalled.shortText) \
@@ -54,22 +54,22 @@ struct Stall: Sendable, CustomStringConvertible {
   }
 }
 
-/// How much of a wait nothing moved: a pure account of samples of what is waited for.
+/// The time without progress in a wait, computed from samples of the watched processes.
 ///
-/// Time in which it computed, or waited for a processor or a disk, is the machine's and does not
-/// count: a busy machine makes a wait longer, and a limit on what has stalled stays as it is.
+/// Time in which they computed, or waited for a processor or a disk, does not count. So a busy
+/// machine makes a wait longer, but does not consume the limit.
 package struct StallClock {
-  /// What the threads that are waited for have used since the sample before.
+  /// The resources that the watched threads have used since the previous sample.
   package struct Sample: Hashable, Sendable {
-    /// Since the sample before, on a clock that never stops.
+    /// The time since the previous sample, on a clock that never stops.
     package var elapsed: Duration
-    /// Processor time of all threads together.
+    /// The processor time of all threads together.
     package var computed: Duration
-    /// Time that threads stood in a queue for a processor, added up.
+    /// The time that threads waited in a queue for a processor, added up.
     package var queued: Duration
-    /// Whether one of the threads can run, or waits for a disk, at this moment.
+    /// Whether one of the threads is runnable, or waits for a disk, at this moment.
     package var isRunnable: Bool
-    /// Whether processes or threads have come or gone.
+    /// Whether processes or threads have started or ended.
     package var hasChanged: Bool
 
     package init(
@@ -84,10 +84,10 @@ package struct StallClock {
     }
   }
 
-  /// What the wait consisted of so far.
+  /// The composition of the waiting time so far.
   package struct Account: Hashable, Sendable {
     package var elapsed = Duration.zero
-    /// Time in which nothing moved.
+    /// The time without progress.
     package var stalled = Duration.zero
     package var computed = Duration.zero
     package var queued = Duration.zero
@@ -96,9 +96,11 @@ package struct StallClock {
   let limit: Duration
   package private(set) var account = Account()
 
-  /// A sample that comes late was late for want of a processor itself: no more of it than this counts.
+  /// The largest part of a sample that counts. A late sample was itself delayed by a busy
+  /// processor.
   static let longestSample: Duration = .milliseconds(500)
-  /// What computes for ever is stuck as well. Unit: processor time beyond ten times the limit.
+  /// The processor time, beyond ten times the limit, after which endless computing counts as a
+  /// stall.
   static let computingAllowance: Duration = .seconds(60)
 
   package init(limit: Duration) { self.limit = limit }
@@ -112,7 +114,8 @@ package struct StallClock {
     account.stalled += max(.zero, still)
   }
 
-  /// Whether what is waited for has stalled for the limit, or has computed beyond all measure.
+  /// Whether the watched processes have stalled for the limit, or have computed beyond the
+  /// allowance.
   package var hasStalled: Bool {
     account.stalled >= limit || account.computed >= limit * 10 + Self.computingAllowance
   }

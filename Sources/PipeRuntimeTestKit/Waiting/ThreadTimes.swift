@@ -1,19 +1,19 @@
 import Glibc
 import PipeRuntime
 
-/// What the kernel tells of the threads of some processes.
+/// The kernel's statistics about the threads of some processes.
 struct ThreadTimes {
-  /// One thread's times since its start. Unit: nanoseconds.
+  /// The times of a thread since its start. Unit: nanoseconds.
   private struct Times {
     var computed: UInt64
     var queued: UInt64
-    /// How often it was given a processor.
+    /// The number of times that the thread got a processor.
     var turns: UInt64
   }
 
   private var threads: [Int32: Times]?
 
-  /// Takes a sample of these processes: what they have used since the sample before.
+  /// Returns the resources that these processes have used since the previous sample.
   mutating func sample(of processes: some Sequence<Int32>, elapsed: Duration) -> StallClock.Sample {
     var sample = StallClock.Sample(elapsed: elapsed)
     var now: [Int32: Times] = [:]
@@ -30,23 +30,24 @@ struct ThreadTimes {
           sample.computed += .nanoseconds(Int64(clamping: computed))
           sample.queued += .nanoseconds(Int64(clamping: queued))
         }
-        // Who looks is always running.
+        // The sampling thread itself is always running.
         guard thread != own else { continue }
         switch Self.state("\(tasks)/\(thread)") {
         case "D": sample.isRunnable = true
-        // Looking itself wakes other threads of this process: those that had a turn are accounted for.
+        // Sampling wakes other threads of this process. Threads that have run since the last sample
+        // are already counted.
         case "R" where process != getpid() || before?.turns == times.turns: sample.isRunnable = true
         default: break
         }
       }
     }
-    // Of the first sample nothing is known but that it is the first.
+    // The first sample counts as a change.
     sample.hasChanged = threads.map { $0.keys != now.keys } ?? true
     threads = now
     return sample
   }
 
-  /// The number of the calling thread: `/proc/thread-self` is a link to `PID/task/THREAD`.
+  /// The id of the calling thread: `/proc/thread-self` is a link to `PID/task/THREAD`.
   private static var ownThread: Int32? {
     var target = [UInt8](repeating: 0, count: 64)
     let count = target.withUnsafeMutableBytes { bytes in
@@ -57,7 +58,7 @@ struct ThreadTimes {
     return path.split(separator: "/").last.flatMap { Int32($0) }
   }
 
-  /// The times in a line `COMPUTED QUEUED SLICES`.
+  /// Parses the times in a line `COMPUTED QUEUED SLICES`.
   private static func times(of task: String) -> Times? {
     guard let line = FileSystem.text(of: task + "/schedstat") else { return nil }
     let words = line.split { $0 == " " || $0 == "\n" }
@@ -67,9 +68,10 @@ struct ThreadTimes {
     return Times(computed: computed, queued: queued, turns: turns)
   }
 
-  /// What a thread does: `R` runs or stands in a queue for a processor, `D` waits for a disk.
+  /// Returns the state of a thread: `R` runs or waits in a queue for a processor, `D` waits for a
+  /// disk.
   private static func state(_ task: String) -> Character? {
-    // The state stands behind the name, which is in parentheses and may have some itself.
+    // The state follows the name, which is in parentheses and may contain parentheses itself.
     guard let line = FileSystem.text(of: task + "/stat"), let end = line.lastIndex(of: ")") else {
       return nil
     }
@@ -77,12 +79,12 @@ struct ThreadTimes {
   }
 }
 
-/// What the machine is doing, for a person who reads why a wait was given up.
+/// Describes the load of the machine, for a person who investigates an abandoned wait.
 enum MachineReport {
   private static let interval: useconds_t = 200_000
   private static let shown = 5
 
-  /// Looks at all processes for a moment.
+  /// Measures all processes for a moment.
   static var now: String {
     let before = ticks()
     usleep(interval)
@@ -100,7 +102,7 @@ enum MachineReport {
       + (names.isEmpty ? "nobody" : names.joined(separator: ", "))
   }
 
-  /// The processor time of each process. Unit: clock ticks.
+  /// Returns the processor time of each process. Unit: clock ticks.
   private static func ticks() -> [Int32: (name: String, ticks: UInt64)] {
     var all: [Int32: (name: String, ticks: UInt64)] = [:]
     for pid in FileSystem.entries(of: "/proc").compactMap({ Int32($0) }) {
@@ -108,7 +110,7 @@ enum MachineReport {
         let open = line.firstIndex(of: "("), let close = line.lastIndex(of: ")")
       else { continue }
       let name = String(line[line.index(after: open)..<close])
-      // The 14th and the 15th field; the name is the second.
+      // Fields 14 and 15 of the line; the name is field 2.
       let fields = line[close...].split(separator: " ")
       guard fields.count > 13, let user = UInt64(fields[12]), let system = UInt64(fields[13]) else {
         continue

@@ -1,17 +1,17 @@
 import PipeRuntime
 
-/// How a wait ended.
+/// The outcome of a wait.
 enum Waited<Value> {
   case found(Value)
-  /// What was waited for has stalled.
+  /// The wait ended without progress.
   case stalled(Stall)
 
-  /// What was found.
+  /// The value, if it was found.
   var value: Value? {
     if case .found(let value) = self { value } else { nil }
   }
 
-  /// What ended it, where nothing was found.
+  /// The stall that ended the wait, if there was one.
   var stall: Stall? {
     if case .stalled(let stall) = self { stall } else { nil }
   }
@@ -19,11 +19,12 @@ enum Waited<Value> {
 
 extension Waited: Sendable where Value: Sendable {}
 
-/// Asks again and again until there is an answer, or until nothing has moved for the limit.
+/// Polls until there is an answer, or until there was no progress for the limit.
 /// - Parameters:
-///   - limit: Time in which neither this process nor those of the directory computed, or waited for a
-///     processor or a disk: a busy machine does not shorten a wait.
-///   - directory: The test's, whose processes are waited for; `nil` takes those of all tests.
+///   - limit: The longest time in which neither this process nor the processes of the directory compute, or
+///     wait for a processor or a disk. A busy machine does not shorten a wait.
+///   - directory: The directory of the test whose processes are watched; `nil` for the
+///     directories of all tests.
 func ask<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
@@ -32,15 +33,15 @@ func ask<Answer>(
   var detector = StallDetector(limit: limit, directory: directory)
   while true {
     let stall = detector.check()
-    // Once more after the limit: the asking may have been slow, not the answer.
+    // Polls once more after the limit, because the polling may have been slow, and not the answer.
     if let answer = try await question() { return .found(answer) }
     if let stall { return .stalled(stall) }
     try await Task.sleep(for: pause)
   }
 }
 
-/// The same where a test says itself what the lack of an answer means: `nil`, and what the machine was
-/// doing is printed to standard error.
+/// Polls like ``ask(every:within:of:isolation:_:)`` for tests that handle a missing answer
+/// themselves: returns `nil` then, and prints the machine's load to standard error.
 package func poll<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
@@ -54,7 +55,8 @@ package func poll<Answer>(
   }
 }
 
-/// Runs an operation, which must end on cancellation, until nothing has moved for the limit.
+/// Runs an operation until there was no progress for the limit. The operation must end on
+/// cancellation.
 func withStallLimit<Value: Sendable>(
   _ limit: Duration, of directory: TestDirectory? = nil,
   _ operation: @escaping @Sendable () async throws -> Value
@@ -74,7 +76,8 @@ func withStallLimit<Value: Sendable>(
   }
 }
 
-/// The same where a test says itself what the lack of a result means.
+/// Runs an operation for tests that handle a missing result themselves: returns `nil` after a
+/// stall.
 package func unlessStalled<Value: Sendable>(
   for limit: Duration, fileID: String = #fileID, line: UInt = #line,
   _ operation: @escaping @Sendable () async throws -> Value
@@ -87,7 +90,7 @@ package func unlessStalled<Value: Sendable>(
   }
 }
 
-/// Waits until nothing has moved for the limit. Returns what was seen, for a person to read.
+/// Waits until there was no progress for the limit, and returns the description of the stall.
 package func stallDescription(after limit: Duration) async throws -> String? {
   try await withStallLimit(limit) { try await Task.sleep(for: .seconds(365 * 86_400)) }
     .stall.map { "\($0)" }

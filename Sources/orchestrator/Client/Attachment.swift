@@ -1,7 +1,7 @@
 import PipeRuntime
 
 extension ParsedArguments {
-  /// Attaches to the running topology meant, and runs an operation on it.
+  /// Attaches to the running topology that the arguments name, and runs an operation on it.
   func onTopology<Value>(
     _ operation: (TopologyClient) async throws -> Value
   ) async throws -> Value {
@@ -12,8 +12,10 @@ extension ParsedArguments {
 }
 
 extension ParsedArguments {
-  /// Throws where the topology runs on another host, for what is read from files of that host.
-  /// - Parameter what: What does so, in words: `'orchestrator journal' reads the nodes' journals`.
+  /// Throws if the topology runs on another host. For verbs that read files of the topology's own
+  /// host.
+  /// - Parameter what: The start of the error message: `'orchestrator journal' reads the nodes'
+  ///   journals`.
   func expectHere(_ what: String) throws {
     guard let remote = try target.remote else { return }
     throw CommandError(
@@ -23,12 +25,13 @@ extension ParsedArguments {
 }
 
 extension TopologyDirectory {
-  /// The rows of these processes: where one coordinates several composites, that of the first.
+  /// The rows of these processes. A process that coordinates several composites has the row of the
+  /// first one.
   func nodes(of processes: [String]) -> [NodeInformation] {
     processes.compactMap { self[node: $0] }
   }
 
-  /// The nodes with these names in their order, or all where there are none.
+  /// The nodes with these names, in this order; all nodes if the list is empty.
   /// - Throws: ``TopologyClientError/unknownNode(_:known:)``
   package func nodes(named names: [String]) throws(TopologyClientError) -> [NodeInformation] {
     if names.isEmpty { return nodes }
@@ -43,16 +46,17 @@ extension TopologyDirectory {
   }
 }
 
-/// Which topology a verb means that works on one that has ended, too.
+/// Finds the topology that a verb means, for verbs that also work on ended topologies.
 enum TopologyChoice {
-  /// The directories of the topology meant, which may have ended: one that runs is preferred.
-  /// - Parameter wanted: What it must have, in words.
+  /// The directories of the named topology, which may have ended. Without a name, a running
+  /// topology is preferred.
+  /// - Parameter wanted: What the topology must have, for the error message.
   static func withState(
     _ arguments: ParsedArguments, wanted: String
   ) throws -> RuntimeDirectories {
     let roots = RuntimeRoots()
     let known = FileSystem.entries(of: roots.state).filter { name in
-      // On another host than the orchestrator's there may be journals alone.
+      // A host other than the orchestrator's may hold journals only.
       (try? RuntimeDirectories(topology: name, roots: roots))
         .map { FileSystem.isDirectory($0.logs) || FileSystem.isDirectory($0.journals) } ?? false
     }

@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// States and events as typed: a bare label, or JSON.
+/// States and events as typed on the command line: a bare label, or JSON.
 package enum CaseArgument {
   /// Reads `closed` or `{"closing":{"persons":3}}`.
-  /// - Parameter noun: What it is: `event`, `state`.
+  /// - Parameter noun: The kind of value, for error messages: `event`, `state`.
   package static func parse(_ text: String, noun: String) throws(CommandError) -> JSONValue {
     let isJSON = text.first { !$0.isWhitespace }.map { "{\"[".contains($0) } ?? false
     guard isJSON else {
@@ -25,7 +25,7 @@ package enum CaseArgument {
     return value
   }
 
-  /// Why some JSON is no label with its fields.
+  /// The reason why a JSON value is not a label with fields.
   private static func reason(_ value: JSONValue) -> String {
     guard case .object(let members) = value else { return "it is no object" }
     if members.isEmpty { return "it has no label" }

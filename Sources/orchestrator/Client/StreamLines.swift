@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 import Synchronization
 
-/// Writes what a stream tells until it ends, or enough is written.
+/// Writes the elements of a stream until the stream ends, or the limit is reached.
 struct StreamLines {
   private let nodes: [NodeInformation]
   private let format: OutputFormat
@@ -11,7 +11,7 @@ struct StreamLines {
   private let deadline: ContinuousClock.Instant?
   private let console: Console
 
-  /// How long the first states are waited for to be put in order.
+  /// The longest time to wait for all first states before they are sorted and written.
   private static let patience: Duration = .seconds(2)
 
   init(_ arguments: ParsedArguments, _ nodes: [NodeInformation], _ console: Console) {
@@ -54,8 +54,8 @@ struct StreamLines {
   }
 }
 
-/// Puts the states that a watch begins with in the order of the nodes: they come as the nodes' feeds
-/// tell them. Until all are there, they are collected.
+/// Sorts the initial states of a watch by node. They arrive in the order in which the nodes' feeds
+/// deliver them, so they are collected until all have arrived.
 package struct FirstStates: Sendable {
   private let order: [String: Int]
   private var missing: Set<String>
@@ -63,17 +63,18 @@ package struct FirstStates: Sendable {
   private var hasGivenUp = false
 
   /// - Parameters:
-  ///   - nodes: All that are watched, in their order.
-  ///   - awaited: Those of them that have a state to tell.
+  /// - Parameters:
+  ///   - nodes: All watched nodes, in their order.
+  ///   - awaited: The watched nodes that have a state to report.
   package init(of nodes: [String], awaited: some Sequence<String>) {
     order = Dictionary(nodes.enumerated().map { ($1, $0) }) { first, _ in first }
     missing = Set(awaited)
   }
 
-  /// Whether a state is still awaited.
+  /// Whether a first state is still missing.
   package var isCollecting: Bool { !missing.isEmpty && !hasGivenUp }
 
-  /// Takes a change. Returns what is to be shown now.
+  /// Adds a change, and returns the changes to show now.
   package mutating func take(_ change: StateChange) -> [StateChange] {
     guard isCollecting else { return [change] }
     collected.append(change)
@@ -81,13 +82,13 @@ package struct FirstStates: Sendable {
     return isCollecting ? [] : release()
   }
 
-  /// Waits no longer. Returns what was collected.
+  /// Stops waiting, and returns the collected changes.
   package mutating func giveUp() -> [StateChange] {
     hasGivenUp = true
     return release()
   }
 
-  /// The first state of each node in their order, then what came after these.
+  /// Returns the first state of each node in node order, then the later changes.
   private mutating func release() -> [StateChange] {
     var seen: Set<String> = []
     var firsts: [StateChange] = []
@@ -100,20 +101,20 @@ package struct FirstStates: Sendable {
   }
 }
 
-/// Takes what a stream tells one at a time, on a thread that also waits for other things.
+/// Reads a stream one element at a time, on a thread that also waits for other descriptors.
 ///
-/// Owned by one thread. It asks for a change only when the one before was taken, so that the
-/// stream's own bound and count of missed changes hold.
+/// One thread owns it. It requests an element only after the previous one was taken, so that the
+/// stream's own bound and its count of missed changes stay correct.
 final class ChangeReader<Changes: AsyncSequence & Sendable>
 where Changes.Element: Sendable, Changes.Failure == Never {
   enum Next {
     case change(Changes.Element)
     /// The topology went down.
     case ended
-    /// Nobody reads stdout any more.
+    /// The reader of stdout has gone.
     case readerGone
     case timedOut
-    /// The other descriptor can be read.
+    /// The other descriptor is readable.
     case interrupted
   }
 
@@ -126,8 +127,8 @@ where Changes.Element: Sendable, Changes.Failure == Never {
     handover = try Handover()
   }
 
-  /// The next change, or what came before it.
-  /// - Parameter other: A descriptor that is waited for as well.
+  /// Returns the next change, or the event that came before it.
+  /// - Parameter other: Another descriptor to wait for.
   func next(
     console: Console, until deadline: ContinuousClock.Instant?, or other: Int32? = nil
   ) -> Next {
@@ -150,9 +151,9 @@ where Changes.Element: Sendable, Changes.Failure == Never {
   }
 }
 
-/// Values on their way from tasks to a thread that also waits for other things: one at a time.
+/// Hands single values from tasks to a thread that also waits for other descriptors.
 final class Handover<Value: Sendable>: Sendable {
-  /// Readable while a value waits.
+  /// The descriptor that is readable while a value waits.
   let descriptor: Int32
   private let writeEnd: Int32
   private let content = Mutex<Value?>(nil)
@@ -168,14 +169,14 @@ final class Handover<Value: Sendable>: Sendable {
     close(writeEnd)
   }
 
-  /// Called where the value before was taken.
+  /// Stores a value. The previous value must have been taken.
   func put(_ value: Value) {
     content.withLock { $0 = value }
     var byte: UInt8 = 0
     write(writeEnd, &byte, 1)
   }
 
-  /// Called where one waits.
+  /// Takes the waiting value. Call it only when ``descriptor`` is readable.
   func take() -> Value? {
     var byte: UInt8 = 0
     read(descriptor, &byte, 1)

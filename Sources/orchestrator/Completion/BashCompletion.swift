@@ -88,7 +88,7 @@ struct BashCompletion {
     return (lines + ["      fi", "      ;;"]).joined(separator: "\n")
   }
 
-  /// Completes the value of the option before.
+  /// Completes the value of the preceding option.
   private func reply(to options: [Option]) -> String {
     let valued = options.compactMap { option in
       option.value.map {

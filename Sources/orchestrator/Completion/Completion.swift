@@ -19,11 +19,11 @@ struct Completion: Verb {
   }
 }
 
-/// The shells that completion is written for.
+/// The shells that have a completion script.
 package enum Shell: String, CaseIterable, Sendable {
   case bash, zsh, fish
 
-  /// The completion script, made from the verbs' descriptions.
+  /// Returns the completion script, generated from the descriptions of the verbs.
   package func completion(of verbs: [VerbDescription]) -> String {
     switch self {
     case .bash: BashCompletion(verbs: verbs).script
@@ -33,20 +33,20 @@ package enum Shell: String, CaseIterable, Sendable {
   }
 }
 
-/// The words that only the command itself knows, and only when they are asked for.
+/// Words that only the command itself can list, at completion time.
 enum ListedWords {
   case topologies
-  /// Of the topology meant, or else of the file.
+  /// The nodes of the topology that the command line names, or else of its file.
   case nodes
-  /// Of the node before, in the same topology.
+  /// The events of the node typed before, in the same topology.
   case events
 
-  /// What lists the topologies.
+  /// The shell command that lists the topologies.
   static let listTopologies = "orchestrator ls --quiet 2>/dev/null"
 }
 
 extension ValueKind {
-  /// The words that can stand here, where they are known beforehand.
+  /// The possible words, if they are known beforehand.
   var fixedWords: [String]? {
     switch self {
     case .choice(_, let choices): choices
@@ -57,7 +57,7 @@ extension ValueKind {
     }
   }
 
-  /// What each shell completes the paths with that can stand here.
+  /// The way in which each shell completes paths of this kind; `nil` if the value is not a path.
   var pathCompletion: (bash: String, zsh: String, fish: String)? {
     switch self {
     case .file, .fileOrNode: ("compgen -f", "_files", "-F")
@@ -67,7 +67,7 @@ extension ValueKind {
     }
   }
 
-  /// The words that are listed when they can stand here.
+  /// The words that the command lists at completion time for this kind of value.
   var listedWords: ListedWords? {
     switch self {
     case .topology: .topologies
@@ -80,13 +80,13 @@ extension ValueKind {
 }
 
 extension VerbDescription {
-  /// The options that a value follows, as they stand on a command line.
+  /// The options that take a value, as typed on a command line.
   fileprivate var valuedOptions: [String] {
     allOptions.filter { $0.value != nil }.flatMap(\.names)
   }
 
-  /// Patterns of a shell's `case` for `VERB:OPTION`, of the options that a value follows; those that
-  /// stand before the verb are behind a colon alone.
+  /// Patterns of a shell's `case` for `VERB:OPTION`, one for each option that takes a value.
+  /// Options that come before the verb have a pattern with a colon and no verb.
   static func valuedPatterns(of verbs: [VerbDescription]) -> [String] {
     Option.valuedBeforeVerb.flatMap(\.names).map { ":" + $0 }
       + verbs.flatMap { verb in verb.valuedOptions.map { "\(verb.name):\($0)" } }

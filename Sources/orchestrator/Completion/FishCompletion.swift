@@ -87,7 +87,7 @@ struct FishCompletion {
 
   private func card(_ option: Option, of verb: String) -> String {
     let short = option.short.map { " -s \($0)" } ?? ""
-    // With -x no paths are offered beside.
+    // With -x fish offers no paths besides the words.
     let value = option.value.map { ($0 == .file ? " -r" : " -x") + words($0) } ?? ""
     return "complete -c orchestrator \(condition(verb))\(short) -l \(option.long)\(value) "
       + "-d \(quoted(option.summary))"

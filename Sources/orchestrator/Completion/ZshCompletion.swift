@@ -100,7 +100,7 @@ struct ZshCompletion {
     if kind == .fileOrNode { return "{_orchestrator_names --quiet; _files}" }
     switch kind.listedWords {
     case .topologies: return "($(\(ListedWords.listTopologies)))"
-    // Behind a space it is called as it is.
+    // The leading space makes zsh call the function without extra arguments.
     case .nodes: return " _orchestrator_names --quiet"
     case .events: return " _orchestrator_names --events"
     case nil: return kind.pathCompletion?.zsh ?? " "
@@ -108,7 +108,7 @@ struct ZshCompletion {
   }
 
   private func quoted(_ text: String) -> String {
-    // The listing commands run when the completion is asked for, so they stand in double quotes.
+    // The listing commands run at completion time, so they need double quotes.
     let isDynamic = text.contains("$(")
     guard !isDynamic else { return "\"\(text)\"" }
     return "'"

@@ -1,7 +1,7 @@
 import PipeRuntime
 import PipeSupervision
 
-/// What `check` has found out about one topology file.
+/// The findings of `check` about one topology file.
 struct CheckReport {
   let path: String
   let topology: Topology?
@@ -11,7 +11,8 @@ struct CheckReport {
 
   var isValid: Bool { topology != nil }
 
-  /// - Parameter deployment: Where its nodes are to run; `nil` where their places say nothing.
+  /// - Parameter deployment: The deployment of the nodes; `nil` to skip the check of host
+  ///   placements.
   init(_ input: TopologyInput, isFileOnly: Bool, in deployment: DeploymentFile.Examined?) {
     path = input.name
     do throws(TopologyErrors) {
@@ -66,7 +67,8 @@ struct CheckReport {
 }
 
 extension [Diagnostic] {
-  /// `elevator.yaml: 3 warnings are silenced by the file: 2 unconnected-port, 1 plain-dollar`; `nil` where none is.
+  /// `elevator.yaml: 3 warnings are silenced by the file: 2 unconnected-port, 1 plain-dollar`;
+  /// `nil` without warnings.
   func silenceLine(of path: String) -> String? {
     guard !isEmpty else { return nil }
     let counts = codes.map { "\($0.count) \($0.code)" }.joined(separator: ", ")
@@ -74,12 +76,12 @@ extension [Diagnostic] {
       "\(path): \(count.counted("warning")) \(count == 1 ? "is" : "are") silenced by the file: \(counts)"
   }
 
-  /// The number of each code.
+  /// The number of diagnostics for each code.
   var countsByCode: JSONValue {
     .object(Dictionary(codes.map { ($0.code, .integer(Int64($0.count))) }) { first, _ in first })
   }
 
-  /// Each code with its number, in the order of the file.
+  /// Each code with its number of diagnostics, in the order of the file.
   private var codes: [(code: String, count: Int)] {
     var codes: [(code: String, count: Int)] = []
     for diagnostic in self {
@@ -94,7 +96,7 @@ extension [Diagnostic] {
 }
 
 extension Diagnostic {
-  /// The JSON form; the place is `null` where it is not known.
+  /// The JSON form; `line` and `column` are `null` if they are not known.
   package var record: JSONValue {
     [
       "file": .string(file), "line": line > 0 ? .integer(Int64(line)) : .null,
@@ -105,22 +107,22 @@ extension Diagnostic {
   }
 }
 
-/// What `check` has found out about a deployment file.
+/// The findings of `check` about a deployment file.
 struct DeploymentReport {
   let path: String
-  /// What could be read of it; `nil` where that is nothing.
+  /// The readable part of the file; `nil` if nothing could be read.
   let examined: DeploymentFile.Examined?
-  /// Without the warnings that the file silences.
+  /// The diagnostics without the warnings that the file silences.
   var diagnostics: [Diagnostic] { found.without(warnings: codes) }
   /// The warnings that the file silences.
   var silenced: [Diagnostic] { found.silenced(by: codes) }
-  /// All that was found.
+  /// All diagnostics, including silenced ones.
   private var found: [Diagnostic]
   private var codes: [Diagnostic.Code] { examined?.deployment.silence ?? [] }
 
   var isValid: Bool { examined != nil && !diagnostics.hasErrors }
 
-  /// Reads the file, whatever topologies are to run by it.
+  /// Reads the file, without regard to the topologies that it deploys.
   init(_ input: TopologyInput) {
     path = input.name
     do throws(TopologyErrors) {
@@ -133,14 +135,14 @@ struct DeploymentReport {
     }
   }
 
-  /// Checks it against this machine, and the topologies that are to run by it.
+  /// Checks the file against this machine and the topologies that it deploys.
   mutating func check(for reports: [CheckReport]) throws(SystemError) {
     let topologies = reports.compactMap(\.topology)
     try check(for: topologies.count == reports.count ? topologies : nil)
   }
 
-  /// Checks it against this machine, and the topology that is about to run by it.
-  /// - Parameter topology: `nil` where that could not be read.
+  /// Checks the file against this machine and the topology that it is about to deploy.
+  /// - Parameter topology: `nil` if the topology could not be read.
   mutating func check(for topology: Topology?) throws(SystemError) {
     try check(for: topology.map { [$0] })
   }

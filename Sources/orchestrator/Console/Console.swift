@@ -1,17 +1,17 @@
 import Glibc
 import PipeRuntime
 
-/// Stdout was closed by whoever read it: there is nothing more to do.
+/// The reader of stdout has closed it, so there is nothing more to do.
 package struct ConsoleClosed: Error {}
 
 /// The command's two outputs: data to stdout, buffered until `flush`, and diagnostics to stderr.
 ///
-/// A command waits for its readers, but for one that supervises: see ``detach()``.
+/// Writes block until the reader takes the data, unless the command supervises: see ``detach()``.
 ///
 /// Not safe for concurrent use: one thread owns it.
 package final class Console {
   package let isTerminal: Bool
-  /// Whether it is one on which frames can be drawn over one another.
+  /// Whether stdout is a terminal on which frames can be redrawn in place.
   package let canRedraw: Bool
   /// Colours and times for stdout.
   package private(set) var style: Style
@@ -20,10 +20,11 @@ package final class Console {
   private let output: Int32
   private let errors: Int32
   private var buffer: [UInt8] = []
-  /// What writes instead of this thread, by descriptor.
+  /// The queues that write in place of this thread, by descriptor.
   private var queues: [Int32: OutputQueue] = [:]
 
-  /// How long a reader may take nothing until the rest is left out at the end.
+  /// The longest time that a reader may read nothing before the remaining output is dropped at the
+  /// end.
   package static let patience: Duration = .seconds(2)
 
   package init(
@@ -54,7 +55,7 @@ package final class Console {
     return (Int(size.ws_col), Int(size.ws_row))
   }
 
-  /// Writes text to stdout as it is.
+  /// Writes text to stdout unchanged.
   package func write(_ text: String) throws {
     buffer.append(contentsOf: text.utf8)
     if buffer.count >= 65536 { try flush() }
@@ -69,7 +70,8 @@ package final class Console {
   /// Writes a line of compact JSON to stdout.
   package func print(_ value: JSONValue) throws { try print(value.text) }
 
-  /// Writes records as `-o` asks: lines that tell the same, a JSON array, or a JSON line each.
+  /// Writes records in the format that `-o` selects: equivalent text lines, a JSON array, or one
+  /// JSON line per record.
   package func print(
     _ records: [JSONValue], as format: OutputFormat, lines: @autoclosure () throws -> [String]
   ) throws {
@@ -80,22 +82,23 @@ package final class Console {
     }
   }
 
-  /// Writes records as `-o` asks; as text, a table, for which a terminal's width is enough.
+  /// Writes records in the format that `-o` selects. As text: a table that fits the terminal's
+  /// width.
   package func print(_ records: [JSONValue], as format: OutputFormat, table: () -> Table) throws {
     try print(
       records, as: format,
       lines: table().lines(style: style, width: isTerminal ? size.columns : nil))
   }
 
-  /// Writes one record as `-o` asks.
+  /// Writes one record in the format that `-o` selects.
   package func print(
     _ record: JSONValue, as format: OutputFormat, lines: @autoclosure () throws -> [String]
   ) throws {
     try print([record], as: format == .json ? .jsonl : format, lines: try lines())
   }
 
-  /// Hands what is buffered to the system.
-  /// - Throws: ``ConsoleClosed`` where the reader has gone, `SystemError` for other failures.
+  /// Writes the buffered output.
+  /// - Throws: ``ConsoleClosed`` if the reader has gone, `SystemError` for other failures.
   package func flush() throws {
     defer { buffer.removeAll(keepingCapacity: true) }
     try write(buffer, to: output)
@@ -103,26 +106,27 @@ package final class Console {
 
   // MARK: Output that waits for no reader
 
-  /// Has threads write from here on: a reader that stops reading, as a terminal does after ^S, never delays this
-  /// process. What such a reader does not take is dropped, counted, and reported when it reads again.
+  /// Moves writing to other threads. Then a reader that stops reading, as a terminal does after ^S,
+  /// never delays this process. Output that such a reader does not take is dropped, counted, and
+  /// reported when it reads again.
   ///
-  /// Block the signals that the process reads from descriptors before.
+  /// Call it after the process has blocked the signals that it reads from descriptors.
   package func detach() {
     guard queues.isEmpty else { return }
     let queue = OutputQueue(output)
     queues[output] = queue
-    // One queue for one file keeps the order of what is written to it.
+    // One queue per file keeps the order of what is written to that file.
     let isShared = FileIdentity(descriptor: output).map { $0 == FileIdentity(descriptor: errors) }
     queues[errors] = isShared == true ? queue : OutputQueue(errors)
   }
 
-  /// Waits for what is still to be written, as long as its reader goes on.
-  /// - Parameter patience: How long it may read nothing.
+  /// Waits until the remaining output is written, as long as the reader makes progress.
+  /// - Parameter patience: The longest time that the reader may read nothing.
   package func drain(patience: Duration = patience) {
     for descriptor in [output, errors] { queues[descriptor]?.drain(patience: patience) }
   }
 
-  /// Tells the person something that is no data: progress, a hint.
+  /// Writes a line for the person that is not data, such as progress or a hint, to stderr.
   package func note(_ line: String) {
     try? write(Array((line + "\n").utf8), to: errors)
   }
@@ -145,17 +149,17 @@ package final class Console {
     note("orchestrator: " + errorStyle.red("error:") + " " + message)
   }
 
-  /// Whether a person can be asked.
+  /// Whether there is a terminal on which to ask a person.
   package var canAsk: Bool { isatty(0) == 1 }
 
-  /// Asks a person at the terminal; anything but `y` and `yes` is a no.
+  /// Asks a person at the terminal. Any answer other than `y` and `yes` counts as no.
   package func confirm(_ question: String) throws -> Bool {
     try flush()
     try? write(Array((question + " [y/N] ").utf8), to: errors)
     return ["y", "yes"].contains((readLine() ?? "").lowercased())
   }
 
-  /// Whether the reader of stdout has gone; waits for that up to `timeout`.
+  /// Waits up to `timeout` for the reader of stdout to go away, and returns whether it has gone.
   package func waitUntilClosed(timeout: Duration) -> Bool {
     var item = pollfd(fd: output, events: 0, revents: 0)
     return poll(&item, 1, Int32(clamping: timeout.wholeMilliseconds)) > 0
@@ -167,8 +171,8 @@ package final class Console {
     case readerGone, timedOut
   }
 
-  /// Waits for one of some descriptors to be readable, the first ones first, and for the reader of
-  /// stdout to go away.
+  /// Waits until one of the descriptors is readable, or the reader of stdout goes away. Earlier
+  /// descriptors have priority.
   /// - Parameter deadline: `nil` waits without limit.
   package func wait(
     for descriptors: [Int32], until deadline: ContinuousClock.Instant? = nil
@@ -203,7 +207,7 @@ package final class Console {
       switch errno {
       case EINTR: continue
       case EAGAIN:
-        // Somebody made a shared terminal non-blocking.
+        // Another process made a shared terminal non-blocking.
         var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&item, 1, -1)
       case EPIPE: throw ConsoleClosed()
@@ -213,10 +217,10 @@ package final class Console {
   }
 }
 
-/// How text is shown: colours and weights where they are on, and times.
+/// The style of text: colours, weights, and the time zone of times.
 package struct Style: Hashable, Sendable {
   package var isColored: Bool
-  /// Whether times are those of this place, as on a terminal, and not UTC.
+  /// Whether times are in the local time zone, as on a terminal, and not in UTC.
   package var hasLocalTimes: Bool
 
   package init(isColored: Bool, hasLocalTimes: Bool = false) {
@@ -224,12 +228,12 @@ package struct Style: Hashable, Sendable {
     self.hasLocalTimes = hasLocalTimes
   }
 
-  /// A time for a person to read.
+  /// Formats a time for a person to read.
   package func text(of time: Timestamp) -> String {
     hasLocalTimes ? time.localText : time.description
   }
 
-  /// - Parameter nanoseconds: Since 1970.
+  /// - Parameter nanoseconds: Nanoseconds since 1970.
   package func time(_ nanoseconds: Int64) -> String {
     text(of: Timestamp(nanoseconds: nanoseconds))
   }
@@ -240,13 +244,13 @@ package struct Style: Hashable, Sendable {
   package func green(_ text: String) -> String { wrap(text, "32") }
   package func yellow(_ text: String) -> String { wrap(text, "33") }
 
-  /// One of a few colours, so that nodes are told apart.
+  /// Colours text with one of a few colours, so that nodes can be distinguished.
   package func number(_ index: Int, _ text: String) -> String {
     let palette = ["36", "33", "32", "35", "34", "96", "93", "92", "95", "94"]
     return wrap(text, palette[index % palette.count])
   }
 
-  /// The colour of a node's lifecycle word.
+  /// Colours text by a node's lifecycle word.
   package func status(_ word: String, _ text: String? = nil) -> String {
     let text = text ?? word
     return switch word {
@@ -257,7 +261,7 @@ package struct Style: Hashable, Sendable {
     }
   }
 
-  /// Lines that tell several things, each behind its label; of what is not known there are no values.
+  /// Formats labelled values, one line per value. A label without values has no line.
   func lines(of parts: [(label: String, values: [String])], labelWidth: Int) -> [String] {
     parts.flatMap { label, values in
       values.enumerated().map { index, value in

@@ -3,15 +3,16 @@ import PipeDiagrams
 import PipeRuntime
 import PipeSupervision
 
-/// Pictures by Graphviz, a program that may be missing, or take long: then they are drawn without it.
+/// Draws graphs with Graphviz. If Graphviz is missing or too slow, a built-in drawing replaces it.
 enum Graphviz {
-  /// How long it may take for one picture.
+  /// The longest time that Graphviz may take for one picture.
   private static let limit: Duration = .seconds(2)
-  /// The most that is read of a picture. Unit: bytes.
+  /// The maximum size of a picture. Unit: bytes.
   private static let byteLimit = 64 << 20
 
-  /// A picture: as Graphviz draws it best, or else plainly, or else as it is drawn here.
-  /// - Parameter note: Told why it is not the best.
+  /// Draws a picture: with Graphviz in full quality, else with Graphviz in plain style, else with
+  /// the built-in drawing.
+  /// - Parameter note: Receives the reason why the picture is not the best one.
   static func svg(_ graph: Graph, note: (String) -> Void) -> String {
     guard let program else {
       note("note: drawn without Graphviz, which is not installed: 'apt-get install graphviz'")
@@ -40,7 +41,7 @@ enum Graphviz {
     }
   }
 
-  /// Its program in `PATH`.
+  /// The path of the `dot` program in `PATH`.
   private static var program: String? {
     (ProcessEnvironment.current["PATH"] ?? "").split(separator: ":").map { "\($0)/dot" }
       .first { access($0, X_OK) == 0 && !FileSystem.isDirectory($0) }
@@ -55,7 +56,7 @@ enum Graphviz {
     }
     defer { close(input) }
     _ = fcntl(input, F_SETFD, FD_CLOEXEC)
-    // It is gone with us, whatever comes.
+    // Unlinked at once, so that no file remains however this process ends.
     unlink(name)
     guard write(Array(text.utf8), to: input), lseek(input, 0, SEEK_SET) == 0 else {
       return .failed("a file in '\(folder)' cannot be written: \(SystemError.text(of: errno))")

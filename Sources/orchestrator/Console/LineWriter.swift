@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Writes states, steps and events as `-o` asks.
+/// Writes states, steps and events in the format that `-o` selects.
 struct LineWriter {
   private let nodes: [NodeInformation]
   private let format: OutputFormat
@@ -9,7 +9,7 @@ struct LineWriter {
   private let width: Int
   private var count = 0
   private var records: [JSONValue] = []
-  /// What the last line of each node in doubt says of that.
+  /// The transactions in doubt that the last line of each node showed.
   private var doubts: [String: [InDoubtTransaction]] = [:]
 
   init(nodes: [NodeInformation], format: OutputFormat, limit: Int) {
@@ -25,7 +25,7 @@ struct LineWriter {
     for change in changes where !isDone {
       let before = doubts[change.node] ?? []
       doubts[change.node] = change.doubts.isEmpty ? nil : change.doubts
-      // Counters are in the records only.
+      // Text lines show no counters, so a repeated state has nothing new.
       if format == .text, change.isRepeated, change.doubts == before { continue }
       let place = place(of: change.node)
       let line =
@@ -79,7 +79,8 @@ struct LineWriter {
   }
 }
 
-/// A step, or an event of a pipe, as `monitor` writes it: with what was lost before it.
+/// A step, or an event of a pipe, as `monitor` writes it, with the number of messages lost before
+/// it.
 package struct FollowedMessage: Hashable, Sendable {
   package enum Content: Hashable, Sendable {
     case step(NodeStep)
@@ -87,7 +88,7 @@ package struct FollowedMessage: Hashable, Sendable {
   }
 
   package var content: Content
-  /// How many before it were told and did not come, since the reader was too slow.
+  /// The number of messages before it that were sent and lost because the reader was too slow.
   package var lost: UInt64
 
   package init(_ content: Content, lost: UInt64 = 0) {
@@ -96,9 +97,9 @@ package struct FollowedMessage: Hashable, Sendable {
   }
 }
 
-/// Finds by the numbers of what is told what was lost on the way.
+/// Finds lost messages by the gaps in their numbers.
 package struct FollowedNumbers: Sendable {
-  /// What is numbered through: the steps of a process, or the events of a stream.
+  /// A sequence of numbers: the steps of a process, or the events of a stream.
   private enum Numbering: Hashable, Sendable {
     case process(String, UInt64)
     case stream(String, UInt64)
@@ -130,7 +131,7 @@ package struct FollowedNumbers: Sendable {
 }
 
 extension FollowedMessage {
-  /// The lines for a person: what was lost, and what was told.
+  /// The lines for a person: the number of lost messages, if any, and the message.
   package func lines(nodeWidth: Int, fields: [String]? = nil, style: Style, color: Int = 0)
     -> [String]
   {
@@ -139,7 +140,7 @@ extension FollowedMessage {
       case .step(let step): (step.time, step.node, step.text(fields: fields, style))
       case .event(let event): (event.time, event.node, event.text(style))
       }
-    // What tells of what is left out has no time of its own.
+    // A message about skipped steps or events has no time.
     let moment = time.map { style.time($0) } ?? String(repeating: " ", count: style.time(0).count)
     let head =
       style.dim(moment) + " "
@@ -195,12 +196,12 @@ extension StateChange {
   /// `2026-11-20T09:00:00.123Z door  closing(persons: 3)  (request)`, with the time of the style.
   /// - Parameters:
   ///   - fields: The names of the state's fields where that is a struct.
-  ///   - wasInDoubt: Whether the line before was.
+  ///   - wasInDoubt: Whether the node was in doubt in its previous line.
   package func line(
     nodeWidth: Int, fields: [String]? = nil, style: Style = Style(isColored: false), color: Int = 0,
     wasInDoubt: Bool = false
   ) -> String {
-    // Who asks for the latest states has not missed those in between.
+    // A client that asks for the latest states only has not missed those in between.
     let between = summary == nil ? "missed before" : "more before"
     let note =
       cause + (isPassing ? ", on the way" : "") + (missed > 0 ? "; \(missed) \(between)" : "")

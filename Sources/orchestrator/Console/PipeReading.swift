@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// A pipe as its two ends tell of it.
+/// A pipe, as its two ends report it.
 package struct PipeReading: Hashable, Sendable {
   package var pipe: PipeInformation
-  /// Its place in the file, from 1.
+  /// The position in the file, from 1.
   package var number: Int
   package var sender: NodeInformation?
   package var receiver: NodeInformation?
@@ -17,18 +17,18 @@ package struct PipeReading: Hashable, Sendable {
     self.receiver = receiver
   }
 
-  /// The sending end; `nil` where its node has told nothing yet.
+  /// The sending end; `nil` if its node has not reported it yet.
   package var out: NodeStatus.Pipe? { sender?.status?.outs.first { $0.name == pipe.name } }
   /// The receiving end.
   package var into: NodeStatus.Pipe? { receiver?.status?.ins.first { $0.name == pipe.name } }
 
-  /// Whether the sender takes no input, since this pipe has no room.
+  /// Whether the sender takes no input because this pipe is full.
   package var isFull: Bool { sender?.status?.blocked.contains(pipe.name) == true }
 
-  /// Events that were sent and not applied yet.
+  /// The number of events that were sent and not applied yet.
   package var underWay: UInt64? { out?.underWay }
 
-  /// What keeps events from moving, in a few words; empty where nothing does.
+  /// The reason why events do not move, in a few words; empty if there is none.
   package var trouble: String {
     let ends = [("sender", sender), ("receiver", receiver)].compactMap { end, node -> String? in
       guard let node else { return "\(end) unknown" }
@@ -70,8 +70,8 @@ package struct PipeReading: Hashable, Sendable {
 
   private static func text(_ count: UInt64?) -> String { count.map { String($0) } ?? "-" }
 
-  /// All that is known of it, for a person.
-  /// - Parameter events: What the receiver takes, with its values.
+  /// A description of the pipe for a person.
+  /// - Parameter events: The events that the receiver accepts, with their values.
   package func lines(events: [String], _ style: Style) -> [String] {
     let sent = out.map { out in
       "\(out.events) sent, \(out.applied) known to be applied, \(out.waiting) not yet on their way"
@@ -98,7 +98,7 @@ package struct PipeReading: Hashable, Sendable {
 }
 
 extension TopologyDirectory {
-  /// Its pipes, as their ends have told of them.
+  /// The pipes, as their ends report them.
   package var pipeReadings: [PipeReading] {
     pipes.enumerated().map { index, pipe in
       PipeReading(
@@ -118,10 +118,11 @@ extension TopologyDirectory {
   }
 }
 
-/// How many events a second go into a pipe and are applied, from two readings of its ends' own counters.
+/// The numbers of events per second that are sent and applied, from two readings of the counters of
+/// both ends.
 package struct PipeRate: Hashable, Sendable {
   package let reading: PipeReading
-  /// Unit: events a second; `nil` where it cannot be told, since that end's process is another one now.
+  /// Unit: events per second; `nil` if unknown because another process of that end runs now.
   package let sent: Double?
   package let applied: Double?
 
@@ -134,8 +135,8 @@ package struct PipeRate: Hashable, Sendable {
   }
 
   /// - Parameters:
-  ///   - earlier: The node as it was at the first reading.
-  ///   - node: The same at the second one.
+  ///   - earlier: The node at the first reading.
+  ///   - node: The node at the second reading.
   private static func rate(
     _ before: UInt64?, _ now: UInt64?, at earlier: NodeInformation?, _ node: NodeInformation?
   ) -> Double? {

@@ -7,13 +7,13 @@ package struct Table: Hashable, Sendable {
   package struct Column: Hashable, Sendable {
     package var heading: String
     package var alignment: Alignment
-    /// Its place in the order in which columns are left out where the width does not suffice; `nil`
-    /// where it stays.
+    /// The position in the order in which columns are left out when the table is too wide; `nil` if
+    /// the column always stays.
     package var rank: Int?
-    /// The width down to which its cells may be cut before columns are left out. Unit: columns of the
-    /// terminal. Default: they are not cut.
+    /// The smallest width to which cells may be cut before columns are left out. Unit: terminal
+    /// columns. Default: cells are not cut.
     package var least: Int?
-    /// Whether its cells end with what matters most, as paths do, and are cut at their start.
+    /// Whether cells are cut at their start, because their end matters most, as with paths.
     package var keepsEnd: Bool
 
     package init(
@@ -42,7 +42,7 @@ package struct Table: Hashable, Sendable {
     self.init(columns, statusColumn: statusColumn)
   }
 
-  /// Adds a row; control characters in it are made harmless.
+  /// Adds a row, and escapes control characters in it.
   package mutating func add(_ cells: [String]) {
     precondition(cells.count == columns.count, "a row has as many cells as there are columns")
     rows.append(cells.map(\.printable))
@@ -51,7 +51,7 @@ package struct Table: Hashable, Sendable {
   /// Adds a row.
   package mutating func add(_ cells: String...) { add(cells) }
 
-  /// Of each column the width of its widest cell, the heading included.
+  /// The width of the widest cell of each column, including the heading.
   package var widths: [Int] {
     var widths = columns.map(\.heading.displayWidth)
     for row in rows {
@@ -64,8 +64,8 @@ package struct Table: Hashable, Sendable {
 
   /// The table's lines, headings first.
   /// - Parameters:
-  ///   - width: What the lines are kept in, by leaving columns out and cutting others; `nil` for all.
-  ///   - widths: How wide the columns are, where that is not by their cells.
+  ///   - width: The width of the lines, reached by leaving columns out and cutting cells; `nil` for no limit.
+  ///   - widths: The widths of the columns; `nil` to derive them from the cells.
   package func lines(
     style: Style = Style(isColored: false), width: Int? = nil, widths: [Int]? = nil
   ) -> [String] {
@@ -85,7 +85,7 @@ package struct Table: Hashable, Sendable {
       }
   }
 
-  /// - Parameter paint: Colours a cell after its width is known.
+  /// - Parameter paint: Colours a cell after its width is computed.
   private func line(
     _ cells: [String], _ shown: [(index: Int, width: Int)], in width: Int?,
     paint: (Int, String) -> String
@@ -111,18 +111,18 @@ package struct Table: Hashable, Sendable {
   }
 }
 
-/// Which columns of a table are shown in a width, and how wide each is.
+/// The columns of a table that fit into a width, and the width of each.
 ///
-/// Columns are left out one after another until the others fit; then those that may be cut take what
-/// is left.
+/// Columns are left out one after another until the rest fits. Then the columns that may be cut
+/// share the remaining width.
 package struct ColumnLayout: Hashable, Sendable {
-  /// What a column asks for. Unit: columns of the terminal.
+  /// The requirements of a column. Unit: terminal columns.
   package struct Column: Hashable, Sendable {
     /// The width of its widest cell.
     package var wanted: Int
-    /// The width down to which it may be cut.
+    /// The smallest width to which it may be cut.
     package var least: Int
-    /// Its place in the order in which columns are left out; `nil` where it always stays.
+    /// The position in the order in which columns are left out; `nil` if the column always stays.
     package var rank: Int?
 
     package init(wanted: Int, least: Int? = nil, rank: Int? = nil) {
@@ -135,10 +135,10 @@ package struct ColumnLayout: Hashable, Sendable {
   /// The spaces between two columns.
   package static let gap = 2
 
-  /// Of each column its width, or `nil` where it is left out. Together they may still be too wide.
+  /// The width of each column, or `nil` if it is left out. Together they may still be too wide.
   package private(set) var widths: [Int?]
 
-  /// - Parameter width: `nil` where there is room for all.
+  /// - Parameter width: `nil` for no limit.
   package init(_ columns: [Column], in width: Int? = nil) {
     widths = columns.map(\.wanted)
     guard let width else { return }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// What was found out about a file, for a person to read.
+/// The findings about a file, for a person to read.
 package struct ExplorationPage {
   package let explored: ExploredFile
 
@@ -41,7 +41,7 @@ package struct ExplorationPage {
 }
 
 extension ExplorationVerdict.Degree {
-  /// What a remark of this effect is called.
+  /// The label of a remark with this effect.
   fileprivate var word: String {
     switch self {
     case .exact: "note"
@@ -53,13 +53,13 @@ extension ExplorationVerdict.Degree {
 
 /// The steps of a scenario as a table.
 package struct CounterexampleTable {
-  /// One row, in words.
+  /// One row of the table, as text.
   struct Row: Hashable {
     var step: Int
     var node: String
     var takes: String
     var from: String
-    /// The states that changed, or what becomes of the event.
+    /// The states that changed, or the outcome of the event.
     var states: String
   }
 
@@ -120,7 +120,7 @@ extension CounterexampleTable.Row {
       }
   }
 
-  /// Who refuses an event, where that is not who was to take it.
+  /// Names the node that refuses an event, if it is not the intended receiver.
   private static func refuser(_ node: String?, besides owner: String) -> String {
     guard let node, node != owner else { return "" }
     return " by \(node)"

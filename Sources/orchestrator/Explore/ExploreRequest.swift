@@ -3,7 +3,7 @@ import PipeModelChecker
 import PipeRuntime
 import PipeSupervision
 
-/// What a command line asks of `check --explore`.
+/// The settings of `check --explore` from a command line.
 struct ExploreRequest {
   private let settings: ExplorationSettings
   private let folder: ScenarioFolder?
@@ -49,8 +49,8 @@ struct ExploreRequest {
     folder = try arguments.value("out").map { try ScenarioFolder($0) }
   }
 
-  /// Searches one topology, and writes what was asked for.
-  /// - Throws: `TopologyErrors` where the file cannot be searched.
+  /// Searches one topology, and writes the requested files.
+  /// - Throws: `TopologyErrors` if the file cannot be searched.
   func explore(
     _ input: TopologyInput, console: Console, isStopped: () -> Bool
   ) async throws -> ExploredFile {
@@ -82,12 +82,13 @@ struct ExploreRequest {
   }
 }
 
-/// All states of a small topology, and the steps between them, as a drawing of Graphviz or Mermaid.
+/// A drawing, for Graphviz or Mermaid, of all states of a small topology and the steps between
+/// them.
 package enum GraphDrawing: String, CaseIterable {
   case dot
   case mermaid = "mmd"
 
-  /// The form that a file of this name has.
+  /// Creates the form that the extension of a file name selects.
   package init?(path: String) {
     guard let dot = path.lastIndex(of: "."),
       let form = GraphDrawing(rawValue: String(path[path.index(after: dot)...]))
@@ -128,11 +129,11 @@ package enum GraphDrawing: String, CaseIterable {
   }
 }
 
-/// The directory that counterexamples are written to, a scenario file each.
+/// The directory for counterexamples, with one scenario file for each.
 struct ScenarioFolder {
   let path: String
 
-  /// Makes the directory where there is none.
+  /// Creates the directory if it does not exist.
   init(_ path: String) throws(CommandError) {
     if !FileSystem.isDirectory(path), mkdir(path, 0o777) != 0 {
       throw CommandError(
@@ -142,7 +143,7 @@ struct ScenarioFolder {
     self.path = path
   }
 
-  /// Writes the counterexample of each finding that has one, and notes where.
+  /// Writes the counterexample of each finding that has one, and records the path in the finding.
   func write(_ explored: inout ExploredFile) throws {
     var counts: [String: Int] = [:]
     let topology = FileSystem.resolved(explored.file) ?? FileSystem.absolute(explored.file)
@@ -165,13 +166,13 @@ struct ScenarioFolder {
   }
 }
 
-/// Tells on standard error how far a search has got, now and then.
+/// Reports the progress of a search on standard error from time to time.
 final class ProgressMeter {
   private let console: Console
   private let start = ContinuousClock.now
   private var last = ContinuousClock.now
 
-  /// A person wants to see that something moves; a log that it has.
+  /// Short enough for a person to see progress, and long enough to keep a log short.
   private static let pause: Duration = .seconds(2)
 
   init(_ console: Console) { self.console = console }
@@ -192,17 +193,18 @@ final class ProgressMeter {
   }
 }
 
-/// SIGINT or SIGTERM, which ends a search: it then reports what it has found. A second signal ends the process.
+/// SIGINT or SIGTERM. The first signal ends the search, which then reports its findings; a second
+/// one ends the process.
 final class Interruption {
   private let signals: SignalDescriptor
   private var isInterrupted = false
 
   private static let numbers: [Signal] = [.interrupt, .terminate]
 
-  /// Create it before another thread starts: see `SignalDescriptor`.
+  /// Create it before any other thread starts: see `SignalDescriptor`.
   init() throws { signals = try SignalDescriptor(Self.numbers) }
 
-  /// Whether a signal has come.
+  /// Returns whether a signal has arrived.
   func hasCome() -> Bool {
     guard !isInterrupted, signals.next() != nil else { return isInterrupted }
     isInterrupted = true

@@ -1,16 +1,16 @@
 import PipeRuntime
 
-/// What was found out about one topology file, with the places of what was found.
+/// The findings about one topology file, with their source locations.
 package struct ExploredFile: Sendable {
-  /// A finding at its place in the file.
+  /// A finding with its location in the file.
   package struct Finding: Sendable {
     package var finding: ExplorationFinding
     package var mark: SourceMark
-    /// The scenario file that shows how it comes about, where one was written.
+    /// The scenario file that reproduces the finding, if one was written.
     package var scenarioPath: String?
   }
 
-  /// The file's path, as it was given.
+  /// The file's path, as given.
   package let file: String
   package let topology: String
   package var findings: [Finding]
@@ -21,7 +21,7 @@ package struct ExploredFile: Sendable {
     self.topology = topology
     self.report = report
     let placed = report.findings.map { Finding(finding: $0, mark: source.mark(of: $0.path)) }
-    // Errors come before warnings, since those are often what comes of them.
+    // Errors come before warnings, because warnings are often consequences of errors.
     findings = placed.enumerated().sorted {
       let (left, right) = ($0.element, $1.element)
       let isLater = [left, right].map { $0.finding.code.isWarning ? 1 : 0 }
@@ -46,14 +46,14 @@ package struct ExploredFile: Sendable {
 }
 
 extension ExploredFile {
-  /// All of it as one object.
+  /// All findings and the verdict as one object.
   package var record: JSONValue {
     guard case .object(var members) = summary else { return .null }
     members["findings"] = .array(findings.map(record(of:)))
     return .object(members)
   }
 
-  /// An object for each finding, and last the verdict.
+  /// An object for each finding, followed by the verdict.
   package var records: [JSONValue] { findings.map(record(of:)) + [summary] }
 
   private var summary: JSONValue {

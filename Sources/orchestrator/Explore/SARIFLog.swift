@@ -1,19 +1,20 @@
 import PipeRuntime
 
-/// What was found in topology files as SARIF 2.1.0, which code hosts and editors show at its lines.
+/// Findings in topology files as SARIF 2.1.0, which code hosts and editors show at the source
+/// lines.
 ///
 /// Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/.
 package struct SARIFLog {
-  /// One result: what was found, and where.
+  /// One finding with its location.
   struct Result {
     var rule: String
     var isWarning: Bool
     var message: String
     var file: String
     var mark: SourceMark
-    /// How often it was found.
+    /// The number of occurrences.
     var count = 1
-    /// What leads to it, a line for each step.
+    /// The steps that lead to the finding, one line each.
     var steps: [String] = []
   }
 

@@ -1,9 +1,9 @@
 import Glibc
 import PipeRuntime
 
-/// A checkout of PipeRuntime, for a package to depend on.
+/// A checkout of PipeRuntime that a package can depend on.
 package struct Checkout: Hashable, Sendable {
-  /// From the root, without links.
+  /// The absolute path, with symbolic links resolved.
   package let path: String
   package let manifest: PackageManifest
 
@@ -12,7 +12,7 @@ package struct Checkout: Hashable, Sendable {
     self.manifest = manifest
   }
 
-  /// The one that is named.
+  /// Returns the checkout at a path that the user named.
   package static func named(_ path: String) throws(InitError) -> Checkout {
     guard let resolved = FileSystem.resolved(path), let manifest = manifest(in: resolved) else {
       throw .noPackage(path)
@@ -21,7 +21,7 @@ package struct Checkout: Hashable, Sendable {
     return Checkout(path: resolved, manifest: manifest)
   }
 
-  /// The nearest one above an executable that was built in it.
+  /// Returns the nearest checkout above an executable that was built in it.
   package static func above(_ executable: String) throws(InitError) -> Checkout {
     var path = FileSystem.directory(of: executable)
     while true {
@@ -42,7 +42,7 @@ package struct Checkout: Hashable, Sendable {
   }
 }
 
-/// What the text of a `Package.swift` tells without being run.
+/// The parts of a `Package.swift` that can be read without running it.
 package struct PackageManifest: Hashable, Sendable {
   /// The package's name.
   package let name: String?
@@ -60,11 +60,11 @@ package struct PackageManifest: Hashable, Sendable {
   package var isPipeRuntime: Bool { name == "PipeRuntime" }
 }
 
-/// Paths from a folder to what is near it, which stay right when both are moved together.
+/// Paths from a folder to nearby files, which stay valid if both are moved together.
 package enum NearPath {
-  /// The path to `target` as written in `folder`: relative where it leads at most three folders up and
-  /// not to the root, and `target` itself otherwise.
-  /// - Parameters: Paths from the root, without `.` and `..`.
+  /// Returns the path to `target` as written in `folder`. The path is relative if it goes at most
+  /// three folders up and not up to the root; otherwise it is `target` itself.
+  /// - Parameters: Absolute paths, without `.` and `..`.
   package static func path(to target: String, from folder: String) -> String {
     let target = target.split(separator: "/")
     let folder = folder.split(separator: "/")

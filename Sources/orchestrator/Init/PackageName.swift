@@ -1,21 +1,22 @@
 import PipeRuntime
 
-/// The name of a package that `init` writes: also that of its folder, its program and its topology.
+/// The name of a package that `init` writes, which is also the name of its folder, program and
+/// topology.
 package struct PackageName: Hashable, Sendable {
   package let text: String
 
-  /// - Throws: ``InitError`` where folders, topologies or Swift cannot have it.
+  /// - Throws: ``InitError`` if the name is not valid for a folder, a topology or a Swift module.
   package init(_ text: String) throws(InitError) {
     if let problem = Self.problem(with: text) { throw .name(text, problem) }
     self.text = text
   }
 
-  /// Checks it beside the names in the package that it is going to depend on.
+  /// Checks the name against the names in the package that it will depend on.
   package func check(against checkout: Checkout) throws(InitError) {
     if checkout.manifest.names.contains(where: { $0.lowercased() == text.lowercased() }) {
       throw .name(text, .dependency)
     }
-    // SwiftPM tells packages apart by the names of their folders.
+    // SwiftPM identifies packages by the names of their folders.
     let folder = checkout.path.split(separator: "/").last ?? ""
     if folder.lowercased() == text.lowercased() { throw .name(text, .folderOfDependency) }
   }
@@ -49,7 +50,7 @@ package struct PackageName: Hashable, Sendable {
     struct subscript super switch throw throws true try typealias var where while
     """)
 
-  /// Modules of the toolchain, in small letters.
+  /// Modules of the toolchain, in lower case.
   private static let modules: Set<String> = words(
     """
     builtin cxx cxxstdlib dispatch distributed foundation foundationessentials
@@ -58,7 +59,7 @@ package struct PackageName: Hashable, Sendable {
     testing xctest
     """)
 
-  /// Folders that SwiftPM makes beside the program, in small letters.
+  /// Folders that SwiftPM creates beside the program, in lower case.
   private static let buildFolders: Set<String> = words("index modulecache modules")
 
   private static func words(_ text: String) -> Set<String> {
@@ -66,9 +67,9 @@ package struct PackageName: Hashable, Sendable {
   }
 }
 
-/// Why no package is written.
+/// The reasons why no package is written.
 package enum InitError: Error, Hashable {
-  /// What is wrong with a package's name.
+  /// The problems with a package's name.
   package enum NameProblem: Hashable, Sendable, CaseIterable {
     case path, characters, length, value, keyword, type, module, buildFolder, dependency
     case folderOfDependency

@@ -15,7 +15,7 @@ package struct PackageFile: Hashable, Sendable {
 /// The package that `init` writes: a traffic light that blinks by itself.
 package struct PackageTemplate: Sendable {
   package let name: PackageName
-  /// PipeRuntime's folder, from the package's own or from the root.
+  /// The path of the PipeRuntime folder: relative to the package's folder, or absolute.
   package let dependency: String
 
   package init(name: PackageName, dependency: String) {
@@ -23,7 +23,8 @@ package struct PackageTemplate: Sendable {
     self.dependency = dependency
   }
 
-  /// The types that its code declares: a module named like one of them would hide it.
+  /// The types that the template's code declares. A module with the name of one of them would hide
+  /// that type.
   static let types: Set<String> = ["Program", "TrafficLight"]
 
   package var files: [PackageFile] {
@@ -167,7 +168,7 @@ package struct PackageTemplate: Sendable {
     """
   }
 
-  /// A literal of Swift.
+  /// Returns a Swift string literal.
   private func literal(_ text: String) -> String {
     let characters = text.unicodeScalars.map { scalar in
       switch scalar {
@@ -180,16 +181,16 @@ package struct PackageTemplate: Sendable {
   }
 }
 
-/// Writes the folder of a new package: all of it, or nothing.
+/// Writes the folder of a new package: completely, or not at all.
 package struct PackageFolder: Sendable {
-  /// The folder's own path; the one that it is in is there.
+  /// The folder's path; its parent directory exists.
   package let path: String
   private var parent: String { FileSystem.directory(of: path) }
 
   package init(path: String) { self.path = path }
 
-  /// Writes the files beside the folder's place, and moves them there at once: a rename replaces an
-  /// empty folder and nothing else.
+  /// Writes the files to a temporary folder beside the target, and renames that folder. A rename
+  /// replaces an empty folder and nothing else.
   package func write(_ files: [PackageFile]) throws(InitError) {
     if FileSystem.isDirectory(path), !FileSystem.entries(of: path).isEmpty { throw .notEmpty(path) }
     let draft = try makeDraft()
@@ -208,7 +209,8 @@ package struct PackageFolder: Sendable {
     }
   }
 
-  /// A hidden folder beside the one to be: in the same file system, and of this process alone.
+  /// Creates a hidden folder beside the target: in the same file system, and used by this process
+  /// alone.
   private func makeDraft() throws(InitError) -> String {
     do {
       return try FileSystem.makeTemporaryDirectory(parent + "/.init-")
@@ -234,7 +236,7 @@ package struct PackageFolder: Sendable {
       close(descriptor)
       throw error
     }
-    // Some file systems tell only now that there is no room.
+    // Some file systems report only at close that the disk is full.
     guard close(descriptor) == 0 else { throw SystemError("close", on: path, code: errno) }
   }
 }

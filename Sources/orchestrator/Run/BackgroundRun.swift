@@ -3,17 +3,18 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// Starts a run in a process of its own, and follows how it starts.
+/// Starts a run in a separate process, and follows its start.
 struct BackgroundRun {
   var file: String
   var name: String?
   /// The deployment file; `nil` where all nodes are on one host.
   var deployment: String?
-  /// The nodes that are started; all where there are none.
+  /// The nodes to start; all nodes if the list is empty.
   var nodes: [String] = []
-  /// Whether what these depend on is started, too.
+  /// Whether the dependencies of these nodes are started, too.
   var startsDependencies = true
-  /// How long to wait until every node runs; `nil` returns as soon as they are launched.
+  /// The longest time to wait until every node runs; `nil` returns as soon as the nodes are
+  /// launched.
   var waitsFor: Duration?
 
   /// The longest time until the file is checked and the nodes are launched.
@@ -28,7 +29,7 @@ struct BackgroundRun {
     guard let executable = OwnProcess.executablePath else {
       throw CommandError("this executable's own path is not known")
     }
-    // One that a node starts is to outlive that node.
+    // A run that a node starts must outlive that node.
     let environment = ProcessEnvironment.current.filter { $0.key != HelperProcesses.variable }
     var child = try ChildProcess.spawn(
       ChildCommand(
@@ -105,7 +106,7 @@ struct BackgroundRun {
     return .success
   }
 
-  /// Who waits for what, of many some: `: 'motor' waits for 'door' to be closed`.
+  /// Lists up to five waiting nodes with the reasons: `: 'motor' waits for 'door' to be closed`.
   private static func text(of waiting: [String: String]) -> String {
     guard !waiting.isEmpty else { return "" }
     let shown = waiting.sorted { $0.key < $1.key }.prefix(5)

@@ -2,14 +2,14 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// Shows a run by a line for each change.
+/// Shows a run with one line per change.
 final class RunReporter: Supervisor.Reporter {
   private let console: Console
   private let topology: String
   private let showsOutput: Bool
   private var changes = NodeChanges()
   private var progress: TopologyReport?
-  /// Where the reader of stdout has gone, the run goes on without being shown.
+  /// Whether the reader of stdout has gone. The run then goes on without output.
   private var isClosed = false
 
   init(console: Console, topology: String, showsOutput: Bool) {
@@ -20,7 +20,7 @@ final class RunReporter: Supervisor.Reporter {
 
   func report(_ report: TopologyReport) {
     progress = report
-    // The end comes last, after what has become of the nodes.
+    // The end is shown last, after the final changes of the nodes.
     if case .finished = report { return }
     line(heading)
   }
@@ -43,7 +43,7 @@ final class RunReporter: Supervisor.Reporter {
     for change in changes.take(directory.nodes.rows(now: WallClock.nanoseconds)) { line(change) }
   }
 
-  /// Writes how it ended.
+  /// Writes the outcome of the run.
   func finish(_ directory: TopologyDirectory) {
     refresh(directory)
     line(heading)
@@ -62,14 +62,14 @@ final class RunReporter: Supervisor.Reporter {
   }
 }
 
-/// What is new about nodes, a line each.
+/// The changes of nodes, one line each.
 package struct NodeChanges: Sendable {
   private var known: [String: NodeRow] = [:]
 
   package init() {}
 
-  /// A line for each node whose status or state is new. Of one that runs and has a state, that is all; reasons are
-  /// reported as they come up.
+  /// Returns a line for each node whose status or state has changed. The line of a running node
+  /// with a state shows only that state. Failure reasons are reported separately, when they occur.
   package mutating func take(_ rows: [NodeRow]) -> [String] {
     rows.compactMap { row in
       let before = known.updateValue(row, forKey: row.node)
@@ -83,18 +83,18 @@ package struct NodeChanges: Sendable {
   }
 }
 
-/// Tells the process that waits for a start in the background how it goes, by a line each on
+/// Reports the progress of a background start to the waiting process, with one line per message on
 /// standard output.
 final class BackgroundReporter: Supervisor.Reporter {
-  /// What a line says.
+  /// The content of a line.
   enum Message: Codable, Sendable {
     case launched(topology: String)
-    /// Nobody is on the way up any more. `adopted`: how many of the nodes a former orchestrator had
-    /// started.
+    /// No node is starting any more. `adopted`: the number of nodes that an earlier orchestrator
+    /// had started.
     case running(TopologyReport.Started, adopted: Int)
     case ended(exitCode: Int32, reason: String?)
     case problem(String)
-    /// A node waits for what may come by itself, or, where it is `nil`, no longer.
+    /// A node waits for a condition that may come true by itself. With `nil`, it no longer waits.
     case waiting(node: String, obstacle: String?)
   }
 
@@ -112,7 +112,7 @@ final class BackgroundReporter: Supervisor.Reporter {
 
   func tell(_ message: Message) {
     guard let text = try? JSONValue(encoding: message).text else { return }
-    // Nobody may be waiting any more.
+    // The waiting process may have gone already.
     try? console.print(text)
     try? console.flush()
   }

@@ -2,12 +2,13 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// Shows a run on the whole terminal, from a thread of its own; when the screen is left, the run stops in order.
+/// Shows a run on the whole terminal, from its own thread. When the person leaves the screen, the
+/// run stops in order.
 ///
-/// All but the screen belongs to the supervisor's thread.
+/// Everything except the screen belongs to the supervisor's thread.
 final class ScreenRun: Supervisor.Reporter {
   private let lines: RunReporter
-  /// What was told while the screen was shown, the last of it.
+  /// The latest reports that arrived while the screen was shown.
   private var kept: [(RunReporter) -> Void] = []
   private var isShown = true
   private var problem: (any Error)?
@@ -16,21 +17,21 @@ final class ScreenRun: Supervisor.Reporter {
   private let hasEnded = Semaphore()
   private var shell: ScreenShell?
 
-  /// The most that is kept.
+  /// The maximum number of reports to keep.
   private static let limit = 100
-  /// How long the screen may take to give the terminal back.
+  /// The longest time to wait until the screen has restored the terminal.
   private static let patience: Duration = .seconds(3)
 
-  /// The signals that the screen takes; the others are the supervisor's.
+  /// The signals that the screen handles. The supervisor handles the others.
   static let signals: [Signal] = [.windowSize, .resume]
 
-  /// - Parameter lines: Where what was told goes when the screen is left.
+  /// - Parameter lines: Receives the kept reports when the screen is left.
   init(lines: RunReporter, _ signals: SignalDescriptor) {
     self.lines = lines
     self.signals = signals
   }
 
-  /// Shows the screen from now on.
+  /// Starts to show the screen.
   func show(_ directories: RuntimeDirectories, _ supervisor: Supervisor) throws {
     let client = try TopologyClient.attach(to: directories.topology)
     guard
@@ -60,10 +61,10 @@ final class ScreenRun: Supervisor.Reporter {
     if !supervisor.isStopping { supervisor.requestStop() }
   }
 
-  /// The run has ended: the terminal is given back, and how it ended is told.
+  /// Restores the terminal after the run has ended, and reports the outcome.
   func finish(_ directory: TopologyDirectory) throws {
     shell?.close()
-    // A terminal that is not read keeps the screen's thread, and not this process.
+    // A terminal that is not read blocks the screen's thread. It must not block this process.
     if shell != nil { _ = hasEnded.wait(until: .now + Self.patience) }
     release()
     lines.finish(directory)

@@ -2,15 +2,16 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// One run of a topology in this process: from its file to its last process.
+/// One run of a topology in this process, from its file to its last process.
 struct TopologyRun {
-  /// How it is shown.
+  /// The way in which the run is shown.
   enum Display {
     case plain, background
-    /// With the signals that the screen takes, blocked before any thread has started.
+    /// The screen, with the signals that it handles. They are blocked before any thread has
+    /// started.
     case screen(SignalDescriptor)
 
-    /// The screen, where there is a terminal for it; else lines.
+    /// Returns the screen if there is a suitable terminal, and plain lines otherwise.
     static func onTerminal(_ console: Console) throws -> Display {
       guard console.canRedraw, console.canAsk else { return .plain }
       return .screen(try SignalDescriptor(ScreenRun.signals))
@@ -20,28 +21,29 @@ struct TopologyRun {
   }
 
   var file: String
-  /// Another name than the file's.
+  /// A name for the topology that replaces the name in the file.
   var name: String?
   /// The deployment file; `nil` where all nodes are on one host.
   var deployment: String?
-  /// The directory of its keys, and where it listens, with an engine whose processes agents start.
+  /// The directory of the keys and the address to listen at, for an engine whose agents start the
+  /// processes.
   var keys: String?
   var address: String?
-  /// The nodes that are started; all where there are none.
+  /// The nodes to start; all nodes if the list is empty.
   var nodes: [String] = []
-  /// Whether what these depend on is started, too.
+  /// Whether the dependencies of these nodes are started, too.
   var startsDependencies = true
   var display: Display
   var showsOutput = false
-  /// How a page in a browser shows it, too, in words for `inspector web`; `nil` where none does.
+  /// The arguments for `inspector web`, if a web page shows the run, too; `nil` otherwise.
   var page: [String]?
   var timeout: Duration?
-  /// Whether it stops when standard input ends.
+  /// Whether the run stops when standard input ends.
   var hasLifeline = false
 
   /// Runs the topology until it has ended.
   func run(console: Console) throws -> ExitCode {
-    // Before anything starts a thread: the signals are blocked for all of them.
+    // Signals must be blocked before any thread starts, so that every thread inherits the mask.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
     console.detach()
     var placement = deployment.map { DeploymentReport(.file($0)) }
@@ -82,7 +84,7 @@ struct TopologyRun {
       throw TopologyClientError.unknownNode(unknown, known: plan.names)
     }
     try plan.raiseOpenFileLimit()
-    // Before the lock is taken, which tells by what files the topology runs.
+    // Before taking the lock, because the lock records the files by which the topology runs.
     if deployment == nil { try refuseDeployed(in: directories) }
     try refuseStray(plan, in: directories)
     let lock = try TopologyLock.acquire(directories, file: file, deployment: deployment)
@@ -110,7 +112,7 @@ struct TopologyRun {
     }
   }
 
-  /// The keys that are there before the run, where agents start its processes.
+  /// Reads the existing agent keys, if agents start the processes of the run.
   private func agentKeys(of loaded: LoadedTopology) throws -> AgentKeys? {
     guard loaded.deployment?.engine == .kubernetes else {
       guard keys == nil, address == nil else {
@@ -130,14 +132,15 @@ struct TopologyRun {
     }
   }
 
-  /// Sees to it that nodes that live on at their places are not ended for others that are all here.
+  /// Throws if deployed nodes have survived their orchestrator, because a run on one host would end
+  /// them.
   private func refuseDeployed(in directories: RuntimeDirectories) throws {
     if let orphan = OrphanedTopology.find(directories), orphan.isDeployed {
       throw refusal(of: orphan.name, orphan.upCommand)
     }
   }
 
-  /// Sees to it that no node is started while a process of it may go on where nothing of this run ends it.
+  /// Throws if a process of a node may still run on a host where nothing in this run could end it.
   private func refuseStray(_ plan: LaunchPlan, in directories: RuntimeDirectories) throws {
     guard RunningTopology.find(directories) == nil,
       let (node, host) = plan.stray(among: ProcessRecord.all(in: directories))
@@ -167,7 +170,7 @@ struct TopologyRun {
   ) throws -> Supervisor {
     let survivors = try Survivor.all(in: lock.directories)
     if deployment == nil, survivors.contains(where: \.isDeployed) {
-      // Their orchestrator was killed in the very moment.
+      // The orchestrator was killed at this very moment.
       throw refusal(of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
     }
     endHelpers(of: lock.formerProcesses, survivors, in: lock.directories)
@@ -189,7 +192,7 @@ struct TopologyRun {
     return supervisor
   }
 
-  /// Ends what nodes have started that ended with, or after, an orchestrator that was killed.
+  /// Ends the helper processes of nodes that ended with, or after, a killed orchestrator.
   private func endHelpers(
     of former: [ProcessRecord], _ survivors: [Survivor], in directories: RuntimeDirectories
   ) {

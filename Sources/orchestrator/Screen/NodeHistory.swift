@@ -1,8 +1,8 @@
 import PipeRuntime
 
-/// The states that a node has been in while somebody looked, the last ones of them.
+/// The latest states of a node that were seen while the screen was open.
 package struct NodeHistory: Hashable, Sendable {
-  /// A state, and what led to it as far as it was told.
+  /// A state with its cause, as far as known.
   package struct Entry: Hashable, Sendable {
     package var incarnation: UInt64
     package var version: UInt64
@@ -10,26 +10,27 @@ package struct NodeHistory: Hashable, Sendable {
     package var time: Int64?
     package var cause: String
     package var state: JSONValue?
-    /// The event that led to it; `nil` where only the state was told.
+    /// The event that caused the state; `nil` if only the state is known.
     package var event: JSONValue?
-    /// What the step has sent: `pipe 5: placed(id: 1)`.
+    /// The events that the step sent: `pipe 5: placed(id: 1)`.
     package var sent: [String] = []
-    /// The states before it that were not told.
+    /// The number of states before it that were not reported.
     package var missed: UInt64 = 0
 
     /// Unique among the entries of a node.
     package var name: String { "\(incarnation).\(version)" }
   }
 
-  /// The entries that are kept.
+  /// The maximum number of entries.
   package static let limit = 200
 
-  /// The latest one last.
+  /// The entries, oldest first.
   package private(set) var entries: [Entry] = []
 
   package init() {}
 
-  /// Takes a state. One that a step has told of already is known better.
+  /// Adds a state. It is ignored if a step has already reported it, because the step has more
+  /// detail.
   package mutating func take(_ change: StateChange) {
     guard !change.isRepeated, !change.isPassing, isNew(change.incarnation, change.version) else {
       return
@@ -40,7 +41,7 @@ package struct NodeHistory: Hashable, Sendable {
         cause: change.cause, state: change.state, missed: change.missed))
   }
 
-  /// Takes a step, with which the same state may have been told before.
+  /// Adds a step. It replaces the entry of the same state, if there is one.
   package mutating func take(_ step: NodeStep) {
     guard step.skipped == nil else { return }
     var entry = Entry(
@@ -59,7 +60,7 @@ package struct NodeHistory: Hashable, Sendable {
     } else if let place = entries.firstIndex(where: {
       ($0.incarnation, $0.version) > (step.incarnation, step.version)
     }) {
-      // The state that came first was of a later step.
+      // The state that arrived first belongs to a later step.
       if entries[place].missed > 0 { entries[place].missed -= 1 }
       entries.insert(entry, at: place)
     }
@@ -74,14 +75,14 @@ package struct NodeHistory: Hashable, Sendable {
   }
 }
 
-/// How many events a second a node has taken lately, from what it tells of itself now and then.
+/// A node's recent rate of events per second, from the counts that it reports from time to time.
 package struct NodeTrend: Hashable, Sendable {
-  /// What a node has told at a time.
+  /// The count of events that a node reported at one time.
   package struct Reading: Hashable, Sendable {
     package var events: UInt64
     /// Unit: nanoseconds since 1970.
     package var time: Int64
-    /// Another process of the node counts anew.
+    /// A new process of the node counts from 0 again.
     package var incarnation: UInt64
 
     package init(events: UInt64, time: Int64, incarnation: UInt64) {
@@ -91,18 +92,18 @@ package struct NodeTrend: Hashable, Sendable {
     }
   }
 
-  /// The rates that are kept.
+  /// The maximum number of rates.
   package static let length = 6
-  /// The least time that a rate is of. Unit: nanoseconds.
+  /// The shortest time over which a rate is computed. Unit: nanoseconds.
   private static let interval: Int64 = 900_000_000
 
   private var last: Reading?
-  /// Unit: events a second; the latest one last.
+  /// Unit: events per second; the latest rate is last.
   package private(set) var rates: [Double] = []
 
   package init() {}
 
-  /// Takes what a node has told; what is older than what is known tells nothing.
+  /// Adds a reading. A reading older than the last one is ignored.
   package mutating func take(_ reading: Reading) {
     guard let before = last, before.incarnation == reading.incarnation else {
       last = reading
@@ -116,10 +117,10 @@ package struct NodeTrend: Hashable, Sendable {
     rates = rates.suffix(Self.length - 1) + [Double(reading.events - before.events) / seconds]
   }
 
-  /// The latest rate; `nil` before there is one.
+  /// The latest rate; `nil` if there is none yet.
   package var rate: Double? { rates.last }
 
-  /// A bar for each rate, the highest one full.
+  /// A bar for each rate, scaled to the highest rate.
   package var bars: String {
     let highest = rates.max() ?? 0
     return String(
@@ -131,7 +132,7 @@ package struct NodeTrend: Hashable, Sendable {
 
   private static let bars: [Character] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
 
-  /// `0`, `12`, `1.2k`, `350k`: a rate in five columns at most.
+  /// Formats a rate in at most five columns: `0`, `12`, `1.2k`, `350k`.
   package static func text(_ rate: Double?) -> String {
     guard let rate else { return "-" }
     if rate < 10, rate != rate.rounded() {

@@ -1,7 +1,7 @@
 import PipeRuntime
 
 extension Screen {
-  /// All lines of the terminal, as the page was laid out.
+  /// All lines of the terminal, as the page was last laid out.
   var lines: [StyledLine] {
     let room = max(0, size.rows - 2)
     var body: [StyledLine]
@@ -88,7 +88,7 @@ extension Screen {
     head + lists.filter { $0.height > 0 }.flatMap { lines(of: $0) }
   }
 
-  /// What stands above the lists.
+  /// The lines above the lists.
   var head: [StyledLine] {
     switch subject {
     case nil: []
@@ -134,7 +134,7 @@ extension SendForm {
         }
     }
     let width = event.fields.map { $0.name.displayWidth + $0.type.displayWidth + 2 }.max() ?? 0
-    // The line that is typed in is seen, however many there are.
+    // The line with the cursor is always visible, however many lines there are.
     let first = max(0, line - height + 1)
     return [StyledLine("send \(event.name) to '\(target)'", .bold), ""]
       + zip(event.fields.indices, event.fields).dropFirst(first).prefix(height).map {

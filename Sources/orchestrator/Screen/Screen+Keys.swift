@@ -1,8 +1,8 @@
 import PipeRuntime
 
-/// What keys do.
+/// The effects of keys.
 extension Screen {
-  /// Does what a key says.
+  /// Handles a key.
   mutating func press(_ key: Key) -> [Action] {
     switch key {
     case .control("c"): return [.leave]
@@ -68,7 +68,7 @@ extension Screen {
     return []
   }
 
-  /// What is done where the same key comes again, or `y`.
+  /// Confirms with the same key or `y`.
   private mutating func decide(_ doubt: Doubt, _ key: Key) -> [Action] {
     switch doubt {
     case .leave: return [.character("q"), .character("y")].contains(key) ? [.leave] : []
@@ -79,7 +79,7 @@ extension Screen {
     }
   }
 
-  /// The first line that is seen after a key that moves; `nil` where it is none.
+  /// Returns the first visible line after a scrolling key; `nil` for any other key.
   private static func scrolled(_ first: Int, of count: Int, _ height: Int, by key: Key) -> Int? {
     let last = max(0, count - height)
     let next: Int? =
@@ -170,7 +170,7 @@ extension Screen {
     return actions
   }
 
-  /// More of what is selected.
+  /// Opens the details of the selected row.
   private mutating func open() -> [Action] {
     guard let row = selected(focus) else { return [] }
     switch focus {

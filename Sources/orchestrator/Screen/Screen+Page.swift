@@ -1,8 +1,8 @@
 import PipeRuntime
 
-/// What stands on the page, and what is selected there.
+/// The layout of the page, and the selection on it.
 extension Screen {
-  /// The lists that are shown now.
+  /// The lists on the current page.
   var parts: [ScreenPart] {
     switch subject {
     case nil: page.parts
@@ -36,12 +36,12 @@ extension Screen {
     return selection(part).row(in: rows.map(\.name)).map { rows[$0] }
   }
 
-  /// Finds what stands on the page, and where. Selections stay with what was chosen.
+  /// Lays out the page. Selections stay with the chosen rows.
   mutating func layOut() {
     let all = parts.map { (part: $0, list: list($0)) }
     let isOverview = subject == nil && page == .all
     let wanted = all.filter {
-      // Where all lists are shown, those are left out of which there is nothing.
+      // The overview leaves out empty lists.
       !isOverview || $0.part == .nodes || $0.part == .logs || !$0.list.rows.isEmpty
     }
     let room = max(0, size.rows - 2 - head.count)
@@ -63,7 +63,7 @@ extension Screen {
     return list
   }
 
-  /// Who an event or a question is for: what the page is about, or what is selected.
+  /// The receiver of an event or a request: the subject of the page, or else the selected row.
   var target: String? {
     switch subject {
     case .node(let name): return name
@@ -99,37 +99,38 @@ extension Screen {
   }
 }
 
-/// Which row of a list is selected, by its name: where rows come, go or change places, the selection stays with
-/// the one that was chosen.
+/// The selected row of a list, remembered by name. The selection follows the chosen row when rows
+/// are added, removed or moved.
 package struct NamedSelection: Hashable, Sendable {
-  /// Where new rows come, if they are what is looked at.
+  /// The end of the list where new rows appear, if the selection follows the newest row.
   package enum Newest: Hashable, Sendable { case nowhere, first, last }
 
   private let newest: Newest
-  /// `nil` before there was one, and while the newest row is selected, whichever that is.
+  /// The name of the selected row; `nil` before there was one, and while the selection follows the
+  /// newest row.
   private var name: String?
-  /// Where the chosen one was when it was last seen.
+  /// The position of the chosen row when it was last present.
   private var row = 0
   private var first = 0
 
   package init(newest: Newest = .nowhere) { self.newest = newest }
 
-  /// The selected row, counted from 0; `nil` where there is none. Where the one that was chosen has gone, it is
-  /// the one in its place.
+  /// Returns the index of the selected row; `nil` in an empty list. If the chosen row has gone, the
+  /// row in its place is selected.
   package func row(in names: [String]) -> Int? {
     guard !names.isEmpty else { return nil }
     guard let name else { return newest == .last ? names.count - 1 : 0 }
     return names.firstIndex(of: name) ?? min(row, names.count - 1)
   }
 
-  /// The rows that are seen: as before, or moved as little as shows the selected one.
+  /// Returns the visible rows. The window moves only as far as it must to show the selected row.
   package func window(of names: [String], height: Int) -> Range<Int> {
     guard let selected = row(in: names), height > 0 else { return 0..<0 }
     let start = min(max(min(first, names.count - height), selected - height + 1, 0), selected)
     return start..<min(names.count, start + height)
   }
 
-  /// Notes where the selected row is, since the next rows may be without it.
+  /// Remembers the position of the selected row, because the row may be gone from the next list.
   package mutating func settle(in names: [String], height: Int) {
     guard let row = row(in: names) else { return }
     self.row = row
@@ -137,7 +138,7 @@ package struct NamedSelection: Hashable, Sendable {
     first = window(of: names, height: height).lowerBound
   }
 
-  /// Selects the row that is so many rows further, or the last one on the way there.
+  /// Moves the selection by a number of rows, at most to the first or last row.
   package mutating func move(by rows: Int, in names: [String], height: Int) {
     guard let row = row(in: names) else { return }
     self.row = max(0, min(row + rows, names.count - 1))
@@ -151,8 +152,8 @@ package struct NamedSelection: Hashable, Sendable {
     settle(in: names, height: height)
   }
 
-  /// Takes a key that moves.
-  /// - Returns: Whether it is one.
+  /// Handles a key that moves the selection.
+  /// - Returns: Whether the key is such a key.
   package mutating func press(_ key: Key, in names: [String], height: Int) -> Bool {
     switch key {
     case .up, .character("k"): move(by: -1, in: names, height: height)
@@ -167,13 +168,13 @@ package struct NamedSelection: Hashable, Sendable {
   }
 }
 
-/// How high the parts of a screen are that stand above each other.
+/// The heights of the parts that are stacked on a screen.
 package enum ScreenHeights {
-  /// Gives each part what it wants, as far as there is room: who wants little gets that, the others share the
-  /// rest, and what is left over is the last one's.
+  /// Shares the lines among the parts. Parts that want less than an equal share get what they want,
+  /// the other parts share the rest, and the last part gets the remainder.
   /// - Parameters:
-  ///   - wanted: Of each part the lines that it would fill, its heading among them.
-  ///   - room: The lines that there are.
+  ///   - wanted: The number of lines that each part would fill, including its heading.
+  ///   - room: The number of available lines.
   package static func share(_ wanted: [Int], room: Int) -> [Int] {
     var heights = Array(repeating: 0, count: wanted.count)
     var left = max(0, room)

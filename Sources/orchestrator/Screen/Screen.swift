@@ -3,9 +3,10 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// What a person at a terminal sees of a topology, and what their keys do: all but the terminal and the topology.
+/// The content of the terminal UI, and the effects of its keys. It has no access to the terminal or
+/// the topology itself.
 package struct Screen: Sendable {
-  /// Something that has come in.
+  /// An input of the screen.
   package enum Input: Sendable {
     case directory(TopologyDirectory)
     /// The orchestrator does not answer.
@@ -20,7 +21,7 @@ package struct Screen: Sendable {
     case tick
   }
 
-  /// What the topology is asked.
+  /// A request to the topology.
   package enum Question: Hashable, Sendable {
     case enabled(of: String)
     case chart(of: String)
@@ -30,7 +31,7 @@ package struct Screen: Sendable {
     case steer(ScreenCommand.Steering, String)
   }
 
-  /// What has become of a question.
+  /// The outcome of a request.
   package enum Answer: Sendable {
     case enabled(of: String, ScreenData.Finding<EnabledEvents>)
     case chart(of: String, ScreenData.Finding<StateChart>)
@@ -40,30 +41,30 @@ package struct Screen: Sendable {
     case failed(String)
   }
 
-  /// What is to be done.
+  /// An action for the shell to perform.
   package enum Action: Hashable, Sendable {
     case draw
     case ask(Question)
-    /// The steps of this node are wanted from now on, and of no other.
+    /// Follow the steps of this node, and stop following any other.
     case follow(String?)
     case copy(String)
     case suspend
     case leave
   }
 
-  /// What a page is about, beside the lists of all.
+  /// The subject of a page about one thing.
   package enum Subject: Hashable, Sendable {
     case node(String)
     case pipe(String)
   }
 
-  /// What is asked before it is done.
+  /// An action that needs a confirmation.
   package enum Doubt: Hashable, Sendable {
     case steer(ScreenCommand.Steering, String)
     case leave
   }
 
-  /// What keys go to in place of the page.
+  /// An element that receives the keys in place of the page.
   package enum Overlay: Sendable {
     case help
     case text(title: String, lines: [String], first: Int)
@@ -77,49 +78,50 @@ package struct Screen: Sendable {
   package struct ShownList: Sendable {
     package var part: ScreenPart
     package var list: ScreenList
-    /// Its lines, the heading among them.
+    /// The number of lines, including the heading.
     package var height: Int
   }
 
-  /// What is said at the bottom.
+  /// A message on the bottom line.
   package struct Notice: Hashable, Sendable {
     package var text: String
     package var isProblem: Bool
   }
 
-  /// Whether the topology ends with the screen.
+  /// Whether leaving the screen ends the topology.
   package let endsTopology: Bool
   package private(set) var data: ScreenData
-  /// What is shown while the screen stands still.
+  /// The data that a frozen screen shows; `nil` if the screen is not frozen.
   package internal(set) var frozen: ScreenData?
   package private(set) var size: TerminalSize
   package internal(set) var page = ScreenPage.all
   package internal(set) var subject: Subject?
-  /// Of each page, what its rows are to have; and of a page about one thing, as long as it is open.
+  /// The filter of each page. The key `nil` is for the page of a single subject, as long as that
+  /// page is open.
   private var filters: [ScreenPage?: String] = [:]
   package internal(set) var overlay: Overlay?
   package internal(set) var notice: Notice?
-  /// The list that keys go to.
+  /// The list that receives the keys.
   package internal(set) var focus = ScreenPart.nodes
-  /// The one that they went to before a page about one thing was opened.
+  /// The list that had the focus before the page of a single subject was opened.
   var focusBefore = ScreenPart.nodes
-  /// What stands on the page, as it was laid out last.
+  /// The lists on the page, as last laid out.
   package internal(set) var lists: [ShownList] = []
   var selections: [ScreenPart: NamedSelection] = [:]
-  /// The event that a form is for once its alphabet is there; `.some(nil)`: any event.
+  /// The event of a form that opens once the node's alphabet has arrived; `.some(nil)`: any event.
   var awaitedForm: (target: String, event: String?)?
   var awaitedText: String?
   private var asked: [String: (time: Int64, version: UInt64?)] = [:]
-  /// Of whom it is asked now which events they take.
+  /// The nodes with a pending request for their enabled events.
   private var underWay: Set<String> = []
   var askedCharts: Set<String> = []
 
-  /// The least time between two questions about the same events. Unit: nanoseconds.
+  /// The shortest time between two requests for the same node's events. Unit: nanoseconds.
   private static let pause: Int64 = 250_000_000
-  /// How long what is enabled counts as known while nothing changes. Unit: nanoseconds.
+  /// How long the enabled events stay valid while nothing changes. Unit: nanoseconds.
   private static let validity: Int64 = 1_000_000_000
 
-  /// - Parameter nodes: Those that are shown; all where there are none.
+  /// - Parameter nodes: The nodes to show; all nodes if the list is empty.
   package init(
     size: TerminalSize, nodes: [String] = [], endsTopology: Bool = false, startedAt: Int64? = nil
   ) {
@@ -129,10 +131,10 @@ package struct Screen: Sendable {
     data.startedAt = startedAt
   }
 
-  /// What is seen: as it is, or as it was when the screen was told to stand still.
+  /// The data to show: the current data, or the data from when the screen was frozen.
   package var shown: ScreenData { frozen ?? data }
 
-  /// What the rows that are shown are to have: each page has its own.
+  /// The text that shown rows must contain. Each page has its own filter.
   package internal(set) var filter: String {
     get { filters[subject == nil ? page : nil] ?? "" }
     set { filters[subject == nil ? page : nil] = newValue }
@@ -140,7 +142,7 @@ package struct Screen: Sendable {
 
   // MARK: Inputs
 
-  /// - Parameter now: Unit: nanoseconds since 1970.
+  /// - Parameter now: Nanoseconds since 1970.
   package mutating func take(_ input: Input, at now: Int64) -> [Action] {
     data.now = now
     var actions: [Action] = [.draw]
@@ -149,7 +151,7 @@ package struct Screen: Sendable {
     case .silence(let text): data.silence = text
     case .change(let change):
       data.take(change)
-      // There may be many, and of most of them nothing is to be asked.
+      // Changes may be frequent, and most of them require no request.
       guard subject == .node(change.node) else { return actions }
     case .step(let step):
       data.take(step)
@@ -165,7 +167,7 @@ package struct Screen: Sendable {
     return actions + questions()
   }
 
-  /// All lines of the terminal, as they are to be seen now.
+  /// Returns all lines of the terminal in their current state.
   package mutating func frame() -> [StyledLine] {
     layOut()
     return lines
@@ -203,14 +205,14 @@ package struct Screen: Sendable {
     }
   }
 
-  /// What is to be asked now about the events that are shown.
+  /// Returns the requests to send now for the events on the page.
   private mutating func questions() -> [Action] {
     guard frozen == nil, data.silence == nil, data.directory != nil else { return [] }
     var names: [String] = []
     if case .node(let name) = subject {
       names = [name]
     } else if parts.contains(.composites), underWay.isEmpty {
-      // One after another: there may be many.
+      // One request at a time, because there may be many composites.
       names = data.nodes.filter { $0.kind == .composite }.map(\.name)
     }
     let due = names.filter { name in

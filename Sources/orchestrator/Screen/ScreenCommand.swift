@@ -8,7 +8,7 @@ package enum ScreenPage: Int, CaseIterable, Hashable, Sendable {
   package var title: String { self == .all ? "overview" : "\(self)" }
   package var key: Character { Character("\(rawValue)") }
 
-  /// What stands on it, from top to bottom.
+  /// The lists on the page, from top to bottom.
   package var parts: [ScreenPart] {
     switch self {
     case .all: [.nodes, .pipes, .composites, .logs]
@@ -23,14 +23,14 @@ package enum ScreenPage: Int, CaseIterable, Hashable, Sendable {
 /// A list on a page.
 package enum ScreenPart: Hashable, Sendable { case nodes, pipes, composites, logs, events, history }
 
-/// What can be done on the screen beside moving: by a key, or by its name.
+/// The commands of the screen, other than movements. Each has a key and a name.
 package enum ScreenCommand: Hashable, Sendable {
   case page(ScreenPage)
   case filter, send, why
   case steer(Steering)
   case freeze, copy, palette, help, quit
 
-  /// What is done to a node.
+  /// An action on a node.
   package enum Steering: String, CaseIterable, Hashable, Sendable {
     case restart, kill, stop, start
 
@@ -43,7 +43,7 @@ package enum ScreenCommand: Hashable, Sendable {
       }
     }
 
-    /// What it does, for the help.
+    /// The effect, for the help.
     package var meaning: String {
       switch self {
       case .restart: "stops it in order and starts it again"
@@ -53,7 +53,7 @@ package enum ScreenCommand: Hashable, Sendable {
       }
     }
 
-    /// What follows, for a prompt of one line.
+    /// The consequence, for a one-line prompt.
     private var consequence: String {
       switch self {
       case .restart: "Stops and starts it."
@@ -63,7 +63,8 @@ package enum ScreenCommand: Hashable, Sendable {
       }
     }
 
-    /// The question before it is done: on a narrow terminal without the consequence, and with the name cut.
+    /// Returns the prompt for confirmation. On a narrow terminal it has no consequence, and the
+    /// name is cut.
     func prompt(for name: String, columns: Int) -> String {
       let keys = "\(key) or y confirms, other keys cancel"
       let question = "\(rawValue) '\(name)'?"
@@ -74,7 +75,7 @@ package enum ScreenCommand: Hashable, Sendable {
     }
   }
 
-  /// All of them, in the order in which they are told.
+  /// All commands, in the order in which the help lists them.
   package static let all: [ScreenCommand] =
     ScreenPage.allCases.map(Self.page) + [.filter, .send, .why]
     + Steering.allCases.map(Self.steer) + [.freeze, .copy, .palette, .help, .quit]
@@ -94,7 +95,7 @@ package enum ScreenCommand: Hashable, Sendable {
     }
   }
 
-  /// What it is called in the list of commands.
+  /// The name in the list of commands.
   package var name: String {
     switch self {
     case .page(let page): page.title
@@ -110,7 +111,7 @@ package enum ScreenCommand: Hashable, Sendable {
     }
   }
 
-  /// What it does.
+  /// The effect, for the help.
   package var meaning: String {
     switch self {
     case .page(.all): "shows all lists above each other"
@@ -127,16 +128,16 @@ package enum ScreenCommand: Hashable, Sendable {
     }
   }
 
-  /// The keys that move, as the help tells them.
+  /// The keys for movements, as the help shows them.
   package static let movements: [(keys: String, meaning: String)] = [
     ("j k ↓ ↑", "the next or former row; PgDn, PgUp, g and G go further"),
     ("Enter", "more of what is selected"), ("Esc", "back"), ("Tab", "the next list"),
   ]
 }
 
-/// A list of commands and nodes, of which one is found by typing a part of its name.
+/// A list of commands and nodes that is filtered by typing a part of a name.
 package struct ScreenPalette: Hashable, Sendable {
-  /// What can be chosen.
+  /// An entry of the list.
   package enum Choice: Hashable, Sendable {
     case command(ScreenCommand)
     case node(String)
@@ -149,7 +150,7 @@ package struct ScreenPalette: Hashable, Sendable {
     }
   }
 
-  /// What a key has led to.
+  /// The outcome of a key.
   package enum Outcome: Hashable, Sendable { case open, left, chosen(Choice) }
 
   package private(set) var field = TerminalTextField(byteLimit: 200)
@@ -161,7 +162,7 @@ package struct ScreenPalette: Hashable, Sendable {
       ScreenCommand.all.filter { $0 != .palette }.map(Choice.command) + nodes.map(Choice.node)
   }
 
-  /// Those whose names have what was typed, those first whose names begin with it.
+  /// The entries whose names contain the typed text. Names that begin with the text come first.
   package var choices: [Choice] {
     let text = field.text.lowercased()
     guard !text.isEmpty else { return all }
@@ -190,7 +191,7 @@ package struct ScreenPalette: Hashable, Sendable {
     default:
       let before = field.text
       _ = field.press(key)
-      // The best match is selected, whatever was before.
+      // The selection moves to the best match.
       if field.text != before { selection = NamedSelection() }
     }
     return .open

@@ -3,22 +3,22 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// All that the screen knows of a topology.
+/// The screen's data about a topology.
 package struct ScreenData: Sendable {
-  /// What has become of a question.
+  /// The outcome of a request.
   package enum Finding<Value: Sendable>: Sendable {
     case found(Value)
     case failed(String)
   }
 
-  /// The lines of logs that are kept.
+  /// The maximum number of log lines.
   package static let logLimit = 2_000
-  /// The least time that the rate of a pipe is of. Unit: nanoseconds.
+  /// The shortest time over which a pipe's rate is computed. Unit: nanoseconds.
   private static let rateInterval: Int64 = 900_000_000
 
   /// `nil` before the orchestrator has answered.
   package private(set) var directory: TopologyDirectory?
-  /// What keeps the orchestrator from answering; `nil` where it does.
+  /// The reason why the orchestrator does not answer; `nil` if it does.
   package var silence: String?
   /// Unit: nanoseconds since 1970.
   package var now: Int64 = 0
@@ -30,14 +30,14 @@ package struct ScreenData: Sendable {
   private var readings: [String: PipeReading] = [:]
   package private(set) var rates: [String: PipeRate] = [:]
   package private(set) var logs: [ScreenRow] = []
-  /// All lines that there were.
+  /// The number of log lines ever received.
   private var logCount = 0
-  /// By node or composite, which events it takes.
+  /// The enabled events of each node or composite.
   package var enabled: [String: Finding<EnabledEvents>] = [:]
-  /// By node, what its machine does in each state.
+  /// The state chart of each node.
   package var charts: [String: Finding<StateChart>] = [:]
 
-  /// The nodes that are shown, with their pipes and logs; all where there are none.
+  /// The nodes to show, with their pipes and logs; all nodes if the list is empty.
   private let names: [String]
 
   package init(of names: [String] = []) { self.names = names }
@@ -90,14 +90,14 @@ package struct ScreenData: Sendable {
       NodeTrend.Reading(events: status.events, time: time, incarnation: incarnation))
   }
 
-  /// When both ends had told of it.
+  /// The time of the older of the two ends' reports.
   private static func time(of reading: PipeReading) -> Int64 {
     min(reading.sender?.status?.time ?? 0, reading.receiver?.status?.time ?? 0)
   }
 
   // MARK: What is known
 
-  /// The nodes and composites, with what they have told last.
+  /// The nodes and composites, with their latest reports.
   package var nodes: [NodeInformation] {
     latest.merged(into: (try? directory?.nodes(named: names)) ?? [])
   }
@@ -106,7 +106,7 @@ package struct ScreenData: Sendable {
     directory?[node: name].flatMap { latest.merged(into: [$0]).first }
   }
 
-  /// The state that a node has told last.
+  /// The latest state that a node has reported.
   package func change(of node: NodeInformation) -> StateChange? { latest.change(of: node) }
 
   package var pipes: [PipeReading] {
@@ -117,17 +117,17 @@ package struct ScreenData: Sendable {
 
   package func pipe(_ name: String) -> PipeReading? { pipes.first { $0.pipe.name == name } }
 
-  /// How long ago a time was, for a person.
+  /// Formats the time since `time` for a person.
   package func age(of time: Int64) -> String { Duration.nanoseconds(max(0, now - time)).shortText }
 
-  /// The time of day.
+  /// Formats a time as the time of day.
   package static func clock(_ time: Timestamp) -> String {
     String(time.localText.split(separator: " ").last ?? "")
   }
 }
 
-/// What each node tells of itself, with its latest state: what its orchestrator knows of it, which asks it now
-/// and then, may be older.
+/// The latest states as the nodes themselves report them. The orchestrator polls the nodes only
+/// from time to time, so its data may be older.
 package struct LatestStates: Sendable {
   private var changes: [String: StateChange] = [:]
 
@@ -135,12 +135,14 @@ package struct LatestStates: Sendable {
 
   package mutating func take(_ change: StateChange) { changes[change.node] = change }
 
-  /// What a node has told last; `nil` where it has told nothing, or another process of it has.
+  /// The latest state that a node has reported; `nil` if there is none, or another process of the
+  /// node reported it.
   package func change(of node: NodeInformation) -> StateChange? {
     changes[node.name].flatMap { $0.incarnation == node.incarnation ? $0 : nil }
   }
 
-  /// The nodes with what they have told, where that is of the processes that run.
+  /// Returns the nodes with their latest states, as far as the reporting processes are the running
+  /// ones.
   package func merged(into nodes: [NodeInformation]) -> [NodeInformation] {
     nodes.map { node in
       guard node.isRunning, let change = change(of: node),
@@ -155,11 +157,11 @@ package struct LatestStates: Sendable {
 }
 
 extension StateChange {
-  /// The state with its counters, or with those that are known where these are newer.
+  /// The status with this state, and with the newer of the two sets of counters.
   fileprivate func status(after known: NodeStatus?) -> NodeStatus {
     var status = known ?? NodeStatus()
     if var told = summary?.status, told.events >= status.events {
-      // A summary has only the number of the letters, and no composites.
+      // A summary contains only the number of dead letters, and no composites.
       (told.recentLetters, told.composites) = (status.recentLetters, status.composites)
       status = told
     }

@@ -4,10 +4,10 @@ import PipeSupervision
 
 /// A row of a list.
 package struct ScreenRow: Hashable, Sendable {
-  /// Unique in its list, and the same as long as it is of the same thing.
+  /// The row's identifier. It is unique in the list and stays the same for the same item.
   package var name: String
   package var line: StyledLine
-  /// All of it as text: to be looked for, and copied.
+  /// The complete text, for the filter and for copying.
   package var text: String
 
   package init(_ name: String, _ line: StyledLine, text: String? = nil) {
@@ -21,7 +21,7 @@ package struct ScreenRow: Hashable, Sendable {
 package struct ScreenList: Hashable, Sendable {
   package var heading: String
   package var rows: [ScreenRow]
-  /// What is said where there are no rows.
+  /// The text to show in an empty list.
   package var emptiness: String
 
   package init(_ heading: String, _ rows: [ScreenRow] = [], emptiness: String) {
@@ -30,7 +30,7 @@ package struct ScreenList: Hashable, Sendable {
     self.emptiness = emptiness
   }
 
-  /// A list made of a table: a row of it for each name.
+  /// Creates a list from a table, with one row per name.
   init(
     _ table: Table, names: [String], columns: Int, emptiness: String,
     styles: (Int) -> [TextStyle] = { _ in [] }
@@ -48,14 +48,14 @@ package struct ScreenList: Hashable, Sendable {
 }
 
 extension NodeInformation {
-  /// The full pipes because of which a running node takes no input.
+  /// The full pipes that keep a running node from taking input.
   var fullPipes: [String] { isRunning ? status?.blocked ?? [] : [] }
 
   /// The phase as the screen shows it: a running node that waits for a full pipe is blocked.
   var shownPhase: String { fullPipes.isEmpty ? phase : "blocked" }
 }
 
-/// The lists of a screen that is so wide.
+/// The lists of a screen with a given number of columns.
 extension ScreenData {
   package func list(_ part: ScreenPart, of subject: String?, columns: Int) -> ScreenList {
     switch part {
@@ -89,7 +89,7 @@ extension ScreenData {
     ) { Self.styles(of: nodes[$0]) }
   }
 
-  /// What stands out also without colours stands out in words: its status.
+  /// Colours repeat only what the status says in words.
   private static func styles(of node: NodeInformation) -> [TextStyle] {
     if !node.doubts.isEmpty { return [.color(.red)] }
     return switch node.shownPhase {
@@ -118,12 +118,12 @@ extension ScreenData {
     ) { pipes[$0].trouble.isEmpty ? [] : [.color(.yellow)] }
   }
 
-  /// `■■■□□□□□`: how much of its capacity is under way.
+  /// `■■■□□□□□`: the part of the capacity that is in use by events under way.
   static func fill(_ pipe: PipeReading) -> String {
     let width = 8
     guard let underWay = pipe.underWay else { return String(repeating: "?", count: width) }
     let part = Double(underWay) / Double(max(pipe.pipe.capacity, 1))
-    // What is not empty is seen.
+    // A pipe that is not empty shows at least one filled square.
     let filled = min(width, underWay == 0 ? 0 : max(1, Int(part * Double(width))))
     return String(repeating: "■", count: filled) + String(repeating: "□", count: width - filled)
   }
@@ -162,10 +162,10 @@ extension ScreenData {
 }
 
 extension ScreenRow {
-  /// The columns of a node's name in front of what it wrote.
+  /// The number of columns for the node's name in front of a log line.
   private static let nodeWidth = 12
 
-  /// - Parameter name: Its place among all lines.
+  /// - Parameter name: The number of the line among all log lines.
   init(log entry: LogEntry, name: String) {
     let node = entry.node.cut(to: Self.nodeWidth).padded(to: Self.nodeWidth)
     let text = StyledLine(entry.text)
@@ -178,14 +178,14 @@ extension ScreenRow {
 }
 
 extension EventEnabledness {
-  /// Unique among the events of a page, of which several nodes may take one each for itself.
+  /// Unique among the events of a page. Several nodes may each take the same event alone.
   var rowName: String { "\(event.name)@\(recipient)" }
 
-  /// Who it is sent to: the composite through which it is taken, or the node that takes it alone.
+  /// The receiver: the composite that takes the event, or the node that takes it alone.
   var recipient: String { composite ?? participants.first ?? "" }
 }
 
-/// What a page about one node, or one pipe, shows.
+/// The content of a page about one node or one pipe.
 extension ScreenData {
   func eventList(of name: String, _ columns: Int) -> ScreenList {
     let found: EnabledEvents
@@ -237,7 +237,7 @@ extension ScreenData {
     return words.joined(separator: "; ")
   }
 
-  /// `→ opening, open`; `nil` where it is not known.
+  /// Formats the possible next states: `→ opening, open`; `nil` if they are not known.
   private func targets(of event: String, _ name: String) -> String? {
     guard case .found(let chart)? = charts[name], let state = node(name)?.status?.state else {
       return nil
@@ -269,7 +269,7 @@ extension ScreenData {
     return ScreenList("HISTORY", rows, emptiness: "no state is told yet")
   }
 
-  /// What a page about a node begins with.
+  /// The first lines of a page about a node.
   package func head(ofNode name: String) -> [StyledLine] {
     guard let node = node(name) else {
       return [StyledLine(name, .bold) + "  the topology has it no more"]
@@ -319,7 +319,7 @@ extension ScreenData {
     }
   }
 
-  /// What a page about a pipe shows.
+  /// The lines of a page about a pipe.
   package func head(ofPipe name: String) -> [StyledLine] {
     guard let pipe = pipe(name) else {
       return [StyledLine(name, .bold) + "  the topology has it no more"]

@@ -6,15 +6,17 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// Shows a running topology on the terminal of this process, until it is left or has ended.
+/// Shows a running topology on the terminal of this process, until the person leaves or the
+/// topology ends.
 ///
-/// All of it runs on the thread that calls ``run()``, but what the topology is asked.
+/// Everything except requests to the topology runs on the thread that calls ``run()``.
 final class ScreenShell {
-  /// Why the screen has ended.
+  /// The reason why the screen has ended.
   enum Ending {
     case left
     case terminalClosed
-    /// With what to do, unless it has gone down.
+    /// The topology does not answer any more. The error, which says what to do, is missing if the
+    /// topology went down.
     case topologyGone(TopologyClientError?)
     case failed(any Error)
   }
@@ -33,24 +35,24 @@ final class ScreenShell {
   private var watched: Set<String> = []
   private let nodes: [String]
 
-  /// The signals that it takes, which must be blocked before any thread starts.
+  /// The signals that the screen handles. They must be blocked before any thread starts.
   static let signals: [Signal] = [.interrupt, .terminate, .hangUp, .windowSize, .resume]
-  /// The least time between two drawings.
+  /// The shortest time between two drawings.
   private static let drawPause: Duration = .milliseconds(50)
-  /// Between an answer of the orchestrator and the next question.
+  /// The pause between an answer of the orchestrator and the next request.
   private static let askPause: Duration = .milliseconds(250)
-  /// Between two looks at the logs.
+  /// The pause between two reads of the logs.
   private static let localLogPause: Duration = .milliseconds(200)
   private static let remoteLogPause: Duration = .milliseconds(500)
-  /// The lines of each node's log that it begins with.
+  /// The number of initial log lines for each node.
   private static let logLines = 100
 
   /// - Parameters:
-  ///   - directories: Of a topology of this host; `nil` for one of another.
-  ///   - nodes: Those that are shown; all where there are none.
-  ///   - timeout: After this time the screen is left; `nil`: no limit.
+  ///   - directories: The directories of a topology on this host; `nil` for a topology on another host.
+  ///   - nodes: The nodes to show; all nodes if the list is empty.
+  ///   - timeout: The time after which the screen closes; `nil`: no limit.
   ///   - endsTopology: Whether the topology ends with the screen.
-  /// - Returns: `nil` where standard input or output is no terminal that takes cursor movements.
+  /// - Returns: `nil` if standard input or output is not a terminal that supports cursor movements.
   init?(
     client: TopologyClient, directories: RuntimeDirectories?, signals: SignalDescriptor,
     nodes: [String] = [], timeout: Duration? = nil, endsTopology: Bool = false
@@ -71,7 +73,7 @@ final class ScreenShell {
     if let timeout { loop.schedule(after: timeout, for: self) { $0.end(.left) } }
   }
 
-  /// Shows the topology until it ends, or somebody leaves. The terminal is then as it was.
+  /// Shows the topology until it ends or the person leaves. Restores the terminal before returning.
   func run() -> Ending {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     terminal.content = { [unowned self] _ in screen.frame() }
@@ -91,7 +93,7 @@ final class ScreenShell {
     return ending ?? .left
   }
 
-  /// Ends it from another thread: the topology has ended.
+  /// Closes the screen from another thread after the topology has ended.
   func close() {
     let owner = LoopOwned(self)
     loop.handle.post { owner.value.end(.topologyGone(nil)) }
@@ -137,7 +139,7 @@ final class ScreenShell {
       let entries = try await logs.next(lines: Self.logLines).entries
       return (logs, entries)
     } then: { shell, result in
-      // Where none came, the same is asked again.
+      // If the request failed, the same lines are requested again.
       if case .success((let logs, let entries)) = result {
         shell.logs = logs
         shell.takeLogs(entries)
@@ -150,8 +152,8 @@ final class ScreenShell {
     if !new.isEmpty { take(.logs(new)) }
   }
 
-  /// - Parameter isFresh: Whether the orchestrator asks the nodes first; else it tells what it has heard within
-  ///   the last second.
+  /// - Parameter isFresh: Whether the orchestrator polls the nodes before it answers. Otherwise its answer
+  ///   may be up to one second old.
   private func ask(after pause: Duration, isFresh: Bool) {
     asking = onTask { [client] in
       try await Task.sleep(for: pause)
@@ -166,7 +168,7 @@ final class ScreenShell {
     case .success(let directory):
       do { _ = try directory.nodes(named: nodes) } catch { return end(.failed(error)) }
       take(.directory(directory))
-      // It may have been in the background until now.
+      // The process may have been in the background until now.
       if !terminal.isStarted { start(by: terminal.start) }
       watch(directory)
     case .failure(TopologyClientError.notAnswering) where screen.data.directory != nil:
@@ -178,7 +180,7 @@ final class ScreenShell {
     ask(after: Self.askPause, isFresh: false)
   }
 
-  /// Follows the states of all nodes that there are now.
+  /// Follows the states of all current nodes.
   private func watch(_ directory: TopologyDirectory) {
     let names = directory.nodes.filter { $0.kind != .monitor }.map(\.name)
     guard Set(names) != watched else { return }
@@ -199,7 +201,7 @@ final class ScreenShell {
     case .ask(let question): ask(question)
     case .follow(let node): follow(node)
     case .copy(let text):
-      // OSC 52: the terminal keeps it, where it is set up to.
+      // OSC 52: the terminal puts the text on its clipboard, if it is configured to.
       let base64 = Data(text.utf8.prefix(100_000)).base64EncodedString()
       terminal.send("\u{1B}]52;c;\(base64)\u{07}")
     case .suspend: start(by: terminal.suspend)
@@ -230,7 +232,8 @@ final class ScreenShell {
 
   // MARK: Tasks
 
-  /// Does something beside the loop, and takes what has come out of it on the loop, unless that was cancelled.
+  /// Runs an operation outside the loop, and handles its result on the loop unless the task was
+  /// cancelled.
   @discardableResult
   private func onTask<Value: Sendable>(
     _ work: @escaping @Sendable () async throws -> Value,
@@ -246,7 +249,8 @@ final class ScreenShell {
     }
   }
 
-  /// Takes what a stream tells on the loop, one at a time, so that the stream's own bound holds.
+  /// Handles the elements of a stream on the loop, one at a time, so that the stream's own bound
+  /// holds.
   private func stream<Values: AsyncSequence & Sendable>(
     _ open: @escaping @Sendable () async throws -> Values,
     then take: @escaping @Sendable (ScreenShell, Values.Element) -> Void
@@ -254,7 +258,7 @@ final class ScreenShell {
     let owner = LoopOwned(self)
     let handle = loop.handle
     return Task {
-      // Where it cannot be told, the orchestrator's answers still can.
+      // If the stream cannot be opened, the orchestrator's answers still arrive.
       guard let values = try? await open() else { return }
       for await value in values {
         if Task.isCancelled { return }
@@ -269,13 +273,13 @@ final class ScreenShell {
   }
 }
 
-/// Asks a topology what the screen wants to know, and does what it wants to be done.
+/// Answers the screen's requests by asking the topology.
 struct ScreenQuestions: Sendable {
   let client: TopologyClient
 
-  /// How long a node has to say what becomes of an event.
+  /// The longest time for a node to report the outcome of an event.
   private static let patience: Duration = .seconds(5)
-  /// How long a node that is steered may take.
+  /// The longest time for a node to be started, stopped or restarted.
   private static let steeringTime: Duration = .seconds(30)
 
   func answer(_ question: Screen.Question, _ directory: TopologyDirectory?) async -> Screen.Answer {
@@ -334,10 +338,10 @@ struct ScreenQuestions: Sendable {
     do { return .found(try await work()) } catch { return .failed("\(error)") }
   }
 
-  /// Where charts are made: its program tells what a machine does by single steps, which are waited for.
+  /// The thread that makes state charts. It blocks while the node's program answers step by step.
   private static let charts = LoopThread { _ in }
 
-  /// What the machine does in each state.
+  /// Makes the state chart of a node.
   private func chart(of node: String, _ directory: TopologyDirectory) async throws -> StateChart {
     try await withCheckedThrowingContinuation { continuation in
       Self.charts.handle.post {

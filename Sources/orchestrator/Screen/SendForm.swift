@@ -1,27 +1,27 @@
 import PipeRuntime
 
-/// A form for an event: which it is, and then a line for each value that it carries.
+/// A form for an event: the choice of the event, then a line for each of its values.
 package struct SendForm: Sendable {
-  /// What a key has led to.
+  /// The outcome of a key.
   package enum Outcome: Hashable, Sendable {
     case open
     case left
     case send(JSONValue)
   }
 
-  /// Who the event is for.
+  /// The receiver of the event.
   package let target: String
   package let events: [CaseDescription]
   package private(set) var selection = NamedSelection()
-  /// The event that is filled in; `nil` while one is chosen.
+  /// The event to fill in; `nil` while the person chooses one.
   package private(set) var event: CaseDescription?
   package private(set) var fields: [TerminalTextField] = []
-  /// The line that keys go to.
+  /// The index of the line that receives the keys.
   package private(set) var line = 0
-  /// What is wrong with what was typed.
+  /// The problem with the typed text; `nil` if there is none.
   package private(set) var problem: String?
 
-  /// - Parameter event: The event that is meant, where that is known.
+  /// - Parameter event: The event to fill in, if it is known.
   package init(to target: String, events: [CaseDescription], event: String? = nil) {
     self.target = target
     self.events = events
@@ -71,7 +71,7 @@ package struct SendForm: Sendable {
     return .open
   }
 
-  /// The event as it was filled in, or what is wrong with it.
+  /// Returns the completed event, or keeps the form open with a problem.
   private mutating func finish() -> Outcome {
     guard let event else { return .open }
     guard !event.fields.isEmpty else { return .send(.string(event.name)) }
@@ -95,7 +95,7 @@ package struct SendForm: Sendable {
 
   private struct FieldProblem: Error { let text: String }
 
-  /// What was typed as a value of a type: text where that is a text, and else as in JSON.
+  /// Parses typed text as a value of a type: unchanged for a string, else as JSON.
   private static func value(
     of text: String, _ field: CaseDescription.Field
   ) throws(FieldProblem) -> JSONValue? {
@@ -106,7 +106,7 @@ package struct SendForm: Sendable {
     }
     if case .string = type { return .string(text) }
     if let value = try? JSONValue(parsing: text.utf8) { return value }
-    // A case of an enum without values is written as it is called.
+    // An enum case without values may be typed as its bare name.
     if case .unknown = type, !text.isEmpty { return .string(text) }
     throw FieldProblem(
       text: "'\(field.name)' is \(field.type): "

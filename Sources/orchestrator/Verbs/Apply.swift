@@ -72,7 +72,7 @@ struct Apply: Verb {
     return .success
   }
 
-  /// The name of the topology in a file; a file with errors is told with all of them.
+  /// Returns the name of the topology in a file. Throws all errors of an invalid file.
   private static func name(in file: String) throws -> String {
     let examined = try TopologyReader.examine(.file(file))
     if examined.diagnostics.hasErrors { return try LoadedTopology.load(.file(file)).topology.name }
@@ -81,7 +81,7 @@ struct Apply: Verb {
 }
 
 extension Diagnostic {
-  /// With the path of a file as it was given, in place of its absolute one.
+  /// Returns the diagnostic with the file's path as given, in place of its absolute path.
   fileprivate func naming(_ given: String, for absolute: String) -> Diagnostic {
     var named = self
     if named.file == absolute { named.file = given }
@@ -89,16 +89,16 @@ extension Diagnostic {
   }
 }
 
-/// What `apply` prints: the plan, and what has become of it.
+/// The output of `apply`: the plan and its outcome.
 struct ChangeReport {
-  /// What has become of a plan, in JSON.
+  /// The outcome of a plan, in JSON.
   enum Outcome: String {
-    /// Nothing was to happen.
+    /// The plan was only computed, or had no changes.
     case planned
     case applied
-    /// A node has failed, or did not stop in order; or the plan was not taken up.
+    /// A node has failed or did not stop in order, or the plan was not applied.
     case failed
-    /// The orchestrator goes on with it.
+    /// The orchestrator still applies the plan.
     case timedOut
   }
 
@@ -109,7 +109,7 @@ struct ChangeReport {
   let format: OutputFormat
   let console: Console
 
-  /// Tells what is to happen, so that it is seen before anything does. JSON in one piece comes at the end.
+  /// Prints the plan before it is applied. With `-o json` the plan is part of the final object.
   func tellPlan() throws {
     for warning in warnings { console.diagnostic(warning) }
     switch format {
@@ -122,7 +122,7 @@ struct ChangeReport {
     try console.flush()
   }
 
-  /// Tells what has become of it; people see that by the exit code, and by the error that follows.
+  /// Prints the outcome, except as text. People see it by the exit code and the error message.
   func tell(_ outcome: Outcome, _ error: TopologyClientError? = nil) throws {
     let record: [String: JSONValue] = [
       "outcome": .string(outcome.rawValue), "error": error.map { .string("\($0)") } ?? .null,

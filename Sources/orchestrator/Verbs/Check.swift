@@ -105,7 +105,7 @@ struct Check: Verb {
     return isValid ? .success : .usage
   }
 
-  /// What is said of each file without errors.
+  /// Returns the lines about files without errors.
   private func lines(of reports: [CheckReport], _ deployment: DeploymentReport?) -> [String] {
     var lines: [String] = []
     for report in reports where report.isValid {
@@ -119,7 +119,7 @@ struct Check: Verb {
     return lines
   }
 
-  /// The deployment file that a command line names.
+  /// Returns the report of the deployment file that the command line names.
   private func deployment(of arguments: ParsedArguments) throws -> DeploymentReport? {
     guard let path = arguments.value("deployment") else { return nil }
     let inputs = ([path] + arguments.positionals).map(TopologyInput.init(argument:))
@@ -137,7 +137,7 @@ struct Check: Verb {
     _ arguments: ParsedArguments, console: Console
   ) async throws -> ExitCode {
     let request = try ExploreRequest(arguments)
-    // Blocked before a thread starts.
+    // The signals must be blocked before any thread starts.
     let interruption = try Interruption()
     var log = SARIFLog(version: ShowVersion.current)
     var records: [JSONValue] = []
@@ -148,7 +148,7 @@ struct Check: Verb {
         explored = try await request.explore(
           TopologyInput(argument: path), console: console, isStopped: interruption.hasCome)
       } catch let errors as TopologyErrors {
-        // The other files are searched all the same.
+        // Go on with the other files.
         for diagnostic in errors.diagnostics { console.diagnostic(diagnostic) }
         log.add(errors.diagnostics)
         code = .usage
@@ -177,7 +177,7 @@ struct Check: Verb {
 }
 
 extension ExitCode {
-  /// Of two files' codes the one that is told: what was found, else what is not known.
+  /// Combines the codes of two files. A finding takes precedence over an incomplete search.
   fileprivate func worse(_ other: ExitCode) -> ExitCode {
     if self == .failure || other == .failure { return .failure }
     return self == .incomplete ? self : other

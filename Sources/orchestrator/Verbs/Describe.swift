@@ -52,7 +52,7 @@ struct Describe: Verb {
     return .success
   }
 
-  /// The state charts of those that have a machine.
+  /// Returns the state charts of the nodes that have a machine.
   private func charts(
     _ pages: [any Page], _ arguments: ParsedArguments
   ) async throws -> [String: StateChart] {
@@ -99,7 +99,7 @@ struct Describe: Verb {
         do {
           machines[node.name] = try await topology.describe(node.name)
         } catch TopologyClientError.failed {
-          // It has not described itself: there is its status alone.
+          // The node has not described itself, so only its status is shown.
         }
       }
       return (found, machines, classes, directory.pipes)
@@ -127,17 +127,17 @@ struct Describe: Verb {
   }
 }
 
-/// What is told of one node or composite.
+/// The description of one node or composite.
 private protocol Page {
   var name: String { get }
-  /// The names of what it takes.
+  /// The names of the events that it accepts.
   var events: [String] { get }
   var record: JSONValue { get }
   func lines(_ style: Style) -> [String]
 }
 
 extension Page {
-  /// With the state chart, where there is one.
+  /// The JSON form with the state chart, if there is one.
   fileprivate func record(_ chart: StateChart?) -> JSONValue {
     guard let chart, case .object(var members) = record else { return record }
     members["graph"] = chart.json
@@ -156,7 +156,7 @@ extension NodePage: Page {
     (machine?.events ?? []).map(\.name).filter { machine?.alphabet.contains($0) == true }
   }
 
-  /// A node of a topology that need not run.
+  /// Creates the page of a node from a topology that need not run.
   fileprivate init(of node: NodeSpecification, in loaded: LoadedTopology) {
     let topology = loaded.topology
     self.init(
@@ -172,15 +172,15 @@ extension NodePage: Page {
   }
 }
 
-/// All that `describe` tells of one node.
+/// The output of `describe` for one node.
 struct NodePage {
   let node: NodeInformation
-  /// `nil` where the node has not described itself.
+  /// `nil` if the node has not described itself.
   let machine: MachineDescription?
   /// The topology's pipes.
   let pipes: [PipeInformation]
 
-  /// A heading, then a line or more for each thing that is known.
+  /// A heading, then one or more lines for each known property.
   func lines(_ style: Style) -> [String] {
     var parts = [
       (node.kind.rawValue, [node.hosts, node.program].compactMap(\.self).filter { !$0.isEmpty })
@@ -200,7 +200,7 @@ struct NodePage {
     return "\(style.bold(node.name))  \(style.status(node.phase))\(state)\(version)"
   }
 
-  /// What comes in and goes out.
+  /// The pipes in and out, and the dead letters.
   var traffic: [(String, [String])] {
     [
       ("pipes in", pipes.filter { $0.to == node.name }.map(inText)),
@@ -265,7 +265,7 @@ struct NodePage {
 }
 
 extension NodeInformation {
-  /// `version 12`, where it has a state.
+  /// `version 12`; `nil` without a state.
   var versionText: String? {
     guard let status, status.state != nil else { return nil }
     return "version \(status.version)"
@@ -277,23 +277,23 @@ extension NodeInformation {
   }
 }
 
-/// All that `describe` tells of one composite.
+/// The output of `describe` for one composite.
 struct CompositePage {
   let composite: CompositePlan
   let group: ConflictClassPlan
-  /// How it is; `nil` where it need not run.
+  /// The state of the composite at run time; `nil` if the topology need not run.
   var node: NodeInformation?
   /// The topology's pipes.
   var pipes: [PipeInformation] = []
 
-  /// The pages of all composites of some classes.
+  /// Returns the pages of all composites in the conflict classes.
   static func all(of classes: [ConflictClassPlan]) -> [CompositePage] {
     classes.flatMap { group in group.composites.map { CompositePage(composite: $0, group: group) } }
   }
 
   var name: String { composite.name }
 
-  /// A heading, then a line or more for each thing that is known.
+  /// A heading, then one or more lines for each known property.
   func lines(_ style: Style) -> [String] {
     let others = group.composites.map(\.name).filter { $0 != name }
     var parts = [

@@ -57,7 +57,7 @@ struct Down: Verb {
     return try tell(ending.isOrderly(outcome) ? nil : outcome, of: directories.topology, console)
   }
 
-  /// - Parameter outcome: How it has ended, where that was not in order.
+  /// - Parameter outcome: The outcome, if the topology did not stop in order.
   private func tell(
     _ outcome: TopologyLifecycle.Outcome?, of topology: String, _ console: Console
   ) throws -> ExitCode {
@@ -92,13 +92,13 @@ struct Down: Verb {
   }
 }
 
-/// The way a topology is brought down.
+/// The options of a `down`, and its steps.
 private struct Ending {
-  /// What became of the orchestrator.
+  /// The end of the orchestrator.
   enum End {
-    /// It told how the run ended; `nil` where it did not.
+    /// It ended by itself. The outcome is `nil` if it did not report one.
     case ended(TopologyLifecycle.Outcome?)
-    /// It stood still, and was killed.
+    /// It hung, and was killed.
     case killed
   }
 
@@ -106,9 +106,9 @@ private struct Ending {
   let timeout: Duration
   private let deadline: ContinuousClock.Instant
 
-  /// How long an orchestrator has to take the command.
+  /// The longest time for the orchestrator to accept the command.
   private static let patience: Duration = .seconds(5)
-  /// How long it has where it is to be killed otherwise.
+  /// The longest time with `--force`, after which the orchestrator is killed.
   private static let forcedPatience: Duration = .seconds(2)
 
   init(isForced: Bool, timeout: Duration) {
@@ -117,16 +117,16 @@ private struct Ending {
     deadline = .now + timeout
   }
 
-  /// Whether it has ended as it was asked to, as far as that was told.
+  /// Whether the orchestrator ended as requested, as far as it has reported.
   func isOrderly(_ outcome: TopologyLifecycle.Outcome?) -> Bool {
     guard let outcome else { return true }
     return outcome == .stopped || isForced && outcome == .forced
   }
 
-  /// Has the orchestrator end its nodes, and returns when it has ended as well.
+  /// Requests the orchestrator to end its nodes, and returns when the orchestrator has ended, too.
   func stop(_ directories: RuntimeDirectories) async throws -> End {
     let topology = directories.topology
-    // Before it is asked to end: its number may be somebody else's afterwards.
+    // Looked up before the request, because another process may have the same pid afterwards.
     let orchestrator = RunningTopology.find(directories)?.process
     let client = try TopologyClient(
       topology: topology, control: directories.endpoint(.control))
@@ -139,9 +139,9 @@ private struct Ending {
           patience: min(timeout, isForced ? Self.forcedPatience : Self.patience),
           within: timeout))
     } catch TopologyClientError.orchestratorGone {
-      // It was about to end anyway, or was killed.
+      // The orchestrator was about to end anyway, or was killed.
     } catch TopologyClientError.notAnswering where isForced {
-      // Nobody else ends its nodes while it stands still; they are found by their records.
+      // While the orchestrator hangs, no other process ends its nodes. Their records lead to them.
       orchestrator?.signal(.kill)
       end = .killed
     }
@@ -153,7 +153,8 @@ private struct Ending {
     return end
   }
 
-  /// Has the orchestrator of another host end its nodes; nobody here could end it by force.
+  /// Requests the orchestrator of another host to end its nodes. It cannot be killed from this
+  /// host.
   func stop(_ client: TopologyClient) async throws -> TopologyLifecycle.Outcome? {
     try await client.end(
       force: isForced, patience: min(timeout, Self.patience), within: timeout)
@@ -164,7 +165,7 @@ private struct Ending {
     _ directories: RuntimeDirectories, _ console: Console,
     because reason: String = "its orchestrator had been killed"
   ) throws -> ExitCode {
-    // With the lock, so that nobody adopts them meanwhile.
+    // With the lock held, no other orchestrator can adopt them.
     let orphan = OrphanedTopology.find(directories)
     let lock = try TopologyLock.acquire(
       directories, file: orphan?.file, deployment: orphan?.deployment)

@@ -4,7 +4,7 @@ import PipeSupervision
 
 /// `orchestrator export`
 struct Export: Verb {
-  /// What is written.
+  /// The format of the export.
   private enum Form: String, CaseIterable {
     case promela, kubernetes
   }

@@ -58,7 +58,7 @@ struct ShowGraph: Verb {
     return .success
   }
 
-  /// What is drawn: the topology as its file has it, and how it is.
+  /// The content of the drawing: the topology from its file, and its current state, if it runs.
   private struct Source {
     let loaded: LoadedTopology
     let directory: TopologyDirectory?
@@ -107,7 +107,7 @@ struct ShowGraph: Verb {
 }
 
 extension LoadedTopology {
-  /// The file of a running topology, as it is now.
+  /// Loads the current file of a running topology.
   static func load(fileOf directory: TopologyDirectory) throws -> LoadedTopology {
     guard FileSystem.exists(directory.file) else {
       throw CommandError(
@@ -117,7 +117,7 @@ extension LoadedTopology {
     return try LoadedTopology.load(.file(directory.file), name: directory.topology)
   }
 
-  /// The state chart of a node; why there is none is told as who asks for it needs it.
+  /// Returns the state chart of a node. Throws an error for the person if there is none.
   func chart(of node: String) throws -> StateChart {
     if topology.composite(node) != nil {
       throw CommandError(
@@ -145,7 +145,7 @@ extension LoadedTopology {
 }
 
 extension OracleTrouble {
-  /// What the program has done, and what to do.
+  /// The failure of the program, and how to fix it.
   fileprivate var wording: String {
     switch self {
     case .notStarted(let reason): "was not started: \(reason)"

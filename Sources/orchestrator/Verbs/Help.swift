@@ -31,7 +31,7 @@ extension HelpText {
     self.init(columns: columns) { style.bold($0) }
   }
 
-  /// The page of `orchestrator --help`.
+  /// Returns the text of `orchestrator --help`.
   package func overview(_ verbs: [VerbDescription]) -> String {
     """
     \(heading("Usage:")) orchestrator VERB [OPTIONS] [ARGUMENTS]
@@ -64,7 +64,8 @@ extension HelpText {
 
 /// `orchestrator version`, `orchestrator --version`
 struct ShowVersion: Verb {
-  /// Semantic versioning: the first number changes with the wire or the topology file.
+  /// A semantic version. The major number changes with the wire protocol or the topology file
+  /// format.
   static let current = "0.3.0"
 
   let description = VerbDescription(

@@ -41,7 +41,7 @@ struct Init: Verb {
 
   private struct Written {
     var files: [PackageFile]
-    /// The package's folder, as the person would write it.
+    /// The package's folder, spelled as a person would type it.
     var shown: String
     var next: NextSteps
   }
@@ -78,20 +78,20 @@ struct Init: Verb {
       workingDirectory: FileSystem.resolved(".") ?? "/")
   }
 
-  /// The folders of `PATH` in which a shell finds the orchestrator.
+  /// Returns the folders of `PATH` in which a shell finds the orchestrator.
   private func search() -> [String] {
     let folders = ProcessEnvironment.current["PATH"]?.split(separator: ":").map(String.init) ?? []
     return folders.filter { access($0 + "/" + CommandLine.arguments[0], X_OK) == 0 }
   }
 }
 
-/// The commands to go on with in a package that was written.
+/// The commands that come next in a new package.
 package struct NextSteps: Hashable, Sendable {
-  /// The package's folder, as the person would write it.
+  /// The package's folder, spelled as a person would type it.
   package var folder: String
-  /// The topology file in it.
+  /// The name of the topology file in the folder.
   package var topology: String
-  /// How this orchestrator is called there.
+  /// The command that runs this orchestrator from the folder.
   package var orchestrator: String
 
   package init(folder: String, topology: String, orchestrator: String) {
@@ -110,7 +110,7 @@ package struct NextSteps: Hashable, Sendable {
     ]
   }
 
-  /// A word as a shell reads it.
+  /// Quotes a word for a shell, if necessary.
   private static func word(_ text: String) -> String {
     let isPlain = text.utf8.allSatisfy { byte in
       isSafeName("_" + String(UnicodeScalar(byte))) || byte == UInt8(ascii: "/")
@@ -119,11 +119,12 @@ package struct NextSteps: Hashable, Sendable {
   }
 }
 
-/// How the running orchestrator was called, and so how it is called from elsewhere.
+/// The way in which this orchestrator was started, from which a command for other folders is
+/// derived.
 package struct OrchestratorCall: Hashable, Sendable {
   /// The first word of its command line.
   package var word: String
-  /// Its executable, without links.
+  /// The path of its executable, with symbolic links resolved.
   package var executable: String
   package var workingDirectory: String
 
@@ -133,17 +134,17 @@ package struct OrchestratorCall: Hashable, Sendable {
     self.workingDirectory = workingDirectory
   }
 
-  /// Its name where it was found in `PATH`, and otherwise its path.
+  /// Returns the bare name if a shell finds it in `PATH`, and otherwise the path.
   /// - Parameters:
-  ///   - folder: From where it is to be called.
-  ///   - search: The folders of `PATH` that have one of its name.
+  ///   - folder: The folder from which the command will run.
+  ///   - search: The folders of `PATH` that contain an executable of this name.
   package func spelled(from folder: String, search: [String]) -> String {
-    // A relative folder in PATH is another one elsewhere.
+    // A relative folder in PATH depends on the working directory.
     if !word.contains("/"), search.first?.hasPrefix("/") == true { return word }
     return NearPath.path(to: path, from: folder)
   }
 
-  /// From the root. As it was written, with the links in it, where that needs no looking.
+  /// The absolute path. It keeps symbolic links as typed, unless the typed path has to be resolved.
   private var path: String {
     let written = word.hasPrefix("./") ? String(word.dropFirst(2)) : word
     let parts = written.split(separator: "/")

@@ -49,12 +49,12 @@ struct ShowJournal: Verb {
 }
 
 extension RuntimeDirectories {
-  /// The nodes that have a journal, or what is left of one.
+  /// The nodes that have a journal, or remains of one.
   var nodesWithJournals: [String] {
     Set(JournalReader.nodes(in: journals) + JournalPlaces(in: self).nodesElsewhere).sorted()
   }
 
-  /// Throws where nothing tells that the topology has, or had, a node of this name.
+  /// Throws if no journal and no log shows that the topology has, or had, a node of this name.
   func checkIsKnown(_ node: String) throws {
     let known = Set(nodesWithJournals + LogReader.nodes(in: logs))
       .subtracting(["orchestrator"]).sorted()
@@ -66,13 +66,13 @@ extension RuntimeDirectories {
   }
 }
 
-/// All that `journal` tells of a node.
+/// The output of `journal` for one node.
 struct JournalPage {
   let snapshot: JournalSnapshot
-  /// The most records that are shown.
+  /// The maximum number of records to show.
   let limit: Int
 
-  /// A heading, a line or more for each thing that is known, and a table of the last records.
+  /// A heading, one or more lines for each known property, and a table of the last records.
   func lines(_ style: Style) -> [String] {
     let heading =
       "\(style.bold(snapshot.node))  of topology \(snapshot.topology), "

@@ -2,22 +2,22 @@ import PipeKubernetes
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator export kubernetes`: reads and checks the two files, and writes what is made of them.
+/// `orchestrator export kubernetes`: reads and checks the two files, and writes manifests for them.
 struct KubernetesExport {
   let file: String
   let deployment: String
   let part: Part
 
-  /// What is written of them.
+  /// The part of the manifests to write.
   enum Part {
-    /// All but Secrets.
+    /// All manifests except Secrets.
     case manifests
-    /// The Secrets, with new keys for all.
+    /// The Secrets, with new keys for all processes.
     case secrets
-    /// Those of some, for the orchestrator that this key file tells of.
+    /// The Secrets of some nodes, for the orchestrator whose client key is in this file.
     case secretsOf([String], key: String)
 
-    /// - Throws: ``CommandError`` where the options do not go together.
+    /// - Throws: ``CommandError`` if the options exclude each other.
     init(hasSecrets: Bool, key: String?, nodes: [String]) throws {
       switch (hasSecrets, key) {
       case (true, let key?): self = .secretsOf(nodes, key: key)
@@ -81,7 +81,8 @@ struct KubernetesExport {
     }
   }
 
-  /// Where the processes of a topology find its orchestrator, and by which key of its own.
+  /// Returns the address at which the processes find the orchestrator, and its public key, from a
+  /// key file.
   private static func control(of set: ManifestSet, in path: String) throws -> ControlAddress {
     do {
       var control = try KeyFile.readWithControl(path).control
@@ -90,7 +91,7 @@ struct KubernetesExport {
           "'\(path)' is a key of topology '\(control.topology)', and this is '\(set.topologyName)'",
           code: .usage)
       }
-      // From elsewhere it may be found in another way.
+      // A client outside the cluster may use another address.
       control.endpoint = set.endpoint
       return control
     } catch let error as KeyFileError {
@@ -114,7 +115,7 @@ struct KubernetesExport {
 }
 
 extension ManifestSet {
-  /// Makes a pair for each process, for the orchestrator, and for clients elsewhere.
+  /// Makes a key pair for each process, for the orchestrator, and for clients outside the cluster.
   fileprivate func makeKeys() throws -> ManifestKeys {
     try withKeys { directory in
       let names = processes.map(\.name)
@@ -127,7 +128,7 @@ extension ManifestSet {
     }
   }
 
-  /// Makes a pair for each of these processes.
+  /// Makes a key pair for each of these processes.
   fileprivate func makeKeys(of names: [String], for control: ControlAddress) throws -> ManifestKeys
   {
     try withKeys { directory in
@@ -136,7 +137,7 @@ extension ManifestSet {
     }
   }
 
-  /// Has keys made in a directory that is ours alone, and goes at once.
+  /// Makes keys in a private temporary directory, which is removed at once.
   private func withKeys(_ make: (String) throws -> ManifestKeys) throws -> ManifestKeys {
     let directory = try FileSystem.makeTemporaryDirectory("/tmp/piperuntime-keys-")
     defer { FileSystem.removeTree(directory) }

@@ -62,7 +62,8 @@ struct Letters: Verb {
 
   // MARK: Reading
 
-  /// The letters in the node's journal; of a node that keeps none, the last few in its memory.
+  /// Returns the dead letters in the node's journal. A node without a journal has the latest few in
+  /// memory.
   private func find(
     _ node: String, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> [DeadLetter] {
@@ -175,11 +176,11 @@ struct Letters: Verb {
   }
 }
 
-/// What `letters` does.
+/// The actions of `letters`.
 enum LetterAction: String, CaseIterable {
   case list, show, resend, drop
 
-  /// Reads it, and checks that the letters it is for are named.
+  /// Reads the action, and checks that the command line names the dead letters that it requires.
   init(_ arguments: ParsedArguments) throws(CommandError) {
     let words = arguments.positionals
     self = words.count > 1 ? LetterAction(rawValue: words[1]) ?? .list : .list
@@ -212,7 +213,7 @@ extension DeadLetter {
     ]
   }
 
-  /// All of it, for a person.
+  /// A description of the dead letter for a person.
   fileprivate func lines(_ style: Style) -> [String] {
     [
       ("letter", String(id)), ("time", style.time(time)),
@@ -223,7 +224,7 @@ extension DeadLetter {
 }
 
 extension RequestOutcome {
-  /// The JSON form of what became of a letter.
+  /// The JSON form of the outcome for a dead letter.
   fileprivate func record(letter id: UInt64, of node: String) -> JSONValue {
     guard case .object(var members) = record(node: node, event: .null) else { return .null }
     members["event"] = nil

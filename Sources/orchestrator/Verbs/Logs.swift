@@ -51,8 +51,8 @@ struct Logs: Verb {
   }
 
   /// - Parameters:
-  ///   - client: The client of a topology of another host.
-  ///   - hasEnded: Whether the topology has ended, as far as this host can know.
+  ///   - client: The client of a topology on another host.
+  ///   - hasEnded: Returns whether the topology has ended, as far as this host can know.
   private func show(
     _ logs: TopologyLogs, of nodes: [String], _ arguments: ParsedArguments, _ console: Console,
     client: TopologyClient? = nil, hasEnded: () -> Bool
@@ -65,7 +65,7 @@ struct Logs: Verb {
     let pause = client == nil ? Self.pause : Self.remotePause
     var entries: [LogEntry] = []
     reading: while true {
-      // Asked before reading: what is written before the end is then read.
+      // Checked before reading, so that lines written before the end are still read.
       let isLast = !follows || hasEnded()
       if isLast { logs.end() }
       do {
@@ -91,9 +91,9 @@ struct Logs: Verb {
     return .success
   }
 
-  /// Between two looks at the files.
+  /// The pause between two reads of the files.
   private static let pause: Duration = .milliseconds(100)
-  /// Between two questions to the orchestrator of another host.
+  /// The pause between two requests to the orchestrator of another host.
   private static let remotePause: Duration = .milliseconds(250)
 
   private func check(_ nodes: [String], in directories: RuntimeDirectories) throws {
@@ -105,7 +105,7 @@ struct Logs: Verb {
   }
 }
 
-/// Words log entries for a person or a program.
+/// Formats log entries for a person or a program.
 package struct LogPrinter {
   let format: OutputFormat
   let hasTime: Bool

@@ -67,10 +67,10 @@ struct List: Verb {
     return .success
   }
 
-  /// How long an orchestrator has to answer.
+  /// The longest time for an orchestrator to answer.
   private static let patience: Duration = .seconds(2)
 
-  /// Those of the topologies whose orchestrators do not answer.
+  /// Returns the topologies whose orchestrators do not answer.
   private static func silent(among names: [String]) async -> Set<String> {
     await withTaskGroup(of: String?.self) { group in
       for name in names { group.addTask { await isSilent(name) ? name : nil } }
@@ -91,7 +91,7 @@ struct List: Verb {
     } catch TopologyClientError.notAnswering {
       return true
     } catch {
-      // It has just ended.
+      // The orchestrator has just ended.
       return false
     }
   }

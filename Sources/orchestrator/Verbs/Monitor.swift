@@ -39,7 +39,7 @@ struct Watch: Verb {
       ("orchestrator monitor --tap 'door.arrivals->display.updates'", "The events of a pipe"),
     ])
 
-  /// What is written.
+  /// The content of the output.
   private enum Subject {
     case states(WatchedStates)
     case steps
@@ -110,13 +110,14 @@ struct Watch: Verb {
   }
 }
 
-/// Finds nodes that take steps and show none: a program that joins over the protocol need not offer them.
+/// Finds nodes that take steps and report none. A program that joins over the protocol need not
+/// report steps.
 final class StepSilence: Sendable {
   private let client: TopologyClient
   private let nodes: Set<String>
   private let telling = Locked<Set<String>>([])
 
-  /// How often the nodes' counters are looked at.
+  /// The pause between two reads of the nodes' counters.
   private static let pause: Duration = .seconds(1)
 
   init(of nodes: [NodeInformation], _ client: TopologyClient) {
@@ -134,7 +135,8 @@ final class StepSilence: Sendable {
     }
     defer { reading.cancel() }
     var counts: [String: UInt64] = [:]
-    // Looks at which a node had taken further steps; the first may be from before its feed was followed.
+    // How many times each node had new steps. The first time does not count: those steps may
+    // precede the subscription.
     var looks: [String: Int] = [:]
     while true {
       for node in try await client.directory().nodes where nodes.contains(node.name) {

@@ -98,7 +98,7 @@ struct Pipe: Verb {
     let (reading, machine) = try await arguments.onTopology { topology in
       let reading = try await topology.directory().pipeReading(pipe)
       let isNode = reading.receiver.map { $0.kind != .composite } ?? false
-      // One that has not described itself yet is told of without what it takes.
+      // A receiver that has not described itself yet is shown without its events.
       return (reading, isNode ? try? await topology.describe(reading.pipe.to) : nil)
     }
     let events = machine.map { machine in

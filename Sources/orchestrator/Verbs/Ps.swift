@@ -37,7 +37,7 @@ struct Processes: Verb {
       return .success
     }
     let now = WallClock.nanoseconds
-    // The numbers of another host's processes are those of others here.
+    // Process ids of another host mean other processes on this one.
     let pids = Set(isHere ? nodes.compactMap(\.pid) : [])
     let usage = Dictionary(uniqueKeysWithValues: pids.map { ($0, ProcessUsage(pid: $0)) })
       .compactMapValues(\.self)
@@ -60,9 +60,9 @@ struct Processes: Verb {
   }
 }
 
-/// What the tables of `ps` show of one node.
+/// The values of one node in the tables of `ps`.
 package struct NodeRow: Hashable, Sendable {
-  /// Figures of a node's process.
+  /// Figures about a node's process.
   package struct Process: Hashable, Sendable {
     package var pid: Int32?
     package var uptime: Duration?
@@ -83,19 +83,21 @@ package struct NodeRow: Hashable, Sendable {
   }
 
   package var node: String
-  /// The lifecycle's word: `running`, `backing off`.
+  /// The lifecycle state: `running`, `backing off`.
   package var status: String
-  /// The machine's state as text; empty where it is not known.
+  /// The machine's state as text; empty if it is not known.
   package var state: String
-  /// Why it is not known; empty where it is, or where there is nothing to say.
+  /// The reason why the state is not known; empty if it is known or there is no reason to show.
   package var reason: String
-  /// `nil` where another row shows them: that of the first composite of several in one process.
+  /// `nil` if another row shows the process: the row of the first of several composites in one
+  /// process.
   package var process: Process?
-  /// `nil` where there is nothing to survive.
+  /// `nil` if the node has no state to keep.
   package var durability: Durability?
-  /// `nil` where there is no state.
+  /// `nil` if there is no state.
   package var version: UInt64?
-  /// The place that a deployment has for it; `nil` where it runs by none, or where the orchestrator does.
+  /// The host placement in the deployment; `nil` without a deployment, and for nodes on the
+  /// orchestrator's host.
   package var place: String?
 
   package init(
@@ -113,7 +115,7 @@ package struct NodeRow: Hashable, Sendable {
     self.version = version
   }
 
-  /// The columns of a reason that a table shows; `status` has all of it.
+  /// The maximum width of a reason in a table; `status` shows all of it.
   private static let reasonWidth = 60
 
   private var stateCell: String {
@@ -125,7 +127,7 @@ package struct NodeRow: Hashable, Sendable {
   private enum Field: CaseIterable {
     case node, place, status, pid, uptime, events, restarts, cpu, memory, durability, version, state
 
-    /// In narrow terminals the columns of the lowest ranks are left out first.
+    /// Narrow terminals leave out the columns of the lowest ranks first.
     var column: Table.Column {
       switch self {
       case .node: .init("NODE")
@@ -170,7 +172,8 @@ package struct NodeRow: Hashable, Sendable {
     return table
   }
 
-  /// The table of `ps`: everything, and places where there are any.
+  /// Returns the table of `ps` with all columns. The column of host placements is left out if it is
+  /// empty.
   package static func table(_ rows: [NodeRow]) -> Table {
     let hasPlaces = rows.contains { $0.place != nil }
     return table(rows, Field.allCases.filter { $0 != .place || hasPlaces })
@@ -180,12 +183,12 @@ package struct NodeRow: Hashable, Sendable {
 extension [NodeInformation] {
   /// The rows of `ps`.
   /// - Parameters:
-  ///   - now: Unit: nanoseconds since 1970.
-  ///   - usage: What each process has used, by its id.
+  ///   - now: Nanoseconds since 1970.
+  ///   - usage: The resource usage of each process, by its id.
   package func rows(now: Int64, usage: [Int32: ProcessUsage] = [:]) -> [NodeRow] {
     var processes: Set<String> = []
     return map { node in
-      // Composites that share a process are reached at one inbox.
+      // Composites that share a process share an inbox.
       let isFirst = node.kind != .composite || processes.insert(node.inboxName).inserted
       return NodeRow(
         node: node.name, status: node.phase, state: node.shownState ?? "",
@@ -204,12 +207,12 @@ extension [NodeInformation] {
 }
 
 extension NodeInformation {
-  /// The state for a person, or why there is none; empty where neither is known.
+  /// The state for a person, or the reason why there is none; empty if neither is known.
   package var stateText: String {
     shownState ?? reason ?? ""
   }
 
-  /// `front`, or `front (fh1)` where that is a host of an engine's; `nil` where neither is known.
+  /// `front`, or `front (fh1)` if the engine chose the host `fh1`; `nil` if neither is known.
   fileprivate var placeText: String? {
     guard let place else { return hostName.map { "(\($0))" } }
     return hostName.map { "\(place) (\($0))" } ?? place
@@ -219,22 +222,23 @@ extension NodeInformation {
     status?.state.map { $0.stateText(fields: stateFields) + doubtText }
   }
 
-  /// `, IN DOUBT in 3.17`, where it is.
+  /// `  IN DOUBT in 3.17`; empty if the node is not in doubt.
   private var doubtText: String {
     let transactions = Set(doubts.map(\.transaction)).sorted().map(\.description)
     return transactions.isEmpty ? "" : "  IN DOUBT in \(transactions.joined(separator: ", "))"
   }
 
-  /// How long its process has lived.
-  /// - Parameter now: Unit: nanoseconds since 1970.
+  /// Returns how long the node's process has run.
+  /// - Parameter now: Nanoseconds since 1970.
   package func uptime(now: Int64) -> Duration? {
     startedAt.map { .nanoseconds(max(0, now - $0)) }
   }
 }
 
 extension NodeInformation {
-  /// All that its orchestrator knows of it: the JSON form of `status`, and most of that of `ps`.
-  /// - Parameter now: Unit: nanoseconds since 1970.
+  /// The orchestrator's data about the node: the JSON form of `status`, and most of the JSON form
+  /// of `ps`.
+  /// - Parameter now: Nanoseconds since 1970.
   package func record(now: Int64) -> JSONValue {
     var record: [String: JSONValue] = [
       "node": .string(name), "kind": .string(kind.rawValue),
@@ -256,7 +260,7 @@ extension NodeInformation {
 }
 
 extension NodeStatus {
-  /// Its counters, without the state that they are of.
+  /// The counters, without the state and its version.
   var counters: JSONValue {
     .object(record.filter { !["state", "version", "recentLetters"].contains($0.key) })
   }

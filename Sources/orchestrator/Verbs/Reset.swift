@@ -25,7 +25,7 @@ struct Reset: Verb {
     let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     let nodes = try chosen(arguments, directories)
     try await checkNoneRuns(nodes, directories)
-    // Held until the end: none can start in between.
+    // The locks are held until the end, so that no node can start in between.
     let journals = try nodes.map { try hold($0, directories) }
     try checkPrepared(to: nodes, directories)
     let losses = journals.map(Loss.init)
@@ -56,7 +56,8 @@ struct Reset: Verb {
     return named.enumerated().filter { !named[..<$0.offset].contains($0.element) }.map(\.element)
   }
 
-  /// A node that is between two processes has no lock, and would start in a moment.
+  /// Throws if a node is active. A node between two processes has no lock, and would start in a
+  /// moment.
   private func checkNoneRuns(_ nodes: [String], _ directories: RuntimeDirectories) async throws {
     guard RunningTopology.find(directories) != nil else { return }
     let client = try TopologyClient.attach(to: directories.topology)
@@ -71,8 +72,9 @@ struct Reset: Verb {
         + "\(active.count == 1 ? "it" : "them") first: 'orchestrator stop \(names)'")
   }
 
-  /// A participant that is prepared for an event asks its composite how that has ended; one that
-  /// had forgotten would say that it was aborted, also where others have taken it.
+  /// Throws if a participant that is prepared for an event would lose its composite's decision. The
+  /// participant asks the composite for the outcome. A composite without its journal would answer
+  /// that the event was aborted, even if other participants have applied it.
   private func checkPrepared(to nodes: [String], _ directories: RuntimeDirectories) throws {
     let places = JournalPlaces(in: directories)
     func snapshot(_ node: String) -> JournalSnapshot? {
@@ -103,7 +105,7 @@ struct Reset: Verb {
   }
 }
 
-/// What is gone with a journal.
+/// The content that is lost with a journal.
 private enum Loss: CustomStringConvertible {
   case absent
   case known(JournalSnapshot)
@@ -119,7 +121,7 @@ private enum Loss: CustomStringConvertible {
 
   var isAbsent: Bool { if case .absent = self { true } else { false } }
 
-  /// Whether nothing is lost that was accepted and is not done.
+  /// Whether no accepted but unfinished work is lost.
   var isNothing: Bool {
     switch self {
     case .absent: true

@@ -56,7 +56,7 @@ struct Run: Verb {
     return option
   }
 
-  /// How the page is served; `nil` where there is to be none.
+  /// Returns the arguments for the web page; `nil` if there is no page.
   private func page(_ arguments: ParsedArguments) throws(CommandError) -> [String]? {
     let words = InspectorProgram.words(arguments, of: Option.page)
     if arguments.flag("web") { return words }

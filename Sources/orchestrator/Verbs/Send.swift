@@ -36,7 +36,7 @@ struct Send: Verb {
       ),
     ])
 
-  /// What was sent, and what became of it.
+  /// The sent event with its outcome.
   private enum Sent: Sendable {
     case event(RequestOutcome, by: String, of: MachineDescription?)
     case synchronized(TransactionReply, stateFields: [String: [String]])
@@ -85,10 +85,10 @@ struct Send: Verb {
     }
   }
 
-  /// The longest event that is read from standard input: more would be a mistake. Unit: bytes.
+  /// The maximum size of an event on standard input. A larger one would be a mistake. Unit: bytes.
   private static let inputLimit = 16 << 20
 
-  /// Reads the event from standard input, where it may be longer than an argument can be.
+  /// Reads the event from standard input, where it may be longer than a command-line argument.
   private static func standardInput() throws -> String {
     let bytes = try FileSystem.read(STDIN_FILENO, limit: inputLimit + 1)
     guard bytes.count <= inputLimit else {
@@ -114,7 +114,7 @@ struct Send: Verb {
       if arguments.format == .text { try console.print(text) }
       return .success
     case .refused(let refusal, _):
-      // An error says what is wrong; otherwise it may be the event.
+      // An error describes the problem. Without one, the event itself may be wrong.
       let takes =
         refusal.error == nil ? machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? "" : ""
       throw CommandError(text + takes)
@@ -122,7 +122,7 @@ struct Send: Verb {
     }
   }
 
-  /// The node's machine; `nil` where it has not described itself yet.
+  /// Returns the description of the node's machine; `nil` if the node has not described itself yet.
   private static func describe(
     _ node: String, of topology: TopologyClient
   ) async throws -> MachineDescription? {
@@ -150,19 +150,19 @@ extension RequestOutcome {
 }
 
 extension MachineDescription {
-  /// One of its states for a person to read.
+  /// Formats one of the machine's states for a person.
   package func stateText(_ state: JSONValue) -> String {
     state.stateText(fields: stateFields?.map(\.name))
   }
 
-  /// The events that it takes in some state, with their fields.
+  /// The events that the machine accepts in some state, with their fields.
   package var alphabetText: String {
     let taken = events.filter { alphabet.contains($0.name) }.map(\.signature)
     return taken.isEmpty ? "no events" : taken.joined(separator: ", ")
   }
 }
 
-/// The part of `orchestrator send` that is for composites.
+/// The part of `orchestrator send` for composites.
 struct SynchronizedSend {
   private enum Way {
     case all(SynchronizedMode)
@@ -173,7 +173,7 @@ struct SynchronizedSend {
   static let missingEvent = CommandError(
     "the event is missing; 'orchestrator help send' shows how", code: .usage)
 
-  /// Whether an option was given that is for composites only.
+  /// Whether an option for composites was given.
   let hasOptions: Bool
   private let composite: String
   private let timeout: Duration

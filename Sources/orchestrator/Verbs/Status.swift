@@ -17,7 +17,7 @@ struct Status: Verb {
       directory = try await arguments.onTopology { try await $0.directory() }
     } catch TopologyClientError.orphaned(let name, _, _, _) {
       let directories = try RuntimeDirectories(topology: name)
-      // They may be gone by now, or adopted; then asking again tells.
+      // The nodes may have ended or been adopted since the error.
       guard let orphan = OrphanedTopology.find(directories) else {
         throw CommandError("topology '\(name)' has just changed; ask again")
       }

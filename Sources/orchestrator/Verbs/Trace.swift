@@ -31,7 +31,7 @@ struct TraceRun: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let form: TraceForm = arguments.value("output") ?? .text
     let time = arguments.duration("for") ?? .seconds(10)
-    // Blocked before the client's thread starts.
+    // The signals must be blocked before the client's thread starts.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
     let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
@@ -62,7 +62,7 @@ struct TraceRun: Verb {
     return .success
   }
 
-  /// Those whose steps are followed, in the order of the file.
+  /// Returns the nodes whose steps are followed, in the order of the file.
   private func nodes(
     _ arguments: ParsedArguments, _ client: TopologyClient
   ) async throws -> [String] {

@@ -16,16 +16,16 @@ struct ShowScreen: Verb {
     try Self.show(arguments.target, console)
   }
 
-  /// Shows the screen until it is left.
+  /// Shows the screen until the person leaves it.
   /// - Parameters:
-  ///   - nodes: Those that are shown; all where there are none.
-  ///   - timeout: After this time the screen is left; `nil`: no limit.
+  ///   - nodes: The nodes to show; all nodes if the list is empty.
+  ///   - timeout: The time after which the screen closes; `nil`: no limit.
   static func show(
     _ target: TopologyTarget, nodes: [String] = [], within timeout: Duration? = nil,
     _ console: Console
   ) throws -> ExitCode {
     let directories = try target.directories
-    // Before any thread starts: the signals are blocked for all of them.
+    // Signals must be blocked before any thread starts, so that every thread inherits the mask.
     let signals = try SignalDescriptor(ScreenShell.signals)
     let client = try TopologyClient.attach(
       to: directories.map { .local($0.topology) } ?? target)

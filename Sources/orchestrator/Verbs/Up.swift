@@ -75,14 +75,14 @@ struct Up: Verb {
     ).start(console: console)
   }
 
-  /// Starts what is not up of a topology that runs by an unchanged file.
+  /// Starts the stopped nodes of a topology that runs by an unchanged file.
   private func bringUp(
     _ name: String, by file: String, _ arguments: ParsedArguments, within wait: Duration?,
     _ console: Console
   ) async throws -> ExitCode {
     let client = try TopologyClient.attach(to: name)
     defer { client.close() }
-    // Where it does not answer, that is found out sooner than by a plan.
+    // An orchestrator that does not answer is found sooner by this request than by a plan.
     let directory = try await client.directory()
     let planned = try await client.plan(
       ChangeRequest(
@@ -95,7 +95,7 @@ struct Up: Verb {
         "'\(name)' runs already, and what \(file) says has changed since: 'orchestrator apply' shows that with "
           + "--dry-run, and takes it up")
     }
-    // What has done what it was there for is not done again.
+    // Nodes that have completed are not started again.
     let nodes = directory.nodes.filter { $0.phase != "completed" }.map(\.name)
     _ = try await client.bringUp(nodes, withDependencies: true, within: wait)
     try console.print(
@@ -103,7 +103,7 @@ struct Up: Verb {
     return .success
   }
 
-  /// The topology of a file, or of the name that was given instead, where it runs.
+  /// Returns the name of the topology in the file, or the given name, if that topology runs.
   private func running(_ file: String, _ name: String?) throws -> String? {
     let name = try name ?? TopologyReader.read(.file(file)).topology.name
     let directories = try RuntimeDirectories(topology: name)

@@ -41,7 +41,7 @@ struct Wait: Verb {
   }
 }
 
-/// Waits for states of a running topology.
+/// Waits until nodes of a running topology have been in given states.
 private struct StateWait {
   let topology: TopologyClient
   var conditions: [NodeCondition]
@@ -71,8 +71,8 @@ private struct StateWait {
     }
   }
 
-  /// Throws where a condition can never hold.
-  /// - Returns: The fields of the node's state, where that is a struct.
+  /// Throws if a condition can never hold.
+  /// - Returns: The fields of the node's state, if it is a struct.
   private func check(_ condition: NodeCondition) async throws -> [CaseDescription.Field]? {
     let node = try await topology.directory().nodes(named: [condition.node])[0]
     var machine: MachineDescription
@@ -80,7 +80,8 @@ private struct StateWait {
     case .monitor:
       throw TopologyClientError.invalidEvent(node.name, "it is a monitor and has no states")
     case .composite:
-      // Without a projection its state is an object of its nodes' states, and no label.
+      // Without a projection, a composite's state is an object of its nodes' states, and never a
+      // label.
       if node.hosts == nil, let label = condition.state.state.string {
         throw CommandError(
           "composite '\(node.name)' has no projection, and so no state '\(label)': wait for a node of it, as in "
@@ -91,7 +92,7 @@ private struct StateWait {
       do {
         machine = try await topology.describe(node.name)
       } catch TopologyClientError.failed {
-        // It has not described itself yet: what it can be is not known.
+        // The node has not described itself yet, so its possible states are not known.
         return nil
       }
     }
@@ -104,7 +105,7 @@ private struct StateWait {
     return machine.stateFields
   }
 
-  /// Why nodes do not run.
+  /// Returns the reasons why nodes do not run, by node.
   private static func absences(_ nodes: [NodeInformation]) -> [String: String] {
     Dictionary(
       nodes.filter { !$0.isRunning }.map { node in
@@ -112,7 +113,7 @@ private struct StateWait {
       }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// The states of those that run.
+  /// Returns the states of the running nodes.
   private static func states(_ nodes: [NodeInformation]) -> [String: JSONValue] {
     Dictionary(
       nodes.compactMap { node in node.status?.state.map { (node.name, $0) } },
@@ -120,7 +121,7 @@ private struct StateWait {
   }
 }
 
-/// A node that is waited for, and the state: `door=closed`.
+/// A node and the state to wait for: `door=closed`.
 package struct NodeCondition: Hashable, Sendable {
   package let node: String
   package var state: StateCondition
@@ -139,7 +140,8 @@ package struct NodeCondition: Hashable, Sendable {
     do {
       return try CaseArgument.parse(text, noun: "state")
     } catch {
-      // The fields of a struct; of which node it is, and so whether it can be, is not known here.
+      // It may be the fields of a struct. Whether the node's state is that struct is not known
+      // here.
       guard let value = try? JSONValue(parsing: text.utf8), case .object = value,
         StateCondition(value).isWellFormed
       else { throw error }
@@ -147,13 +149,13 @@ package struct NodeCondition: Hashable, Sendable {
     }
   }
 
-  /// Why the node can never be in this state, or `nil`.
+  /// Returns the reason why the node can never be in this state, or `nil`.
   package func problem(with machine: MachineDescription) -> String? {
     state.problem(with: machine, owner: "node '\(node)'")
   }
 }
 
-/// Conditions that are each to be met once.
+/// Conditions that must each hold at least once.
 package struct NodeConditions: Sendable {
   package let all: [NodeCondition]
   private var met: [StateChange?]
@@ -164,7 +166,7 @@ package struct NodeConditions: Sendable {
     met = conditions.map { _ in nil }
   }
 
-  /// Takes a change. Returns whether all conditions have been met.
+  /// Adds a change, and returns whether all conditions have been met.
   package mutating func take(_ change: StateChange) -> Bool {
     latest[change.node] = change.state
     for (index, condition) in all.enumerated()
@@ -181,10 +183,10 @@ package struct NodeConditions: Sendable {
   /// The changes that met the conditions, in the conditions' order.
   package var changes: [StateChange] { met.compactMap(\.self) }
 
-  /// What is still missing, with what each node is at.
+  /// Describes the conditions that have not been met, with the current state of each node.
   /// - Parameters:
-  ///   - absences: Why nodes do not run, by node.
-  ///   - states: The states of nodes that have told none while they were waited for.
+  ///   - absences: The reasons why nodes do not run, by node.
+  ///   - states: The states of nodes that have not reported one during the wait.
   package func missing(
     absences: [String: String] = [:], states: [String: JSONValue] = [:]
   ) -> String {

@@ -21,7 +21,7 @@ struct Web: Verb {
     try console.flush()
     let words =
       [inspector, "web"] + InspectorProgram.words(arguments, of: Option.target + Option.page)
-    // It takes this process over, with its terminal.
+    // It replaces this process and keeps its terminal.
     var vector: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
     execv(inspector, &vector)
     let error = SystemError("execv", on: inspector, code: errno)
@@ -30,9 +30,9 @@ struct Web: Verb {
   }
 }
 
-/// The program that serves the page: installed beside this one, since a web server is no part of it.
+/// The program that serves the page. It is installed beside this one, which contains no web server.
 enum InspectorProgram {
-  /// Its path.
+  /// Returns the path of the program.
   static func path() throws(CommandError) -> String {
     let own = OwnProcess.executablePath ?? FileSystem.absolute(CommandLine.arguments[0])
     let path = FileSystem.directory(of: own) + "/inspector"
@@ -44,27 +44,27 @@ enum InspectorProgram {
     return path
   }
 
-  /// Those options among what was given, as it takes them.
+  /// Returns the given options that the program accepts, as arguments for it.
   static func words(_ arguments: ParsedArguments, of options: [Option]) -> [String] {
     arguments.options.filter { given in options.contains { $0.long == given.name } }
       .flatMap { $0.value.isEmpty ? ["--\($0.name)"] : ["--\($0.name)", $0.value] }
   }
 }
 
-/// The page of a run, served by a process that ends with it.
+/// The web page of a run, served by a child process that ends with the run.
 final class RunPage {
   private var child: ChildProcess
 
-  /// How long it may take until it listens.
+  /// The longest time until the server listens.
   private static let patience: Duration = .seconds(30)
 
-  /// How long it may take to end in order, which removes its socket.
+  /// The longest time for the server to end in order, which removes its socket.
   private static let grace: Duration = .seconds(2)
 
-  /// Starts it.
+  /// Starts the server.
   /// - Parameters:
-  ///   - words: How it is served, as `inspector web` takes it.
-  ///   - tell: Told the address.
+  ///   - words: The options of `inspector web`.
+  ///   - tell: Receives the line with the address.
   init(of topology: String, _ words: [String], tell: (String) -> Void) throws {
     child = try ChildProcess.spawn(
       ChildCommand(
@@ -88,7 +88,7 @@ final class RunPage {
     tell(String(decoding: line, as: UTF8.self))
   }
 
-  /// Ends it.
+  /// Ends the server.
   func end() {
     child.signal(.terminate)
     let deadline = ContinuousClock.now + Self.grace

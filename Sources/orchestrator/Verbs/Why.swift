@@ -59,7 +59,7 @@ struct Why: Verb {
   }
 }
 
-/// All that `why` tells of one node or composite.
+/// The output of `why` for one node or composite.
 struct EnabledPage {
   let found: EnabledEvents
 
@@ -75,7 +75,7 @@ struct EnabledPage {
     return [heading(style)] + table.lines(style: style).map { "  " + $0 }
   }
 
-  /// Of each event what everybody says who is to take it.
+  /// The answers of all participants for each event.
   func details(_ style: Style) -> [String] {
     var lines: [String] = []
     for event in found.events {
@@ -113,7 +113,7 @@ struct EnabledPage {
     answer.state?.stateText(fields: found.stateFields[answer.participant])
   }
 
-  /// Who withholds it, in which state, and why.
+  /// Returns the participants that block the event, with their states and reasons.
   private func because(_ event: EventEnabledness, _ style: Style) -> String {
     event.answers.filter { $0.verdict != .enabled }.map { answer in
       let state = state(of: answer).map { " is in \($0)" } ?? ""

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntimeTestKit
 
-/// A test process that dies in the middle of a topology's test: `CrashingTest FILE`.
+/// A test process that is killed in the middle of a topology's test: `CrashingTest FILE`.
 @main
 enum CrashingTest {
   static func main() async throws {

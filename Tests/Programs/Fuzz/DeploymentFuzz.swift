@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Deployment files: any bytes are read or refused with a place, and what was read is written and read the same.
+/// Deployment files: any bytes are either read, or refused with a source location. A file that was
+/// read survives a round trip.
 enum DeploymentFuzz {
   static func take(_ bytes: UnsafeRawBufferPointer) {
     let deployment: Deployment

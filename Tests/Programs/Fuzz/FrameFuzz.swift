@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Frames, one after the other, each behind a byte that is its length and the end of a pipe that it goes to.
-/// Either end keeps its numbers in order, and messages are read as they were written.
+/// Frames in sequence, each after a byte with its length and the end of a pipe that receives it.
+/// Both ends keep their numbers in order, and messages survive a round trip.
 enum FrameFuzz {
   static func take(_ bytes: UnsafeRawBufferPointer) {
     var receiver = InPipeStateMachine(capacity: 16, session: 3, isDurable: false)
@@ -96,7 +96,7 @@ enum FrameFuzz {
     _ = try? TappedEvent(frame: frame)
   }
 
-  /// The bytes as a message of an XPUB.
+  /// Takes the bytes as a message of an XPUB socket.
   private static func subscribe(_ bytes: UnsafeRawBufferPointer) {
     let topics: [FeedTopic] = [
       .states(areCommitted: nil), .summaries(of: nil), .steps(of: nil), .refusals(of: nil),

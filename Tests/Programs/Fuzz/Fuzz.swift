@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// What is given arbitrary bytes; each traps where a promise does not hold.
+/// A target of arbitrary bytes. Each target traps if a guarantee is violated.
 enum FuzzTopic: String, CaseIterable {
   case topology, deployment, json, frames, web
 
@@ -16,9 +16,9 @@ enum FuzzTopic: String, CaseIterable {
   }
 }
 
-/// `fuzz CORPUS` gives the files of a corpus to their topics, a folder of it for each, and with `--mutations` what
-/// chance makes of them, too. Built for libFuzzer (`tools/fuzz`), it is libFuzzer's command instead, on the topic
-/// that `FUZZ_TOPIC` names.
+/// The fuzzer. `fuzz CORPUS` passes the files of a corpus to their topics, which each have a
+/// folder, and with `--mutations` random mutations of them, too. When built for libFuzzer
+/// (`tools/fuzz`), it is libFuzzer's command instead, with the topic that `FUZZ_TOPIC` names.
 @main
 enum Fuzz {
   static func main() throws {
@@ -68,7 +68,8 @@ enum Fuzz {
     }
   }
 
-  /// Gives a topic what chance makes of inputs. The last one is in a file, which tells what has ended the process.
+  /// Passes random mutations of inputs to a topic. The latest one is kept in a file, to show which
+  /// one ended the process.
   private static func mutate(
     _ inputs: [[UInt8]], _ count: Int, seed: UInt64, for topic: FuzzTopic
   ) throws {

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import PipeRuntime
 
-/// JSON: our reader takes nothing that Foundation's refuses, reads the same, and what it writes is read the
-/// same.
+/// JSON: our reader accepts nothing that Foundation's reader refuses, both read the same value, and
+/// written JSON survives a round trip.
 enum JSONFuzz {
   static func take(_ bytes: UnsafeRawBufferPointer) {
     guard let value = try? JSONValue(parsing: bytes) else { return }

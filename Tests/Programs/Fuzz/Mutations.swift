@@ -1,11 +1,12 @@
 import PipeRuntime
 
-/// Inputs made of those of a corpus by chance, always the same for one seed: for where libFuzzer is not.
+/// Random mutations of the inputs of a corpus, deterministic for a seed. For machines without
+/// libFuzzer.
 struct Mutations {
   private let inputs: [[UInt8]]
   private var generator: SplitMix64
 
-  /// What requests, files and frames are made of.
+  /// Fragments of requests, files and frames.
   private static let words = [
     "GET ", "POST ", "HEAD ", "/api/", "/api/send", "/api/letter", "/api/changes?after=", "node=",
     "\nhost: localhost", "\norigin: http://localhost", "\nauthorization: Bearer token",

@@ -1,4 +1,4 @@
-/// Ends the program where a promise does not hold, in words also where it is optimized.
+/// Ends the program with a message if a guarantee is violated, even in optimized builds.
 func check(_ holds: Bool, _ broken: @autoclosure () -> String) {
   if !holds { fail(broken()) }
 }

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Topology files: any bytes are read or refused with a place, and what was read is written and read the same.
+/// Topology files: any bytes are either read, or refused with a source location. A file that was
+/// read survives a round trip.
 enum TopologyFuzz {
   static func take(_ bytes: UnsafeRawBufferPointer) {
     let topology: Topology

@@ -2,15 +2,16 @@ import Dispatch
 import PipeInspector
 import PipeRuntime
 
-/// Requests to the server of a page: whatever is asked is answered, and who may not ask is told nothing.
+/// Requests to the server of a page: every request is answered, and unauthorized clients receive no
+/// data.
 ///
-/// The first byte of an input says whether the page is for reading only (1), and whether the request has what the
-/// page's own have (2); a request as it travels follows.
+/// The first byte of an input selects a read-only page (1), and whether the request has the headers
+/// of the page's own requests (2). The rest is the request as sent.
 enum WebFuzz {
   private static let token = "token"
   private static let host = "localhost"
 
-  /// A topology that answers everything, and keeps in mind what it was asked.
+  /// A topology that answers every request, and remembers it.
   private final class Source: PageSource {
     let recorder = InspectionRecorder(room: 1 << 20)
     let asked = Locked<PageQuestion?>(nil)
@@ -47,7 +48,7 @@ enum WebFuzz {
     }
   }
 
-  /// Sees to it that only those are told something, or change something, who may.
+  /// Checks that only authorized requests read or change something.
   private static func expectGuarded(
     _ request: WebRequest, _ answer: WebResponse, _ asked: PageQuestion?, isReadOnly: Bool
   ) {
@@ -78,11 +79,11 @@ enum WebFuzz {
     let isThere = DispatchSemaphore(value: 0)
   }
 
-  /// Has a service answer, which does not wait for news.
+  /// Returns the service's answer, without waiting for news.
   private static func answer(_ request: WebRequest, by service: WebService) -> WebResponse {
     let answered = Answered()
     let task = Task {
-      // A task that is cancelled sleeps no more.
+      // Sleep returns at once in a cancelled task.
       while !Task.isCancelled { await Task.yield() }
       let response = await service.answer(request)
       answered.response.withLock { $0 = response }
@@ -94,7 +95,7 @@ enum WebFuzz {
     return response
   }
 
-  /// Reads a request, roughly as a server does.
+  /// Parses a request, roughly like a server.
   private static func request(
     _ bytes: Slice<UnsafeRawBufferPointer>, isOwn: Bool
   ) -> WebRequest? {

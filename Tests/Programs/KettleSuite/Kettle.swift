@@ -1,34 +1,35 @@
 import Kettles
 import PipeRuntime
 
-/// A kettle, however it is written, and wherever it runs.
+/// A kettle of any style, in any environment.
 package protocol Kettle: Sendable {
-  /// The current state, then each that is entered.
+  /// The current state, followed by each new state.
   var states: StatePublisher<KettleState> { get }
-  /// Both return the state that the event has led to, or that has not taken it.
+  /// Switches the kettle on. Like ``switchOff()``, it returns the state after the event, whether or
+  /// not the event was accepted.
   func switchOn() async throws -> KettleState
   func switchOff() async throws -> KettleState
-  /// The same without waiting, in the order called.
+  /// Sends the same events without waiting, in the order of the calls.
   func post(on: Bool)
 }
 
-/// A place where kettles run, and its time.
+/// An environment in which kettles run, with its own time.
 package protocol KettlePlace: Sendable {
-  /// How long a kettle that is to boil takes. Unit: milliseconds.
+  /// The time that a kettle takes to boil in tests that wait for it. Unit: milliseconds.
   var boilTime: Int { get }
-  /// Whether time passes only where it is let pass, so that nothing happens before.
+  /// Whether time passes only by ``pass(_:of:heating:)``, so that nothing happens earlier.
   var isExact: Bool { get }
-  /// Makes a kettle that takes so many milliseconds to boil.
+  /// Creates a kettle that takes `boilTime` milliseconds to boil.
   func make(_ style: KettleStyle, boilTime: Int) async throws -> any Kettle
   var now: Duration { get }
   /// Lets time pass while a kettle heats.
-  /// - Parameter left: How long it has to heat yet.
+  /// - Parameter left: The remaining time until the kettle boils.
   func pass(_ duration: Duration, of left: Duration, heating kettle: any Kettle) async throws
 }
 
 extension Kettle {
-  /// Waits until a state comes.
-  /// - Returns: Whether it has.
+  /// Waits for a state.
+  /// - Returns: Whether the state was reached.
   package func reaches(_ wanted: KettleState) async -> Bool {
     for await state in states where state == wanted { return true }
     return false

@@ -2,12 +2,12 @@ import Kettles
 import PipeRuntime
 import Testing
 
-/// What a kettle does, in whatever style it is written, and wherever it runs.
+/// The behaviour of a kettle of any style, in any environment.
 package enum KettleBehaviour {
-  /// A time to boil that does not pass in a test. Unit: milliseconds.
+  /// A boil time that never passes in a test. Unit: milliseconds.
   private static let never = 3_600_000
 
-  /// Events are taken in the order given.
+  /// Events are applied in the order in which they are sent.
   package static func order(_ style: KettleStyle, in place: some KettlePlace) async throws {
     let kettle = try await place.make(style, boilTime: never)
     for _ in 0..<50 {
@@ -16,7 +16,7 @@ package enum KettleBehaviour {
     }
   }
 
-  /// Events that nobody waits for are taken in the order given, too.
+  /// Events whose sender does not wait are applied in order, too.
   package static func posted(_ style: KettleStyle, in place: some KettlePlace) async throws {
     let kettle = try await place.make(style, boilTime: never)
     var states = kettle.states.makeAsyncIterator()
@@ -25,7 +25,7 @@ package enum KettleBehaviour {
       kettle.post(on: false)
     }
     kettle.post(on: true)
-    // One that overtook another would be refused, and its state missing.
+    // An event that overtook another one would be refused, and its state would be missing.
     for _ in 0..<50 {
       #expect(await states.next() == .off)
       #expect(await states.next() == .heating)
@@ -34,7 +34,7 @@ package enum KettleBehaviour {
     #expect(await states.next() == .heating)
   }
 
-  /// An event that the state does not take changes nothing.
+  /// An event that the state does not accept changes nothing.
   package static func refusal(_ style: KettleStyle, in place: some KettlePlace) async throws {
     let kettle = try await place.make(style, boilTime: never)
     #expect(try await kettle.switchOff() == .off)
@@ -50,7 +50,7 @@ package enum KettleBehaviour {
     #expect(try await other.switchOn() == .hot)
   }
 
-  /// Its effect takes its time, and leads to the next state.
+  /// The effect takes its time, and causes the next state.
   package static func effect(_ style: KettleStyle, in place: some KettlePlace) async throws {
     let kettle = try await place.make(style, boilTime: place.boilTime)
     let boilTime = Duration.milliseconds(place.boilTime)
@@ -63,7 +63,7 @@ package enum KettleBehaviour {
     #expect(place.now - begin >= boilTime)
   }
 
-  /// Its effect is cancelled when its state is left.
+  /// The effect is cancelled when its state is left.
   package static func cancellation(_ style: KettleStyle, in place: some KettlePlace) async throws {
     let kettle = try await place.make(style, boilTime: place.boilTime)
     let boilTime = Duration.milliseconds(place.boilTime)
@@ -71,7 +71,7 @@ package enum KettleBehaviour {
     #expect(try await kettle.switchOn() == .heating)
     try await place.pass(part, of: boilTime, heating: kettle)
     #expect(try await kettle.switchOff() == .off)
-    // The new one begins anew, and the old one is gone.
+    // The new effect starts from the beginning, and the old one has no consequences.
     let begin = place.now
     #expect(try await kettle.switchOn() == .heating)
     try await place.pass(part, of: boilTime, heating: kettle)

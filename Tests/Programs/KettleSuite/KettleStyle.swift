@@ -2,17 +2,17 @@ import Kettles
 import PipeRuntime
 import Testing
 
-/// One way to write the kettle.
+/// A style in which the kettle is written.
 package struct KettleStyle: CustomTestStringConvertible, Sendable {
   package let testDescription: String
-  /// Makes a kettle in this process, which goes by the clock of effects of the caller.
+  /// Creates a kettle in this process that uses the caller's effect clock.
   package let make: @Sendable (KettleParameters) throws -> any Kettle
-  /// The machine that a node hosts.
+  /// The name of the machine for a node.
   package let machine: String
-  /// Makes a kettle of a node that hosts it.
+  /// Creates a kettle for a node that runs the machine.
   package let follow: @Sendable (_ node: String, TopologyClient) async throws -> any Kettle
 
-  /// All of them; those that differ only in how they run in one process share a machine.
+  /// All styles. Styles that differ only in how they run in one process share a machine.
   package static let all: [KettleStyle] = [
     style("machine language", KettleMachine.self, on: .switchOn, off: .switchOff) { $0 },
     style("reduce and feedback", KettleReducer.self, on: .switchOn, off: .switchOff) { $0 },
@@ -31,7 +31,7 @@ package struct KettleStyle: CustomTestStringConvertible, Sendable {
     },
   ]
 
-  /// Those whose nodes differ.
+  /// The styles whose nodes differ.
   package static let hosted = all.filter { $0.testDescription != "model actor" }
 
   private static let hostedModel = style(
@@ -119,7 +119,7 @@ private struct RemoteKettle<State: MachineState & StateProtocol, Event: MachineE
 
   private func send(_ event: Event) async throws -> KettleState {
     if case .moved(let state) = try await model.send(event) { return project(state) }
-    // Of the node itself: what the model has been told may be older.
+    // Ask the node itself, because the model's state may be older.
     let status = try await client.directory()[node: model.node]?.status
     return project(try EventCodec<State>().decode(status?.state?.bytes ?? []))
   }

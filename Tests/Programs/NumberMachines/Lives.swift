@@ -1,21 +1,23 @@
 import Glibc
 import PipeRuntime
 
-/// Tells in a file for as long as the process of a machine lives, so that two of one node at a time are seen.
+/// Records in a file for as long as the process of a machine lives, so that two processes of one
+/// node at the same time are detected.
 ///
-/// It begins once the machine is made: a process that waits for its lease is none that lives as its node.
+/// It starts once the machine is made. A process that still waits for its lease does not yet live
+/// as its node.
 package enum Lives {
-  /// The directory of the files; without it nothing is told.
+  /// The variable with the directory of the files. Without it nothing is recorded.
   package static let variable = "SOAK_LIVES"
 
-  /// Between two words. Unit: milliseconds.
+  /// The pause between two records. Unit: milliseconds.
   private static let pause = 10
 
   /// A program that only describes its machines makes them, too.
   private static let directory =
     CommandLine.arguments.dropFirst().first == "run" ? ProcessEnvironment.current[variable] : nil
 
-  /// Begins to tell that a node lives here, which happens once in its process.
+  /// Starts to record that a node lives in this process. Called once per process.
   static func begin(_ node: String) {
     guard let directory, !node.isEmpty else { return }
     let path = "\(directory)/\(node).\(UInt64.random(in: 1 ... .max))"
@@ -24,7 +26,8 @@ package enum Lives {
     Task.detached {
       let first = now
       while true {
-        // One write of both instants: whoever is killed in between has written the former ones.
+        // Both instants in a single write: a process that is killed leaves a complete earlier
+        // record.
         let line = "\(first) \(now)\n"
         _ = Array(line.utf8).withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, 0) }
         try? await Task.sleep(for: .milliseconds(pause))
@@ -32,7 +35,8 @@ package enum Lives {
     }
   }
 
-  /// Since the machine was started, which all hosts of a soak are namespaces of. Unit: nanoseconds.
+  /// The time since the machine was booted, which is common to all hosts of a soak, because they
+  /// are namespaces. Unit: nanoseconds.
   private static var now: Int {
     var now = timespec()
     clock_gettime(CLOCK_BOOTTIME, &now)

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Refuses each tenth number, and passes the others on, numbered anew.
+/// Refuses every tenth number, and passes the others on with new consecutive numbers.
 package enum NumberFilter: NumberMachine {
   package enum State: MachineState, Equatable {
     case idle

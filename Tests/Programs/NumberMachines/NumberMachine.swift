@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// A machine of the soak: what it sends and what its effects bring are pure functions, so that the
-/// same machine can be run without processes, for comparison.
+/// A machine of the soak. Its sends and the results of its effects are pure functions, so that the
+/// same machine can also run without processes, as a reference.
 package protocol NumberMachine: Machine
 where Event == NumberEvent, Parameters == NumberParameters, State: Equatable {
-  /// What an entry into the state sends through the port `out`.
+  /// Returns the event that an entry into the state sends through the port `out`.
   static func sent(on entry: State, _ parameters: Parameters) -> NumberEvent?
-  /// The event with which the effect of an output ends.
+  /// Returns the event with which the effect of an output ends.
   static func answer(to output: Output) -> NumberEvent
 }
 
@@ -16,26 +16,26 @@ extension NumberMachine where Output == Never {
 
 /// The events of all machines of the soak.
 package enum NumberEvent: MachineEvent, Equatable {
-  /// The next number of a source, which has come along this route.
+  /// The next number of a source, with the route that it has taken.
   case number(route: String, n: Int)
-  /// A source sends on, until it has sent this number.
+  /// Makes a source send until it has sent this number.
   case go(until: Int)
-  /// A request that is numbered by its client.
+  /// A request, numbered by its client.
   case order(n: Int)
-  /// A source's pause after this number is over.
+  /// The pause of a source after this number is over.
   case next(after: Int)
-  /// The effect of the step with this count is over.
+  /// The effect of the step with this count is complete.
   case done(count: Int)
 }
 
 package struct NumberParameters: MachineParameters {
-  /// The node's name, which it adds to the route of what it passes on.
+  /// The node's name, which it adds to the route of each number that it passes on.
   package var id = ""
-  /// How long a source pauses between two bursts. Unit: microseconds.
+  /// The pause of a source between two bursts. Unit: microseconds.
   package var pause = 10_000
-  /// Numbers that a source sends in a burst.
+  /// The number of events in a burst of a source.
   package var burst = 5
-  /// How long the effect of a worker or a gate takes. Unit: microseconds.
+  /// The duration of the effect of a worker or a gate. Unit: microseconds.
   package var work = 200
   package init() {}
 }

@@ -1,13 +1,13 @@
 import PipeRuntime
 
-/// Meets others in events that it takes together with them, and remembers each; takes numbers from
-/// pipes in between. After each third meeting it rests until an effect ends that.
+/// Meets other members in synchronized events, and remembers each meeting. In between it takes
+/// numbers from pipes. After every third meeting it rests until an effect ends the rest.
 package enum NumberMember: Machine {
-  /// What it has taken.
+  /// The events that the member has taken.
   package struct Record: Codable, Hashable, Sendable {
-    /// The meetings, oldest first: who asked for each, and the number, as `caller:17`.
+    /// The meetings, oldest first, as the caller and its number: `caller:17`.
     package var met: [String] = []
-    /// What came along pipes.
+    /// The numbers from pipes.
     package var tallies = Tallies()
 
     package init() {}
@@ -27,9 +27,9 @@ package enum NumberMember: Machine {
 
   package enum State: MachineState, Equatable {
     case free(record: Record)
-    /// On this entry it tells others how often it has met.
+    /// On this entry it sends the number of its meetings.
     case met(record: Record)
-    /// On this one as well.
+    /// On this entry as well.
     case resting(record: Record)
 
     package var record: Record {
@@ -42,7 +42,7 @@ package enum NumberMember: Machine {
   package enum Event: MachineEvent, Equatable {
     case meet(by: String, n: Int)
     case number(route: String, n: Int)
-    /// The rest after this many meetings is over.
+    /// The rest after this number of meetings is over.
     case rested(count: Int)
   }
 
@@ -51,11 +51,11 @@ package enum NumberMember: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The node's name, which is the route of what it sends.
+    /// The node's name, which is the route of the numbers that it sends.
     package var id = ""
-    /// It refuses the meetings whose number ends with this digit, unless a bell rings for them.
+    /// The last digit of the meetings that it refuses, unless the caller is a bell.
     package var refuses = -1
-    /// How long a rest is. Unit: microseconds.
+    /// The duration of a rest. Unit: microseconds.
     package var rest = 200
     package init() {}
 
@@ -64,7 +64,7 @@ package enum NumberMember: Machine {
     }
   }
 
-  /// The callers whose meetings are never refused by their number begin with this.
+  /// The prefix of callers whose meetings are never refused by their number.
   package static let bell = "bell"
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
@@ -99,7 +99,7 @@ package enum NumberMember: Machine {
         Execute(output: Output.rest(count: record.met.count))
       } transitions: { record in
         On(event: Event.rested(count:)) { count in
-          // The effect may run twice, where its node has died.
+          // The effect may run twice if its node has died.
           Guard(predicate: count == record.met.count)
         } transition: { _ in
           Transition(to: State.free(record: record))

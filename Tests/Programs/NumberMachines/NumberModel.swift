@@ -2,17 +2,18 @@ import PipeRuntime
 
 extension NumberMember.State: StateProtocol {}
 
-/// A ``NumberMember`` that is an actor: it meets by a function that takes its time, and now and then more
-/// time than it may.
+/// A ``NumberMember`` that is an actor. It meets by a function that takes time, and now and then
+/// more time than allowed.
 ///
-/// It counts its meetings beside its state, too. Where the two differ, it has been led to a meeting that
-/// was not taken, and has not been made anew: then it remembers a meeting that nobody has asked for.
+/// It also counts its meetings outside its state. If the two counts differ, the actor has evaluated
+/// a meeting that was not committed, and was not recreated afterwards. Then it records a meeting
+/// that no caller has requested.
 package actor NumberModel: HostableModel {
   package typealias State = NumberMember.State
   package typealias Event = NumberMember.Event
   package typealias Parameters = NumberMember.Parameters
 
-  /// Why it does not take an event.
+  /// The reason why it refuses an event.
   package struct Declined: Error, CustomStringConvertible {
     package let description: String
   }
@@ -74,7 +75,7 @@ package actor NumberModel: HostableModel {
     }
   }
 
-  /// Takes its time; with some numbers more than it may, unless a bell rings for them.
+  /// Takes some time; for some numbers more than allowed, unless the caller is a bell.
   private func linger(_ by: String, _ n: Int) async {
     for _ in 0..<n % 3 { await Task.yield() }
     guard n % 50 == 17, !by.hasPrefix(NumberMember.bell) else { return }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Counts the numbers that come along each route, and says which did not follow the one before.
+/// Counts the numbers of each route, and records the numbers that are out of sequence.
 package enum NumberSink: NumberMachine {
   package enum State: MachineState, Equatable {
     case counting(tallies: Tallies)

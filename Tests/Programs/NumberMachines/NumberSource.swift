@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// Sends 1, 2, 3… as far as it is told, and counts the orders that clients give it.
+/// Sends 1, 2, 3… up to a requested number, and counts the orders of clients.
 package enum NumberSource: NumberMachine {
   package enum State: MachineState, Equatable {
-    /// Nothing is sent on this entry: it has come to its end, or its pause is not over.
+    /// This entry sends nothing: the source has reached its limit, or it pauses.
     case waiting(sent: Int, until: Int, orders: Tallies)
     case sending(n: Int, until: Int, orders: Tallies)
   }
@@ -24,7 +24,7 @@ package enum NumberSource: NumberMachine {
         On(event: Event.go(until:)) { new in
           Guard(predicate: new > until)
         } transition: { new in
-          // Short of its end it still pauses, and goes on after that.
+          // Before its limit it is in a pause, after which it goes on by itself.
           Transition(
             to: sent < until
               ? State.waiting(sent: sent, until: new, orders: orders)
@@ -50,7 +50,7 @@ package enum NumberSource: NumberMachine {
           Transition(to: State.waiting(sent: n, until: new, orders: orders))
         }
         On(event: Event.next(after:)) { after in
-          // The effect may run twice, where its node has died.
+          // The effect may run twice if its node has died.
           Guard(predicate: after == n)
         } transition: { _ in
           Transition(

@@ -1,27 +1,28 @@
-/// What a node has counted of the numbers that came along each route.
+/// A node's counts of the numbers from each route.
 package struct Tallies: Codable, Hashable, Sendable {
-  /// The numbers of one route.
+  /// The counts for one route.
   package struct Tally: Codable, Hashable, Sendable {
     package var count = 0
     package var last = 0
-    /// Numbers that were left out before one that came: they are lost, or come late.
+    /// The count of numbers that were missing before a later one. They are lost, or arrive late.
     package var skipped = 0
-    /// Numbers that were not above the one before: they are repeated, or out of order.
+    /// The count of numbers that were not above the previous one. They are repeated, or out of
+    /// order.
     package var late = 0
     package var firstError: String?
 
-    /// None yet.
+    /// Empty counts.
     package static let none = Tally()
   }
 
   package private(set) var routes: [String: Tally] = [:]
-  /// The numbers of all routes together.
+  /// The count of numbers from all routes together.
   package private(set) var total = 0
 
   package init() {}
 
-  /// With one number more.
-  /// - Parameter refused: Multiples of this number do not count, as they are refused.
+  /// Returns the counts with one more number.
+  /// - Parameter refused: A divisor of numbers that are refused, and therefore not expected.
   package func adding(_ n: Int, of route: String, refused: Int? = nil) -> Tallies {
     var tallies = self
     var tally = routes[route] ?? Tally()

@@ -1,16 +1,16 @@
 import PipeRuntime
 import NumberMachines
 
-/// What the nodes hold, beside what they must hold.
+/// Compares the states of the nodes with their expected states.
 struct Comparison: Equatable {
   private(set) var lost = 0
   private(set) var repeated = 0
   private(set) var reordered = 0
-  /// In words, one for each node and route that differs.
+  /// The descriptions of all differences, one for each node and route.
   private(set) var differences: [String] = []
-  /// Whether nothing is under way any more.
+  /// Whether no event is in flight any more.
   private(set) var isQuiet = true
-  /// The numbers that arrived at sinks.
+  /// The count of numbers that arrived at sinks.
   private(set) var arrived = 0
 
   var isEqual: Bool { differences.isEmpty }
@@ -64,7 +64,7 @@ struct Comparison: Equatable {
     _ found: Tallies.Tally, _ wanted: Tallies.Tally, _ route: String, _ node: SoakPlan.Node
   ) {
     guard found != wanted else { return }
-    // A number that comes late fills a place that was left out, or is there already.
+    // A late number either fills an earlier gap, or is a repetition.
     let late = min(found.skipped, found.late)
     let doubled = found.late - late
     let missing = max(0, wanted.count - (found.count - doubled))
@@ -79,7 +79,7 @@ struct Comparison: Equatable {
         + (found.firstError.map { "; first \($0)" } ?? ""))
   }
 
-  /// Where several routes meet, which number came last is left to chance.
+  /// Where several routes join, the last number depends on chance.
   private static func areEqual(_ left: JSONValue, _ right: JSONValue, _ tallies: Tallies?) -> Bool {
     guard (tallies?.routes.count ?? 0) > 1, left.caseName == right.caseName,
       var own = left.caseMembers, var other = right.caseMembers

@@ -3,19 +3,20 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// Finds processes of nodes that ended by a signal that nobody has sent.
+/// Finds processes of nodes that were ended by a signal that no part of the soak has sent.
 ///
-/// It is told of each signal before it is sent, and of each line of the nodes' logs.
+/// It must be notified of each signal before the signal is sent, and of each line of the nodes'
+/// logs.
 package struct EndCheck: Sendable {
-  /// In words, one for each such end, and for each crash that a process has written of.
+  /// The descriptions of all such ends, and of all crashes that processes have logged.
   package private(set) var violations: [String] = []
 
-  /// The process of a node, as the log tells of it.
+  /// A node's process, according to the log.
   private struct Process {
     var pid: Int32
-    /// Whether what it writes, and what is done to it, comes into the log.
+    /// Whether its output, and what the orchestrator does to it, is logged.
     var isHeard = true
-    /// Whether it has told that it kills itself, or its orchestrator that it kills it.
+    /// Whether it has logged that it kills itself, or its orchestrator has logged that it kills it.
     var isKilled = false
     /// Whether its orchestrator ends it.
     var isEnded = false
@@ -27,17 +28,19 @@ package struct EndCheck: Sendable {
   }
 
   private var sent: Set<Sent> = []
-  /// By process: the end of one node in it, which a line of another one there may still explain.
+  /// The end of one node by process. A later line about another node in the same process may still
+  /// explain it.
   private var suspicions: [Int32: String] = [:]
   private var processes: [String: Process] = [:]
   private static let ends: [String: Int32] = Dictionary(
     uniqueKeysWithValues: (1...64).map {
       ("\(NodeReport.exited(.signalled(number: $0)))", $0)
     })
-  /// What the Swift runtime and libzmq write before they end a process.
+  /// The messages of the Swift runtime and libzmq before they end a process.
   private static let crashes = ["Fatal error", "*** Program crashed", "Assertion failed"]
 
-  /// Whether any process may be killed by what nobody tells of: its lease, its host, or Slurm.
+  /// Whether any process may be killed by something that logs nothing: its lease, its host, or
+  /// Slurm.
   private let toleratesKills: Bool
 
   package init(toleratesKills: Bool = false) { self.toleratesKills = toleratesKills }
@@ -47,7 +50,7 @@ package struct EndCheck: Sendable {
     sent.insert(Sent(pid: pid, signal: signal.number))
   }
 
-  /// Takes a line of a node's log.
+  /// Adds a line of a node's log.
   package mutating func take(_ entry: LogEntry) {
     switch entry.stream {
     case .note: takeNote(entry.text, of: entry.node)
@@ -82,13 +85,13 @@ package struct EndCheck: Sendable {
     }
   }
 
-  /// A process is killed, and with it all nodes that live in it.
+  /// Marks the process as killed, and with it all nodes in the process.
   private mutating func markKilled(_ node: String) {
     guard let pid = processes[node]?.pid else { return }
     for (other, process) in processes where process.pid == pid {
       processes[other]?.isKilled = true
     }
-    // Lines of the same instant come in any order.
+    // Lines of the same instant are in no particular order.
     if let text = suspicions.removeValue(forKey: pid) { violations.removeAll { $0 == text } }
   }
 
@@ -99,14 +102,14 @@ package struct EndCheck: Sendable {
 
   private mutating func check(_ signal: Int32, _ process: Process?, of node: String) {
     if toleratesKills, signal == SIGKILL || signal == SIGTERM { return }
-    // Of one that nobody heard, what had been done to it is not known.
+    // If nothing was logged about the process, it is unknown what was done to it.
     let mayBeKilled = process.map { $0.isKilled || !$0.isHeard } ?? true
     let mayBeEnded = process.map { $0.isEnded || !$0.isHeard } ?? true
     if signal == SIGKILL && mayBeKilled || signal == SIGTERM && mayBeEnded { return }
     complain(signal, node, process?.pid)
   }
 
-  /// Takes the end of a process that had no orchestrator for a while, as the system tells it.
+  /// Adds the end of a process that had no orchestrator for a while, as reported by the system.
   package mutating func take(_ exit: ProcessExit, of node: String, pid: Int32) {
     guard case .signalled(let signal) = exit, signal != SIGKILL, signal != SIGTERM else { return }
     complain(signal, node, pid)
@@ -118,7 +121,7 @@ package struct EndCheck: Sendable {
     let text =
       "\(process) of node '\(node)' ended by \(Signal(number: signal)), which nobody had sent"
     if let pid, signal == SIGKILL { suspicions[pid] = text }
-    // The system and the log may both tell.
+    // The system and the log may both report it.
     if !violations.contains(text) { violations.append(text) }
   }
 }

@@ -2,14 +2,14 @@ import PipeRuntime
 import Synchronization
 import NumberMachines
 
-/// Keeps sources busy with requests, and remembers what it has asked for.
+/// Keeps sources busy with requests, and records the requests.
 final class Feeder: Sendable {
   private let client: SteadyClient
   private let sources: [String]
   private let durability: Durability
   private let isStopped = Mutex(false)
 
-  /// Numbers that a source is asked for at a time.
+  /// The count of numbers in one request to a source.
   private let portion: Int
 
   init(
@@ -21,11 +21,11 @@ final class Feeder: Sendable {
     self.portion = portion
   }
 
-  /// Lets the requests come to an end that are under way.
+  /// Stops sending requests. The pending ones complete.
   func stop() { isStopped.withLock { $0 = true } }
 
-  /// Feeds until it is stopped.
-  /// - Returns: What each source has been sent.
+  /// Feeds the sources until it is stopped.
+  /// - Returns: The requests to each source.
   func run() async throws -> [String: [NumberEvent]] {
     try await withThrowingTaskGroup(of: (String, [NumberEvent]).self) { group in
       for source in sources {
@@ -44,7 +44,8 @@ final class Feeder: Sendable {
       repeat {
         if let source = try await progress(of: source) {
           if source.sent + portion / 2 >= until { until += portion }
-          // Once more where it has forgotten: it then sends all again, which shows.
+          // Repeats the request if the source has forgotten it. The source then sends everything
+          // again, which the comparison finds.
           if source.until < until { try await requester.go(until: until) }
         }
         try await requester.order(orders + 1)
@@ -52,13 +53,13 @@ final class Feeder: Sendable {
         try await Task.sleep(for: .milliseconds(20))
       } while !isStopped.withLock { $0 }
     } catch is SoakFailure where durability == .volatile {
-      // It stands still: what that has cost is seen when all has come to rest.
+      // The source is stuck. The damage is measured after everything has come to rest.
     }
-    // On a slow machine it may not have told before the end how far it is.
+    // On a slow machine the source may not have reported its progress before the end.
     return (until > 0 ? [.go(until: until)] : []) + (0..<orders).map { .order(n: $0 + 1) }
   }
 
-  /// How far the source says that it is, which may be some time ago.
+  /// Returns the progress that the source has last reported.
   private func progress(of source: String) async throws -> (sent: Int, until: Int)? {
     let directory = try await client.directory(fresh: false)
     let members = directory[node: source]?.status?.state?.caseMembers

@@ -11,7 +11,7 @@ extension SoakPlan: SoakSubject {
   var hosts: [String: String] { [:] }
   var coordinated: [Coordinated] { [] }
 
-  /// What the sinks have counted.
+  /// Returns the counts of the sinks.
   func progress(_ directory: TopologyDirectory) -> Int {
     nodes.filter { $0.kind == .sink }
       .reduce(0) { $0 + Int(directory[node: $1.name]?.status?.version ?? 0) }
@@ -22,7 +22,7 @@ extension SoakPlan: SoakSubject {
   }
 }
 
-/// Feeds the sources of a plan, and compares what has arrived with a reference.
+/// Feeds the sources of a plan, and compares the arrived numbers with a reference.
 final class PipeLoad: SoakLoad {
   private let client: SteadyClient
   private let plan: SoakPlan
@@ -30,9 +30,9 @@ final class PipeLoad: SoakLoad {
   private let feeder: Feeder
   private let inputs = Mutex<[String: [NumberEvent]]>([:])
 
-  /// How long numbers may be on their way after the last fault.
+  /// The longest time without progress after the last fault.
   private static let verifyLimit: Duration = .seconds(60)
-  /// How often in a row nothing has changed where something does not come to rest. Unit: looks.
+  /// The number of unchanged polls in a row after which unrest counts as stuck.
   private static let unchangedLimit = 300
 
   init(_ client: SteadyClient, _ plan: SoakPlan, _ durability: Durability) {
@@ -49,7 +49,7 @@ final class PipeLoad: SoakLoad {
 
   func stop() { feeder.stop() }
 
-  /// Waits until everything has arrived, or is found missing.
+  /// Waits until all numbers have arrived, or are found missing.
   func verify(_ outcome: inout SoakOutcome) async throws {
     let reference = try Reference(plan, inputs: inputs.withLock { $0 })
     var last: Comparison?
@@ -58,11 +58,12 @@ final class PipeLoad: SoakLoad {
     _ = try await poll(every: .milliseconds(100), within: Self.verifyLimit) {
       let directory = try await client.directory()
       let comparison = Comparison(plan, reference, directory, durability)
-      // Twice: what comes once too often would come after the rest.
+      // Two equal comparisons are required, because a repeated number would arrive after the
+      // others.
       good = comparison.isEqual && comparison.isQuiet ? good + 1 : 0
       unchanged = comparison == last ? unchanged + 1 : 0
       last = comparison
-      // The asking alone keeps the nodes' processes moving.
+      // Polling alone keeps the nodes' processes busy, so stall detection does not suffice.
       let isStuck = comparison.isQuiet ? unchanged > 0 : unchanged >= Self.unchangedLimit
       return good == 2 || isStuck ? true : nil
     }

@@ -1,11 +1,11 @@
 import PipeRuntime
 import NumberMachines
 
-/// What the nodes of a plan must hold at the end: the same machines, run without processes.
+/// The expected final states of a plan's nodes, computed by the same machines without processes.
 package struct Reference {
   package struct Node {
     package var state: JSONValue
-    /// Events that it refuses for good.
+    /// The number of events that the node refuses for good.
     var letters = 0
     var sent: [NumberEvent] = []
   }
@@ -21,7 +21,7 @@ package struct Reference {
     }
   }
 
-  /// Lets the effects of each step end before the next event.
+  /// Runs a machine. The effects of each step end before the next event.
   private static func run<Run: NumberMachine>(
     _: Run.Type, _ parameters: NumberParameters, _ events: [NumberEvent]
   ) throws -> Node {

@@ -1,39 +1,39 @@
 import PipeRuntime
 import NumberMachines
 
-/// Sends requests to one source until each is applied, once.
+/// Sends requests to one source until each is applied exactly once.
 ///
-/// Where the source keeps a journal, the client sends a request again by itself, and the source tells
-/// it from a new one. Where it keeps none, all that a client does about an unknown outcome is here: it
-/// asks the node for its state, and sends again only what that state does not hold.
+/// If the source has a journal, the client itself retries a request, and the source recognizes the
+/// duplicate. Without a journal, this type handles unknown outcomes: it asks the node for its
+/// state, and sends the request again only if the state does not include it.
 struct Requester {
   let client: SteadyClient
   let node: String
   let durability: Durability
 
-  /// The longest time that one request may take. Where nothing is recorded, a source may stand still for
-  /// ever behind events that were lost, or came again and wait at their receiver.
+  /// The longest time for one request. A volatile source may be stuck forever behind lost events,
+  /// or behind repeated events that wait at their receiver.
   private var limit: Duration { durability == .volatile ? .seconds(10) : client.patience }
 
-  /// Has the source send its numbers up to this one.
+  /// Requests the source to send its numbers up to this one.
   func go(until: Int) async throws {
-    // It is refused where an earlier try has been applied.
+    // It is refused if an earlier attempt was applied.
     try await retry("go(until: \(until))") { try await send(.go(until: until)) != nil }
   }
 
-  /// Gives the source its next numbered order.
+  /// Sends the source its next numbered order.
   func order(_ n: Int) async throws {
     try await retry("order(n: \(n))") {
       if try await send(.order(n: n)) != nil { return true }
-      // The answer comes from a process that took it after it had taken the order, or after the
-      // process that might have taken the order was gone.
+      // The answering process took this request after the order. Or the process that might have
+      // taken the order had ended before.
       guard let state = try await state() else { return false }
       let orders = try state.caseMembers?["orders"]?.decode(Tallies.self)
       return (orders?.routes["client"]?.last ?? 0) >= n
     }
   }
 
-  /// The node's own answer to an event that it refuses in every state.
+  /// Returns the node's state from its answer to an event that it refuses in every state.
   private func state() async throws -> JSONValue? {
     try await until("done(count: 0)") {
       guard case .refused(_, let state)? = try await send(.done(count: 0)) else { return nil }
@@ -41,7 +41,8 @@ struct Requester {
     }
   }
 
-  /// What became of the event, or `nil` where nobody knows, which is so without a journal alone.
+  /// Returns the outcome of the event; `nil` if it is unknown, which is possible only without a
+  /// journal.
   private func send(_ event: NumberEvent) async throws -> RequestOutcome? {
     let isRecorded = durability != .volatile
     return try await until("\(event)") {
@@ -79,7 +80,7 @@ struct Requester {
   }
 }
 
-/// Why a round could not be carried to its end.
+/// The reason why a round could not be completed.
 struct SoakFailure: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

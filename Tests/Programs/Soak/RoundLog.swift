@@ -3,9 +3,9 @@ import PipeRuntime
 import PipeSupervision
 import Synchronization
 
-/// What the logs and the ends of processes tell while a topology runs.
+/// The information from logs and process exits while a topology runs.
 final class RoundLog: Sendable {
-  /// Whose log is no node's.
+  /// The name of the orchestrator's log, which does not belong to a node.
   static let orchestrator = "orchestrator"
 
   private struct State {
@@ -13,25 +13,25 @@ final class RoundLog: Sendable {
     var counts = FaultCounts()
     var meetings = MeetingCounts()
     var ends: EndCheck
-    /// Those that have lost their orchestrator.
+    /// The processes that have lost their orchestrator.
     var orphans: [Survivor] = []
   }
 
   private let state: Mutex<State>
 
-  /// - Parameter isOnHosts: Whether processes are killed in more ways than anybody tells of.
+  /// - Parameter isOnHosts: Whether processes may be killed without a log line.
   init(_ directories: RuntimeDirectories, isOnHosts: Bool) {
     state = Mutex(
       State(
         reader: LogReader(directory: directories.logs), ends: EndCheck(toleratesKills: isOnHosts)))
   }
 
-  /// The faults that nodes have told of.
+  /// The faults that nodes have reported.
   var counts: FaultCounts { state.withLock { $0.counts } }
   var meetings: MeetingCounts { state.withLock { $0.meetings } }
   var violations: [String] { state.withLock { $0.ends.violations } }
 
-  /// Reads what was written since the last time.
+  /// Reads the lines since the last call.
   func read() {
     state.withLock { state in
       for entry in state.reader.next() {

@@ -3,14 +3,14 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Synchronization
 
-/// A topology of the soak in the background, in a directory of its own, under the real orchestrator,
+/// A topology of the soak in the background, in its own directory, under the real orchestrator,
 /// which may be killed and started again.
 final class RunningTopology: Sendable {
   let client: SteadyClient
   let directory: TestDirectory
   let directories: RuntimeDirectories
   let log: RoundLog
-  /// Where its state is, if that is a disk of its own.
+  /// The disk for its state, if it has its own.
   let disk: SmallDisk?
   private let guardian: LaunchedProgram
   private let site: OrchestratorSite
@@ -18,20 +18,20 @@ final class RunningTopology: Sendable {
   private struct State {
     var topology: Topology
     var orchestrator: LaunchedProgram
-    /// What those before have written.
+    /// The output of earlier orchestrators.
     var output = ""
     var changes = 0
   }
 
   private let state: Mutex<State>
 
-  /// The longest start, and the longest end.
+  /// The longest time without progress during a start or an end.
   private static let limit: Duration = .seconds(60)
   private static let file = "topology.yaml"
   private static let deploymentFile = "deployment.yaml"
 
-  /// Starts a topology; returns when its orchestrator answers.
-  /// - Parameter hasDisk: Whether its state gets a disk of its own.
+  /// Starts a topology. Returns when its orchestrator answers.
+  /// - Parameter hasDisk: Whether its state gets its own disk.
   init(
     _ topology: Topology, in directory: TestDirectory, hasDisk: Bool,
     at site: OrchestratorSite = OrchestratorSite()
@@ -66,7 +66,7 @@ final class RunningTopology: Sendable {
     }
   }
 
-  /// Waits until every node runs at the same time.
+  /// Waits until all nodes run at the same time.
   func waitUntilRunning() async throws {
     let isRunning: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
       try await client.directory(fresh: false).isRunning ? true : nil
@@ -80,13 +80,13 @@ final class RunningTopology: Sendable {
 
   private var orchestrator: LaunchedProgram { state.withLock { $0.orchestrator } }
 
-  /// The process of the orchestrator that was started last.
+  /// The process id of the latest orchestrator.
   var orchestratorID: Int32 { orchestrator.pid }
 
   private static func launch(
     in directory: TestDirectory, at site: OrchestratorSite
   ) throws -> LaunchedProgram {
-    // What 'up -d' starts.
+    // The command that 'up -d' starts.
     let deployment = directory.path + "/" + deploymentFile
     let line =
       site.prefix + [try BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR")]
@@ -97,7 +97,7 @@ final class RunningTopology: Sendable {
       environment: directory.environment(adding: site.environment))
   }
 
-  /// Starts the next orchestrator, and does not wait for it.
+  /// Starts the next orchestrator without waiting for it.
   func launchOrchestrator() throws {
     let next = try Self.launch(in: directory, at: site)
     state.withLock { state in
@@ -106,7 +106,7 @@ final class RunningTopology: Sendable {
     }
   }
 
-  /// Waits until the orchestrator that was started last has the topology, and answers.
+  /// Waits until the latest orchestrator owns the topology and answers.
   func awaitOrchestrator() async throws {
     let orchestrator = orchestrator
     let isUp: Bool? = try await poll(within: Self.limit, of: directory) {
@@ -127,18 +127,18 @@ final class RunningTopology: Sendable {
     try await awaitOrchestrator()
   }
 
-  /// Kills it, and returns once it has ended; its nodes go on.
+  /// Kills the orchestrator, and returns once it has ended. Its nodes go on.
   func killOrchestrator() async throws {
     log.watch((try? Survivor.all(in: directories, patience: .seconds(1))) ?? [])
     orchestrator.signal(.kill)
     try await awaitEndOfOrchestrator(.signalled(number: SIGKILL))
   }
 
-  /// Lets it stand still, or go on.
+  /// Suspends or resumes the orchestrator.
   func signalOrchestrator(_ signal: Signal) { orchestrator.signal(signal) }
 
-  /// Waits until it has ended.
-  /// - Parameter reason: What it must have said.
+  /// Waits until the orchestrator has ended.
+  /// - Parameter reason: A text that its output must contain.
   func awaitEndOfOrchestrator(_ expected: ProcessExit, saying reason: String = "") async throws {
     let orchestrator = orchestrator
     guard let exit = try await orchestrator.waitForExit(within: Self.limit) else {
@@ -152,8 +152,8 @@ final class RunningTopology: Sendable {
     }
   }
 
-  /// Changes a node in the topology's file, so that the next orchestrator starts it anew.
-  /// - Returns: The node; another one where there is no such node of a machine.
+  /// Changes a node in the topology's file, so that the next orchestrator replaces it.
+  /// - Returns: The changed node; another one if no machine's node has this name.
   func change(_ name: String) throws -> String {
     let (topology, changed) = state.withLock { state in
       let index = state.topology.nodes.firstIndex { $0.name == name } ?? 0
@@ -171,8 +171,8 @@ final class RunningTopology: Sendable {
     "did not stop in order: \(ProcessExit.signalled(number: SIGKILL))"
 
   /// Stops the topology in order.
-  /// - Parameter toleratesKills: Whether somebody else may have killed a process while it stopped.
-  /// - Returns: What was not as it should be.
+  /// - Parameter toleratesKills: Whether another program may have killed a process during the stop.
+  /// - Returns: The problems.
   func stop(toleratesKills: Bool = false) async -> [String] {
     var problems: [String] = []
     let orchestrator = orchestrator
@@ -193,7 +193,7 @@ final class RunningTopology: Sendable {
       }
     }
     client.close()
-    // What is killed with its parent is gone only a moment after it.
+    // Processes with a death signal end a moment after their parent.
     _ = try? await poll(every: .milliseconds(10), within: .seconds(2)) {
       directory.processes.isEmpty ? true : nil
     }
@@ -205,7 +205,7 @@ final class RunningTopology: Sendable {
     return problems
   }
 
-  /// Removes the directory, or keeps it for who must find out what was wrong.
+  /// Removes the directory, or keeps it for the investigation of a failure.
   func finish(keeping isKept: Bool) async {
     if isKept {
       let output = state.withLock {
@@ -223,11 +223,11 @@ final class RunningTopology: Sendable {
   }
 }
 
-/// Where the orchestrator of a soak runs, and by which deployment. Without more, on this host.
+/// The host of a soak's orchestrator, and its deployment. Default: this host, without a deployment.
 struct OrchestratorSite: Sendable {
-  /// What runs a command line there.
+  /// The command prefix that runs a program there.
   var prefix: [String] = []
-  /// Variables of its own.
+  /// Additional environment variables.
   var environment: [String: String] = [:]
   /// The text of the deployment file.
   var deployment: String?

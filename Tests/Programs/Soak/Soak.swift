@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Proves on random topologies and random faults that no event is lost, repeated or reordered.
+/// Checks with random topologies and random faults that no event is lost, repeated or reordered.
 @main
 enum Soak {
   static func main() async {

@@ -3,23 +3,23 @@ import PipeRuntime
 /// The command line of a soak.
 struct SoakOptions: Equatable {
   var seed: UInt64 = 1
-  /// What the topologies are made for.
+  /// The topic of the topologies.
   var topic = SoakTopic.pipes
   /// Whether topologies are searched, and run without faults: see ``ExploredSoak``.
   var isExplored = false
-  /// Whether topologies run on hosts of a cluster, of which some are lost: see ``HostsPlan``.
+  /// Whether topologies run on hosts of a cluster, some of which are lost: see ``HostsPlan``.
   var isOnHosts = false
-  /// How many of these. Unit: topologies.
+  /// The number of topologies of such a soak.
   var topologies = 10
-  /// Faults to inject in all; 0 goes on until the time is over.
+  /// The total number of faults; 0 continues until the time is over.
   var faults = 2_000
-  /// Faults of one topology.
+  /// The number of faults per topology.
   var roundFaults = 100
-  /// The longest time in which faults are injected.
+  /// The longest time during which faults are injected.
   var time: Duration?
-  /// What is written into the topologies.
+  /// The durability of the topologies.
   var durability = Durability.process
-  /// Whether nothing is injected: each topology runs for two seconds.
+  /// Whether no faults are injected. Each topology then runs for two seconds.
   var isCalm = false
 
   /// The topic of a soak without faults.
@@ -27,7 +27,7 @@ struct SoakOptions: Equatable {
   /// The topic of a soak on hosts.
   static let onHosts = "hosts"
 
-  /// A fault of a host lasts for seconds.
+  /// The default numbers of faults on hosts, which are small because each lasts for seconds.
   private static let hostFaults = (all: 100, ofRound: 15)
 
   static let description = CommandDescription(
@@ -63,7 +63,7 @@ struct SoakOptions: Equatable {
 
   init(seed: UInt64) { self.seed = seed }
 
-  /// - Parameter seed: The one that is taken where none is given.
+  /// - Parameter seed: The default seed.
   init(_ arguments: ParsedArguments, seed: UInt64) throws(UsageError) {
     self.seed = arguments.number("seed") ?? seed
     topic = arguments.value("of") ?? topic

@@ -21,7 +21,7 @@ package struct SoakPlan: Equatable, Sendable {
       }
     }
 
-    /// What refuses numbers for a while must have them postponed.
+    /// Machines that refuse numbers for a while must have the numbers postponed.
     var onRefused: PipeSpecification.OnRefused {
       switch self {
       case .worker, .gate: .postpone
@@ -48,7 +48,8 @@ package struct SoakPlan: Equatable, Sendable {
   }
 
   let shape: Shape
-  /// From the sources to the sinks: nobody stands before those that it receives from.
+  /// The nodes from the sources to the sinks: each node comes after the nodes from which it
+  /// receives.
   package private(set) var nodes: [Node] = []
   package private(set) var pipes: [Pipe] = []
 
@@ -76,7 +77,7 @@ package struct SoakPlan: Equatable, Sendable {
   ]
   private static let capacities = [1, 3, 16, 256, 1024]
 
-  /// How many nodes each layer has: 5 to 12 in all.
+  /// Returns the number of nodes in each layer: 5 to 12 in total.
   private static func widths(
     of shape: Shape, using generator: inout SplitMix64
   ) -> [Int] {
@@ -106,7 +107,7 @@ package struct SoakPlan: Equatable, Sendable {
       for sender in senders { for receiver in receivers { add(sender, receiver) } }
       return
     }
-    // Everybody has somebody; where the layers are of different width, some have two.
+    // Each node has a partner. If the layers differ in width, some have two.
     for place in 0..<max(senders.count, receivers.count) {
       add(senders[place % senders.count], receivers[place % receivers.count])
     }
@@ -115,26 +116,26 @@ package struct SoakPlan: Equatable, Sendable {
     }
   }
 
-  /// Nodes that are killed often must be started often.
+  /// Frequent kills require frequent restarts.
   static let restart = RestartPolicy(
     max: 1_000_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  /// A process that stands still when its orchestrator is killed is given up by the next one after the
-  /// time of a start.
+  /// A process that is suspended when its orchestrator is killed is given up by the next
+  /// orchestrator after the start timeout.
   static func timeouts(heartbeat: Duration) -> Timeouts {
     Timeouts(start: .seconds(5), heartbeat: heartbeat)
   }
 
-  /// A monitor, which no orchestrator adopts.
+  /// Returns a monitor, which an orchestrator never adopts.
   static func monitor(of source: String) -> MonitorSpecification {
     MonitorSpecification("Census", name: "census", watch: [source])
   }
 
-  /// The names of those that send to a node.
+  /// Returns the names of the nodes that send to a node.
   func senders(to node: String) -> [String] { pipes.filter { $0.to == node }.map(\.from) }
 
-  /// The topology that the orchestrator runs.
+  /// Returns the topology for the orchestrator.
   package func topology(
     name: String, program: String, environment: [String: String], durability: Durability,
     heartbeat: Duration

@@ -2,13 +2,13 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import PipeSupervision
 
-/// One topology from its start to its end, and what was found of it.
+/// One topology from its start to its end, with the findings.
 struct SoakRound {
   let number: Int
   let subject: any SoakSubject
   let options: SoakOptions
   let choice: FaultChoice
-  /// When faults end, at the latest.
+  /// The latest end of the faults.
   let deadline: ContinuousClock.Instant?
 
   private static let calmTime: Duration = .seconds(1)
@@ -79,7 +79,7 @@ struct SoakRound {
         }
       }
     } catch {
-      // What is stopped in order after this must not be struck meanwhile.
+      // Failpoints must not act during the orderly stop that follows.
       failpoints.disarm()
       load.stop()
       _ = await loading.result

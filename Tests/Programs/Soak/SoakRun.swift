@@ -4,13 +4,13 @@ import PipeRuntime
 struct SoakRun {
   private let options: SoakOptions
   private let choice: FaultChoice
-  /// Why no disk can be filled.
+  /// The reason why no disk can be filled.
   private let diskObstacle: String?
   private var generator: SplitMix64
   private var total = SoakOutcome()
   private var rounds = 0
 
-  /// Faults from which on each kind must have struck.
+  /// The number of faults after which each kind must have struck.
   private static let longRun = 1_000
   private static let calmRounds = 5
 
@@ -21,7 +21,7 @@ struct SoakRun {
     generator = SplitMix64(seed: options.seed)
   }
 
-  /// - Returns: Whether everything was as it should be.
+  /// - Returns: Whether there were no violations.
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
     let deadline = options.time.map { start + $0 }
@@ -32,7 +32,8 @@ struct SoakRun {
       say("no disk is filled, since there can be no small one: \(diskObstacle)")
     }
     while wantsMore(until: deadline) {
-      // Each round has a generator of its own: how long the one before took does not matter.
+      // Each round has its own generator, so the duration of the previous round has no influence on
+      // it.
       var generator = SplitMix64(seed: self.generator.next())
       let subject = options.topic.subject(round: rounds, using: &generator)
       let left = options.faults == 0 ? Int.max : options.faults - total.counts.total

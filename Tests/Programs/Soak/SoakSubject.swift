@@ -1,42 +1,42 @@
 import PipeRuntime
 
-/// What a soak is about.
+/// The topic of a soak.
 package enum SoakTopic: String, CaseIterable, Sendable {
   case pipes, composites
-  /// Composites some of whose members are models.
+  /// Composites with some models among their members.
   case models
 
-  /// Whether it is about synchronized events.
+  /// Whether the topic is about synchronized events.
   package var isOfComposites: Bool { self != .pipes }
 
-  /// The failpoints that must strike in a long run.
+  /// The failpoints that must act in a long run.
   package var points: [Failpoint] {
     Failpoint.allCases.filter { point in
       point.isOfSynchronizedEvents == isOfComposites
-        // Where a transition has taken its time.
+        // This one acts only after an asynchronous transition.
         && (point != .evaluateAfter || self == .models)
     }
   }
 
-  /// Between two faults from outside. Unit: microseconds.
+  /// The time between two faults from outside. Unit: microseconds.
   var gap: ClosedRange<Int> {
     switch self {
     case .pipes: 0...20_000
-    // An event needs all its participants at once, and their coordinator.
+    // An event requires all its participants at once, and their coordinator.
     case .composites, .models: 0...60_000
     }
   }
 
-  /// How far something must have got on after some faults.
+  /// The required progress after some faults.
   var advance: Int {
     switch self {
     case .pipes: 1
-    // Each meeting is one of two members at least.
+    // Each meeting has at least two members.
     case .composites, .models: 20
     }
   }
 
-  /// Faults from outside after which something must have got on.
+  /// The number of faults from outside after which there must be progress.
   var patience: Int {
     switch self {
     case .pipes: 6
@@ -44,7 +44,7 @@ package enum SoakTopic: String, CaseIterable, Sendable {
     }
   }
 
-  /// A random topology.
+  /// Returns a random topology.
   func subject(round: Int, using generator: inout SplitMix64) -> any SoakSubject {
     switch self {
     case .pipes:
@@ -56,26 +56,26 @@ package enum SoakTopic: String, CaseIterable, Sendable {
   }
 }
 
-/// A random topology of a soak, and what it is to do.
+/// A random topology of a soak, with its load.
 protocol SoakSubject: Sendable {
-  /// In words.
+  /// A description in words.
   var summary: String { get }
   /// All nodes, in words.
   var details: String { get }
   var topic: SoakTopic { get }
-  /// The nodes that faults strike; one that stands here twice is struck twice as often.
+  /// The nodes that faults strike. A node that is listed twice is struck twice as often.
   var struck: [String] { get }
-  /// The nodes in whose processes others live, by these others.
+  /// The carrier nodes, by the nodes that live in their processes.
   var hosts: [String: String] { get }
-  /// Who takes part in synchronized events, and of whose coordinators there may be namesakes.
+  /// The participants of synchronized events, with the coordinators that may get namesakes.
   var coordinated: [Coordinated] { get }
-  /// A number that grows while events arrive.
+  /// Returns a number that grows while events arrive.
   func progress(_ directory: TopologyDirectory) -> Int
   func topology(
     name: String, program: String, environment: [String: String], durability: Durability,
     heartbeat: Duration
   ) -> Topology
-  /// What keeps the topology busy while it runs.
+  /// Returns the load that keeps the topology busy while it runs.
   func load(_ client: SteadyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad
 }
 
@@ -85,19 +85,19 @@ struct Coordinated: Sendable {
   var coordinator: String
 }
 
-/// Keeps a topology busy, and knows what must come of it.
+/// Keeps a topology busy, and knows the expected results.
 protocol SoakLoad: AnyObject, Sendable {
-  /// Gives it events until it is stopped.
+  /// Sends events until it is stopped.
   func run() async throws
-  /// Lets what is under way come to an end.
+  /// Stops sending events. The pending ones complete.
   func stop()
-  /// Waits until everything has come to rest, and tells what is not as it should be.
+  /// Waits until everything has come to rest, and adds all violations.
   func verify(_ outcome: inout SoakOutcome) async throws
-  /// Looks at what the nodes have left, after their end.
+  /// Inspects the files that the nodes have left after their end.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome)
 }
 
-/// What was found of one topology, or of several.
+/// The findings about one topology, or about several.
 struct SoakOutcome: Sendable {
   var counts = FaultCounts()
   var arrived = 0
@@ -106,10 +106,11 @@ struct SoakOutcome: Sendable {
   var reordered = 0
   var meetings = MeetingCounts()
   var violations: [String] = []
-  /// What was kept, where something was wrong.
+  /// The kept directory, if there was a violation.
   var directory: String?
 
-  /// Adds the numbers of another one; its violations are told of where they were found.
+  /// Adds the numbers of another outcome, but not its violations, which are reported where they are
+  /// found.
   static func += (left: inout SoakOutcome, right: SoakOutcome) {
     left.counts += right.counts
     left.arrived += right.arrived

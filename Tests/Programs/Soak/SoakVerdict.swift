@@ -1,16 +1,16 @@
 import Glibc
 import PipeRuntime
 
-/// What a soak ends with.
+/// The result of a soak.
 struct SoakVerdict {
   let options: SoakOptions
   let rounds: Int
   let faults: Int
   let total: SoakOutcome
 
-  /// Tells it.
-  /// - Parameter problems: What is wrong besides the violations.
-  /// - Returns: Whether everything was as it should be.
+  /// Prints the verdict.
+  /// - Parameter problems: The problems other than violations.
+  /// - Returns: Whether there were no problems and no violations.
   func tell(with problems: [String], took time: Duration) -> Bool {
     say(
       "\(rounds) topologies, \(faults) faults, \(total.arrived) numbers arrived: "
@@ -27,7 +27,7 @@ struct SoakVerdict {
   }
 }
 
-/// Prints a line at once, also into a pipe.
+/// Prints a line and flushes it, even into a pipe.
 func say(_ line: String) {
   print(line)
   fflush(nil)

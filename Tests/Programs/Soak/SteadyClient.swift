@@ -1,11 +1,12 @@
 import PipeRuntime
 import Synchronization
 
-/// A client of a topology whose orchestrator comes and goes: it attaches to the next one by itself.
+/// A client of a topology whose orchestrator comes and goes. It attaches to each new orchestrator
+/// by itself.
 final class SteadyClient: Sendable {
   private struct State {
     var current: TopologyClient
-    /// How many calls each has under way.
+    /// The number of pending calls of each client.
     var users: [ObjectIdentifier: Int] = [:]
   }
 
@@ -35,7 +36,8 @@ final class SteadyClient: Sendable {
 
   func close() { state.withLock { $0.current }.close() }
 
-  /// Asks something, and asks the next orchestrator where there is none: nothing was done then.
+  /// Sends a request, and repeats it to the next orchestrator if there was none. Nothing was done
+  /// in that case.
   private func perform<Value: Sendable>(
     _ body: (TopologyClient) async throws -> Value
   ) async throws -> Value {
@@ -51,7 +53,7 @@ final class SteadyClient: Sendable {
         guard ContinuousClock.now < deadline else { throw error }
         switch error {
         case TopologyClientError.orchestratorGone: try replace(client)
-        // On a busy machine one takes its time until it has found out who lives on.
+        // On a busy machine, a new orchestrator takes time to find the surviving nodes.
         case TopologyClientError.notAnswering: break
         default: throw error
         }
@@ -67,7 +69,7 @@ final class SteadyClient: Sendable {
     }
   }
 
-  /// The last one who uses a former client closes it: until then its requests are under way.
+  /// Closes a former client after its last pending call.
   private func leave(_ client: TopologyClient) {
     let isUnused = state.withLock { state in
       let users = state.users[ObjectIdentifier(client), default: 1] - 1
@@ -110,12 +112,13 @@ final class SteadyClient: Sendable {
     try await perform { try await $0.ask(composite, about: transaction) }
   }
 
-  /// - Returns: Whether all ran in the end; others may have kept them from it.
+  /// - Returns: Whether all nodes ran in the end. Other faults may have prevented it.
   func start(_ nodes: [String]) async throws -> Bool {
     try await steer { try await $0.start(nodes) }
   }
 
-  /// - Returns: Whether it has stopped in order and runs again; others may have kept it from that.
+  /// - Returns: Whether the node has stopped in order and runs again. Other faults may have
+  ///   prevented it.
   func restart(_ node: String) async throws -> Bool {
     try await steer { try await $0.restart([node]) }
   }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Prints its parameters and a variable, and then waits for the end.
+/// Prints its parameters and a variable, and then waits until the stream ends.
 enum Alarm: ParameterizedMonitor {
   struct Parameters: MachineParameters { var limit = 9 }
 

@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// A machine whose transitions are parameters, for models whose answers are known.
+/// A machine whose transitions are parameters, for models with known results.
 package enum Automaton: Machine {
   package enum State: MachineState, Hashable {
     case at(place: String)
-    /// One that sends in many topologies.
+    /// A state whose entry sends in many topologies.
     case sending
   }
 
@@ -29,7 +29,8 @@ package enum Automaton: Machine {
 
   package struct Parameters: MachineParameters {
     package var start = "0"
-    /// `FROM EVENT TO`; an event with a value is `showPurchasable.true`, or `word.TEXT`. `sending` is a state of its own.
+    /// Transitions as `FROM EVENT TO`. An event with a value is `showPurchasable.true`, or
+    /// `word.TEXT`. `sending` is the state of that name.
     package var steps: [String] = []
 
     package init() {}
@@ -69,7 +70,7 @@ package enum Automaton: Machine {
   }
 }
 
-/// Steps to a state that nobody can foresee.
+/// Moves to unpredictable states.
 package enum Moody: Machine {
   package enum State: MachineState, Hashable {
     case calm

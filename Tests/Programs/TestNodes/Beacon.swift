@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Tells all the time, in a file, that it lives.
+/// Continuously records in a file that it lives.
 package enum Beacon: Machine {
   package enum State: MachineState, Equatable {
     case lit(count: Int)
@@ -12,8 +12,8 @@ package enum Beacon: Machine {
   package enum Output: MachineOutput { case shine }
 
   package struct Parameters: MachineParameters {
-    /// The file to which it adds a line each time: its start, and the instant, in nanoseconds since the machine was
-    /// started.
+    /// The file to which it adds lines with its incarnation and the time, in nanoseconds since the
+    /// machine was booted.
     package var log = ""
     /// The pause between two lines. Unit: milliseconds.
     package var pause = 10

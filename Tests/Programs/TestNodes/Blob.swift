@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Passes a text on, which may be made very large.
+/// Passes on a text, which may be very large.
 package enum Blob: Machine {
   package enum State: MachineState, Equatable {
     case empty
@@ -10,9 +10,9 @@ package enum Blob: Machine {
   }
 
   package enum Event: MachineEvent {
-    /// Sends a text of so many bytes, and does not keep it.
+    /// Sends a text of this size, and does not keep it.
     case shout(byteCount: Int)
-    /// Grows a text of so many bytes, and sends it.
+    /// Creates a text of this size, keeps it, and sends it.
     case grow(byteCount: Int)
     case take(text: String)
   }

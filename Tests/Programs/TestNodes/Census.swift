@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Prints a line for each change, with its version; one that dies when it sees a node hold nine.
+/// Prints a line with the version for each change. It fails when a button has been pressed nine
+/// times.
 enum Census: Monitor {
   struct Enough: Error {}
 

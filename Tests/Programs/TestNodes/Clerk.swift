@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Runs an effect that tells its key to a file, as one would tell it to a bank.
+/// Runs an effect that records its idempotency key in a file, as if in a bank.
 package enum Clerk: Machine {
   package enum State: MachineState, Equatable {
     case idle(paid: Int)
@@ -17,7 +17,7 @@ package enum Clerk: Machine {
   package struct Parameters: MachineParameters {
     /// The file to which each run of the effect adds a line.
     package var ledger = ""
-    /// How long a transfer takes. Unit: milliseconds.
+    /// The duration of a transfer. Unit: milliseconds.
     package var time = 0
     package init() {}
   }

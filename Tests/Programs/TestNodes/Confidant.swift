@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Hears secrets, which can be read and not written; passes each on while it listens.
+/// Receives secrets, which can be decoded but not encoded, and passes them on while it listens.
 package enum Confidant: Machine {
   package enum State: MachineState, Equatable {
     case deaf
@@ -12,7 +12,7 @@ package enum Confidant: Machine {
     case secret(Secret)
   }
 
-  /// Nobody gets it out of its node.
+  /// A value that cannot leave its node, because encoding it throws.
   package struct Secret: Codable, Hashable, Sendable {
     private let length: Int
 

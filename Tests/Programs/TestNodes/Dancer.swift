@@ -2,10 +2,10 @@ import Glibc
 import PipeRuntime
 import Synchronization
 
-/// A model that takes part in dances, and tells in its log each one that it evaluates.
+/// A model that takes part in dances, and logs each evaluation.
 package actor Dancer: HostableModel {
   package enum State: MachineState, StateProtocol, Hashable {
-    /// How often it has danced, and the random number of the last dance.
+    /// The number of dances, and the random number of the last one.
     case sitting(danced: Int, number: Int)
     case dancing
 
@@ -13,13 +13,13 @@ package actor Dancer: HostableModel {
   }
 
   package enum Event: MachineEvent, Hashable {
-    /// Each dances in a manner of its own.
+    /// A dance in which each dancer has its own manner.
     case dance(left: Manner, right: Manner)
-    /// The left one never returns, not even when it is cancelled.
+    /// The left dancer never returns, not even on cancellation.
     case freeze
-    /// Both think about it for very long, unless it is given up. They do not begin again.
+    /// Both dancers think for a very long time, unless they are cancelled. They do not start again.
     case ponder
-    /// Shows in its state what it has counted.
+    /// Shows the counter in the state.
     case look
   }
 
@@ -27,12 +27,12 @@ package actor Dancer: HostableModel {
     case gladly
     case refusing
     case trapping
-    /// Counts, and stays in its state.
+    /// Counts, and does not change its state.
     case hidden
   }
 
   package struct Parameters: MachineParameters {
-    /// Which of the two it is.
+    /// Whether it is the left dancer.
     package var isLeft = true
     package init() {}
   }

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Dies, hangs or shouts when it is told to.
+/// Dies, hangs or writes output on request.
 package enum Fragile: Machine {
   package enum State: MachineState, Equatable {
     case well(steps: Int)
@@ -15,12 +15,12 @@ package enum Fragile: Machine {
     case trap
     /// Never returns from its step.
     case hang
-    /// Writes so many lines.
+    /// Writes this number of lines.
     case shout(lines: Int)
   }
 
   package struct Parameters: MachineParameters {
-    /// Ends the process as soon as it runs.
+    /// Whether the process ends as soon as it runs.
     package var diesAtStart = false
     package init() {}
   }

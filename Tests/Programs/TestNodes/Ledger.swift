@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file to which processes add lines, of which none is torn.
+/// A file to which several processes append lines. Lines are never interleaved.
 enum Ledger {
   static func append(_ line: String, to path: String) {
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)

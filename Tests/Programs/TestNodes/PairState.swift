@@ -1,17 +1,17 @@
 import PipeRuntime
 
-/// What two parties are together: how often they have met.
+/// The combined state of two parties: the number of their meetings.
 package enum PairState: CompositeState, Equatable {
   case strangers
   case met(count: Int)
-  /// One has met the other, and not the other way round: never, where they meet together.
+  /// The parties have different numbers of meetings. Impossible while meetings are synchronized.
   case torn
-  /// A state that has no JSON.
+  /// A state without a JSON form.
   case unspeakable(value: Double)
 
   package static let projection = Projection(PairState.init(left:right:))
 
-  /// The steps of the first party at which there is no state of both.
+  /// The steps of the first party at which the combined state has no JSON form.
   package static let unspeakableSteps = 3
 
   init(left: Party.State, right: Party.State) {

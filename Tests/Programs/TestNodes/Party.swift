@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// Takes `meet` together with others while it is willing, and steps of its own at any time.
+/// Takes `meet` together with others while it is willing, and its own steps at any time.
 package enum Party: Machine {
   package enum State: MachineState, Equatable {
     case willing(met: Int, steps: Int)
     case unwilling(met: Int, steps: Int)
 
-    /// How often it has met others.
+    /// The number of meetings with others.
     package var met: Int {
       switch self {
       case .willing(let met, _), .unwilling(let met, _): met

@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// A machine of four places whose transitions, sends and effects are parameters: of random topologies of
-/// these all states can be searched.
+/// A machine with four states whose transitions, sends and effects are parameters. Random
+/// topologies of such machines are small enough for a full state search.
 ///
-/// It begins in a place where nothing happens by itself, and that `tick` does not leave.
+/// It starts in a state in which nothing happens by itself, and which `tick` does not leave.
 package enum Rambler: Machine {
   package enum State: MachineState, Hashable, CaseIterable {
     case home, north, east, south
@@ -14,9 +14,9 @@ package enum Rambler: Machine {
     case x
     case y
     case z
-    /// What the effect gives that the next entry cancels.
+    /// The event of the effect that the next entry cancels.
     case soon
-    /// What the effect gives that goes on until some places are entered.
+    /// The event of the effect that runs until certain states are entered.
     case late
   }
 
@@ -26,19 +26,20 @@ package enum Rambler: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// `PLACE EVENT PLACE`.
+    /// Transitions as `PLACE EVENT PLACE`.
     package var steps: [String] = []
-    /// `PLACE EVENT`, or `PLACE EVENT EVENT`: what an entry sends through the port `out`.
+    /// Sends as `PLACE EVENT`, or `PLACE EVENT EVENT`: the events that an entry sends through the
+    /// port `out`.
     package var sends: [String] = []
-    /// `PLACE OUTPUT`: the effect that an entry starts.
+    /// Effects as `PLACE OUTPUT`: the effect that an entry starts.
     package var works: [String] = []
-    /// How long an effect takes. Unit: microseconds.
+    /// The duration of an effect. Unit: microseconds.
     package var work = 500
 
     package init() {}
   }
 
-  /// The parameters, read.
+  /// The parsed parameters.
   private struct Tables {
     var steps: [State: [Event: State]] = [:]
     var sends: [State: [Event]] = [:]
@@ -111,7 +112,7 @@ package enum Rambler: Machine {
           try? await EffectClock.sleep(for: .microseconds(4 * parameters.work))
           return Event.late
         },
-        // Where it would be started again: so that no two are under way.
+        // Cancels on a restart of the effect, so that two never run at the same time.
         strategy: .cancel(when: { (state: State) -> Bool in
           tables.works[state] == .dawdle || state == .home
         })

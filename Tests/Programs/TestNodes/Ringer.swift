@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Sends parties through its port what it is told to: also what they take only together.
+/// Sends requested events to parties through its port, including synchronized ones.
 package enum Ringer: Machine {
   package enum State: MachineState, Equatable {
     case idle

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A model that changes twice at once by itself: what notices its changes may come when both are over.
+/// A model that by itself changes twice in quick succession. An observer may see only the result of
+/// both changes.
 package actor Ripener: HostableModel {
   package enum State: MachineState, StateProtocol, Equatable {
     case green, turning, ripe

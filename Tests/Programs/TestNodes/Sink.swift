@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Counts the numbers that it gets, and those that did not follow the one before.
+/// Counts the numbers that it receives, and those that are out of sequence.
 package enum Sink: Machine {
   package enum State: MachineState, Equatable {
     case counting(last: Int, count: Int, wrong: Int)
@@ -12,7 +12,7 @@ package enum Sink: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// How long each number takes. Unit: microseconds.
+    /// The time to process each number. Unit: microseconds.
     package var work = 0
     package init() {}
 

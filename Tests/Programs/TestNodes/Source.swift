@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Sends the numbers 1, 2, 3… on `go`, as fast as its pipe takes them, until it has sent all or is halted.
+/// Sends the numbers 1, 2, 3… on `go`, as fast as its pipe takes them, until it has sent all or is
+/// halted.
 package enum Source: Machine {
   package enum State: MachineState, Equatable {
     case idle(sent: Int)
@@ -11,7 +12,7 @@ package enum Source: Machine {
     /// Sends this many more numbers.
     case go(count: Int)
     case next
-    /// Sends no number after the present one.
+    /// Stops after the current number.
     case halt
   }
 

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Runs an effect that ends its process, beside a feedback that does not.
+/// Runs an effect that ends its process, and a feedback that does not.
 package enum Stuntman: Machine {
   package enum State: MachineState, Equatable {
     case resting(done: Int)
@@ -18,17 +18,17 @@ package enum Stuntman: Machine {
     case trap, exit
     /// A trap in a child task.
     case childTrap
-    /// Lasts until the node ends.
+    /// Runs until the node ends.
     case hang
-    /// A trap of the effect and one of the feedback.
+    /// A trap of the effect together with one of the feedback.
     case together
   }
 
   package enum Output: MachineOutput { case stunt(Trick) }
 
   package struct Parameters: MachineParameters {
-    /// The file to which each run of the effect and of the feedback adds a line. Where a file with this name
-    /// and `.net` exists, nothing ends the process.
+    /// The file to which each run of the effect and of the feedback adds a line. If a file with
+    /// this name and the suffix `.net` exists, nothing ends the process.
     package var ledger = ""
     package init() {}
   }

@@ -1,7 +1,7 @@
 import NumberMachines
 import PipeRuntime
 
-/// The machines that end-to-end tests need and examples have not.
+/// The machines for end-to-end tests that the examples do not provide.
 @main
 struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Its feedback leads to a state that starts it again, for ever; its state is a struct of one field.
+/// A machine whose feedback causes a state that starts it again, endlessly. Its state is a struct
+/// with one field.
 package enum Turner: Machine {
   package struct State: MachineState, Hashable {
     package struct Turns: Codable, Hashable, Sendable {
@@ -22,7 +23,7 @@ package enum Turner: Machine {
   package struct Parameters: MachineParameters {
     /// Whether the feedback turns it.
     package var spins = true
-    /// Whether the feedback gives the event that is refused.
+    /// Whether the feedback sends the event that is refused.
     package var fails = false
     package init() {}
   }

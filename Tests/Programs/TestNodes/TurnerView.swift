@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Shows how often it has turned; t turns it, and f fails.
+/// Shows the number of turns. The key t turns, and f fails.
 package enum TurnerView: TerminalView {
   package static func body(_ state: Turner.State, size: TerminalSize) -> [StyledLine] {
     [StyledLine("turned \(state.turns.count) times")]

@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// How often a feature and a machine have danced.
+/// The number of dances of a feature or a machine.
 package struct Dances: MachineState, Equatable {
   package var danced = 0
   package init(danced: Int = 0) { self.danced = danced }
 }
 
-/// Dances by a function that takes its time, and acts on nothing but its state.
+/// A feature whose function takes time to dance, and affects nothing but its state.
 package struct Wallflower: FeatureType {
   package enum Action: MachineEvent, Hashable {
     case dance(left: Dancer.Manner, right: Dancer.Manner)
@@ -27,7 +27,7 @@ package enum WallflowerNode: FeatureMachine {
   }
 }
 
-/// Dances by a transition of the machine language that takes its time.
+/// A machine in the DSL with a dance transition that takes time.
 package enum Chaperone: Machine {
   package enum State: MachineState, Equatable { case watching(danced: Int) }
   package typealias Event = Wallflower.Action

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Goes at once, and comes back by a transition that takes its time.
+/// Leaves at once, and returns by a transition that takes time.
 package enum Waverer: Machine {
   package enum State: MachineState, Equatable { case here, away }
   package enum Event: MachineEvent { case go }

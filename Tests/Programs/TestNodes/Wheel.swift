@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Counts round.
+/// Counts in a circle.
 package enum Wheel: Machine {
   package enum State: MachineState, Hashable {
     case at(n: Int)
@@ -11,7 +11,7 @@ package enum Wheel: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The number after which it is at 0 again.
+    /// The number of values, after which it starts at 0 again.
     package var modulus = 10
 
     package init() {}
@@ -28,7 +28,7 @@ package enum Wheel: Machine {
   }
 }
 
-/// Tosses a coin, but for one value of its event alone.
+/// Tosses a coin, except for one value of its event.
 package enum Fickle: Machine {
   package enum State: MachineState, Hashable {
     case off, on, odd
@@ -49,7 +49,7 @@ package enum Fickle: Machine {
   }
 }
 
-/// Holds a value of an enum of its own.
+/// Holds a value of its own enum.
 package enum Lamp: Machine {
   package enum Colour: String, Codable, Hashable, Sendable {
     case red, green

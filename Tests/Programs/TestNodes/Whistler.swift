@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A model that begins to whistle by itself, which those who listen take together with it.
+/// A model that starts to whistle by itself. Listeners take the whistle together with it.
 package actor Whistler: HostableModel {
   package enum State: MachineState, StateProtocol, Hashable {
     case quiet(times: Int)
@@ -30,7 +30,7 @@ package actor Whistler: HostableModel {
   package func take(_ event: Event) {
     switch (subject.state, event) {
     case (.quiet(let times), .heat):
-      // Behind the step on the event, of which the change would be a part otherwise.
+      // After the step of the event. Otherwise the change would be part of that step.
       Task { [subject] in
         try? await Task.sleep(for: .milliseconds(500))
         subject.send(.whistling(times: times + 1))

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A model that can be told to start in a state in which something is under way.
+/// A model that can be configured to start in an unstable state.
 package actor Wobbler: HostableModel {
   package enum State: MachineState, StateProtocol, Equatable {
     case still

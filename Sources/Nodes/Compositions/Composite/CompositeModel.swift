@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// The two models as one: its state is made of theirs, and never of a moment in which one of them has
-/// taken a synchronized event and the other not.
+/// The two models as one. The composite never shows a state in which only one of them has taken a
+/// synchronized event.
 package actor CompositeModel: StateMachineProtocol {
   private let modelA: CompositeComponent<ModelA.State, ModelA.Event>
   private let modelB: CompositeComponent<ModelB.State, ModelB.Event>
@@ -13,7 +13,7 @@ package actor CompositeModel: StateMachineProtocol {
     StatePublisher { [both] in both.states(as: ModelsState.init(modelA:modelB:)) }
   }
 
-  /// Starts both.
+  /// Starts both models.
   package init() throws {
     modelA = CompositeComponent(
       "modelA", stateMachine: ModelMachine<ModelA>.stateMachine(NoParameters()))
@@ -22,17 +22,17 @@ package actor CompositeModel: StateMachineProtocol {
     both = try AsyncCompositeSequence("models", modelA, modelB, synchronize: ["eventX"])
   }
 
-  /// Resets both, or none.
+  /// Resets both models, or none.
   package func synchronizedEvent() async throws -> SynchronizedReply {
     try await both.synchronizedEvent(ModelA.Event.eventX)
   }
 
-  /// For the first model alone.
+  /// Sends an event to the first model alone.
   package func eventForModelA(message: String) async throws {
     _ = try await both.send(.eventA(message: message), to: modelA)
   }
 
-  /// For the second model alone.
+  /// Sends an event to the second model alone.
   package func eventForModelB(value: Int) async throws {
     _ = try await both.send(.eventB(value: value), to: modelB)
   }

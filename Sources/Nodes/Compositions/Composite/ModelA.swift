@@ -20,14 +20,14 @@ package actor ModelA: ModelAProtocol {
   }
 
   package enum Event: MachineEvent, Hashable {
-    /// For this model alone.
+    /// An event for this model alone.
     case eventA(message: String)
-    /// For both models, or for none.
+    /// An event for both models, or for none.
     case eventX
   }
 
   private let subject: ConcurrentValueSubject<State>
-  /// Events in the order in which they were given.
+  /// The events, in order of arrival.
   private nonisolated let events: AsyncStream<Event>.Continuation
 
   package nonisolated var state: State { subject.state }
@@ -38,7 +38,7 @@ package actor ModelA: ModelAProtocol {
     let (stream, events) = AsyncStream.makeStream(of: Event.self)
     self.events = events
     Task { [weak self] in
-      // Who calls its functions is told nothing of a refusal.
+      // The callers of the event functions do not learn of a refusal.
       for await event in stream { try? await self?.take(event) }
     }
   }
@@ -52,7 +52,7 @@ package actor ModelA: ModelAProtocol {
 extension ModelA: HostableModel {
   package static func initialState(_ parameters: NoParameters) -> State { .inactive }
 
-  /// It moves itself, and nothing else.
+  /// The event changes this model only, and has no other effects.
   package static var selfContained: SelfContainedEvents<Event> { .events(OneOf { Event.eventX }) }
 
   package func take(_ event: Event) throws {
@@ -66,5 +66,5 @@ extension ModelA: HostableModel {
   }
 }
 
-/// Why one of the two models does not take an event.
+/// The reasons why one of the two models refuses an event.
 package enum ModelRefusal: Error { case nothingToReset, notReset }

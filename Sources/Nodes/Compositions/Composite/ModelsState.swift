@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// What the two models show together.
+/// The combined state of the two models.
 package enum ModelsState: CompositeState, Hashable {
   case inactive
   case stateA(message: String)
@@ -22,9 +22,10 @@ package enum ModelsState: CompositeState, Hashable {
   }
 }
 
-/// The two models on a terminal, as their composite shows them: a and b are for one of them, x is for both.
+/// The two models on a terminal, as their composite shows them. The keys a and b are for one model,
+/// x is for both.
 package enum ModelsView: TerminalView {
-  /// What the composite passes on to a model, or gives to both.
+  /// The events that the composite passes on to a model, or gives to both.
   package enum Event: MachineEvent, Hashable {
     case eventA(message: String)
     case eventB(value: Int)

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The door of a lift, which opens and lets the motor start only together with it.
+/// The door of a lift. It opens, and lets the motor start, only together with the motor.
 package enum LiftDoor: Machine {
   package enum State: MachineState, Hashable {
     case closed
@@ -18,7 +18,7 @@ package enum LiftDoor: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The most persons that it lets in.
+    /// The maximum number of persons.
     package var capacity = 10
 
     package init() {}

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The motor of a lift, which lets the door open only while it stands.
+/// The motor of a lift. It lets the door open only while it stands still.
 package enum LiftMotor: Machine {
   package enum State: MachineState, Hashable {
     case standing(floor: Int)

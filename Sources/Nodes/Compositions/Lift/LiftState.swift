@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// What a lift shows: its door and its motor as one.
+/// The state of a lift: the states of its door and its motor combined.
 package enum LiftState: CompositeState, Hashable {
   case waiting(floor: Int)
   case boarding(persons: Int, floor: Int)
   case moving(from: Int, to: Int)
   case stopped(floor: Int)
-  /// Never shown while open and go are synchronized: the motor moves behind an open door.
+  /// The motor moves while the door is open. Never reached while open and go are synchronized.
   case unsafe
 
   package static let projection = Projection(LiftState.init(door:motor:))

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A philosopher, who thinks, and eats with both forks, which he takes and puts back in one event.
+/// A philosopher, who thinks, and eats with two forks. One event takes both forks, another one puts
+/// both back.
 package enum Philosopher: Machine {
   package enum State: MachineState, Hashable {
     case thinking
@@ -69,7 +70,7 @@ package enum Philosopher: Machine {
   }
 }
 
-/// A fork between two philosophers, of whom one at a time holds it.
+/// A fork between two philosophers. Only one of them can hold it at a time.
 package enum Fork: Machine {
   package enum State: MachineState, Hashable {
     case free
@@ -95,7 +96,7 @@ package enum Fork: Machine {
   }
 }
 
-/// A philosopher on a terminal, who needs no keys.
+/// A philosopher on a terminal. The view has no keys.
 package enum PhilosopherView: TerminalView {
   package static func body(_ state: Philosopher.State, size: TerminalSize) -> [StyledLine] {
     switch state {

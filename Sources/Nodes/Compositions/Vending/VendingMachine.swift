@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A vending machine, which says after each coin whether that is enough, and drops what is chosen.
+/// A vending machine. After each coin it says whether the money suffices, and it drops the chosen
+/// goods.
 package enum VendingMachine: Machine {
   package enum State: MachineState, Hashable {
     case idle
@@ -12,7 +13,7 @@ package enum VendingMachine: Machine {
   package enum Event: MachineEvent, Hashable {
     case showAvailable
     case insert
-    /// Whether another coin is needed.
+    /// Whether another coin is required.
     case showPurchasable(more: Bool)
     case choose
     case drop
@@ -24,9 +25,9 @@ package enum VendingMachine: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// How many coins a purchase takes on average; their weight decides.
+    /// The average number of coins for a purchase. The actual number depends on their weight.
     package var price = 2
-    /// How long each thing that the machine does takes. Unit: milliseconds.
+    /// The duration of each action of the machine. Unit: milliseconds.
     package var pace = 200
 
     package init() {}

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Someone at a vending machine, who looks, pays coin by coin, chooses, and waits for the goods.
+/// A person at a vending machine, who looks, pays coin by coin, chooses, and waits for the goods.
 package enum VendingUser: Machine {
   package enum State: MachineState, Hashable {
     case idle
@@ -11,11 +11,11 @@ package enum VendingUser: Machine {
   }
 
   package enum Event: MachineEvent, Hashable {
-    /// Thinks of something else; of no interest to the machine.
+    /// The person thinks of something else, which does not concern the machine.
     case tau
     case showAvailable
     case insert
-    /// Whether another coin is needed.
+    /// Whether another coin is required.
     case showPurchasable(more: Bool)
     case choose
     case drop
@@ -28,7 +28,7 @@ package enum VendingUser: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// How long each thing that the user does takes. Unit: milliseconds.
+    /// The duration of each action of the person. Unit: milliseconds.
     package var pace = 500
 
     package init() {}
@@ -84,7 +84,7 @@ package enum VendingUser: Machine {
           await pause()
           return Event.showAvailable
         }, gives: .oneOf { Event.showAvailable },
-        // A thought of something else starts the look anew.
+        // A tau event restarts the look.
         strategy: .cancelWhenAnyState
       )
       .map(
@@ -117,7 +117,7 @@ package enum VendingView: TerminalView {
   }
 }
 
-/// Its user on a terminal: t has him think of something else.
+/// The person on a terminal. The key t sends a tau event.
 package enum VendingUserView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 28, rows: 3)
 

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Keeps addresses, each once, and answers the form that sends them.
+/// Stores each address once, and answers the form that sends it.
 package enum AddressBook: Machine {
   package enum State: MachineState, Hashable {
     case empty
@@ -19,7 +19,7 @@ package enum AddressBook: Machine {
     case add(Address)
   }
 
-  /// Every address has its answer, also one that was asked for before: so none is refused.
+  /// Every address gets an answer, even a known one. So no event is refused.
   package static func reduce(_ state: State, _ event: Event) -> Reduction<State> {
     switch event {
     case .add(let address):

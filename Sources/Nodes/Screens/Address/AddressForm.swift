@@ -14,18 +14,18 @@ package struct Address: Codable, Hashable, Sendable {
 
 /// A form for an address, which is filled in from the city to the house.
 ///
-/// Three fields that may be filled in or not, and five things that can happen to them, would make
-/// forty states. These seven are all that there are.
+/// Three optional fields and five possible events would make forty states. These seven are all that
+/// can occur.
 package enum AddressForm: Machine {
   package enum State: MachineState, Hashable {
     case empty
     case city(city: String)
     case street(city: String, street: String)
-    /// It can be saved.
+    /// The address is complete and can be saved.
     case complete(Address)
     case saving(Address)
     case saved(Address)
-    /// It was not saved, and can be changed.
+    /// The address was not saved, and can be changed.
     case rejected(Address, reason: String)
   }
 
@@ -36,7 +36,7 @@ package enum AddressForm: Machine {
     case save
     case didSave
     case didReject(reason: String)
-    /// Another address is to be added.
+    /// Starts the next address.
     case clear
   }
 
@@ -58,7 +58,7 @@ package enum AddressForm: Machine {
 
   private enum Field { case city, street, house }
 
-  /// A field that changes takes those below it with it: a house stands in one street only.
+  /// Changes a field and clears the fields below it, because a house belongs to one street only.
   private static func changing(_ field: Field, of state: State, to text: String) -> State {
     let (city, street, house) = state.fields
     switch field {

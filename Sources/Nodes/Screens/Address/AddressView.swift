@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// The form of an address on a terminal. A field is sent to the form when Enter or Tab leaves it.
+/// The form of an address on a terminal. It sends a field's text when Enter or Tab leaves the
+/// field.
 package enum AddressView: TerminalView {
   package enum Field: CaseIterable, Hashable, Sendable { case city, street, house, save }
 
@@ -11,7 +12,7 @@ package enum AddressView: TerminalView {
     var house = TerminalTextField(byteLimit: 64)
     var focus = TerminalFocus(Field.city)
 
-    /// Whether the fields can be changed now.
+    /// Whether the fields can be edited.
     var isOpen: Bool {
       switch state {
       case .saving, .saved: false
@@ -31,7 +32,7 @@ package enum AddressView: TerminalView {
     return screen
   }
 
-  /// What is typed stays, but for the fields that the form has changed.
+  /// Keeps the typed text, except in the fields that the form has changed.
   package static func update(
     _ screen: inout Screen, to state: AddressForm.State, size: TerminalSize
   ) {
@@ -98,7 +99,7 @@ package enum AddressView: TerminalView {
     return nil
   }
 
-  /// The event of what was typed in a field, unless the form has it already.
+  /// Returns the event for the typed text of a field, unless the form already has that text.
   private static func change(of field: Field, in screen: Screen) -> AddressForm.Event? {
     let fields = screen.state.fields
     return switch field {

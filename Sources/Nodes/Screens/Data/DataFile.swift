@@ -1,14 +1,14 @@
 import Glibc
 import PipeRuntime
 
-/// A JSON file that an example has its data from.
+/// A JSON file with an example's data.
 package struct DataFile: Hashable, Sendable {
   package let path: String
 
-  /// The largest file that is read. Unit: bytes.
+  /// The maximum size of a file. Unit: bytes.
   private static let limit = 1 << 20
 
-  /// - Parameter name: The value of the parameter `path`; a relative one counts from the directory
+  /// - Parameter name: The value of the parameter `path`. A relative path starts at the directory
   ///   of the topology file.
   package init(_ name: String) { path = TopologyFile.path(of: name) }
 
@@ -59,7 +59,7 @@ package struct DataFile: Hashable, Sendable {
     }
   }
 
-  /// `[2].questions[0]`, of which the numbers count from 0.
+  /// Formats a coding path: `[2].questions[0]`, with indices from 0.
   private static func place(_ context: DecodingError.Context) -> String {
     let path = context.codingPath.map { key in
       key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)"
@@ -68,7 +68,7 @@ package struct DataFile: Hashable, Sendable {
   }
 }
 
-/// Why a data file cannot be used, and what to do.
+/// The reason why a data file cannot be used, and what to do.
 package struct DataFileError: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
   package init(_ description: String) { self.description = description }

@@ -12,7 +12,7 @@ package struct Movie: Codable, Hashable, Sendable {
   }
 }
 
-/// One page of the movies. Pages count from 1.
+/// One page of the movies. Page numbers start at 1.
 package struct MovieBatch: Codable, Hashable, Sendable {
   package var page: Int
   package var totalPages: Int
@@ -25,16 +25,16 @@ package struct MovieBatch: Codable, Hashable, Sendable {
   }
 }
 
-/// Where the lists have their movies from.
+/// The source of the movies.
 package protocol MovieService: Sendable {
   func fetchMovies(page: Int) async throws -> MovieBatch
 }
 
-/// Movies in a file, page by page.
+/// Reads movies from a file, page by page.
 package struct FileMovieService: MovieService {
   let file: DataFile
   let pageSize: Int
-  /// How long it takes to answer.
+  /// The simulated response time.
   let answerTime: Duration
 
   package func fetchMovies(page: Int) async throws -> MovieBatch {
@@ -57,11 +57,11 @@ package struct FileMovieService: MovieService {
 package struct MovieParameters: MachineParameters {
   /// The file of the movies.
   package var path = "movies.json"
-  /// Unit: movies.
+  /// The number of movies on a page.
   package var pageSize = 10
-  /// How long the service takes to answer. Unit: milliseconds.
+  /// The simulated response time of the service. Unit: milliseconds.
   package var answerTime = 0
-  /// How long a page may take before its loading has failed. Unit: milliseconds.
+  /// The timeout for loading a page. Unit: milliseconds.
   package var timeLimit = 10_000
 
   package init() {}

@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// A list of movies, of which one page is loaded while it is shown.
+/// A list of movies, which loads one page while it is shown.
 package enum MoviesList: LoadableMachine {
   package typealias Parameters = MovieParameters
 
-  /// Loads with the service that it finds.
+  /// Loads movies with the injected service.
   private struct Loader: Sendable {
     @Injected var service: any MovieService
 
@@ -26,7 +26,7 @@ package enum MoviesList: LoadableMachine {
   package static func services(_ parameters: MovieParameters) -> Services { parameters.services }
 }
 
-/// The list of movies on a terminal: it is loaded when its view opens, and let go of when it is left.
+/// The list of movies on a terminal. Opening the view loads the list; leaving it releases the list.
 package enum MoviesView: TerminalView {
   package struct Screen {
     package var state: MoviesList.State

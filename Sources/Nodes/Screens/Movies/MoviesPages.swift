@@ -1,11 +1,11 @@
 import PipeRuntime
 
-/// A list of movies that grows page by page as it is scrolled to its end.
+/// A list of movies that grows page by page when it is scrolled to its end.
 package enum MoviesPages: Machine {
   package struct State: MachineState, Hashable {
-    /// The page that came last; `nil` before the first.
+    /// The last page that was loaded; `nil` before the first one.
     package var batch: MovieBatch?
-    /// The movies of all pages that have come.
+    /// The movies of all loaded pages.
     package var movies: [Movie]
     package var status: Status
 
@@ -15,10 +15,10 @@ package enum MoviesPages: Machine {
       self.status = status
     }
 
-    /// The page that is being loaded.
+    /// The number of the page that is being loaded.
     package var nextPage: Int? { status == .loading ? (batch?.page ?? 0) + 1 : nil }
 
-    /// Whether no page is missing.
+    /// Whether all pages are loaded.
     package var isComplete: Bool { batch.map { $0.page >= $0.totalPages } ?? false }
   }
 
@@ -31,18 +31,18 @@ package enum MoviesPages: Machine {
   package enum Event: MachineEvent, Hashable {
     case didLoad(MovieBatch)
     case didFail(LoadFailure)
-    /// The end of the list is in sight.
+    /// The end of the list becomes visible.
     case fetchNext
     case retry
   }
 
-  /// Why an event is refused.
+  /// The reasons why an event is refused.
   package enum Misplaced: Error, CustomStringConvertible {
     /// There is no further page.
     case complete
     /// Another page is being loaded, or none.
     case otherPage
-    /// There is nothing to try again.
+    /// No page has failed to load.
     case notFailed
 
     package var description: String {
@@ -69,7 +69,7 @@ package enum MoviesPages: Machine {
       state.status = .loading
     case .fetchNext:
       guard !state.isComplete else { throw .complete }
-      // After a failure it is for the user to try again.
+      // After a failure, only the user retries.
       if state.status == .idle { state.status = .loading }
     }
   }
@@ -107,7 +107,7 @@ package enum MoviesPages: Machine {
   }
 }
 
-/// The list that grows on a terminal: its next page is fetched when its last row is in sight.
+/// The growing list on a terminal. It fetches the next page when its last row becomes visible.
 package enum MoviesPagesView: TerminalView {
   package struct Screen {
     package var state: MoviesPages.State
@@ -149,7 +149,7 @@ package enum MoviesPagesView: TerminalView {
     }
   }
 
-  /// The rows of the list, between its title and what stands below.
+  /// The number of rows between the title and the footer.
   private static func height(_ state: MoviesPages.State, _ size: TerminalSize) -> Int {
     size.rows - 1 - footer(state).count
   }

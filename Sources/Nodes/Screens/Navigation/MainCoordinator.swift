@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Which screens are shown. Screens ask it through its port `requests`, and learn through one port each
-/// what they show.
+/// Decides which screens are shown. Screens send requests to its port `requests`. Through one port
+/// per screen, it tells them what to show.
 package enum MainCoordinator: Machine {
   package typealias Root = NavigationRoot<
     RouteStack<UnauthenticatedRoute>, NavigationTabs<CoordinatorTab>
@@ -9,11 +9,11 @@ package enum MainCoordinator: Machine {
 
   package struct State: MachineState, Hashable {
     package var root: Root
-    /// Who has registered and is logged in.
+    /// The name of the registered and logged-in user.
     package var user: String?
     /// A link that waits for a login.
     package var pending: String?
-    /// The last link, where it led nowhere.
+    /// The problem with the last link, if it could not be opened.
     package var problem: LinkProblem?
 
     package init(root: Root = .unauthenticated(screens: .init(root: .start))) { self.root = root }
@@ -26,7 +26,7 @@ package enum MainCoordinator: Machine {
     case answer(number: Int)
     case openSheet(about: String)
     case register
-    /// The registration is done.
+    /// The registration is complete.
     case registered(name: String)
     case forgotPassword
     case dismiss
@@ -74,12 +74,12 @@ package enum MainCoordinator: Machine {
 }
 
 extension MainCoordinator.State {
-  /// What those who have logged in see, below a sheet.
+  /// The screen that logged-in users see, below a sheet.
   package var main: MainRoute? {
     if case .authenticated(let tabs) = root { tabs.stack.top } else { nil }
   }
 
-  /// What those who have not logged in see, below a sheet.
+  /// The screen that users see before the login, below a sheet.
   package var beforeLogin: UnauthenticatedRoute? {
     if case .unauthenticated(let screens) = root { screens.top } else { nil }
   }
@@ -139,7 +139,8 @@ extension MainCoordinator.State {
     }
   }
 
-  /// A link is text from outside: that one leads nowhere is a state to be shown, with the reason.
+  /// Opens a link. A link is text from outside, so a broken link becomes a state with the problem,
+  /// and not a refusal.
   private mutating func follow(_ link: String) {
     do throws(NavigationError) {
       if root.isAuthenticated {
@@ -167,7 +168,7 @@ extension MainCoordinator.State {
   }
 }
 
-/// The screens of those who have not logged in.
+/// The screens before the login.
 package enum UnauthenticatedRoute: RouteType {
   case start
   case registration
@@ -178,7 +179,7 @@ package enum UnauthenticatedRoute: RouteType {
   ]
 }
 
-/// The screens of those who have.
+/// The screens of logged-in users.
 package enum MainRoute: RouteType {
   case quizzes
   case detail(item: Int)
@@ -200,7 +201,7 @@ package enum MainRoute: RouteType {
   ]
 }
 
-/// The tabs of those who have logged in.
+/// The tabs of logged-in users.
 package enum CoordinatorTab: String, TabType {
   case quizzes
   case results

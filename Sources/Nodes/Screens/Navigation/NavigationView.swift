@@ -1,13 +1,13 @@
 import PipeRuntime
 
-/// What the coordinator shows, on a terminal: tabs, screens upon each other, and a sheet over them.
+/// The coordinator's screens on a terminal: tabs, a stack of screens, and a sheet over them.
 package enum NavigationView: TerminalView {
   package struct Screen {
     package var state: MainCoordinator.State
     var tab = TerminalPicker(CoordinatorTab.quizzes)
     var items = TerminalList()
 
-    /// What is seen by those who have logged in.
+    /// The tabs; `nil` before the login.
     var tabs: NavigationTabs<CoordinatorTab>? {
       if case .authenticated(let tabs) = state.root { tabs } else { nil }
     }

@@ -6,8 +6,8 @@ package enum RegistrationRoute: RouteType {
   case name
 }
 
-/// A coordinator within another one: which screen of the registration is shown, while the main
-/// coordinator shows the registration.
+/// A coordinator within another one. It decides which screen of the registration is shown while the
+/// main coordinator shows the registration.
 package enum RegistrationCoordinator: Machine {
   package enum State: MachineState, Hashable {
     case hidden
@@ -17,11 +17,11 @@ package enum RegistrationCoordinator: Machine {
   package enum Event: MachineEvent, Hashable {
     case show
     case hide
-    /// Accepts the terms.
+    /// The user accepts the terms.
     case accept
     case enter(name: String)
     case back
-    /// Leaves the registration.
+    /// The user leaves the registration.
     case cancel
   }
 
@@ -29,7 +29,7 @@ package enum RegistrationCoordinator: Machine {
     switch (state, event) {
     case (_, .hide): return .next(.hidden)
     case (.hidden, .show): return .next(.shown(screens: NavigationStack(root: .terms)))
-    // The main coordinator tells with each of its steps.
+    // The main coordinator repeats this event with each of its steps.
     case (.shown, .show), (.shown, .cancel): return .next(state)
     case (.shown(let screens), .accept): return changed(screens) { try $0.push(.name) }
     case (.shown(let screens), .back): return changed(screens) { try $0.pop() }
@@ -71,7 +71,7 @@ package enum RegistrationCoordinator: Machine {
   }
 }
 
-/// The registration on a terminal: the terms, and then a field for the name.
+/// The registration on a terminal: the terms, followed by a field for the name.
 package enum RegistrationView: TerminalView {
   package struct Screen {
     package var state: RegistrationCoordinator.State

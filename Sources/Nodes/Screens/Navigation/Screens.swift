@@ -1,11 +1,11 @@
 import PipeRuntime
 
-/// The screen on which one logs in.
+/// The login screen.
 package enum LoginScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden
     case shown
-    /// Logged in.
+    /// The user has logged in.
     case left
   }
 
@@ -58,7 +58,7 @@ package enum LoginScreen: Machine {
   }
 }
 
-/// The list of quizzes: opening an item asks the coordinator for the screen of it.
+/// The list of quizzes. Opening an item asks the coordinator for the item's screen.
 package enum ListScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden
@@ -72,7 +72,7 @@ package enum ListScreen: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The number of items, which have the numbers from 1.
+    /// The number of items, which are numbered from 1.
     package var items = 10
 
     package init() {}
@@ -130,7 +130,7 @@ package enum DetailScreen: Machine {
   package static func stateMachine(
     _ parameters: NoParameters
   ) -> StateMachine<State, Event, Never> {
-    // What is shown already is shown again: the coordinator tells with each of its steps.
+    // The coordinator repeats its events with each of its steps, so an item may be shown again.
     StateMachine(
       initial: State.hidden,
       reduce: { (_: State, event: Event) -> Reduction<State> in
@@ -149,7 +149,7 @@ package enum DetailScreen: Machine {
   }
 }
 
-/// Who is logged in, and the way out.
+/// The name of the logged-in user, and the logout.
 package enum ProfileScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden

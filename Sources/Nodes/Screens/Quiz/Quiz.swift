@@ -10,11 +10,11 @@ package struct Quiz: Codable, Hashable, Sendable {
   }
 }
 
-/// What the list shows of a quiz.
+/// The part of a quiz that the list shows.
 package struct QuizTitle: Codable, Hashable, Sendable {
   package var id: Int
   package var title: String
-  /// How many questions it has.
+  /// The number of questions.
   package var questions: Int
 
   package init(_ quiz: Quiz) {
@@ -24,7 +24,7 @@ package struct QuizTitle: Codable, Hashable, Sendable {
   }
 }
 
-/// A question without what tells which answer is right: that stays with the results.
+/// A question without the right answer, which only the results know.
 package struct Question: Codable, Hashable, Sendable {
   package struct Answer: Codable, Hashable, Sendable {
     package var id: Int
@@ -38,7 +38,7 @@ package struct Question: Codable, Hashable, Sendable {
 
   package var id: Int
   package var text: String
-  /// Four.
+  /// The four possible answers.
   package var answers: [Answer]
   /// The time to answer. Unit: seconds.
   package var timeLimit: Int
@@ -51,10 +51,10 @@ package struct Question: Codable, Hashable, Sendable {
   }
 }
 
-/// What was answered to a question.
+/// The answer to a question.
 package struct GivenAnswer: Codable, Hashable, Sendable {
   package var questionId: Int
-  /// `nil` where the time was over.
+  /// The chosen answer; `nil` if the time ran out.
   package var answerId: Int?
 
   package init(questionId: Int, answerId: Int?) {
@@ -63,7 +63,7 @@ package struct GivenAnswer: Codable, Hashable, Sendable {
   }
 }
 
-/// All that was answered in a quiz.
+/// All answers to a quiz.
 package struct AnswerSheet: Codable, Hashable, Sendable {
   package var quiz: Int
   package var title: String
@@ -76,7 +76,7 @@ package struct AnswerSheet: Codable, Hashable, Sendable {
   }
 }
 
-/// How many answers of a sheet are right.
+/// The number of right answers of a sheet.
 package struct QuizScore: Codable, Hashable, Sendable {
   package var title: String
   package var right: Int

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Where answers are sent to: it knows the right ones, and tells how many there are.
+/// Receives answer sheets, knows the right answers, and returns the score.
 package enum QuizResults: Machine {
   package enum State: MachineState, Hashable {
     case waiting
@@ -64,7 +64,7 @@ package enum QuizResults: Machine {
   }
 }
 
-/// What came of the last quiz, on a terminal.
+/// The result of the last quiz on a terminal.
 package enum ResultsView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 40, rows: 3)
 

@@ -1,12 +1,13 @@
 import PipeRuntime
 
-/// The screen of a quiz: question after question, each with its time, and then the results.
+/// The screen of a quiz, which asks one question after another, each with a time limit, and then
+/// shows the results.
 package enum QuizScreen: Machine {
   package enum State: MachineState, Hashable {
-    /// Nothing is shown, or the quiz of this id is about to be fetched.
+    /// No quiz is shown, or the quiz with this id is about to be fetched.
     case start(quiz: Int?)
     case loading(quiz: Int)
-    /// The question of this number, counted from 1, and what is needed to go on.
+    /// The question with this number, counted from 1, and the rest of the attempt.
     case question(number: Int, count: Int, question: Question, attempt: Attempt)
     case noQuestionsLeft(AnswerSheet)
     case quizAnswersSending(AnswerSheet)
@@ -16,7 +17,7 @@ package enum QuizScreen: Machine {
     case error(message: String)
   }
 
-  /// What was answered, and what is still to be asked.
+  /// The answers so far, and the remaining questions.
   package struct Attempt: Codable, Hashable, Sendable {
     package var sheet: AnswerSheet
     package var next: [Question]
@@ -26,7 +27,7 @@ package enum QuizScreen: Machine {
       self.next = next
     }
 
-    /// The state in which the next question is asked, or there is none.
+    /// Returns the state that asks the next question, or the state without questions left.
     func nextState() -> State {
       guard let question = next.first else { return .noQuestionsLeft(sheet) }
       let number = sheet.answers.count + 1
@@ -55,7 +56,7 @@ package enum QuizScreen: Machine {
     case error(message: String)
   }
 
-  /// What an event for which nothing changes leads to is refused.
+  /// An event that changes nothing is refused.
   package static func reduce(_ state: State, _ event: Event) -> State {
     switch (state, event) {
     case (_, .onDisappear): .start(quiz: nil)
@@ -135,7 +136,7 @@ extension QuizScreen {
     }
   }
 
-  /// The time of a question: another one for each.
+  /// The time limit of a question. Each question has its own timer.
   private struct Timer: Hashable, Sendable {
     var number: Int
     var questionId: Int
@@ -165,8 +166,8 @@ extension QuizScreen {
   }
 }
 
-/// The screen of a quiz on a terminal: 1 to 4 answer, and r shows the results. Who leaves the view
-/// leaves the quiz.
+/// The screen of a quiz on a terminal. The keys 1 to 4 answer, and r shows the results. Leaving the
+/// view leaves the quiz.
 package enum QuizView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 40, rows: 9)
 

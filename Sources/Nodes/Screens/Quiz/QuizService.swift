@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Where the quizzes are from, and who knows the right answers.
+/// The source of the quizzes, which also scores answers.
 package protocol QuizService: Sendable {
   func fetchQuizes() async throws -> [Quiz]
   func score(_ sheet: AnswerSheet) async throws -> QuizScore
@@ -17,10 +17,10 @@ extension QuizService {
   }
 }
 
-/// Quizzes in a file.
+/// Reads quizzes from a file.
 package struct FileQuizService: QuizService {
   let file: DataFile
-  /// How long it takes to answer.
+  /// The simulated response time.
   let answerTime: Duration
 
   package func fetchQuizes() async throws -> [Quiz] {
@@ -75,14 +75,14 @@ package struct FileQuizService: QuizService {
 package struct QuizParameters: MachineParameters {
   /// The file of the quizzes.
   package var path = "quizes.json"
-  /// How long the service takes to answer. Unit: milliseconds.
+  /// The simulated response time of the service. Unit: milliseconds.
   package var answerTime = 0
-  /// How long the second of a time limit is: less in tests. Unit: milliseconds.
+  /// The length of a second of a time limit. Tests use a shorter one. Unit: milliseconds.
   package var second = 1_000
 
   package init() {}
 
-  /// The service that the task has, or else the real one.
+  /// The service of the current task, or else the real one.
   var service: any QuizService {
     Services.current.resolve((any QuizService).self)
       ?? FileQuizService(file: DataFile(path), answerTime: .milliseconds(answerTime))

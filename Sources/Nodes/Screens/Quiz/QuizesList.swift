@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The list of quizzes, of which one can be chosen.
+/// The list of quizzes, from which the user chooses one.
 package enum QuizesList: Machine {
   package enum State: MachineState, Hashable {
     case start
@@ -12,7 +12,7 @@ package enum QuizesList: Machine {
   package enum Event: MachineEvent, Hashable {
     case onAppear
     case onQuizesLoaded([QuizTitle])
-    /// By its id.
+    /// The user selects the quiz with this id.
     case onQuizSelect(Int)
     case onFailedToLoadQuizes(LoadFailure)
   }
@@ -23,7 +23,7 @@ package enum QuizesList: Machine {
     case (.loading, .onQuizesLoaded(let quizes)): .next(.loaded(quizes: quizes))
     case (.loading, .onFailedToLoadQuizes(let failure)):
       .next(.error(message: failure.description))
-    // The list stays as it is; the screen of the quiz is told.
+    // The list does not change. The choice goes to the screen of the quiz.
     case (.loaded(let quizes), .onQuizSelect(let id)):
       quizes.contains { $0.id == id } ? .next(state) : .refused(.guard)
     case (.start, _), (.loading, _), (.loaded, _), (.error, _): .refused(.noTransition)
@@ -64,7 +64,7 @@ package enum QuizesList: Machine {
   }
 }
 
-/// The list of quizzes on a terminal: it is loaded when its view opens, and Enter chooses one.
+/// The list of quizzes on a terminal. Opening the view loads the list, and Enter chooses a quiz.
 package enum QuizesView: TerminalView {
   package struct Screen {
     package var state: QuizesList.State

@@ -1,16 +1,16 @@
 import PipeRuntime
 
-/// One synchronized event that somebody has asked for, and what he was told.
+/// A synchronized event that a caller has requested, and the outcome that the caller received.
 package struct Attempt: Equatable, Sendable {
   package enum Outcome: Equatable, Sendable {
     case committed(TransactionID, versions: [String: UInt64])
     case refused, busy, unavailable
-    /// Nobody answered in time, or nobody knew.
+    /// No answer arrived in time, or the answer was that the outcome is unknown.
     case unknown
   }
 
   package var composite: String
-  /// What each participant remembers of it, if it has taken it.
+  /// The record that each participant keeps if it has taken the event.
   package var meeting: String
   package var outcome: Outcome
 
@@ -34,7 +34,7 @@ extension Attempt.Outcome {
   }
 }
 
-/// What coordinators have said of transactions when they were asked: it must never change.
+/// The answers of coordinators about their transactions. They must never change.
 package struct Endings: Sendable {
   package enum Ending: Equatable, Sendable {
     case committed([String: UInt64])
@@ -42,14 +42,14 @@ package struct Endings: Sendable {
   }
 
   private var known: [String: [TransactionID: Ending]] = [:]
-  /// In words, one for each answer that differs from an earlier one.
+  /// The descriptions of all answers that differ from an earlier one.
   package private(set) var contradictions: [String] = []
-  /// Questions that were answered, with `unknown` or for good.
+  /// The number of answered questions, including those answered with `unknown`.
   package private(set) var answered = 0
 
   package init() {}
 
-  /// Takes an answer in.
+  /// Adds an answer.
   package mutating func tell(
     _ transaction: TransactionID, of coordinator: String, _ reply: SynchronizedReply
   ) {
@@ -72,11 +72,11 @@ package struct Endings: Sendable {
 
   mutating func count() { answered += 1 }
 
-  /// The transactions that are settled.
+  /// Returns the transactions with a known ending.
   func settled(of coordinator: String) -> [TransactionID] {
     known[coordinator]?.keys.sorted() ?? []
   }
 
-  /// The newest transaction that anything is known of.
+  /// Returns the newest transaction with a known ending.
   func newest(of coordinator: String) -> TransactionID? { known[coordinator]?.keys.max() }
 }

@@ -1,7 +1,7 @@
 import PipeRuntime
 import Synchronization
 
-/// Ask for meetings, several at a time at each composite, and keep what they are told.
+/// The callers that request meetings, several at a time for each composite, and record the answers.
 final class Callers: Sendable {
   private struct State {
     var attempts: [Attempt] = []
@@ -13,9 +13,9 @@ final class Callers: Sendable {
   private let plan: MeetingPlan
   private let state = Mutex(State())
 
-  /// Callers of each composite.
+  /// The number of callers for each composite.
   private static let perComposite = 2
-  /// The longest wait for an answer, of those who wait for it.
+  /// The longest wait for an answer, for callers that wait for it.
   private static let patience: Duration = .seconds(30)
 
   init(_ client: SteadyClient, _ plan: MeetingPlan) {
@@ -26,10 +26,10 @@ final class Callers: Sendable {
   var attempts: [Attempt] { state.withLock { $0.attempts } }
   var endings: Endings { state.withLock { $0.endings } }
 
-  /// Lets the requests come to an end that are under way.
+  /// Stops sending requests. The pending ones complete.
   func stop() { state.withLock { $0.isStopped = true } }
 
-  /// Asks until it is stopped.
+  /// Sends requests until the callers are stopped.
   func run(using generator: inout SplitMix64) async throws {
     try await withThrowingTaskGroup { group in
       for composite in plan.composites {
@@ -50,7 +50,7 @@ final class Callers: Sendable {
     var n = 0
     while !state.withLock({ $0.isStopped }) {
       n += 1
-      // One in ten does not wait for the answer, and never learns it.
+      // One in ten requests does not wait for the answer, so its caller never learns the outcome.
       let waits = Int.random(in: 0..<10, using: &generator) > 0
       let mode: SynchronizedMode =
         Bool.random(using: &generator)
@@ -65,7 +65,7 @@ final class Callers: Sendable {
     }
   }
 
-  /// Lets the members of a composite meet, and keeps the answer.
+  /// Requests a meeting of the members of a composite, and records the answer.
   @discardableResult
   func meet(
     _ composite: MeetingPlan.Composite, _ caller: String, _ n: Int, _ mode: SynchronizedMode,
@@ -82,14 +82,14 @@ final class Callers: Sendable {
         state.withLock { $0.endings.tell(transaction, of: composite.coordinator, reply) }
       }
     } catch TopologyClientError.unknownOutcome {
-      // What this caller is told; the members must agree on it all the same.
+      // The caller does not know the outcome, but the members must still agree on it.
     }
     let attempt = Attempt(composite.name, "\(caller):\(n)", outcome)
     state.withLock { $0.attempts.append(attempt) }
     return outcome
   }
 
-  /// Asks what has become of a transaction near the newest one, which may be under way.
+  /// Asks for the outcome of a transaction near the newest one. It may still be in flight.
   private func ask(_ composite: MeetingPlan.Composite, _ distance: Int) async throws {
     let newest = state.withLock { $0.endings.newest(of: composite.coordinator) }
     guard let newest, let place = UInt64(exactly: Int(newest.sequence) + distance), place > 0
@@ -97,8 +97,8 @@ final class Callers: Sendable {
     try await ask(composite.name, TransactionID(epoch: newest.epoch, sequence: place))
   }
 
-  /// Asks each coordinator once more for all that it has said.
-  /// - Returns: The transactions that it does not know any more.
+  /// Asks each coordinator again for all outcomes that it has reported.
+  /// - Returns: The transactions that the coordinator has forgotten.
   func askAgain() async throws -> [String] {
     var lost: [String] = []
     for coordinator in plan.coordinators {
@@ -116,7 +116,8 @@ final class Callers: Sendable {
     return lost
   }
 
-  /// Transactions that are asked for at the end, of each coordinator: fewer than it keeps.
+  /// The number of transactions of each coordinator to ask for at the end. It is less than the
+  /// coordinator keeps.
   private static let askedAgain = 400
 
   @discardableResult
@@ -133,7 +134,7 @@ final class Callers: Sendable {
       return reply
     } catch let error as TopologyClientError {
       switch error {
-      // It is being started again, for too long.
+      // The coordinator is restarting, and takes too long.
       case .nodeDown, .unknownOutcome: return nil
       default: throw error
       }

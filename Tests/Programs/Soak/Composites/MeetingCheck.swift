@@ -1,22 +1,22 @@
 import NumberMachines
 import PipeRuntime
 
-/// Compares what the members remember with what the callers were told.
+/// Compares the members' records with the answers that the callers received.
 package struct MeetingCheck {
-  /// In words, one for each thing that is wrong.
+  /// The descriptions of all violations.
   package private(set) var violations: [String] = []
-  /// What became of meetings whose callers were not told.
+  /// The outcomes of meetings whose callers did not learn them.
   package private(set) var unknown = (taken: 0, notTaken: 0)
 
   private let plan: MeetingPlan
-  /// How often each meeting is remembered, by member.
+  /// The number of times that each member has recorded each meeting.
   private var takers: [String: [String: Int]] = [:]
   private var explained: Set<String> = []
 
   /// - Parameters:
-  ///   - met: What each member remembers, oldest first.
-  ///   - rung: How many meetings each bell has rung for.
-  ///   - letters: The dead letters of each coordinator.
+  ///   - met: The records of each member, oldest first.
+  ///   - rung: The number of meetings that each bell has requested.
+  ///   - letters: The number of dead letters of each coordinator.
   package init(
     _ plan: MeetingPlan, met: [String: [String]], attempts: [Attempt], rung: [String: Int],
     letters: [String: Int]
@@ -65,7 +65,8 @@ package struct MeetingCheck {
     names.isEmpty ? "none" : names.sorted().joined(separator: ", ")
   }
 
-  /// Each number of a bell is taken by all, once; or by none, and is then a dead letter.
+  /// Checks that each number of a bell was taken once by all members, or by none. In the latter
+  /// case it must be a dead letter.
   private mutating func check(
     _ bell: MeetingPlan.Bell, rung: Int, _ letters: [String: Int]
   ) {
@@ -93,7 +94,8 @@ package struct MeetingCheck {
     }
   }
 
-  /// Members have taken the meetings that they share in one order, and those of a bell in its order.
+  /// Checks that members have taken their common meetings in the same order, and the meetings of a
+  /// bell in its order.
   private mutating func checkOrder(_ met: [String: [String]]) {
     for (place, left) in plan.members.enumerated() {
       for right in plan.members[(place + 1)...] {
@@ -113,7 +115,7 @@ package struct MeetingCheck {
     }
   }
 
-  /// What callers were told of versions and transactions grows with the order of the meetings.
+  /// Checks that the versions and transactions in the answers grow with the order of the meetings.
   private mutating func checkVersions(_ met: [String: [String]], _ attempts: [Attempt]) {
     var told: [String: (transaction: TransactionID, versions: [String: UInt64])] = [:]
     for attempt in attempts {

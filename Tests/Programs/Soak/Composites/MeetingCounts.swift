@@ -2,24 +2,24 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// What has happened to meetings, so that a soak can say that it has tried everything.
+/// The outcomes of meetings, which show whether a soak has covered every case.
 package struct MeetingCounts: Equatable, Sendable {
   package var committed = 0
   package var refused = 0
   package var busy = 0
   package var unavailable = 0
-  /// Those whose callers were not told, by what became of them.
+  /// The meetings whose callers did not learn the outcome, by outcome.
   package var unknownTaken = 0
   package var unknownNotTaken = 0
-  /// Meetings that bells have rung for.
+  /// The number of meetings that bells have requested.
   package var rung = 0
-  /// Questions about transactions that were answered.
+  /// The number of answered questions about transactions.
   package var asked = 0
-  /// Events whose end a participant had to ask for, by the cause, and how they ended.
+  /// The number of events in doubt, by cause. The following counts are their outcomes.
   package var doubts: [String: Int] = [:]
   package var doubtsCommitted = 0
   package var doubtsAborted = 0
-  /// Coordinators that came back to commits that were not acknowledged.
+  /// The number of coordinators that recovered with unacknowledged commits.
   package var recoveries = 0
 
   package init() {}
@@ -54,7 +54,7 @@ package struct MeetingCounts: Equatable, Sendable {
   /// The causes of doubt, as the nodes' logs name them.
   static let causes = ["a restart", "a lost connection", "a silence"]
 
-  /// Counts a line of a node's log that tells of a doubt, or of its end.
+  /// Counts a line of a node's log that reports a doubt or its end.
   package mutating func take(_ entry: LogEntry) {
     guard entry.stream == .err else { return }
     if entry.text.contains(" is in doubt after ") {
@@ -72,7 +72,7 @@ package struct MeetingCounts: Equatable, Sendable {
     }
   }
 
-  /// What has never happened, in words.
+  /// The cases that never occurred, in words.
   package var missing: [String] {
     var missing: [String] = []
     func need(_ count: Int, _ what: String) {
@@ -90,7 +90,7 @@ package struct MeetingCounts: Equatable, Sendable {
     return missing
   }
 
-  /// Lines for a person to read.
+  /// The counts, for a person to read.
   package var text: String {
     let doubted = Self.causes.map { "\(doubts[$0] ?? 0) after \($0)" }.joined(separator: ", ")
     return """

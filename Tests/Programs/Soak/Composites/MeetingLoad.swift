@@ -11,7 +11,7 @@ extension MeetingPlan: SoakSubject {
       + (models.isEmpty ? "" : ", models are \(models.sorted().joined(separator: " "))")
   }
 
-  /// The meetings that members have told of.
+  /// Returns the number of meetings that members have reported.
   func progress(_ directory: TopologyDirectory) -> Int {
     members.reduce(0) { sum, member in
       let state = directory[node: member]?.status?.state
@@ -25,8 +25,8 @@ extension MeetingPlan: SoakSubject {
   }
 }
 
-/// Asks for meetings, rings for some, feeds members with numbers, and compares what they remember
-/// with what was told.
+/// Requests meetings, rings bells, feeds members with numbers, and compares the members' records
+/// with the answers.
 final class MeetingLoad: SoakLoad {
   private let client: SteadyClient
   private let plan: MeetingPlan
@@ -35,17 +35,19 @@ final class MeetingLoad: SoakLoad {
   private let ringer: Feeder
   private let seed: UInt64
   private let durability: Durability
-  /// How far each source is to get.
+  /// The number up to which each source should send.
   private let until = Mutex<[String: Int]>([:])
 
-  /// How long anything may be under way after the last fault.
+  /// The longest time without progress after the last fault.
   private static let verifyLimit: Duration = .seconds(60)
-  /// How often nothing has changed when nothing more will. Where nothing is recorded, what was lost is
-  /// waited for in vain. Unit: looks.
+  /// The number of unchanged polls after which no more changes are expected. In volatile
+  /// topologies, lost events never arrive, so waiting is shorter.
   private var stuck: Int { durability == .volatile ? 20 : 300 }
-  /// The most looks: where something changes for ever, the asking alone keeps the processes moving.
+  /// The maximum number of polls. Polling itself keeps the processes busy, so an endless change
+  /// would not count as a stall.
   private static let looks = 1_200
-  /// The caller of the meetings that must take place at the end, which nobody refuses.
+  /// The caller of the meetings at the end, which no member refuses and which must therefore take
+  /// place.
   private static let last = NumberMember.bell + "Last"
 
   init(_ client: SteadyClient, _ plan: MeetingPlan, _ durability: Durability, seed: UInt64) {
@@ -79,7 +81,7 @@ final class MeetingLoad: SoakLoad {
 
   func verify(_ outcome: inout SoakOutcome) async throws {
     let first = try await rest()
-    // Nothing stays locked.
+    // Checks that no lock is left.
     for (place, composite) in plan.composites.enumerated() {
       let end = try await callers.meet(
         composite, Self.last, place + 1, .await(.seconds(20)), .seconds(20))
@@ -101,15 +103,16 @@ final class MeetingLoad: SoakLoad {
     outcome.meetings.asked = endings.answered
   }
 
-  /// Waits until nothing is under way, and looks.
-  /// - Parameter known: What was waited for in vain before.
+  /// Waits until no event is in flight, and returns the final view.
+  /// - Parameter known: The unrest that an earlier wait could not resolve.
   private func rest(despite known: Set<String> = []) async throws -> MeetingView {
     var last: MeetingView?
     var (good, same, looks) = (0, 0, 0)
     _ = try await poll(every: .milliseconds(100), within: Self.verifyLimit) {
       let view = MeetingView(
         plan, until: until.withLock { $0 }, try await client.directory())
-      // Twice: what is under way between two nodes is seen at neither.
+      // Two equal views are required, because an event between two nodes is visible at neither of
+      // them.
       good = view == last && known.isSuperset(of: view.unrest) ? good + 1 : 0
       same = view == last ? same + 1 : 0
       last = view
@@ -120,7 +123,7 @@ final class MeetingLoad: SoakLoad {
     return last
   }
 
-  /// Nothing is left prepared.
+  /// Checks that no member is left prepared.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome) {
     let places = JournalPlaces(in: directories)
     for node in plan.members {

@@ -1,17 +1,17 @@
 import NumberMachines
 import PipeRuntime
 
-/// A random topology of the soak of composites: members that meet, in composites of which some share
-/// members and others do not, and the pipes to and from them.
+/// A random topology for the soak of composites: members that meet in composites, some of which
+/// overlap, and the pipes to and from the members.
 package struct MeetingPlan: Equatable, Sendable {
   package struct Composite: Equatable, Sendable {
     package var name: String
     package var members: [String]
-    /// The composite whose process coordinates it.
+    /// The composite whose process is the coordinator.
     package var coordinator: String
   }
 
-  /// A source that rings for the meetings of a composite.
+  /// A source that requests meetings of a composite.
   package struct Bell: Equatable, Sendable {
     package var source: String
     package var composite: String
@@ -21,22 +21,24 @@ package struct MeetingPlan: Equatable, Sendable {
   package private(set) var members: [String] = []
   package private(set) var composites: [Composite] = []
   package private(set) var bells: [Bell] = []
-  /// The members that a source sends numbers to, each with the capacity of its pipe.
+  /// The members that receive numbers from a source, with the capacity of the pipe.
   package private(set) var fed: [String: Int] = [:]
   private var refusals: [String: Int] = [:]
   private var outCapacity = 16
   /// The members that are models.
   package private(set) var models: Set<String> = []
-  /// The members in whose processes coordinators live, by coordinator; others have one of their own.
+  /// The carrier nodes of embedded coordinators, by coordinator. Other coordinators have their own
+  /// process.
   package private(set) var hosts: [String: String] = [:]
 
-  /// The source of numbers, and the sink of what the members tell.
+  /// The source of numbers for members, and the sink for the members' events.
   package static let source = "source"
   package static let sink = "sink"
 
   /// - Parameter hasModels: Whether some members are models, whose transitions are asynchronous.
   package init(hasModels: Bool = false, using generator: inout SplitMix64) {
-    // A class whose composites overlap, and one or two more that share nothing with it.
+    // A conflict class with overlapping composites, and one or two more that share no members with
+    // it.
     let chain = (0..<Int.random(in: 3...4, using: &generator)).map { _ in newMember() }
     add([chain[0], chain[1]], of: nil)
     add(Array(chain[1...]), of: "c1")
@@ -61,7 +63,7 @@ package struct MeetingPlan: Equatable, Sendable {
     }
     outCapacity = [1, 16, 1024].randomElement(using: &generator)!
     if hasModels {
-      // One in each class at least: its first member.
+      // At least one in each class: its first member.
       models = Set(
         members.filter { member in
           composites.contains { $0.members[0] == member } || Bool.random(using: &generator)
@@ -84,19 +86,20 @@ package struct MeetingPlan: Equatable, Sendable {
       Composite(name: name, members: members, coordinator: coordinator ?? name))
   }
 
-  /// The composites with a process.
+  /// The composites with a coordinator process of their own.
   package var coordinators: [String] {
     composites.map(\.name).filter { name in composites.contains { $0.coordinator == name } }
   }
 
-  /// All that send numbers of their own.
+  /// All nodes that send their own numbers.
   var sources: [String] { [Self.source] + bells.map(\.source) }
 
   package subscript(composite: String) -> Composite? {
     composites.first { $0.name == composite }
   }
 
-  /// What faults strike: those who take part and their coordinators, these twice as often.
+  /// The nodes that faults strike: the participants and their coordinators, the latter twice as
+  /// often.
   var struck: [String] { members + coordinators + coordinators + [Self.source] }
 
   var coordinated: [Coordinated] {
@@ -105,14 +108,14 @@ package struct MeetingPlan: Equatable, Sendable {
     }
   }
 
-  /// In words.
+  /// A description in words.
   var summary: String {
     "\(composites.count) composites of \(members.count) nodes in \(coordinators.count) classes"
       + (models.isEmpty ? "" : ", \(models.count) nodes are models")
       + (hosts.isEmpty ? "" : ", \(hosts.count) coordinated within a node")
   }
 
-  /// The topology that the orchestrator runs.
+  /// The topology for the orchestrator.
   package func topology(
     name: String, program: String, environment: [String: String], durability: Durability,
     heartbeat: Duration
@@ -134,7 +137,7 @@ package struct MeetingPlan: Equatable, Sendable {
         node(Self.sink, "NumberSink", ["id": .string(Self.sink)]),
       ]
         + bells.map {
-          // One at a time, and no faster than meetings go.
+          // One event at a time, at the pace of the meetings.
           node(
             $0.source, "NumberSource", ["id": .string($0.source), "burst": 1, "pause": 20_000])
         },

@@ -1,22 +1,22 @@
 import NumberMachines
 import PipeRuntime
 
-/// What the nodes of a plan tell of themselves at one moment.
+/// The states of a plan's nodes at one moment.
 struct MeetingView: Equatable {
-  /// What each member remembers, oldest first.
+  /// The records of each member, oldest first.
   private(set) var met: [String: [String]] = [:]
-  /// How far each source has got.
+  /// The last number that each source has sent.
   private(set) var sent: [String: Int] = [:]
-  /// The dead letters of each coordinator.
+  /// The number of dead letters of each coordinator.
   private(set) var letters: [String: Int] = [:]
-  /// What is not at rest yet, in words.
+  /// The descriptions of everything that is not at rest.
   private(set) var unrest: [String] = []
-  /// What came along pipes and is not what was sent, in words.
+  /// The descriptions of numbers from pipes that differ from the sent ones.
   private(set) var differences: [String] = []
-  /// The numbers that have arrived along pipes.
+  /// The count of numbers that have arrived through pipes.
   private(set) var arrived = 0
 
-  /// - Parameter until: How far each source is to get.
+  /// - Parameter until: The number up to which each source should send.
   init(_ plan: MeetingPlan, until: [String: Int], _ directory: TopologyDirectory) {
     for source in plan.sources {
       let members = state(of: source, in: directory)?.caseMembers
@@ -34,7 +34,8 @@ struct MeetingView: Equatable {
     lookAtSink(plan, directory)
   }
 
-  /// What a node tells, if it runs; what of its pipes and effects is not at rest is noted.
+  /// Returns a node's status if the node runs, and records which of its pipes and effects are not
+  /// at rest.
   private mutating func status(of node: String, in directory: TopologyDirectory) -> NodeStatus? {
     guard let information = directory[node: node], information.isRunning,
       let status = information.status

@@ -1,21 +1,21 @@
 import PipeModelChecker
 import PipeRuntime
 
-/// Takes what a run has done, one item after the other, through the states that a search has met.
+/// Replays a run, item by item, through the states that a search has found.
 package struct ExploredPath {
-  /// Something that the search did not foresee.
+  /// An item that the search did not predict.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }
 
-  /// What of interest has happened, so that a proof can say that it did.
+  /// Counts of notable events, which show whether a soak has covered them.
   package struct Sights: Equatable, Sendable {
     package var steps = 0
     package var refusals = 0
     package var effects = 0
-    /// Events that were taken before one that stood before them in their pipe.
+    /// The number of events that were taken before an earlier event of the same pipe.
     package var overtaking = 0
-    /// Steps behind which a pipe held more than its capacity.
+    /// The number of steps after which a pipe held more events than its capacity.
     package var overshooting = 0
 
     package init() {}
@@ -28,7 +28,7 @@ package struct ExploredPath {
       left.overshooting += right.overshooting
     }
 
-    /// In words, those that were never seen.
+    /// The kinds of events that never occurred, in words.
     package var missing: [String] {
       let all = [
         ("a step", steps), ("a dead letter", refusals), ("an effect", effects),
@@ -41,9 +41,10 @@ package struct ExploredPath {
 
   private let explored: ExploredTopology
   private let pipes: [PipeSpecification]
-  /// Those that the run may be in: which effects are under way is not told.
+  /// The states in which the run may be. There may be several, because running effects are not
+  /// reported.
   private var states: Set<ExploredTopology.State>
-  /// What each pipe holds, with the numbers of the events.
+  /// The events in each pipe, with their numbers.
   private var held: [String: [(number: UInt64, event: JSONValue)]] = [:]
   package private(set) var sights = Sights()
 
@@ -58,10 +59,10 @@ package struct ExploredPath {
     }
   }
 
-  /// How many events a pipe holds.
+  /// Returns the number of events in a pipe.
   package func count(of pipe: String) -> Int { held[pipe]?.count ?? 0 }
 
-  /// Takes all of a run.
+  /// Replays a whole run.
   package mutating func take(_ line: [RunTrace.Item]) throws(Failure) {
     for (index, item) in line.enumerated() {
       do { try take(item) } catch {
@@ -71,7 +72,7 @@ package struct ExploredPath {
     }
   }
 
-  /// Takes an item, which must be a step from one of the states.
+  /// Replays an item, which must be a step from one of the possible states.
   package mutating func take(_ item: RunTrace.Item) throws(Failure) {
     let possible = Set(states.flatMap(statesAfterLostEvents(of: item.node)))
     var next: Set<ExploredTopology.State> = []
@@ -118,12 +119,13 @@ package struct ExploredPath {
       && Self.byPipe(step.sends) == Self.byPipe(sent)
   }
 
-  /// In which order different pipes are sent to is not told apart.
+  /// Groups sends by pipe, because the order between different pipes does not matter.
   private static func byPipe(_ sends: [OracleSend]) -> [String: [JSONValue]] {
     Dictionary(grouping: sends, by: \.pipe).mapValues { $0.map(\.event) }
   }
 
-  /// A state, and those behind events of effects that a node refuses: nobody is told of these.
+  /// Returns a state, and the states after events of effects that the node refused. Such refusals
+  /// are not reported.
   private func statesAfterLostEvents(
     of node: String
   ) -> (ExploredTopology.State) -> Set<ExploredTopology.State> {
@@ -164,7 +166,7 @@ package struct ExploredPath {
     if isOver { sights.overshooting += 1 }
   }
 
-  /// The pipes, in words.
+  /// The contents of the pipes, in words.
   private var text: String {
     let full = held.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
     guard !full.isEmpty else { return "empty pipes" }

@@ -4,18 +4,20 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import PipeSupervision
 
-/// Searches random topologies, runs them, and checks that each run is a way through the states of the search.
+/// Searches random topologies, runs them, and checks that each run is a path through the states of
+/// the search.
 struct ExploredSoak {
   private let options: SoakOptions
   private var generator: SplitMix64
   private var sights = ExploredPath.Sights()
   private var problems: [String] = []
 
-  /// Orders of one run that are tried.
+  /// The number of orders of one run to check.
   private static let orders = 3
-  /// The memory of a search; a topology that needs more gives way to another one. Unit: bytes.
+  /// The memory limit of a search. A topology that needs more is replaced by another one. Unit:
+  /// bytes.
   private static let memory = 24 << 20
-  /// Topologies from which on everything of interest must have been seen.
+  /// The number of topologies after which all kinds of events must have occurred.
   private static let longRun = 50
 
   init(_ options: SoakOptions) {
@@ -23,7 +25,7 @@ struct ExploredSoak {
     generator = SplitMix64(seed: options.seed)
   }
 
-  /// - Returns: Whether everything was as it was searched.
+  /// - Returns: Whether every run was as predicted.
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
     say(
@@ -89,7 +91,7 @@ struct ExploredSoak {
     say("  its file is kept in \(kept.path)")
   }
 
-  /// Draws topologies until all states of one were met.
+  /// Generates topologies until the search of one of them is complete.
   private func search(
     using generator: inout SplitMix64
   ) async throws -> (RamblingPlan, Topology, ExploredTopology) {

@@ -1,22 +1,22 @@
 import PipeRuntime
 
-/// A random topology of which every state can be searched: two to four nodes of the machine `Rambler`, and
-/// pipes that hold one or two events.
+/// A random topology that is small enough for a full state search: two to four nodes with the
+/// machine `Rambler`, and pipes with a capacity of one or two events.
 package struct RamblingPlan: Equatable, Sendable {
   package struct Node: Equatable, Sendable {
     package let name: String
-    /// As the machine's parameters have them.
+    /// In the form of the machine's parameters.
     let steps: [String]
     let sends: [String]
     let works: [String]
-    /// The events that it is sent from outside.
+    /// The events that are sent to it from outside.
     package let outside: [String]
   }
 
   package let nodes: [Node]
   package let pipes: [PipeSpecification]
 
-  /// The event that a node takes where it begins, and that changes nothing there.
+  /// The event that a node accepts in its initial state without a change of the state.
   package static let tick = "tick"
 
   private static let places = ["home", "north", "east", "south"]
@@ -77,7 +77,7 @@ package struct RamblingPlan: Equatable, Sendable {
       onRefused: onRefused)
   }
 
-  /// The topology, with all that a search has to know of it.
+  /// Returns the topology, with all the information that a search requires.
   package func topology(name: String, program: String, durability: Durability) -> Topology {
     var outside: [String: [EventPattern]] = [:]
     var gives: [String: [String: EffectPattern]] = [:]
@@ -100,6 +100,6 @@ package struct RamblingPlan: Equatable, Sendable {
       explore: ExploreSection(capacity: 2, fromOutside: outside, gives: gives))
   }
 
-  /// In words.
+  /// A description in words.
   package var summary: String { "\(nodes.count) nodes, \(pipes.count) pipes" }
 }

@@ -2,23 +2,25 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Synchronization
 
-/// Runs a rambling topology under the real orchestrator, gives it events, and notes what its nodes do.
+/// Runs a rambling topology under the real orchestrator, sends it events, and records its nodes'
+/// steps.
 struct RamblingRun {
   private let topology: TopologyHarness
   private let nodes: [RamblingPlan.Node]
   private let reader = Reader()
 
-  /// Events that it is given.
+  /// The number of events to send.
   private static let requests = 60
-  /// How long an answer is waited for: a node whose pipe is full gives none, perhaps never.
+  /// The longest wait for an answer. A node with a full pipe may never answer.
   private static let patience: Duration = .milliseconds(150)
-  /// After so many that were not answered no more are sent.
+  /// The number of unanswered events after which no more are sent.
   private static let silences = 4
-  /// So often the dead letters are looked at: without a journal a node keeps the last ones alone.
+  /// The number of events between two reads of the dead letters. A node without a journal keeps
+  /// only the latest ones.
   private static let letterPace = 6
   private static let limit: Duration = .seconds(60)
 
-  /// What is told while the run goes on.
+  /// Collects the steps during the run.
   private final class Reader: Sendable {
     private let trace = Mutex(RunTrace())
     private let reading = Mutex<Task<Void, Never>?>(nil)
@@ -68,7 +70,7 @@ struct RamblingRun {
       if number % Self.letterPace == 0 { try await takeLetters() }
     }
     try await awaitLastSteps()
-    // What is told from now on may be about more letters than are asked for next.
+    // The trace ends here: steps reported later may follow dead letters that the requests below miss.
     var trace = reader.current
     for node in nodes {
       trace.take(try await topology.client.letters(of: node.name), of: node.name)
@@ -76,7 +78,7 @@ struct RamblingRun {
     return trace
   }
 
-  /// - Returns: Whether it was answered.
+  /// - Returns: Whether the event was answered.
   private func send(_ event: String, to node: String) async throws -> Bool {
     do {
       _ = try await topology.client.send(node, json: .string(event), timeout: Self.patience)
@@ -86,7 +88,8 @@ struct RamblingRun {
     }
   }
 
-  /// Nobody leaves its first place before all are listened to.
+  /// Waits until the feeds of all nodes have delivered a step. No node leaves its initial state
+  /// before that.
   private func awaitFirstSteps() async throws {
     let haveBegun: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
       let silent = nodes.filter { !reader.current.hasBegun($0.name) }
@@ -96,7 +99,7 @@ struct RamblingRun {
     guard haveBegun != nil else { throw SoakFailure("the feeds do not tell of the first steps") }
   }
 
-  /// What nodes have done until now is told soon, or is said to be left out.
+  /// Waits until all steps so far were delivered, or reported as skipped.
   private func awaitLastSteps() async throws {
     let directory = try await topology.client.directory()
     let isTold: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {

@@ -1,20 +1,21 @@
 import PipeRuntime
 
-/// Which of the things that nodes have done came before which, as far as one was needed for the other.
+/// The causal order of the nodes' actions.
 ///
-/// No instant is common to processes. What is certain is the order of each node; that an event is taken after
-/// it was put into its pipe; and that a node which acts has room in each of its pipes, so that the receiver
-/// has taken enough before. All in one order that agrees with this is a run that could have been.
+/// Processes share no clock. Three things are certain: the order of each node's actions; that an
+/// event is taken after it was put into its pipe; and that a node acts only while its pipes have
+/// capacity, so that the receiver has taken enough events before. Every total order that is
+/// consistent with these facts is a possible run.
 package struct RunOrder {
   package typealias Item = RunTrace.Item
 
-  /// A pipe, as far as it orders steps.
+  /// A pipe, with the properties that order steps.
   package struct Pipe: Sendable {
     package var name: String
     package var sender: String
     package var receiver: String
     package var capacity: Int
-    /// The events that it holds at the start.
+    /// The number of events in the pipe at the start.
     package var held: Int
 
     package init(name: String, sender: String, receiver: String, capacity: Int, held: Int = 0) {
@@ -26,7 +27,7 @@ package struct RunOrder {
     }
   }
 
-  /// Items that each wait for another one of them: no run has them.
+  /// Items that each depend on another one of them. No run can contain them.
   package struct Circle: Error, Hashable, CustomStringConvertible {
     package let items: [Item]
 
@@ -37,17 +38,17 @@ package struct RunOrder {
   }
 
   private let items: [Item]
-  /// For each item those that come before it.
+  /// The predecessors of each item.
   private var before: [Set<Int>]
-  /// Those for which something is needed that was not told, and all that come behind them.
+  /// The items with an unreported predecessor, and all their successors.
   private var open: Set<Int> = []
 
-  /// - Parameter traces: The items of each node, in its order.
+  /// - Parameter traces: The items of each node, in the node's order.
   package init(_ traces: [[Item]], _ pipes: [Pipe]) {
     items = traces.flatMap { $0 }
     before = items.map { _ in [] }
     var first = 0
-    // By pipe: who has sent each number; who has taken events, in the receiver's order.
+    // By pipe: the sender of each number, and the takers of events in the receiver's order.
     var senders: [String: [UInt64: Int]] = [:]
     var takers: [String: [Int]] = [:]
     for trace in traces {
@@ -81,7 +82,7 @@ package struct RunOrder {
     if let earlier { before[place].insert(earlier) } else { open.insert(place) }
   }
 
-  /// What needs something that is left out is left out, too.
+  /// Adds all successors of open items.
   private mutating func spread() {
     while true {
       let more = items.indices.filter { !open.contains($0) && !before[$0].isDisjoint(with: open) }
@@ -90,10 +91,10 @@ package struct RunOrder {
     }
   }
 
-  /// The items of which all is known that they need.
+  /// The number of items whose predecessors are all known.
   package var count: Int { items.count - open.count }
 
-  /// One of the orders that agree with what is certain.
+  /// Returns a random order that is consistent with the causal order.
   package func line(using generator: inout SplitMix64) throws(Circle) -> [Item] {
     var rest = before
     var after: [[Int]] = items.map { _ in [] }

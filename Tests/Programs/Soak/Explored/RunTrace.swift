@@ -1,8 +1,8 @@
 import PipeRuntime
 
-/// What nodes have told of their steps, and the dead letters between them, as far as nothing is missing.
+/// The steps that nodes have reported, with the dead letters between them, up to the first gap.
 package struct RunTrace: Sendable {
-  /// Something that a node has done.
+  /// An action of a node.
   package struct Item: Hashable, Sendable {
     package enum Origin: Hashable, Sendable {
       case outside
@@ -11,13 +11,13 @@ package struct RunTrace: Sendable {
     }
 
     package var node: String
-    /// The node's version behind it.
+    /// The node's version after the action.
     package var version: UInt64
     package var event: JSONValue
     package var origin: Origin
-    /// The node's state behind it; `nil` where the event was refused, and is a dead letter.
+    /// The node's state after the action; `nil` if the event was refused and is a dead letter.
     package var state: JSONValue?
-    /// What it has put into pipes, with the numbers there.
+    /// The events that it has put into pipes, with their numbers.
     package var sent: [NodeStep.Piped]
 
     package init(
@@ -35,11 +35,11 @@ package struct RunTrace: Sendable {
 
   private struct Node {
     var items: [Item] = []
-    /// The place of the last step.
+    /// The sequence number of the last step in the feed.
     var place: UInt64?
-    /// The version of the last step, told or skipped.
+    /// The version of the last step, whether reported or skipped.
     var version: UInt64 = 0
-    /// Whether something is missing behind the items.
+    /// Whether items after the last one are missing.
     var isCut = false
     var letters: [DeadLetter] = []
   }
@@ -48,18 +48,18 @@ package struct RunTrace: Sendable {
 
   package init() {}
 
-  /// Whether a node has told of a step.
+  /// Whether a node has reported a step.
   package func hasBegun(_ node: String) -> Bool { nodes[node]?.place != nil }
 
-  /// The version of the last step that a node has told of, or of the last one that it has left out.
+  /// Returns the version of the last step that a node has reported or skipped.
   package func version(of node: String) -> UInt64 { nodes[node]?.version ?? 0 }
 
-  /// Takes what the feed of a node tells. What comes behind a gap is passed over.
+  /// Adds a step from a node's feed. Steps after a gap are ignored.
   package mutating func take(_ step: NodeStep) {
     var node = nodes[step.node] ?? Node()
     defer { nodes[step.node] = node }
     node.version = max(node.version, step.version)
-    // Before the first step that is told there may have been some that changed nothing.
+    // Before the first reported step there may have been steps that changed nothing.
     let follows =
       node.place.map { step.place == $0 + 1 }
       ?? (step.place == 1 || step.event == .string(RamblingPlan.tick))
@@ -83,7 +83,7 @@ package struct RunTrace: Sendable {
         sent: step.sent ?? []))
   }
 
-  /// Takes the dead letters that a node has now, oldest first; those that are known already may be among them.
+  /// Adds the dead letters that a node has now, oldest first. Known ones are ignored.
   package mutating func take(_ letters: [DeadLetter], of name: String) {
     var node = nodes[name] ?? Node()
     let known = node.letters.last?.id ?? 0
@@ -91,21 +91,22 @@ package struct RunTrace: Sendable {
     nodes[name] = node
   }
 
-  /// What a node has done, in order, up to where something is missing.
+  /// Returns the actions of a node, in order, up to the first gap.
   package func items(of name: String) -> [Item] {
     guard let node = nodes[name] else { return [] }
     let letters = node.letters.enumerated().prefix { $0.element.id == UInt64($0.offset) + 1 }
       .map(\.element)
-    // Of those that were forgotten before they were asked for, nothing is known, nor what came then.
+    // Dead letters that were dropped before they were read are unknown, and so is everything after
+    // them.
     let end = letters.count < node.letters.count ? letters.last?.version ?? 0 : .max
-    // Those behind the last step that is known may be behind others that are not.
+    // Dead letters after the last known step may come after unknown steps.
     let last = node.items.last?.version ?? 0
     let refusals = letters.filter { $0.pipe != "request" && $0.version <= last }.map { letter in
       Item(
         node: name, version: letter.version, event: letter.event,
         origin: .pipe(letter.pipe, number: letter.sequence))
     }
-    // A refusal leaves the version as it is, so that it comes behind the step that led to it.
+    // A refusal does not change the version, so it is sorted after the step with the same version.
     let all = (node.items + refusals).enumerated().sorted {
       ($0.element.version, $0.offset) < ($1.element.version, $1.offset)
     }.map(\.element)

@@ -1,18 +1,19 @@
 import Synchronization
 
-/// Which processes are in somebody's hands, so that faults that must not meet do not.
+/// Tracks the processes that faults are using, so that incompatible faults do not overlap.
 ///
-/// Nodes that live in one process are struck together, so they are claimed together.
+/// Nodes that share a process are struck together, so they are claimed together.
 final class Claims: Sendable {
-  /// A process, by the node that it was started for.
+  /// A process, identified by the node for which it was started.
   private typealias Process = String
 
   private struct State {
-    /// Those that stand still.
+    /// The suspended processes.
     var still: Set<Process> = []
-    /// Those that nobody may end: what they have is nowhere else at the moment.
+    /// The processes that must not be ended, because they hold the only copy of their data at the
+    /// moment.
     var guarded: Set<Process> = []
-    /// How often each is being restarted in order.
+    /// The number of orderly restarts in progress, by process.
     var restarting: [Process: Int] = [:]
     var isTopologyTaken = false
   }
@@ -20,13 +21,13 @@ final class Claims: Sendable {
   private let hosts: [String: String]
   private let state = Mutex(State())
 
-  /// - Parameter hosts: The nodes in whose processes others live, by these others.
+  /// - Parameter hosts: The carrier nodes, by the nodes that live in their processes.
   init(hosts: [String: String]) { self.hosts = hosts }
 
   private func process(of node: String) -> Process { hosts[node] ?? node }
 
-  /// Takes a node to let it stand still.
-  /// - Returns: Whether it did not stand still already.
+  /// Claims a node in order to suspend it.
+  /// - Returns: Whether the claim succeeded: the process must not be suspended or guarded.
   func hold(_ node: String) -> Bool {
     let process = process(of: node)
     return state.withLock { state in
@@ -39,8 +40,8 @@ final class Claims: Sendable {
     state.withLock { _ = $0.still.remove(process) }
   }
 
-  /// Takes a node to restart it in order.
-  /// - Returns: Whether that may be.
+  /// Claims a node in order to restart it.
+  /// - Returns: Whether the claim succeeded.
   func beginRestart(of node: String) -> Bool {
     let process = process(of: node)
     return state.withLock { state in
@@ -55,8 +56,8 @@ final class Claims: Sendable {
     state.withLock { $0.restarting[process, default: 1] -= 1 }
   }
 
-  /// Takes a node so that nobody ends it.
-  /// - Returns: Whether nobody is about to.
+  /// Claims a node so that no fault ends it.
+  /// - Returns: Whether the claim succeeded: no fault may be about to end it.
   func guardAgainstEnds(_ node: String) -> Bool {
     let process = process(of: node)
     return state.withLock { state in
@@ -72,14 +73,14 @@ final class Claims: Sendable {
     state.withLock { _ = $0.guarded.remove(process) }
   }
 
-  /// Does something to a node that may end it, unless it is guarded.
+  /// Runs an action that may end a node, unless the node is guarded.
   func unlessGuarded(_ node: String, _ body: () -> Bool) -> Bool {
     let process = process(of: node)
     return state.withLock { !$0.guarded.contains(process) && body() }
   }
 
-  /// Takes the topology as a whole.
-  /// - Returns: Whether nobody had it.
+  /// Claims the whole topology.
+  /// - Returns: Whether the claim succeeded.
   func takeTopology() -> Bool {
     state.withLock { state in
       defer { state.isTopologyTaken = true }

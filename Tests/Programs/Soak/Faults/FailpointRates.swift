@@ -1,16 +1,16 @@
 import PipeRuntime
 
-/// How often each failpoint acts while the soak runs.
+/// The rates at which failpoints act during the soak.
 ///
-/// Some are hit at each burst of events, others once in a node's life. In each round some are in
-/// focus and act more often, so that all of them have their turn.
+/// Some failpoints are hit at each burst of events, others once in a node's life. In each round
+/// some are in focus and act more often, so that all of them get their turn.
 package enum FailpointRates {
-  /// Failpoints in focus in one round.
+  /// The number of failpoints in focus in one round.
   private static let focused = 4
   private static let factor = 6
 
-  /// What the environment of a round says.
-  /// - Parameter sparing: How many times less often all of them act.
+  /// Returns the failpoint settings for a round's environment.
+  /// - Parameter sparing: The factor by which all of them act less often.
   package static func text(of topic: SoakTopic, round: Int, sparing: Int = 1) -> String {
     let points = topic.points
     let focus = (0..<focused).map { points[(round * focused + $0) % points.count] }
@@ -28,7 +28,7 @@ package enum FailpointRates {
     }.joined(separator: ",")
   }
 
-  /// How often a hit acts. Unit: millionths.
+  /// Returns the probability that a hit acts. Unit: millionths.
   private static func millionths(_ point: Failpoint) -> Int {
     switch point {
     case .stepBefore, .stepAfter, .recordAfter, .recordError, .effectBefore, .effectAfter,
@@ -36,13 +36,14 @@ package enum FailpointRates {
       3_000
     case .openAfter, .welcomeAfter, .restoreAfter: 10_000
     case .replyBefore, .replyAfter, .writeBefore, .writeAfter: 30_000
-    // Hit by a filter's tenth numbers, at the first start of a node, and when it is told to stop.
+    // Hit by every tenth number of a filter, at the first start of a node, and when the node is
+    // asked to stop.
     case .letterAfter, .startAfter, .drainBefore: 120_000
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .commitReceived,
       .stepRecorded, .acknowledgeAfter, .synchronizeReceived, .prepareSent, .commitBefore,
       .commitRecorded, .commitSent, .commitFinished:
       6_000
-    // Hit where an event is refused, or something has gone wrong already.
+    // Hit when an event is refused, or after another failure.
     case .noAfter, .abortReceived, .abortBefore, .abortSent: 15_000
     case .querySent, .queryReceived: 50_000
     }

@@ -1,7 +1,7 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// The file without which no failpoint of a round acts.
+/// A file that must exist for the failpoints of a round to act.
 struct FailpointSwitch: Sendable {
   private static let name = "armed"
   private let directory: TestDirectory

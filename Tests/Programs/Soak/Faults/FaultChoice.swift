@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// Which faults a soak injects from outside, and how often each.
+/// The kinds of faults that a soak injects from outside, and their weights.
 package struct FaultChoice: Sendable {
   package let topic: SoakTopic
   package let durability: Durability
   package let kinds: [FaultKind]
 
-  /// Rare kinds that are in focus in one round, so that all of them have their turn.
+  /// The number of rare kinds in focus in one round, so that all of them get their turn.
   private static let focused = 2
   private static let factor = 5
 
@@ -27,7 +27,7 @@ package struct FaultChoice: Sendable {
     }
   }
 
-  /// Each kind as often as it is chosen in a round, beside others.
+  /// Returns the kinds for a round, each repeated according to its weight.
   package func weighted(round: Int) -> [FaultKind] {
     let rare = kinds.filter { $0.weight == 1 }
     let focus = (0..<Self.focused).map { rare[(round * Self.focused + $0) % rare.count] }

@@ -2,18 +2,20 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// The faults that have struck.
+/// The number of faults that have struck.
 package struct FaultCounts: Equatable {
   package var kinds: [FaultKind: Int] = [:]
-  /// By failpoint and action: `crash`, `stop`…
+  /// The counts by failpoint and action: `crash`, `stop`…
   package var failpoints: [Failpoint: [String: Int]] = [:]
-  /// Nodes that the orchestrator found hung and killed.
+  /// The number of nodes that the orchestrator found hung and killed.
   package var foundHung = 0
-  /// Processes that an orchestrator took over from the one before.
+  /// The number of processes that an orchestrator adopted from its predecessor.
   package var adopted = 0
-  /// Processes that it found and started anew: monitors, and those that the file has changed.
+  /// The number of processes that it found and replaced: monitors, and nodes that have changed in
+  /// the file.
   package var replaced = 0
-  /// Connections that were made anew since the other end said nothing: another may have had the name.
+  /// The number of reconnections after the other end was silent, because a namesake may have taken
+  /// the name.
   package var takenBack = 0
 
   package init() {}
@@ -33,7 +35,7 @@ package struct FaultCounts: Equatable {
     left.takenBack += right.takenBack
   }
 
-  /// Counts a line of a node's log that tells of a fault, or of what became of one.
+  /// Counts a line of a node's log that reports a fault, or its consequence.
   package mutating func take(_ entry: LogEntry) {
     guard entry.node != RoundLog.orchestrator else { return }
     if entry.stream == .note {
@@ -53,13 +55,13 @@ package struct FaultCounts: Equatable {
     failpoints[point, default: [:]][String(action), default: 0] += 1
   }
 
-  /// What never struck, in words.
+  /// Returns the faults that never struck, in words.
   package func missing(of choice: FaultChoice) -> [String] {
     var missing = choice.kinds.filter { kinds[$0] == nil }.map(\.rawValue)
     if adopted == 0 { missing.append("adopted") }
     if replaced == 0 { missing.append("not adopted and replaced") }
     if takenBack == 0 { missing.append("names taken back") }
-    // Without a record there is nothing to fail or to restore.
+    // Without a journal there is no record to fail or to restore.
     if choice.durability != .volatile {
       missing += choice.topic.points.filter { failpoints[$0] == nil }.map(\.rawValue)
       if foundHung == 0 { missing.append("found hung") }
@@ -67,7 +69,7 @@ package struct FaultCounts: Equatable {
     return missing
   }
 
-  /// A table for a person to read.
+  /// Returns a table for a person to read.
   package func table(of choice: FaultChoice) -> String {
     var lines = choice.kinds.map { line($0.rawValue, kinds[$0] ?? 0, "") }
     lines.append(line("  of all, found hung and killed", foundHung, ""))

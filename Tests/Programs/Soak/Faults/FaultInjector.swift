@@ -1,11 +1,11 @@
 import PipeRuntime
 import Synchronization
 
-/// Does to a running topology what none of its parts can be prepared for.
+/// Injects faults into a running topology from outside.
 final class FaultInjector: Sendable {
   private struct State {
     var counts = FaultCounts()
-    /// How far the topology was when it was last looked at.
+    /// The topology's progress at the last check.
     var progress = 0
   }
 
@@ -27,13 +27,13 @@ final class FaultInjector: Sendable {
       running, nodeFaults, claims, failpoints, hosts: subject.hosts)
   }
 
-  /// What has struck so far, except for failpoints.
+  /// The faults that have struck so far, except for failpoints.
   var counts: FaultCounts { state.withLock { $0.counts } }
 
   /// Injects faults until there are enough.
   /// - Parameters:
-  ///   - kinds: Those to choose from, each as often as it is chosen beside others.
-  ///   - isEnough: Asked before each one.
+  ///   - kinds: The kinds to choose from, each repeated according to its weight.
+  ///   - isEnough: Called before each fault.
   func run(
     _ kinds: [FaultKind], using generator: inout SplitMix64, until isEnough: () -> Bool
   ) async throws {
@@ -45,7 +45,8 @@ final class FaultInjector: Sendable {
         try await Task.sleep(
           for: .microseconds(Int.random(in: subject.topic.gap, using: &generator)))
         count += 1
-        // Faults are to meet events on their way, not a topology that never gets to its feet.
+        // Faults should hit events in flight, not a topology that never recovers. So the injector
+        // waits for progress.
         if count.isMultiple(of: subject.topic.patience) { try await awaitProgress() }
       }
       try await group.waitForAll()
@@ -64,7 +65,8 @@ final class FaultInjector: Sendable {
   private func awaitProgress() async throws {
     let start = ContinuousClock.now
     while ContinuousClock.now < start + .seconds(1) {
-      // Who would tell may not be there. Meanwhile nodes are struck all the same, now and then.
+      // The orchestrator may be down, so there is no progress to read. Faults on nodes go on
+      // meanwhile, from time to time.
       if claims.isTopologyTaken {
         guard ContinuousClock.now < start + .milliseconds(500) else { return }
         try await Task.sleep(for: .milliseconds(20))
@@ -73,7 +75,7 @@ final class FaultInjector: Sendable {
       let directory = try await running.client.directory(fresh: false)
       let now = subject.progress(directory)
       let hasMoved = state.withLock { state in
-        // Less than before where a node has told nothing since its start.
+        // A lower value means that a node has not reported its state since its start.
         let hasMoved = now < state.progress || now >= state.progress + subject.topic.advance
         if hasMoved { state.progress = now }
         return hasMoved
@@ -88,15 +90,15 @@ final class FaultInjector: Sendable {
   }
 }
 
-/// A fault as it was drawn.
+/// A randomly chosen fault.
 struct Fault: Sendable {
   let kind: FaultKind
   let node: String
-  /// Another node, where there is one.
+  /// Another node, if there is one.
   let other: String
-  /// How long it lasts.
+  /// The duration of the fault.
   let pause: Duration
-  /// Decides what else is left to chance.
+  /// A random number for further choices.
   let draw: Int
 
   init(of kinds: [FaultKind], on nodes: [String], using generator: inout SplitMix64) {

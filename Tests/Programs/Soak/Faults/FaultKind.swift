@@ -1,4 +1,5 @@
-/// What the soak does to nodes, to their orchestrator and to their files from outside.
+/// A kind of fault that the soak injects from outside into nodes, their orchestrator or their
+/// files.
 package enum FaultKind: String, CaseIterable, Sendable {
   case kill = "kill -9 of a node"
   case killTwo = "kill -9 of two nodes at once"
@@ -20,7 +21,7 @@ package enum FaultKind: String, CaseIterable, Sendable {
   case removeRuntime = "runtime directory removed"
   case fillDisk = "full disk"
 
-  /// How often it is chosen, beside others.
+  /// The relative frequency of the fault.
   var weight: Int {
     switch self {
     case .kill: 24
@@ -35,14 +36,14 @@ package enum FaultKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// How long it lasts. Unit: microseconds.
+  /// The range of durations. Unit: microseconds.
   var pause: ClosedRange<Int> {
     switch self {
     case .kill, .killTwo, .pause, .hang, .restart, .removeLock, .removeJournal, .removeRuntime:
       500...30_000
-    // Participants ask for the end of what they have promised after 200 ms.
+    // Participants ask for the outcome of a promised event after 200 ms.
     case .longPause: 220_000...350_000
-    // Who has lost his name takes it back after three seconds.
+    // An end that has lost its routing id reclaims it after three seconds.
     case .namesakeOfPipe, .namesakeOfCoordinator: 50_000...4_000_000
     case .namesakeOfNode: 50_000...1_000_000
     case .removeSockets, .killOrchestrator, .killOrchestratorTwice, .killOrchestratorAndNode,
@@ -52,7 +53,7 @@ package enum FaultKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether it strikes the topology as a whole: there is one such at a time.
+  /// Whether the fault strikes the topology as a whole. Only one such fault is active at a time.
   var isOfTopology: Bool {
     switch self {
     case .killOrchestrator, .killOrchestratorTwice, .killOrchestratorAndNode, .changeFile,

@@ -1,16 +1,17 @@
 import Glibc
 import PipeRuntime
 
-/// Faults that strike single nodes, several at a time.
+/// Faults on single nodes, several at a time.
 ///
-/// Signals go to processes themselves, which are found by their records: an orchestrator may not be there.
+/// Signals are sent directly to processes, which are found by their records, because there may be
+/// no orchestrator.
 struct NodeFaults: Sendable {
   private let running: RunningTopology
   private let subject: any SoakSubject
   private let claims: Claims
 
-  /// How long a process stands still that is not found hung: each orchestrator that is killed meanwhile
-  /// leaves it to the next one.
+  /// The longest time for a suspended process to be found hung. Each killed orchestrator leaves the
+  /// process to its successor.
   private static let hangLimit: Duration = .seconds(30)
   private static let connectLimit: Duration = .seconds(5)
 
@@ -38,7 +39,7 @@ struct NodeFaults: Sendable {
     case .hang:
       guard claims.hold(fault.node) else { return }
       defer { claims.release(fault.node) }
-      // One that has not said hello is awaited for as long as 'timeouts.start' says.
+      // A process that has not sent hello yet gets the time of 'timeouts.start'.
       let known = try await running.client.directory(fresh: false)[node: fault.node]
       guard let known, known.isRunning, let survivor = signal(.stop, to: fault.node) else { return }
       defer { survivor.process.signal(.resume) }
@@ -65,14 +66,14 @@ struct NodeFaults: Sendable {
     }
   }
 
-  /// The process of a node, if it has one.
+  /// Returns the process of a node, if it has one.
   func process(of node: String) -> Survivor? {
     let all = try? Survivor.all(in: running.directories, patience: .milliseconds(100))
     return all?.first { $0.node == node }
   }
 
   /// Sends a signal.
-  /// - Returns: The process that took it.
+  /// - Returns: The process that received it.
   func signal(_ signal: Signal, to node: String) -> Survivor? {
     guard let survivor = process(of: node) else { return nil }
     let isSent = claims.unlessGuarded(node) {
@@ -82,7 +83,7 @@ struct NodeFaults: Sendable {
     return isSent ? survivor : nil
   }
 
-  /// Removes the sockets of a node, and has it started again, which makes them again.
+  /// Removes the sockets of a node, and has the node restarted, which creates new sockets.
   private func removeSockets(of node: String, for pause: Duration) async throws {
     for endpoint in [
       try running.directories.endpoint(.inbox(node: node)),
@@ -103,8 +104,8 @@ struct NodeFaults: Sendable {
 
   // MARK: Namesakes
 
-  /// Connects under the name of another for a while.
-  /// - Returns: Whether it got as far as that.
+  /// Connects under the name of another end for a while.
+  /// - Returns: Whether the connection was made.
   private func visit(_ fault: Fault) async throws -> Bool {
     guard let taken = try await takenName(by: fault) else { return false }
     let namesake = try Namesake(taken.name, at: taken.endpoint)
@@ -118,7 +119,7 @@ struct NodeFaults: Sendable {
     return true
   }
 
-  /// The name that it takes, and where.
+  /// Returns the name that the namesake uses, and its endpoint.
   private func takenName(
     by fault: Fault
   ) async throws -> (name: String, endpoint: String)? {

@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// A file system of its own, in memory, which is full when it is told to be.
+/// A separate file system in memory, which can be filled on request.
 final class SmallDisk: Sendable {
   private let path: String
   private let guardian: LaunchedProgram
@@ -10,8 +10,8 @@ final class SmallDisk: Sendable {
   private static let size = "1g"
   private static let guardArgument = "--unmount-at-end-of-input"
 
-  /// Unmounts the disk of the process that started this one, when that has ended.
-  /// - Returns: Whether the arguments ask for that.
+  /// Waits for the end of the process that started this one, and then unmounts its disk.
+  /// - Returns: Whether the arguments request this.
   static func guardIfAsked(_ arguments: [String]) -> Bool {
     guard arguments.count == 3, arguments[1] == guardArgument else { return false }
     while getchar() != EOF {}
@@ -19,8 +19,8 @@ final class SmallDisk: Sendable {
     return true
   }
 
-  /// Mounts it in place of a directory.
-  /// - Throws: ``SystemError`` where this process may not mount anything.
+  /// Mounts the disk over a directory.
+  /// - Throws: ``SystemError`` if this process may not mount file systems.
   init(at path: String) throws {
     self.path = path
     try FileSystem.makeDirectories(path, mode: 0o700)
@@ -28,7 +28,7 @@ final class SmallDisk: Sendable {
       throw SystemError("mount", on: path, code: errno)
     }
     do {
-      // Where this process crashes, the mount goes, too.
+      // If this process crashes, the guardian unmounts the disk.
       guardian = try LaunchedProgram(
         "/proc/self/exe", [Self.guardArgument, path], environment: [:])
     } catch {
@@ -37,7 +37,7 @@ final class SmallDisk: Sendable {
     }
   }
 
-  /// Why there can be none, or `nil`.
+  /// The reason why a disk cannot be mounted, or `nil`.
   static var obstacle: String? {
     do {
       let directory = try TestDirectory()
@@ -56,7 +56,7 @@ final class SmallDisk: Sendable {
     Glibc.mount("soak", path, "tmpfs", UInt(flags), "size=\(size)") == 0
   }
 
-  /// Leaves it no space but what is taken.
+  /// Shrinks the file system to its used size, so that no space is left.
   func fill() throws {
     for _ in 0..<1_000 {
       var status = statvfs()
@@ -64,28 +64,28 @@ final class SmallDisk: Sendable {
         throw SystemError("statvfs", on: path, code: errno)
       }
       let used = UInt64(status.f_blocks - status.f_bfree) * UInt64(status.f_frsize)
-      // A size of 0 is none.
+      // A size of 0 would mean no limit.
       if Self.mount(path, Int(MS_REMOUNT), size: "\(max(used, 4096))") { return }
-      // More was taken meanwhile.
+      // More space was used since the check.
       guard errno == EINVAL else { break }
     }
     throw SystemError("mount", on: path, code: errno)
   }
 
-  /// Gives it space again.
+  /// Restores the free space.
   func free() throws {
     guard Self.mount(path, Int(MS_REMOUNT), size: Self.size) else {
       throw SystemError("mount", on: path, code: errno)
     }
   }
 
-  /// Takes it away with all that is in it.
+  /// Unmounts the disk and discards its files.
   func unmount() {
     umount2(path, Int32(MNT_DETACH))
     guardian.signal(.kill)
   }
 
-  /// Takes it away, and leaves what is in it as files of the directory's.
+  /// Unmounts the disk and keeps its files in the directory.
   func unmountKeepingFiles() async {
     let copy = path + ".kept"
     let copying = try? LaunchedProgram(

@@ -1,22 +1,23 @@
 import Glibc
 import PipeRuntime
 
-/// Faults that strike a topology as a whole, one at a time: its orchestrator, its files, its disk.
+/// Faults on a topology as a whole, one at a time: on its orchestrator, its files, or its disk.
 struct TopologyFaults: Sendable {
   private let running: RunningTopology
   private let nodes: NodeFaults
   private let claims: Claims
   private let failpoints: FailpointSwitch
-  /// The nodes in whose processes others live, by these others.
+  /// The carrier nodes, by the nodes that live in their processes.
   private let hosts: [String: String]
 
-  /// The longest until a full disk is told of.
+  /// The longest time until a full disk is reported.
   private static let fullLimit: Duration = .seconds(5)
-  /// Failpoints that were about to act have done so.
+  /// The time after which pending failpoints have acted.
   private static let disarmed: Duration = .milliseconds(50)
-  /// A node that has just told its state is found hung no sooner than after twice this.
+  /// The longest time for an answer. A node that has just answered is found hung at the earliest
+  /// after twice this time.
   private static let answerLimit: Duration = .milliseconds(200)
-  /// How often a node is asked whether it is there.
+  /// The number of attempts to get an answer from a node.
   private static let questions = 10
 
   init(
@@ -30,7 +31,7 @@ struct TopologyFaults: Sendable {
     self.hosts = hosts
   }
 
-  /// - Returns: Whether it has struck.
+  /// - Returns: Whether the fault has struck.
   func strike(_ fault: Fault) async throws -> Bool {
     switch fault.kind {
     case .killOrchestrator:
@@ -85,8 +86,8 @@ struct TopologyFaults: Sendable {
   }
 
   /// Waits until a node is started again.
-  /// - Parameter former: Its process that has been ended, or must be.
-  /// - Returns: Whether there was one.
+  /// - Parameter former: The node's process that has ended or must end.
+  /// - Returns: Whether there was a process.
   private func awaitStart(after former: Survivor?) async throws -> Bool {
     guard let former, let incarnation = former.record?.incarnation else { return false }
     try await running.wait(for: "another start of '\(former.node)' than \(incarnation)") {
@@ -98,9 +99,10 @@ struct TopologyFaults: Sendable {
 
   // MARK: A journal
 
-  /// Removes files of a node's journal, and waits until the node has written it anew and ended.
+  /// Removes files of a node's journal, and waits until the node has rewritten the journal and
+  /// ended.
   ///
-  /// Nobody may end it before that: then what it had recorded would be lost.
+  /// No fault may end the node before that, because the data exists only in its memory.
   private func removeJournal(of node: String, _ draw: Int) async throws -> Bool {
     guard claims.guardAgainstEnds(node) else { return false }
     defer { claims.endGuard(of: node) }
@@ -123,7 +125,8 @@ struct TopologyFaults: Sendable {
     let variants: [[String]] = [[""], ["", "-wal"], [".step"], ["", "-wal", "-shm", ".step"]]
     for suffix in variants[draw % variants.count] { unlink(journal + suffix) }
     guard hosts[node] == nil else {
-      // It ends alone, and its process goes on. Who wrote the files is not seen then: a loss would be.
+      // An embedded coordinator restarts alone, and its process goes on. The rewriting is not
+      // observed then, but a loss would be.
       return try await awaitStart(after: survivor)
     }
     try await running.wait(for: "the end of '\(node)', whose journal was removed") {
@@ -136,12 +139,13 @@ struct TopologyFaults: Sendable {
     return true
   }
 
-  /// The process of a node that has just answered, and is therefore not about to be found hung.
+  /// Returns the process of a node that has just answered, and is therefore not about to be found
+  /// hung.
   private func answeringProcess(of node: String) async throws -> Survivor? {
     for _ in 1...Self.questions {
       let asked = ContinuousClock.now
       let information = try await running.client.directory()[node: node]
-      // Nobody was waited for in vain: they all have answered.
+      // A quick answer means that all nodes have answered.
       if ContinuousClock.now - asked < Self.answerLimit, let information, information.isRunning,
         let survivor = nodes.process(of: node), survivor.process.pid == information.pid
       {
@@ -154,7 +158,8 @@ struct TopologyFaults: Sendable {
 
   // MARK: The disk
 
-  /// Fills the disk until somebody tells so, and for a while; starts those again that failed for good.
+  /// Fills the disk until a node reports it, and for a while after that. Then restarts the nodes
+  /// that have failed for good.
   private func fillDisk(for pause: Duration) async throws -> Bool {
     guard let disk = running.disk else { return false }
     let isTold: Bool
@@ -195,11 +200,11 @@ struct TopologyFaults: Sendable {
 }
 
 extension RunningTopology {
-  /// The longest until a fault has had its effect.
+  /// The longest time for a fault to take effect.
   private static let effectLimit: Duration = .seconds(60)
 
-  /// Waits until something is so.
-  /// - Parameter what: What is waited for, in words.
+  /// Waits until a condition holds.
+  /// - Parameter what: The condition, in words.
   func wait(for what: String, until isSo: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + Self.effectLimit
     while try await !isSo() {

@@ -2,14 +2,15 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// Hosts `fh1` to `fh3` of a soak's own in namespaces of this machine, and a job of Slurm's that has them; on `fh0`
-/// is who starts topologies. This process is one more host of their network, which nothing is done to.
+/// The hosts `fh1` to `fh3` of a soak, in network namespaces of this machine, with a Slurm job on
+/// them. The orchestrator runs on `fh0`. This process is another host of their network, which no
+/// fault strikes.
 package final class HostCluster: Sendable {
   private let directory: TestDirectory
   private let prefix: String
-  /// Ends the hosts when this process ends before.
+  /// The process that ends the hosts if this process dies.
   private let guardian: LaunchedProgram
-  /// The job that has the hosts.
+  /// The Slurm job on the hosts.
   let job: String
 
   private static let script =
@@ -21,10 +22,10 @@ package final class HostCluster: Sendable {
     "/usr/sbin/nft", "/usr/bin/nsenter", unshare,
   ]
 
-  /// What is missing to make one, in words; `nil` where nothing is.
+  /// Returns what is missing for a cluster, in words; `nil` if nothing is missing.
   /// - Parameters:
-  ///   - isRoot: Whether this process may do everything.
-  ///   - exists: Whether there is a file.
+  ///   - isRoot: Whether this process runs as root.
+  ///   - exists: Returns whether a file exists.
   package static func obstacle(
     isRoot: Bool = geteuid() == 0, exists: (String) -> Bool = FileSystem.exists
   ) -> String? {
@@ -43,11 +44,12 @@ package final class HostCluster: Sendable {
 
   private static let isHostVariable = "SOAK_IS_HOST"
 
-  /// Gives this process a network of its own, by which it starts anew: its threads have the former one.
+  /// Moves this process into a new network namespace by executing itself again, because its threads
+  /// already use the old one.
   static func leaveNetwork() throws {
     if ProcessEnvironment.current[isHostVariable] != nil { return }
     setenv(isHostVariable, "1", 1)
-    // The next program would inherit what a thread of a pool lets nobody send to it.
+    // The next program would inherit a signal mask, with which a pool thread blocks signals.
     var none = sigset_t()
     sigemptyset(&none)
     pthread_sigmask(SIG_SETMASK, &none, nil)
@@ -87,7 +89,7 @@ package final class HostCluster: Sendable {
   }
 
   /// Ends all hosts.
-  /// - Returns: What is left, in words.
+  /// - Returns: The descriptions of what is left.
   func end() async -> [String] {
     var problems: [String] = []
     do { try await call("down") } catch { problems.append("\(error)") }
@@ -101,7 +103,7 @@ package final class HostCluster: Sendable {
     return problems
   }
 
-  /// Keeps what Slurm has written for who must find out what was wrong.
+  /// Keeps Slurm's output for the investigation of a failure.
   func keepOutput(in kept: TestDirectory) {
     let slurm = directory.path + "/slurm"
     for name in FileSystem.entries(of: slurm) where name.hasPrefix(prefix) && name.hasSuffix(".out")
@@ -114,7 +116,7 @@ package final class HostCluster: Sendable {
     }
   }
 
-  /// What there is of the hosts.
+  /// The remains of the hosts.
   private var leftovers: [String] {
     FileSystem.entries(of: "/run/netns").filter { $0.hasPrefix(prefix) }.map { "namespace \($0)" }
       + FileSystem.entries(of: "/sys/fs/cgroup/freezer").filter { $0.hasPrefix(prefix) }
@@ -124,7 +126,7 @@ package final class HostCluster: Sendable {
 
   // MARK: What is done to hosts
 
-  /// Has the script do something to a host.
+  /// Makes the script perform a command on a host.
   func call(_ command: String, _ host: Int? = nil) async throws {
     _ = try await Self.call(command, host.map { [String($0)] } ?? [], directory, prefix)
   }
@@ -143,21 +145,21 @@ package final class HostCluster: Sendable {
   }
 
   private static let path = "/usr/bin:/bin:/usr/sbin:/sbin"
-  /// The longest that a command may stall.
+  /// The longest time for a command without progress.
   private static let limit: Duration = .seconds(60)
 
   // MARK: What is on hosts
 
   private var configuration: String { directory.path + "/slurm/slurm.conf" }
 
-  /// Where the orchestrator is.
+  /// The command prefix that runs a program on the orchestrator's host.
   var prefixOfOrchestrator: [String] { [Self.ip, "netns", "exec", prefix + "fh0"] }
 
-  /// What an orchestrator within the job has in its environment.
+  /// The environment of an orchestrator within the job.
   var environment: [String: String] { ["SLURM_CONF": configuration, "SLURM_JOB_ID": job] }
 
-  /// Runs a program of Slurm's.
-  /// - Returns: What it has written; `nil` where it has failed.
+  /// Runs a program of Slurm.
+  /// - Returns: The program's output; `nil` if it failed.
   func ask(_ program: String, _ arguments: String...) async throws -> String? {
     let line = prefixOfOrchestrator + ["/usr/bin/" + program] + arguments
     let launched = try LaunchedProgram(
@@ -167,20 +169,20 @@ package final class HostCluster: Sendable {
     return launched.outputText
   }
 
-  /// The jobs that Slurm has besides that of the hosts.
+  /// Returns Slurm's jobs other than the job of the hosts.
   func otherJobs() async throws -> [String] {
     try await ask("squeue", "-h", "-o", "%i %j")?.split(separator: "\n").map(String.init)
       .filter { !$0.hasPrefix(job + " ") } ?? ["Slurm does not answer"]
   }
 
-  /// The processes of a node on whatever host, as this machine numbers them.
+  /// Returns the processes of a node on any host, by the process ids of this machine.
   func processes(of node: String, in run: TestDirectory, topology: String) -> [Int32] {
     processes(with: ["PIPERUNTIME_ROOT=\(run.path)"]) {
       $0.hasPrefix("PIPERUNTIME_NODE=") && $0.hasSuffix(".\(topology).\(node)")
     }
   }
 
-  /// The processes that have variables in their environment.
+  /// Returns the processes that have these variables in their environment.
   private func processes(
     with variables: [String], and more: ((String) -> Bool)? = nil
   ) -> [Int32] {

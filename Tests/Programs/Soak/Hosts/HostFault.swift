@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// What the soak does to hosts, to Slurm and to the processes on hosts.
+/// A kind of fault on hosts, on Slurm, or on processes on hosts.
 package enum HostFaultKind: String, CaseIterable, Sendable {
   case kill = "kill -9 of a process"
   case cancel = "scancel of a step"
@@ -14,7 +14,7 @@ package enum HostFaultKind: String, CaseIterable, Sendable {
   case controller = "kill -9 of slurmctld, and started"
   case orchestrator = "kill -9 of the orchestrator, and started"
 
-  /// How often it is drawn, beside others.
+  /// The relative frequency of the fault.
   var weight: Int {
     switch self {
     case .kill, .partition: 4
@@ -23,7 +23,7 @@ package enum HostFaultKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether it takes a host, which is then left alone by others of these.
+  /// Whether the fault claims a host, so that no other such fault strikes that host.
   package var isOfHost: Bool {
     switch self {
     case .hangAndPartition, .partition, .lossy, .power, .daemon: true
@@ -31,20 +31,20 @@ package enum HostFaultKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether Slurm may take the host out of its job, where it lasts.
+  /// Whether Slurm may remove the host from its job if the fault lasts.
   package var silencesHost: Bool { isOfHost && self != .lossy }
 }
 
-/// A fault as it was drawn.
+/// A randomly chosen fault.
 package struct HostFault: Equatable, Sendable, CustomStringConvertible {
   package var kind: HostFaultKind
-  /// After the one before. Unit: milliseconds.
+  /// The time since the previous fault. Unit: milliseconds.
   package var gap: Int
-  /// The host that it strikes, 0 for that of the orchestrator.
+  /// The host that the fault strikes; 0 for the orchestrator's host.
   package var host: Int
-  /// The node that it strikes.
+  /// The node that the fault strikes.
   package var node: String
-  /// How long it lasts. Unit: milliseconds.
+  /// The duration of the fault. Unit: milliseconds.
   package var time: Int
 
   package var description: String {
@@ -76,7 +76,7 @@ package struct HostFault: Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-/// How often each of these faults has struck.
+/// The number of times that each fault has struck.
 package struct HostFaultCounts: Sendable {
   package private(set) var kinds: [HostFaultKind: Int] = [:]
 
@@ -90,7 +90,7 @@ package struct HostFaultCounts: Sendable {
     left.kinds.merge(right.kinds, uniquingKeysWith: +)
   }
 
-  /// What never struck, in words.
+  /// The faults that never struck, in words.
   package var missing: [String] {
     HostFaultKind.allCases.filter { kinds[$0] == nil }.map(\.rawValue)
   }

@@ -3,15 +3,15 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Synchronization
 
-/// Does the faults of a plan to a topology on hosts, each with its healing.
+/// Injects the faults of a plan into a topology on hosts, and heals them.
 final class HostInjector: Sendable {
   private struct State {
     var counts = HostFaultCounts()
-    /// Hosts that a fault has, or has had a moment ago.
+    /// The hosts that a fault has claimed, or has released only a moment ago.
     var taken: Set<Int> = []
     var isControllerTaken = false
     var isOrchestratorTaken = false
-    /// How far the topology was when it was last looked at.
+    /// The topology's progress at the last check.
     var progress = 0
   }
 
@@ -20,10 +20,11 @@ final class HostInjector: Sendable {
   private let cluster: HostCluster
   private let state = Mutex(State())
 
-  /// Faults after which something must have got on.
+  /// The number of faults after which the topology must make progress.
   private static let patience = 4
   private static let progressLimit: Duration = .seconds(15)
-  /// Slurm has heard a host again, so that another silence is not added to this one.
+  /// The time until Slurm has heard from a host again, so that a further silence does not add to
+  /// the last one.
   private static let recovery: Duration = .seconds(6)
 
   init(_ running: RunningTopology, _ plan: HostsPlan, _ cluster: HostCluster) {
@@ -32,11 +33,11 @@ final class HostInjector: Sendable {
     self.cluster = cluster
   }
 
-  /// What has struck so far.
+  /// The faults that have struck so far.
   var counts: HostFaultCounts { state.withLock { $0.counts } }
 
   /// Injects the faults, and heals them.
-  /// - Parameter isEnough: Asked before each one.
+  /// - Parameter isEnough: Called before each fault.
   func run(until isEnough: () -> Bool) async throws {
     try await withThrowingTaskGroup { group in
       for (place, fault) in plan.faults.enumerated() where !isEnough() {
@@ -50,7 +51,7 @@ final class HostInjector: Sendable {
     }
   }
 
-  /// - Returns: Whether it has struck.
+  /// - Returns: Whether the fault has struck.
   private func strike(_ fault: HostFault) async throws -> Bool {
     switch fault.kind {
     case .kill: return processes(of: fault.node).contains { kill($0, SIGKILL) == 0 }
@@ -73,7 +74,7 @@ final class HostInjector: Sendable {
     cluster.processes(of: node, in: running.directory, topology: HostsRound.topology)
   }
 
-  /// Lets the processes of a node stand still for a while.
+  /// Suspends the processes of a node for a while.
   private func halt(_ node: String, for time: Int) async -> Bool {
     let held = processes(of: node).compactMap { AdoptedProcess(pid: $0) }
       .filter { $0.signal(.stop) }
@@ -82,7 +83,7 @@ final class HostInjector: Sendable {
     return !held.isEmpty
   }
 
-  /// Has Slurm end the step of a node, as somebody would who takes it for his.
+  /// Makes Slurm cancel the job step of a node, as a user might by mistake.
   private func cancel(_ node: String) async throws -> Bool {
     guard let steps = try await cluster.ask("squeue", "-h", "-s", "-o", "%i %j") else {
       return false
@@ -117,7 +118,8 @@ final class HostInjector: Sendable {
   }
 
   private func strikeController(for time: Int) async throws -> Bool {
-    // The next orchestrator asks Slurm which hosts there are.
+    // The controller must run when an orchestrator starts, because the orchestrator asks Slurm for
+    // the hosts.
     let isFree = state.withLock { state in
       guard !state.isControllerTaken, !state.isOrchestratorTaken else { return false }
       state.isControllerTaken = true
@@ -147,7 +149,7 @@ final class HostInjector: Sendable {
 
   // MARK: Progress
 
-  /// Faults are to meet events on their way, not a topology that never gets to its feet.
+  /// Waits for progress. Faults should hit events in flight, not a topology that never recovers.
   private func awaitProgress() async throws {
     let start = ContinuousClock.now
     while ContinuousClock.now < start + Self.progressLimit {

@@ -1,25 +1,26 @@
 import PipeRuntime
 
-/// A random topology on hosts: one of those of the other topics, and where its nodes are, what becomes of them
-/// when a host is lost, and which faults strike in which order.
+/// A random topology on hosts: a topology of another topic, the placement of its nodes, the
+/// consequences of a lost host, and the sequence of faults.
 ///
-/// This is a topic of its own, and no dimension of the others: it needs root and Slurm, a fault lasts for seconds
-/// where theirs last for milliseconds, and theirs are about files and sockets of one host. Topologies, what keeps them
-/// busy, and what must come of that are theirs.
+/// This is a separate topic, and not a dimension of the others, because it requires root and Slurm.
+/// Its faults last for seconds and not milliseconds, and the faults of the others concern files and
+/// sockets of one host. The topologies, their load and the expected results are those of the
+/// others.
 package struct HostsPlan: Sendable {
   package enum Base: Sendable {
     case pipes(SoakPlan)
     case meetings(MeetingPlan)
   }
 
-  /// A place of the deployment: hosts by their numbers.
+  /// A host placement of the deployment, with hosts by number.
   package struct Place: Equatable, Sendable {
     package var name: String
     package var hosts: [Int]
     package var spare: [Int]
   }
 
-  /// Where a node is. Without a place it is on the orchestrator's host.
+  /// The placement of a node. Without one, the node runs on the orchestrator's host.
   package struct Spot: Equatable, Sendable {
     package var place: String?
     package var moves = false
@@ -28,27 +29,27 @@ package struct HostsPlan: Sendable {
 
   package let base: Base
   package private(set) var places: [Place] = []
-  /// By node.
+  /// The placement of each node, by name.
   package private(set) var spots: [String: Spot] = [:]
-  /// Unit: milliseconds.
+  /// The duration of a lease. Unit: milliseconds.
   package let lease: Int
-  /// Unit: milliseconds.
+  /// The interval of heartbeats. Unit: milliseconds.
   package let heartbeat: Int
-  /// Whether Slurm takes silent hosts out of its job. No orchestrator is killed then: the next one is refused while a
-  /// host of the deployment is in no job, see docs/CLUSTERS.md.
+  /// Whether Slurm removes silent hosts from its job. Then no orchestrator is killed, because its
+  /// successor is refused while a host of the deployment belongs to no job: see docs/CLUSTERS.md.
   package let isLasting: Bool
   package private(set) var faults: [HostFault] = []
-  /// Chooses the failpoints in focus.
+  /// The number that selects the failpoints in focus.
   let focus: Int
 
   /// The hosts with nodes.
   package static let hosts = [1, 2, 3]
-  /// One that records nothing, has no pipes, and moves.
+  /// A node that records nothing, has no pipes, and moves between hosts.
   package static let loner = "loner"
-  /// How long Slurm takes to miss a host that says nothing, and a margin. Unit: milliseconds.
+  /// The time until Slurm notices that a host is silent, with a margin. Unit: milliseconds.
   package static let unnoticed = 6_000
 
-  /// - Parameter count: How many faults.
+  /// - Parameter count: The number of faults.
   package init(faults count: Int, using generator: inout SplitMix64) {
     switch Int.random(in: 0..<4, using: &generator) {
     case 0, 1:
@@ -89,7 +90,7 @@ package struct HostsPlan: Sendable {
     for name in ["front", "back", "hall"].prefix(Int.random(in: 2...3, using: &generator)) {
       let hosts = Self.hosts.shuffled(using: &generator)
       let count = Int.random(in: 1...2, using: &generator)
-      // The first one has room for those that move.
+      // The first placement has spare hosts for nodes that move.
       let spare = Int.random(in: places.isEmpty && count == 1 ? 1...2 : 0...1, using: &generator)
       places.append(
         Place(
@@ -108,8 +109,8 @@ package struct HostsPlan: Sendable {
     return Spot(place: place.name, moves: moves, durability: moves ? .power : durability)
   }
 
-  /// The text of the deployment file.
-  /// - Parameter journals: The directory that all hosts see.
+  /// Returns the text of the deployment file.
+  /// - Parameter journals: A directory that all hosts share.
   package func deployment(journals: String) -> String {
     func list(_ hosts: [Int]) -> String {
       "[" + hosts.map { "fh\($0)" }.joined(separator: ", ") + "]"
@@ -128,12 +129,13 @@ package struct HostsPlan: Sendable {
         }.joined()
   }
 
-  /// Nodes that are killed often must be started often, and one whose step was cancelled has ended in order.
+  /// Frequent kills require frequent restarts, and a node whose job step was cancelled has ended in
+  /// order.
   private static let restart = RestartPolicy(
     .always, max: 1_000_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(20), max: .milliseconds(500)))
 
-  /// The topology that the orchestrator runs.
+  /// Returns the topology for the orchestrator.
   package func topology(
     name: String, program: String, environment: [String: String]
   ) -> Topology {
@@ -175,13 +177,13 @@ package struct HostsPlan: Sendable {
     }
   }
 
-  /// A host that a node may be on.
+  /// Returns a random host on which a node may run.
   private func host(of node: String, using generator: inout SplitMix64) -> Int {
     let place = places.first { $0.name == spots[node]?.place }!
     return (place.hosts + place.hosts + place.spare).randomElement(using: &generator)!
   }
 
-  /// How long a fault may last. Unit: milliseconds.
+  /// Returns the range of durations of a fault. Unit: milliseconds.
   private func times(of kind: HostFaultKind, isShort: Bool) -> ClosedRange<Int> {
     let pastLease = lease * 11 / 10 + 500
     switch kind {
@@ -193,14 +195,14 @@ package struct HostsPlan: Sendable {
     case .partition, .power, .daemon: return 1_000...(isShort ? Self.unnoticed - 1_000 : 20_000)
     case .lossy: return 1_000...8_000
     case .controller: return 500...15_000
-    // Within a lease, and beyond it.
+    // Within a lease, or longer.
     case .orchestrator: return 0...(lease * 3 / 2)
     }
   }
 
   // MARK: What was drawn
 
-  /// In words.
+  /// A description in words.
   package var summary: String {
     let kind: String
     switch base {
@@ -211,7 +213,7 @@ package struct HostsPlan: Sendable {
       + (isLasting ? "hosts are lost for long" : "orchestrators are killed")
   }
 
-  /// Each line is one aspect of it.
+  /// The details of the plan, one aspect per line.
   package var details: [String] {
     func list(_ hosts: [Int]) -> String { hosts.map { "fh\($0)" }.joined(separator: "+") }
     return [

@@ -2,23 +2,24 @@ import NumberMachines
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// One topology on hosts of its own from its start to its end, and what was found of it.
+/// One topology on its own hosts, from its start to its end, with the findings.
 struct HostsRound {
   let plan: HostsPlan
   let isCalm: Bool
-  /// When faults end, at the latest.
+  /// The latest end of the faults.
   let deadline: ContinuousClock.Instant?
 
   static let topology = "soak"
-  /// How many times less often failpoints act than where a start costs nothing.
+  /// The factor by which failpoints act less often than in topologies whose restarts are cheap.
   private static let sparing = 30
   private static let calmTime: Duration = .seconds(1)
-  /// The longest for one request: hosts may be without power meanwhile, and Slurm without its controller.
+  /// The longest time for one request. Hosts may be without power for a part of it, and Slurm
+  /// without its controller.
   private static let patience: Duration = .seconds(300)
-  /// How often in a row nothing has changed where something is not healed. Unit: looks.
+  /// The number of unchanged polls in a row after which a topology counts as not recovered.
   private static let unchangedLimit = 600
 
-  /// - Returns: What was found, and which faults have struck.
+  /// - Returns: The findings, and the faults that have struck.
   func run(
     using generator: inout SplitMix64
   ) async throws -> (SoakOutcome, HostFaultCounts) {
@@ -65,8 +66,8 @@ struct HostsRound {
       outcome.violations.append("\(error)")
     }
     let isWhole = outcome.violations.isEmpty
-    // A slurmctld that was killed gives the numbers of the steps of its last seconds once more, and the end of a step
-    // kills what is on its host under the same number: see docs/CLUSTERS.md.
+    // A slurmctld that was killed reuses the numbers of the job steps of its last seconds, and the
+    // end of a step kills the processes under the same number on its host: see docs/CLUSTERS.md.
     outcome.violations += await running.stop(
       toleratesKills: injector.counts.kinds[.controller] != nil)
     if isWhole { load.inspect(running.directories, &outcome) }
@@ -110,7 +111,7 @@ struct HostsRound {
     if outcome.arrived == 0 { outcome.violations.append("no number has arrived") }
   }
 
-  /// What a look at the directory has shown.
+  /// A snapshot of the directory.
   private struct Look: Equatable {
     var nodes: [String]
     var isRunning: Bool
@@ -124,7 +125,7 @@ struct HostsRound {
     }
   }
 
-  /// Waits until every node runs at the same time, for as long as anything changes.
+  /// Waits until all nodes run at the same time, as long as there is progress.
   private func waitUntilRunning(_ running: RunningTopology) async throws {
     var last: Look?
     var unchanged = 0

@@ -1,24 +1,25 @@
 import PipeRuntime
 
-/// Runs random topologies on hosts, of which some are lost, and checks that no event is lost, repeated or reordered.
+/// Runs random topologies on hosts, some of which are lost, and checks that no event is lost,
+/// repeated or reordered.
 struct HostsSoak {
   private let options: SoakOptions
   private var total = SoakOutcome()
   private var counts = HostFaultCounts()
   private var rounds = 0
 
-  /// Faults from which on each kind must have struck.
+  /// The number of faults after which each kind must have struck.
   private static let longRun = 150
   private static let calmRounds = 1
 
   init(_ options: SoakOptions) { self.options = options }
 
-  /// - Returns: Whether everything was as it should be.
+  /// - Returns: Whether there were no violations.
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
     let deadline = options.time.map { start + $0 }
     say("soak of \(SoakOptions.onHosts): seed \(options.seed)")
-    // Each round has a seed of its own, by which it is the first one of another soak.
+    // Each round has its own seed, with which another soak can repeat it as its first round.
     var seed = options.seed
     while wantsMore(until: deadline) {
       rounds += 1

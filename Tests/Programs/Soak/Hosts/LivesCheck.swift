@@ -1,9 +1,10 @@
 import NumberMachines
 import PipeRuntime
 
-/// Finds two processes of a node that lived at the same time, by what ``Lives`` has written.
+/// Finds processes of one node that lived at the same time, by the files that ``Lives`` has
+/// written.
 package struct LivesCheck {
-  /// One process, from its first word to its last. Unit: nanoseconds.
+  /// The life of one process, from its first record to its last. Unit: nanoseconds.
   package struct Life: Equatable {
     package var node: String
     package var first: Int
@@ -16,7 +17,7 @@ package struct LivesCheck {
     }
   }
 
-  /// In words.
+  /// The descriptions of all violations.
   package private(set) var violations: [String] = []
   package let count: Int
 
@@ -24,7 +25,7 @@ package struct LivesCheck {
     count = lives.count
     for (node, lives) in Dictionary(grouping: lives, by: \.node).sorted(by: { $0.key < $1.key }) {
       let lives = lives.sorted { $0.first < $1.first }
-      // Of all before, that which lived longest.
+      // The earlier life that ended last.
       var longest: Life?
       for life in lives {
         if let longest, life.first <= longest.last {
@@ -42,7 +43,7 @@ package struct LivesCheck {
     FileSystem.entries(of: directory).compactMap { name in
       guard let text = FileSystem.text(of: directory + "/" + name) else { return nil }
       let words = text.split { $0 == " " || $0 == "\n" }.compactMap { Int($0) }
-      // One that was killed before its first word.
+      // The process was killed before its first record.
       guard words.count == 2, let dot = name.lastIndex(of: ".") else { return nil }
       return Life(node: String(name[..<dot]), first: words[0], last: words[1])
     }
