@@ -34,7 +34,7 @@ final class Feed {
   private var subscriptions = FeedSubscriptions()
   /// Whether a subscriber asks for states, and whether one also asks for states that a coordinator
   /// has committed.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var isWanted = (other: false, committed: false)
   /// Whether a subscriber asks for summaries, and for steps.

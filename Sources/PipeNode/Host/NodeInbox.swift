@@ -11,7 +11,7 @@ final class NodeInbox {
   private let content: HostedContent
   private let session: UInt64
   /// The content's participant in synchronized events, if it has one.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var participant: Participant?
   private var pipes: [InPipe] = []

@@ -27,7 +27,7 @@ final class NodeShell {
   private let journal: Journal?
   private let recorder: NodeRecorder
   private var handshake = NodeHandshake()
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var hasLeft = false
   /// The sequence number of the last unanswered ping.

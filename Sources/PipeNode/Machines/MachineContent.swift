@@ -10,7 +10,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   HasDeadLetters, AnswersQuestions, TakesPart, TracesSteps, EndsByItself
 {
   let description: MachineDescription
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   var onEntry: ((_ isCommitted: Bool) -> Void)?
   private let ports = Ports()

@@ -15,7 +15,7 @@ final class MachineCore<Hosted: Machine> {
   let journal: Journal?
   let events = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
   let states = EventCodec<State>(isSynthesized: State._isSynthesizedCodable)
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   var inbox = MachineInbox<Event, ClientInput<Event>>()
   var letters: DeadLetters

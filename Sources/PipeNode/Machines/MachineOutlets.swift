@@ -6,7 +6,7 @@ import PipeWire
 /// topology feed.
 final class MachineOutlets: PortBinder {
   private let log: NodeLog
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var rules: [(rule: StateRule, pipe: OutPipe)] = []
   private var outs: [OutPipe] = []
@@ -174,7 +174,7 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @uncheck
   var pipes: [OutPipe]
   private let log: NodeLog
   private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var discarded: UInt64 = 0
 

@@ -27,7 +27,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   /// Posts work to the loop.
   private let post: @Sendable (@escaping @Sendable () -> Void) -> Void
   /// Whether a coordinator has committed the current step.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var isCommitted = false
   /// The transaction of the current step, if the step is committed.

@@ -5,7 +5,7 @@ import PipeWire
 /// The pipes into a machine: takes their events, and reports the outcome of each event to its pipe.
 final class MachinePipes<Hosted: Machine> {
   private let core: MachineCore<Hosted>
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var ins: [InPipe] = []
   /// Marks the steps of each pipe; empty where steps are not recorded.

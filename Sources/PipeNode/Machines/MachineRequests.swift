@@ -17,7 +17,7 @@ enum ClientInput<Event> {
 final class MachineRequests<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let outlets: MachineOutlets
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var book: RequestBook
   /// The replies that are due after the record.

@@ -16,7 +16,7 @@ final class MachineSteps<Hosted: Machine> {
   /// The version at the start of this process.
   private var firstVersion: UInt64 = 0
   /// The time and the cause of the last entry into a state.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var last = (time: Int64(0), cause: "")
   /// The time and the cause of the last intermediate state of a transition.

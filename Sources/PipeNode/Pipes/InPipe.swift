@@ -9,7 +9,7 @@ final class InPipe: Touchable {
   let onRefused: RefusalPolicy
   /// The sender's routing id at the inbox.
   let peer: [UInt8]
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var state: InPipeStateMachine
   @exclusivity(unchecked)

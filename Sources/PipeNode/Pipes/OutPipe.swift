@@ -11,7 +11,7 @@ final class OutPipe: Touchable {
   let socket: Socket
   /// Reports each new connection, which must be announced to the receiver.
   let connections: ConnectionMonitor
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var state: OutPipeStateMachine
   @exclusivity(unchecked)

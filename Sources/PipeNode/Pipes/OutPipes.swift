@@ -188,7 +188,7 @@ extension OutPipes: TalksWithPeers {
 /// The pipes that the current turn must handle because something happened to them. The cost of a
 /// turn thus does not depend on the number of pipes.
 final class TouchedPipes<Pipe: Touchable> {
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var pipes: [Pipe] = []
 

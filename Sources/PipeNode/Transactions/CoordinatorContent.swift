@@ -19,7 +19,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   private let node: String
   private let journal: Journal?
   private let projections: CompositeFeed.Projections
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var coordinator: CoordinatorStateMachine
   private var records: CoordinatorRecords

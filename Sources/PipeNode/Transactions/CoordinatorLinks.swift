@@ -23,7 +23,7 @@ final class CoordinatorLinks {
   @exclusivity(unchecked)
   private var routers: [ConnectingRouter] = []
   /// The connections, indexed by the number by which the routers know the participant.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var links: [CoordinatorLink] = []
   @exclusivity(unchecked)
@@ -152,7 +152,7 @@ final class CoordinatorLink {
   private let isLocal: Bool
   private let router: ConnectingRouter
   private let log: NodeLog
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var isConnected = false
   /// Whether the participant has joined on the current connection.

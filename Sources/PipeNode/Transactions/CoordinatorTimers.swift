@@ -8,7 +8,7 @@ final class CoordinatorTimers {
 
   private let loop: PollLoop
   private let fire: (Timer) -> Void
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var running: [Timer: TimerQueue.ID] = [:]
 

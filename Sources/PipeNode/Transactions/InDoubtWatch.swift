@@ -33,7 +33,7 @@ final class InDoubtWatch {
   }
 
   /// Whether the participant has asked for the outcome and has no answer.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   var isInDoubt: Bool
   /// The time at which the participant became prepared, or this process started. Unit: nanoseconds

@@ -24,7 +24,7 @@ final class Participant {
   private let steps: ParticipatingSteps
   private let services: NodeServices
   private let log: NodeLog
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var state: ParticipantStateMachine
   @exclusivity(unchecked)
