@@ -9,7 +9,7 @@ extension Journal {
   }
 
   /// Counts an end of the process in this effect. Returns the number of such ends in a row, this
-  /// one included. Where several effects alternate, each has its own count.
+  /// one included. If several effects alternate, each has its own count.
   package func attempts(of effect: EffectOrigin) throws(JournalError) -> Int {
     try count(
       effect.attempt,

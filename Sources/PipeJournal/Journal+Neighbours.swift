@@ -43,7 +43,7 @@ extension JournalSnapshot {
 }
 
 extension JournalReader {
-  /// Returns the last event of a pipe that this node has taken, or keeps for later; zero where it
+  /// Returns the last event of a pipe that this node has taken, or keeps for later; zero if it
   /// has no event of this stream.
   /// - Parameter caller: The caller id under which a coordinator requests the events of the pipe.
   ///   Events that it has committed may not be recorded as taken yet.

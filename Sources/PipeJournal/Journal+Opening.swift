@@ -91,7 +91,7 @@ extension Journal {
   }
 }
 
-// The names of a state's fields, where the state is a struct: by its JSON alone, a struct with one
+// The names of a state's fields, if the state is a struct: by its JSON alone, a struct with one
 // field looks like an enum case. The names are kept for programs that read the journal while its
 // node does not run.
 
@@ -119,7 +119,7 @@ extension Journal {
 }
 
 extension JournalReader {
-  /// Returns the names of the state's fields, where the state is a struct.
+  /// Returns the names of the state's fields, if the state is a struct.
   static func fields(in database: Database) throws -> [String]? {
     guard let text = try JournalCheck.meta(JournalSnapshot.fieldsKey, in: database),
       case .array(let names)? = try? JSONValue(parsing: Array(text.utf8))

@@ -3,7 +3,7 @@ import PipeWire
 
 // The records of participants in synchronized events, and of their coordinators.
 extension Journal {
-  /// Makes a prepared step as durable as a record does, but without a record. Returns `false` where
+  /// Makes a prepared step as durable as a record does, but without a record. Returns `false` if
   /// that is not possible.
   package func markPrepared(_ step: PreparedStep) -> Bool {
     guard durability == .process, mark.prepare(step, applied: lastApplied) else {
@@ -37,7 +37,7 @@ extension Journal {
     run(.applied, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Records the coordinator's journal under which the node is prepared; `nil` where the
+  /// Records the coordinator's journal under which the node is prepared; `nil` if the
   /// coordinator keeps none.
   package func coordinatorChanged(to coordinator: KnownCoordinator?) throws {
     if let coordinator {

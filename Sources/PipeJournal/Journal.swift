@@ -25,7 +25,7 @@ package final class Journal {
   package let identity: Identity
   /// Identifies the numbering of the events that this node sends. A reset begins another numbering.
   package let stream: UInt64
-  /// The contents when the journal was opened; `nil` where the node has never entered a state.
+  /// The contents when the journal was opened; `nil` if the node has never entered a state.
   package private(set) var contents: JournalContents?
   /// The file that marks the step in progress.
   package let mark: StepMark
@@ -38,7 +38,7 @@ package final class Journal {
   let database: Database
   private let writer: RecordWriter
   private var opening: JournalOpening
-  /// The records that the database lacks; none where records must survive a power failure.
+  /// The records that the database lacks; none if records must survive a power failure.
   private var log: RecordLog
   private var hasLeft = false
   /// The record in progress.
@@ -66,7 +66,7 @@ package final class Journal {
   private static let logPages = 4_000
 
   /// Opens the journal, or creates one. Existing files stay unchanged until ``begin()``.
-  /// - Parameter incarnation: The start of the node, where several hosts share the storage. The
+  /// - Parameter incarnation: The start of the node, if several hosts share the storage. The
   ///   journal is then locked against reads and writes of all other processes, and refused to an
   ///   earlier start.
   package init(
@@ -222,7 +222,7 @@ package final class Journal {
     }
   }
 
-  /// Completes the database after the node has stopped in order: it then has everything that the
+  /// Completes the database after the node has stopped gracefully: it then has everything that the
   /// next process needs.
   package func finish() throws(JournalError) {
     guard opening.isOpen else { return try writeOut() }
@@ -340,7 +340,7 @@ package final class Journal {
       .integer(letter.version), .integer(letter.time))
   }
 
-  /// Records the number of refused events that are not dead letters, since there were too many.
+  /// Records the number of refused events that were lost, since there were too many dead letters.
   package func deadLettersLost(_ count: UInt64) throws {
     run(.meta, .text(JournalSnapshot.lostLettersKey), .text(String(count)))
   }

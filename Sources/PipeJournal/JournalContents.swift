@@ -61,7 +61,7 @@ package struct JournalContents {
   package struct Request {
     package var key: RequestKey
     package var version: UInt64
-    /// The state as JSON; empty where it was dropped.
+    /// The state as JSON; empty if it was dropped.
     package var state: [UInt8]
 
     package init(key: RequestKey, version: UInt64, state: [UInt8]) {
@@ -84,7 +84,7 @@ package struct JournalContents {
     /// - Parameter version: The version of the last record.
     mutating func add(_ mark: PreparedMark.Contents, at version: UInt64) {
       let step = mark.step
-      // Where the database has the step as well, the mark shows its outcome.
+      // If the database has the step as well, the mark shows its outcome.
       guard step.transaction >= prepared?.transaction ?? .zero else { return }
       applied = max(applied, mark.applied)
       switch mark.end {
@@ -107,7 +107,7 @@ package struct JournalContents {
   package var deadLetterCount = 0
   /// The approximate size of all dead letters. Unit: bytes.
   package var deadLetterBytes = 0
-  /// The number of refused events that are not dead letters, since there were too many.
+  /// The number of refused events that were lost, since there were too many dead letters.
   package var lostDeadLetters: UInt64 = 0
   /// The number of the last dead letter so far, which is not reused.
   package var lastDeadLetter: UInt64 = 0
@@ -132,7 +132,7 @@ extension JournalContents {
     "\($0) + length(CAST(\($1) AS BLOB))"
   }
 
-  /// Reads everything that a node needs to continue; `nil` where it has never entered a state.
+  /// Reads everything that a node needs to continue; `nil` if it has never entered a state.
   static func read(_ database: Database) throws -> JournalContents? {
     let last = try database.select(
       "SELECT id, version, time, cause, state FROM record ORDER BY id DESC LIMIT 1"
@@ -289,7 +289,7 @@ package struct RecordedEvents: Sequence {
   package struct Iterator: IteratorProtocol {
     private let rows: [ArraySlice<UInt8>]
     private var place = 0
-    /// The rest of the current row; `nil` where the row is used up.
+    /// The rest of the current row; `nil` if the row is used up.
     private var row: ArraySlice<UInt8>?
 
     fileprivate init(_ rows: [ArraySlice<UInt8>]) {
@@ -311,7 +311,7 @@ package struct RecordedEvents: Sequence {
     fileprivate var rest: [ArraySlice<UInt8>] { (row.map { [$0] } ?? []) + rows[place...] }
   }
 
-  /// Returns the first line, and the lines after it; `nil` where there are none.
+  /// Returns the first line, and the lines after it; `nil` if there are none.
   private static func split(
     _ lines: ArraySlice<UInt8>
   ) -> (event: ArraySlice<UInt8>, rest: ArraySlice<UInt8>?) {

@@ -111,12 +111,12 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Returns the problem of the file or its directory, where opening it has failed with this errno.
+  /// Returns the problem of the file or its directory, after opening it has failed with this errno.
   static func reason(_ path: String, code: Int32) -> String {
     reason(path) ?? SystemError.text(of: code)
   }
 
-  /// Returns the system's error for the file or its directory; `nil` where both are accessible.
+  /// Returns the system's error for the file or its directory; `nil` if both are accessible.
   private static func reason(_ path: String) -> String? {
     let directory = FileSystem.directory(of: path)
     if FileSystem.exists(directory), !FileSystem.isDirectory(directory) {

@@ -12,7 +12,7 @@ package final class JournalFiles {
   static let resetSuffix = ".reset"
 
   /// Takes the lock that the node's process holds while it lives.
-  /// - Throws: ``JournalError/locked(path:pid:)`` where a process holds it.
+  /// - Throws: ``JournalError/locked(path:pid:)`` if a process holds it.
   package init(_ path: String, node: String) throws(JournalError) {
     self.path = path
     self.node = node

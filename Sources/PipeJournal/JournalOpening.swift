@@ -5,7 +5,7 @@ import PipeWire
 /// Counts the openings of a journal, and shows whether its database has everything that the node
 /// had recorded when it ended.
 ///
-/// A node that stops in order writes everything into the database. After any other end, the last
+/// A node that stops gracefully writes everything into the database. After any other end, the last
 /// records and the prepared step may be only in the file of the ``StepMark``.
 struct JournalOpening {
   /// The number of processes that have kept records outside the database.
@@ -26,7 +26,7 @@ struct JournalOpening {
     closed = try JournalCheck.meta(Self.closedKey, in: database).flatMap { UInt64($0) } ?? 0
   }
 
-  /// Whether the node has not stopped in order since the last opening.
+  /// Whether the node has not stopped gracefully since the last opening.
   var isOpen: Bool { count > closed }
 
   /// Whether the last opening was after the start of the system.
@@ -58,8 +58,8 @@ struct JournalOpening {
 }
 
 extension StepMark {
-  /// Checks this file against the journal. Throws where the journal lacks a record that was made,
-  /// or where this file is not the last one of the journal.
+  /// Checks this file against the journal. Throws if the journal lacks a record that was made,
+  /// or if this file is not the last one of the journal.
   /// - Parameters:
   ///   - last: The number of the last record in the database and in the log.
   ///   - written: The number of the last record in the database.

@@ -5,7 +5,7 @@ import PipeWire
 
 /// Reads a node's journal, even while the node runs: SQLite's write-ahead log permits that.
 ///
-/// Where records wait in the journal's own log, the reader reads a copy in memory that includes
+/// If records wait in the journal's own log, the reader reads a copy in memory that includes
 /// them.
 package struct JournalReader {
   package let path: String
@@ -106,7 +106,7 @@ package struct JournalReader {
     }
   }
 
-  /// Returns the number of refused events that are not dead letters, since there were too many.
+  /// Returns the number of refused events that were lost, since there were too many dead letters.
   package func lostLetters() throws(JournalError) -> UInt64 {
     try read { try Self.lostLetters(in: database) }
   }
@@ -218,7 +218,7 @@ package struct JournalReader {
 }
 
 extension Row {
-  /// Returns a column as JSON, or its text as a string where it is not JSON.
+  /// Returns a column as JSON, or its text as a string if it is not JSON.
   func json(_ column: Int32) -> JSONValue { JSONValue(lenient: bytes(column)) }
 }
 
@@ -256,7 +256,7 @@ enum JournalCheck {
     return false
   }
 
-  /// Throws where the file is not a journal, has another version, or is inconsistent.
+  /// Throws if the file is not a journal, has another version, or is inconsistent.
   static func whole(_ database: Database, _ path: String, node: String) throws {
     guard try number("PRAGMA application_id", in: database) == JournalSchema.application else {
       throw JournalError.damaged(path: path, node: node, reason: "it is no journal")

@@ -28,7 +28,7 @@ package struct JournalSnapshot: Codable, Sendable {
     package var stream: String
     /// The last event up to which all events are applied, refused for good or postponed.
     package var consumed: UInt64
-    /// Whether the sender has stopped in order.
+    /// Whether the sender has stopped gracefully.
     package var senderClosed: Bool
     package var postponedCount: Int
     /// The first postponed events.
@@ -65,7 +65,7 @@ package struct JournalSnapshot: Codable, Sendable {
   /// The name in a composite's journal in place of a machine's name.
   package static let compositeMachine = "composite"
 
-  /// The key of the table `meta` for the number of refused events that are not dead letters.
+  /// The key of the table `meta` for the number of refused events that were lost without a dead letter.
   static let lostLettersKey = "letters_lost"
 
   /// The key of the table `meta` for the highest request number of a forgotten client.
@@ -94,7 +94,7 @@ package struct JournalSnapshot: Codable, Sendable {
   /// Identifies this journal, and the numbering of the events that the node sends. Hexadecimal, as
   /// in an idempotency key.
   package var id: String
-  /// The names of the state's fields, where the state is a struct; `nil` where it is an enum.
+  /// The names of the state's fields, if the state is a struct; `nil` if it is an enum.
   package var stateFields: [String]?
   /// The last records, oldest first. The last record has the current state.
   package var records: [Record] = []
@@ -102,7 +102,7 @@ package struct JournalSnapshot: Codable, Sendable {
   package var outs: [OutPipe] = []
   package var effects: [Effect] = []
   package var letterCount = 0
-  /// The number of refused events that are not dead letters, since there were too many.
+  /// The number of refused events that were lost, since there were too many dead letters.
   package var lostLetters: UInt64 = 0
   package var requestCount = 0
   /// The step that the node is prepared for. Its abort may be recorded later.

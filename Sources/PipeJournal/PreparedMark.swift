@@ -36,7 +36,7 @@ struct PreparedMark {
 
   init(_ words: UnsafeMutablePointer<UInt64>) { self.words = words }
 
-  /// Writes a prepared step; returns `false` where it is too large.
+  /// Writes a prepared step; returns `false` if it is too large.
   /// - Parameter applied: The last transaction whose step is recorded.
   func write(_ step: PreparedStep, applied: TransactionID) -> Bool {
     let (state, event) = (step.move.state, step.event)
@@ -57,11 +57,11 @@ struct PreparedMark {
     return true
   }
 
-  /// Notes that the step of a transaction is about to be recorded. Returns `false` where the step
+  /// Notes that the step of a transaction is about to be recorded. Returns `false` if the step
   /// was not prepared here. The version of the record shows whether the step was recorded.
   func take(_ transaction: TransactionID) -> Bool { end(transaction, .taken) }
 
-  /// Notes that a step is aborted. Returns `false` where the step was not prepared here.
+  /// Notes that a step is aborted. Returns `false` if the step was not prepared here.
   func abort(_ transaction: TransactionID) -> Bool { end(transaction, .aborted) }
 
   private func end(_ transaction: TransactionID, _ end: End) -> Bool {
@@ -71,7 +71,7 @@ struct PreparedMark {
     return true
   }
 
-  /// Returns the prepared step; `nil` where there is no complete step.
+  /// Returns the prepared step; `nil` if there is no complete step.
   func read() -> Contents? {
     let stateCount = Int(clamping: words[Word.state])
     let eventCount = Int(clamping: words[Word.event])
@@ -90,7 +90,7 @@ struct PreparedMark {
         epoch: words[Word.appliedEpoch], sequence: words[Word.appliedSequence]))
   }
 
-  /// The checksum of the last written step, which is odd; 0 where no step was written.
+  /// The checksum of the last written step, which is odd; 0 if no step was written.
   var checksum: UInt64 { words[Word.checksum] }
 
   private func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) {

@@ -38,7 +38,7 @@ struct RecordLog {
   /// Whether the database has all records.
   var isEmpty: Bool { last == written }
 
-  /// Adds a record. Returns `false` where the log has no capacity for it.
+  /// Adds a record. Returns `false` if the log has no capacity for it.
   mutating func append(_ record: [UInt8]) -> Bool {
     let length = (record.count + 7) / 8
     guard end + Word.bytes + length <= Self.byteCount / 8 else { return false }

@@ -32,17 +32,17 @@ package final class StepMark {
   private let path: String
   private let descriptor: Int32
   private let words: UnsafeMutablePointer<UInt64>
-  /// The step in progress when the last incarnation ended; `nil` where there was none.
+  /// The step in progress when the last incarnation ended; `nil` if there was none.
   package let interrupted: Step?
   /// The step that was last prepared, to be taken together with others.
   let prepared: PreparedMark
   /// The part of the file that a ``RecordLog`` uses.
   var log: UnsafeMutablePointer<UInt64> { words + Self.logStart / 8 }
-  /// The effect that ended the last incarnation; `nil` where none did.
+  /// The effect that ended the last incarnation; `nil` if none did.
   package let fatalEffect: EffectOrigin?
   /// Whether the last incarnation requested that this one measure the state of each step.
   package let measuresEachStep: Bool
-  /// The journal's data in the file when it was opened; `nil` where there was none, or an earlier
+  /// The journal's data in the file when it was opened; `nil` if there was none, or an earlier
   /// version wrote it.
   let former: Former?
   private let recordedBefore: UInt64
@@ -60,7 +60,7 @@ package final class StepMark {
     var stream: UInt64
     /// The number of times that the journal had been opened.
     var opening: UInt64
-    /// The checksum of the last prepared step; 0 where there was none, ``isPreparing`` while a step
+    /// The checksum of the last prepared step; 0 if there was none, ``isPreparing`` while a step
     /// was written.
     var prepared: UInt64
     /// Whether the file was last written after the start of the system.
@@ -186,7 +186,7 @@ package final class StepMark {
     }
   }
 
-  /// Returns a copy of the log of a journal, even while its node runs; empty where there is none.
+  /// Returns a copy of the log of a journal, even while its node runs; empty if there is none.
   static func log(ofJournal journal: String) -> [UInt64] {
     let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return [] }
@@ -228,7 +228,7 @@ package final class StepMark {
   /// then, the record may exist or not.
   func willWrite(_ record: UInt64) { words[Word.written] = record }
 
-  /// Throws where records were made but there is no journal.
+  /// Throws if records were made but there is no journal.
   func checkNothingRecorded(path: String, node: String) throws(JournalError) {
     guard recordedBefore > 0 else { return }
     throw .damaged(
@@ -238,7 +238,7 @@ package final class StepMark {
 
   // MARK: The prepared step
 
-  /// Writes a prepared step; returns `false` where it is too large.
+  /// Writes a prepared step; returns `false` if it is too large.
   func prepare(_ step: PreparedStep, applied: TransactionID) -> Bool {
     words[Word.prepared] = Self.isPreparing
     defer { words[Word.prepared] = prepared.checksum }
@@ -256,7 +256,7 @@ package final class StepMark {
     FileIdentity(path).map { $0 == FileIdentity(descriptor: descriptor) } == true
   }
 
-  /// Writes the file again where it was removed.
+  /// Writes the file again if it was removed.
   func writeAnew() throws {
     if isInPlace { return }
     let bytes = UnsafeRawBufferPointer(start: words, count: Self.fileByteCount)

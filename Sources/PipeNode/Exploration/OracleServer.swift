@@ -104,7 +104,7 @@ package struct OracleServer {
 /// the end of its input.
 enum AnswerReaderWatch {
   /// - Parameter answers: The descriptor of the answers, which stays open as long as the process
-  ///   runs. Where it is a regular file, the watch never fires.
+  ///   runs. If it is a regular file, the watch never fires.
   static func start(for answers: Int32) {
     var thread = pthread_t()
     let code = pthread_create(

@@ -5,7 +5,7 @@ import PipeWire
 
 /// One published step of a node.
 struct FeedEntry {
-  /// The node of the step, where it is not the feed's own node.
+  /// The node of the step, if it is not the feed's own node.
   var node: String?
   var version: UInt64
   /// Unit: nanoseconds since 1970.

@@ -29,7 +29,7 @@ package struct FeedBudget: Sendable {
   package init() {}
 
   /// Counts an item.
-  /// - Parameter now: Returns the time; called only where it is needed. Unit: nanoseconds.
+  /// - Parameter now: Returns the time; called only if it is needed. Unit: nanoseconds.
   package mutating func take(at now: () -> Int64) -> Verdict {
     if isClosed {
       skipped += 1

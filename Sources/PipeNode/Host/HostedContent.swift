@@ -73,14 +73,14 @@ extension HostedContent {
 // Infrequent calls.
 extension HostedContent {
   var description: MachineDescription { content.description }
-  /// The reason why the node cannot run, where no restart can help.
+  /// The reason why the node cannot run, if no restart can help.
   var problem: String? { (content as? UnableContent)?.problem }
   /// The current states of the nodes that the content publishes.
   var lastSteps: [FeedEntry] { content.asShowsStates?.lastSteps() ?? [] }
   /// Whether the journal has records that need not be kept.
   var hasLeftover: Bool { content.asRecordsSteps?.hasLeftover == true }
 
-  /// How often each transition was taken since counting began; `nil` where transitions are not
+  /// How often each transition was taken since counting began; `nil` if transitions are not
   /// counted.
   var transitions: TransitionCounts? { content.asTracesSteps?.transitions }
 
@@ -184,7 +184,7 @@ package struct Hosting: _Hosting {
   let incarnation: UInt64
   let journal: Journal?
 
-  /// Returns the environment that a machine was given. Throws where another runtime made it.
+  /// Returns the environment that a machine was given. Throws if another runtime made it.
   static func of(_ machine: String, _ hosting: any _Hosting) throws -> Hosting {
     if let hosting = hosting as? Hosting { return hosting }
     throw NodeProblem("machine '\(machine)' is to be hosted by another runtime")

@@ -145,13 +145,13 @@ final class Lodgers {
 
   // MARK: Leaving
 
-  /// Stops an embedded node in order.
+  /// Stops an embedded node gracefully.
   func stop(_ name: String) {
     guard let lodger = lodgers[name] else { return }
     place.loop.asResident(lodger.number) { lodger.shell.stop() }
   }
 
-  /// Stops all embedded nodes in order, and then calls `action`.
+  /// Stops all embedded nodes gracefully, and then calls `action`.
   func stopAll(then action: @escaping () -> Void) {
     onEmpty = action
     for name in lodgers.keys.sorted() {
@@ -192,7 +192,7 @@ struct RecordLock {
   private let descriptor: Int32
 
   /// Takes the lock, and writes the status of this process into the record.
-  /// - Throws: ``NodeProblem`` where the record belongs to another start; ``SystemError`` where
+  /// - Throws: ``NodeProblem`` if the record belongs to another start; ``SystemError`` if
   ///   another process holds the lock.
   init(_ path: String, incarnation: UInt64) throws {
     let descriptor = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW)

@@ -5,7 +5,7 @@ import PipeWire
 /// A monitor that a node can host.
 package struct HostedMonitor: Sendable {
   package let name: String
-  /// Attaches to a topology at its control socket and watches it until it ends. Uses keys where the
+  /// Attaches to a topology at its control socket and watches it until it ends. Uses keys if the
   /// control socket is bound for other hosts.
   package typealias Observe =
     @Sendable (

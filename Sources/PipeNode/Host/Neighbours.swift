@@ -121,7 +121,7 @@ package struct KnownNeighbours: Sendable {
   /// Replaces the list of peers.
   /// - Parameter number: The number of the list. A list is old if its number is not above the last
   ///   one.
-  /// - Returns: The changes to apply; `nil` where the list is old.
+  /// - Returns: The changes to apply; `nil` if the list is old.
   package mutating func take(_ told: Neighbourhood, number: UInt64) -> Change? {
     if let last = self.number, number <= last { return nil }
     self.number = number
@@ -177,9 +177,9 @@ struct NeighbouringNode {
 struct NodePlace {
   let loop: PollLoop
   let context: Context
-  /// Answers for all gates in the context; `nil` where all processes are on one host.
+  /// Answers for all gates in the context; `nil` if all processes are on one host.
   let handler: ZapHandler?
-  /// The carrier node; `nil` where the node has its own process.
+  /// The carrier node; `nil` if the node has its own process.
   var host: NeighbouringNode?
   /// The content of an embedded node's key file, which may be on another host; `nil` without one.
   var key: String?

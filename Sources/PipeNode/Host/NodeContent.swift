@@ -22,7 +22,7 @@ protocol NodeContent: ContentRoles {
 
 /// A content that may end its node by itself.
 protocol EndsByItself: NodeContent {
-  /// Called when the node must end: with the reason of its failure, or `nil` where its work is
+  /// Called when the node must end: with the reason of its failure, or `nil` if its work is
   /// done.
   var onEnd: ((String?) -> Void)? { get set }
 }
@@ -46,7 +46,7 @@ protocol TakesSteps: ShowsStates {
 protocol TracesSteps: NodeContent {
   /// Starts or stops counting transitions.
   func count(_ counts: Bool)
-  /// How often each transition was taken since counting began; `nil` where transitions are not
+  /// How often each transition was taken since counting began; `nil` if transitions are not
   /// counted.
   var transitions: TransitionCounts? { get }
   /// Starts to report each step to the feed, or stops with `nil`.
@@ -61,7 +61,7 @@ extension TakesSteps {
 
 /// A content with pipes, which takes its inputs in turns.
 protocol TakesInputs: NodeContent {
-  /// Connects the content to its pipes. Throws where it does not have a port.
+  /// Connects the content to its pipes. Throws if it does not have a port.
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
   /// Connects further pipes that start at the content, while it runs.
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws
@@ -98,7 +98,7 @@ protocol HasDeadLetters: NodeContent {
 
 /// A content that can explain which events are enabled.
 protocol AnswersQuestions: NodeContent {
-  /// Explains how it would answer an event, or all events where the body is empty. Replies once.
+  /// Explains how it would answer an event, or all events if the body is empty. Replies once.
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply)
 }
 
@@ -119,7 +119,7 @@ protocol Coordinates: NodeContent {
   var mayStop: Bool { get }
 }
 
-/// A content whose steps are shown and answered after their record, where there is a journal.
+/// A content whose steps are shown and answered after their record, if there is a journal.
 protocol RecordsSteps: NodeContent {
   /// Whether the journal lacks a change.
   var hasUnrecorded: Bool { get }
@@ -213,7 +213,7 @@ final class ConstantContent: TakesSteps, TakesRequests {
 
 /// Replaces a content that could not be made, so that the node can report why.
 final class UnableContent: NodeContent {
-  /// The reason why the node cannot run, where no restart can help.
+  /// The reason why the node cannot run, if no restart can help.
   let problem: String?
   let description = MachineDescription(machine: "")
 
@@ -228,12 +228,12 @@ final class UnableContent: NodeContent {
 struct NodeServices {
   let loop: PollLoop
   let context: Context
-  /// The carrier node; `nil` where the node has its own process.
+  /// The carrier node; `nil` if the node has its own process.
   let host: NeighbouringNode?
-  /// The endpoints of its peers; `nil` where all nodes are on one host.
+  /// The endpoints of its peers; `nil` if all nodes are on one host.
   let neighbours: Neighbours?
   /// Does the work of the end of a turn at once: records what was taken, and takes waiting inputs.
-  /// Returns `false` where that has ended the node.
+  /// Returns `false` if that has ended the node.
   let finishTurn: () -> Bool
   /// Sends a frame to a peer of the inbox, by its routing id.
   let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Socket.Sent

@@ -57,7 +57,7 @@ package struct NodeHost {
   }
 
   /// Opens the journal, the content and the shell of a node.
-  /// - Parameter lodgers: The embedded nodes of its process; `nil` where the node is embedded
+  /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
   ///   itself.
   private func open(
     _ arguments: NodeArguments, at place: NodePlace, by link: NodeLink, lodgers: Lodgers?,
@@ -151,7 +151,7 @@ package struct NodeHost {
   }
 
   /// Returns the function that computes the composite state of this name from the states of its
-  /// nodes; `nil` where there is none.
+  /// nodes; `nil` if there is none.
   func projection(_ name: String) -> CompositeStates.Projection? {
     CompositeFeed.projections(composites)[name]
   }

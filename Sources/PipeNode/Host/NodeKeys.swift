@@ -11,7 +11,7 @@ struct NodeKeys {
 
   /// Reads the node's key pair.
   /// - Returns: `nil` for a node that is on one host with all others.
-  /// - Throws: ``NodeProblem``, also where other hosts cannot connect to the process.
+  /// - Throws: ``NodeProblem``, also if the node is embedded and its carrier node has no key.
   init?(_ arguments: NodeArguments, at place: NodePlace, log: NodeLog) throws {
     guard let keys = arguments.keys else { return nil }
     guard let control = PublicKey(keys.control) else {
@@ -64,7 +64,7 @@ struct NodeKeys {
 /// its peers.
 final class NodeOffHost {
   let neighbours: Neighbours
-  /// The endpoints of the node's sockets; `nil` where they could not be bound.
+  /// The endpoints of the node's sockets; `nil` if they could not be bound.
   private(set) var endpoints: NodeEndpoints?
   /// The reason why the sockets could not be bound.
   private(set) var obstacle: String?

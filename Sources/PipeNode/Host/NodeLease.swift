@@ -25,8 +25,8 @@ final class NodeLease {
 
   /// Waits for the lease, and renews it from then on. Before it has a lease, a process must not
   /// open anything that its predecessor may hold.
-  /// - Returns: `false` where a signal has arrived that ends the process.
-  /// - Throws: ``NodeProblem`` where no orchestrator answers.
+  /// - Returns: `false` if a signal has arrived that ends the process.
+  /// - Throws: ``NodeProblem`` if no orchestrator answers.
   static func take(
     _ term: Duration, from control: ControlLink, on loop: PollLoop, unless signals: SignalDescriptor
   ) throws -> Bool {

@@ -4,7 +4,7 @@ import PipeWire
 /// A node's diagnostics: single lines on standard error, which the orchestrator keeps as the node's
 /// log.
 package struct NodeLog: Sendable {
-  /// The prefix of each line, where the process writes for several nodes.
+  /// The prefix of each line, if the process writes for several nodes.
   let prefix: String
 
   package init() { prefix = "" }

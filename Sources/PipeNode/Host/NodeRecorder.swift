@@ -74,9 +74,9 @@ final class NodeRecorder {
     }
   }
 
-  /// Checks that the journal file is in place. Where it was removed, later records would be lost
+  /// Checks that the journal file is in place. If it was removed, later records would be lost
   /// with this process: the journal is written again, and the next process continues from it.
-  /// - Returns: The reason why the node must end; `nil` where the journal is in place.
+  /// - Returns: The reason why the node must end; `nil` if the journal is in place.
   func keepInPlace() -> String? {
     guard let journal, !journal.isInPlace else { return nil }
     do {

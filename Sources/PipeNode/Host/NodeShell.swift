@@ -17,7 +17,7 @@ final class NodeShell {
   private let offHost: NodeOffHost?
   private var loop: PollLoop { place.loop }
   let control: ControlLink
-  /// The embedded nodes in its process; `nil` where the node is embedded itself.
+  /// The embedded nodes in its process; `nil` if the node is embedded itself.
   private let lodgers: Lodgers?
   private let inbox: NodeInbox
   private let outs: OutPipes
@@ -49,13 +49,13 @@ final class NodeShell {
   /// The maximum number of sockets of a pipe: its own socket, and those that monitor its
   /// connections.
   private static let socketsOfPipe = 5
-  /// The linger period of goodbyes where all other nodes stop as well: a peer that stopped earlier
+  /// The linger period of goodbyes if all other nodes stop as well: a peer that stopped earlier
   /// does not read them.
   private static let lastLinger: Duration = .milliseconds(100)
   /// How long a started process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
 
-  /// - Parameter lodgers: The embedded nodes of its process; `nil` where the node is embedded
+  /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
   ///   itself.
   init(
     arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodePlace,
@@ -141,7 +141,7 @@ final class NodeShell {
 
   var name: String { arguments.node }
 
-  /// The reason why the node must end at once, where another start may help: its sockets cannot be
+  /// The reason why the node must end at once, if another start may help: its sockets cannot be
   /// bound.
   var obstacle: String? { offHost?.obstacle }
 
@@ -186,7 +186,7 @@ final class NodeShell {
 
   /// Records the turn, and then makes its results visible. Only this order ensures that no other
   /// process learns of a step that is lost when this process is killed.
-  /// - Returns: `false` where that has ended the node.
+  /// - Returns: `false` if that has ended the node.
   @discardableResult
   private func commitTurn() -> Bool {
     guard !hasLeft, record() else { return false }
@@ -198,7 +198,7 @@ final class NodeShell {
     return true
   }
 
-  /// Records the turn. Returns `false` where the record failed, which ends the node.
+  /// Records the turn. Returns `false` if the record failed, which ends the node.
   private func record() -> Bool {
     do {
       try recorder.record()
@@ -210,7 +210,7 @@ final class NodeShell {
   }
 
   /// Commits a turn before its end, and takes the rest of the turn.
-  /// - Returns: `false` where that has ended the node.
+  /// - Returns: `false` if that has ended the node.
   private func finishTurn() -> Bool {
     if commitTurn(), content.hasWork { turn() }
     return !hasLeft
@@ -331,7 +331,7 @@ final class NodeShell {
       })
   }
 
-  /// Stops in order. Embedded nodes and synchronized events in progress end first, if they end
+  /// Stops gracefully. Embedded nodes and synchronized events in progress end first, if they end
   /// soon.
   func stop() {
     lodgers?.close()
@@ -413,7 +413,7 @@ final class NodeShell {
     leave(because: reason)
   }
 
-  /// Ends at once, in order as far as possible.
+  /// Ends at once, as gracefully as possible.
   func end(because reason: String) {
     exitCode = 1
     leave(because: reason)

@@ -58,7 +58,7 @@ final class NodeSummaries {
     var status = current.status
     status.time = WallClock.nanoseconds
     tell(first, NodeSummary(status: status, transitions: content.transitions), current)
-    // Where composites share a process, the first one reports the counters of the process.
+    // If composites share a process, the first one reports the counters of the process.
     for entry in entries.dropFirst() { tell(entry, NodeSummary(), current) }
     told = current
   }

@@ -28,7 +28,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
 
-  /// Creates the machine, in its recorded state where the journal has one, and its engine, which
+  /// Creates the machine, in its recorded state if the journal has one, and its engine, which
   /// posts to the loop.
   @export(interface)
   init(parameters: Hosted.Parameters, hosting: Hosting) throws {

@@ -66,7 +66,7 @@ final class MachineCore<Hosted: Machine> {
     engine.mustWait = { participant.isFrozen || waits?() == true }
   }
 
-  /// Returns the reason to refuse an event that was not sent to a composite; `nil` where the
+  /// Returns the reason to refuse an event that was not sent to a composite; `nil` if the
   /// machine may take it.
   func problem(withDirect event: Event) -> String? {
     guard let participant else { return nil }
@@ -75,7 +75,7 @@ final class MachineCore<Hosted: Machine> {
 
   // MARK: JSON
 
-  /// The current state as JSON; empty where it cannot be encoded.
+  /// The current state as JSON; empty if it cannot be encoded.
   var stateBytes: [UInt8] { (try? states.encode(engine.state)) ?? [] }
 
   var stateJSON: JSONValue? {
@@ -113,7 +113,7 @@ final class MachineCore<Hosted: Machine> {
   }
 
   /// Applies the pipe's refusal policy to an event that is refused for good.
-  /// - Returns: The reason why the node must fail; `nil` where the event is a dead letter now.
+  /// - Returns: The reason why the node must fail; `nil` if the event is a dead letter now.
   @export(interface)
   func dispose(
     of event: JSONValue, _ sequence: UInt64, from pipe: String, because reason: String,
@@ -127,7 +127,7 @@ final class MachineCore<Hosted: Machine> {
 }
 
 extension Machine {
-  /// Returns the machine's description with these parameters. Where they do not decode, the
+  /// Returns the machine's description with these parameters. If they do not decode, the
   /// description carries the problem.
   @export(interface)
   package static func description(parameters: JSONValue) -> MachineDescription {

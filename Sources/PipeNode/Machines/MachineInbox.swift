@@ -96,7 +96,7 @@ package struct MachineInbox<Event, Request> {
 package struct PipeEvent<Event> {
   package enum Content {
     case event(Event)
-    /// The reason why the bytes are not an event, and the bytes: as JSON, or as text where they are
+    /// The reason why the bytes are not an event, and the bytes: as JSON, or as text if they are
     /// not JSON either.
     case undecodable(String, JSONValue)
   }

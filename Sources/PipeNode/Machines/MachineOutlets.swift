@@ -27,7 +27,7 @@ final class MachineOutlets: PortBinder {
   init(log: NodeLog) { self.log = log }
 
   /// Connects the ports and the rules to their pipes. Called again for pipes that are added later.
-  /// - Throws: `NodeProblem` where the machine has no such port, or no such state.
+  /// - Throws: `NodeProblem` if the machine has no such port, or no such state.
   func connect(
     _ pairs: [(NodeConfiguration.Out, OutPipe)], _ ports: Ports, of machine: MachineDescription
   ) throws {
@@ -139,7 +139,7 @@ final class MachineOutlets: PortBinder {
   }
 
   /// Sends the events that the rules make of the state with this tag.
-  /// - Parameter state: Returns the state as JSON; called only where a rule uses a part of it.
+  /// - Parameter state: Returns the state as JSON; called only if a rule uses a part of it.
   @export(interface)
   func fire(_ tag: Int, _ state: () -> [UInt8]) {
     var json: [UInt8]?
@@ -223,7 +223,7 @@ struct StateRule {
     template = try PayloadTemplate(rule.send)
   }
 
-  /// Returns the event as JSON. `state` is called only where the event uses a part of the state.
+  /// Returns the event as JSON. `state` is called only if the event uses a part of the state.
   func event(_ state: () -> [UInt8]) -> [UInt8] {
     template.constant ?? template.render(state: state())
   }

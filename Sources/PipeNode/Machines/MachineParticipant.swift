@@ -303,7 +303,7 @@ protocol ParticipatingMachine: AnyObject {
 /// The calls for each synchronized event, made where the machine's type is known, so that they are
 /// compiled for it.
 struct ParticipatingSteps {
-  /// Evaluates where an event would lead the machine now; nothing changes. Where the transition
+  /// Evaluates where an event would lead the machine now; nothing changes. If the transition
   /// takes time, the machine calls ``Participant/evaluated(_:)`` later.
   let evaluate: ParticipantStateMachine.Evaluate
   /// Rolls the machine back to where it was before the evaluation.

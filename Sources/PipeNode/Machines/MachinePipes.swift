@@ -8,7 +8,7 @@ final class MachinePipes<Hosted: Machine> {
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var ins: [InPipe] = []
-  /// Marks the steps of each pipe; empty where steps are not recorded.
+  /// Marks the steps of each pipe; empty if steps are not recorded.
   @exclusivity(unchecked)
   private var marks: [StepMark.Source] = []
   private var postponed = PostponedRecords()
@@ -28,7 +28,7 @@ final class MachinePipes<Hosted: Machine> {
 
   init(_ core: MachineCore<Hosted>) { self.core = core }
 
-  /// The pipe, the stream and the number of the event whose step is in progress; `nil` where the
+  /// The pipe, the stream and the number of the event whose step is in progress; `nil` if the
   /// event came from no pipe.
   var source: (pipe: String, stream: UInt64, number: UInt64)? {
     inFlight.map { (ins[$0.pipe].name, $0.event.stream, $0.event.sequence) }

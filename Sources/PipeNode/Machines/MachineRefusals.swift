@@ -10,7 +10,7 @@ struct RefusedInput {
     case request(RequestKey)
   }
 
-  /// The event as JSON, or as text where it did not decode.
+  /// The event as JSON, or as text if it did not decode.
   let event: JSONValue
   let reason: String
   let origin: Origin

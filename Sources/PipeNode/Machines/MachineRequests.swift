@@ -13,7 +13,7 @@ enum ClientInput<Event> {
 
 /// Serves the events that clients send to a machine, and the dead letters that they resend.
 ///
-/// Each request is answered once. Where its event was applied, the answer follows the record.
+/// Each request is answered once. If its event was applied, the answer follows the record.
 final class MachineRequests<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let outlets: MachineOutlets

@@ -30,7 +30,7 @@ final class MachineSteps<Hosted: Machine> {
   /// The restored effects that are dead letters.
   private var parked: Set<EffectOrigin> = []
 
-  /// Reads the journal's contents. Throws where they do not belong to this machine.
+  /// Reads the journal's contents. Throws if they do not belong to this machine.
   @export(interface)
   init(_ core: MachineCore<Hosted>, incarnation: UInt64) throws {
     self.core = core
@@ -48,7 +48,7 @@ final class MachineSteps<Hosted: Machine> {
     try checkSize()
   }
 
-  /// Throws where the recorded state is too large to be shown; warns where it exceeds the limit for
+  /// Throws if the recorded state is too large to be shown; warns if it exceeds the limit for
   /// steps.
   private func checkSize() throws {
     guard recordedSize > StateSizeLimit.byteCount else { return }

@@ -248,7 +248,7 @@ package struct RequestBook {
 
   // MARK: Clients
 
-  /// Forgets clients where there are too many numbers. Returns whether there is capacity for
+  /// Forgets clients if there are too many numbers. Returns whether there is capacity for
   /// another request.
   private mutating func makeRoom(beside client: UInt64) -> Bool {
     guard count >= limits.numbers else { return true }
@@ -290,7 +290,7 @@ package struct RequestBook {
       }
   }
 
-  /// Returns the record of a request; `nil` where nothing of the request must be kept any more.
+  /// Returns the record of a request; `nil` if nothing of the request must be kept any more.
   private func record(of key: RequestKey) -> Record? {
     switch clients[key.client]?.answers[key.id] {
     case .moved(let version, let state): .answered(key, version: version, state: state)

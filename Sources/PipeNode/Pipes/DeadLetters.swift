@@ -42,7 +42,7 @@ package struct DeadLetters {
     return removed.contains(id) ? nil : journal?.deadLetter(id)
   }
 
-  /// Keeps a dead letter under the next number. Returns `false` where there are too many: the event
+  /// Keeps a dead letter under the next number. Returns `false` if there are too many: the event
   /// then only counts as lost.
   @discardableResult
   package mutating func add(_ letter: DeadLetter) -> Bool {
@@ -71,7 +71,7 @@ package struct DeadLetters {
     present < DeadLetter.limit && byteCount + size <= DeadLetter.byteLimit
   }
 
-  /// Removes a dead letter. Returns `false` where none has this number.
+  /// Removes a dead letter. Returns `false` if none has this number.
   @discardableResult
   package mutating func remove(_ id: UInt64) -> Bool {
     guard let letter = self[id] else { return false }
@@ -110,13 +110,13 @@ package struct DeadLetters {
 
 /// An event that is refused for good, by a machine or by a composite.
 struct RefusedEvent {
-  /// The pipe that delivered the event; `request` where a client sent it.
+  /// The pipe that delivered the event; `request` if a client sent it.
   let pipe: String
   let sequence: UInt64
-  /// The event as JSON, or as text where it did not decode.
+  /// The event as JSON, or as text if it did not decode.
   let event: JSONValue
   let reason: String
-  /// The state that refused the event, where the receiver is a single node.
+  /// The state that refused the event, if the receiver is a single node.
   var state: JSONValue?
   /// The same state, as text for messages.
   var stateText: String?
@@ -128,7 +128,7 @@ struct RefusedEvent {
   }
 
   /// Applies the pipe's refusal policy to the event, which no other state will take.
-  /// - Returns: The reason why the node must fail; `nil` where the event is a dead letter now, or
+  /// - Returns: The reason why the node must fail; `nil` if the event is a dead letter now, or
   ///   counts as lost.
   func dispose(
     _ policy: RefusalPolicy, in letters: inout DeadLetters, log: NodeLog

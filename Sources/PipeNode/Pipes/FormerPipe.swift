@@ -7,7 +7,7 @@ import PipeWire
 /// acknowledge them. The former receiver's journal shows which. The new receiver does not get those
 /// events.
 struct FormerPipe {
-  /// The recorded receiver of the pipe; `nil` where none is recorded.
+  /// The recorded receiver of the pipe; `nil` if none is recorded.
   var receiver: JournalContents.Receiver?
   var sent: JournalContents.Sent?
 

@@ -66,7 +66,7 @@ package struct InPipeStateMachine: Sendable {
   package private(set) var postponed: UInt64 = 0
   /// The number of repeated events, and of frames of an earlier session. Unit: events and frames.
   package private(set) var repeated: UInt64 = 0
-  /// The stream that the sender numbers its events in; 0 where there is none yet.
+  /// The stream that the sender numbers its events in; 0 if there is none yet.
   package private(set) var stream: UInt64 = 0
   package private(set) var senderClosed = false
   /// The last event that was acknowledged to the sender.
@@ -163,7 +163,7 @@ package struct InPipeStateMachine: Sendable {
     return [.take(from: Int(known), first: first + known)]
   }
 
-  /// Handles the goodbye of a sender that stops in order.
+  /// Handles the goodbye of a sender that stops gracefully.
   package mutating func senderSaidGoodbye(session: UInt64) {
     if session == self.session { senderClosed = true }
   }
@@ -216,7 +216,7 @@ package struct InPipeStateMachine: Sendable {
   /// Whether the sender has not received the latest acknowledgement or window.
   package var owesAcknowledgement: Bool { applied > acknowledged || limit > announced }
 
-  /// Returns the acknowledgement of all applied events, or `nil` where the sender has received it
+  /// Returns the acknowledgement of all applied events, or `nil` if the sender has received it
   /// already.
   package mutating func acknowledgement() -> FrameHeader? {
     guard owesAcknowledgement else { return nil }
@@ -225,7 +225,7 @@ package struct InPipeStateMachine: Sendable {
     return creditHeader
   }
 
-  /// Returns the goodbye of a node that stops in order.
+  /// Returns the goodbye of a node that stops gracefully.
   package func close() -> FrameHeader {
     FrameHeader(.closed, sequence: applied, number: session)
   }

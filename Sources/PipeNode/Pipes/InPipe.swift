@@ -156,7 +156,7 @@ final class InPipe: Touchable {
     recorded = next
   }
 
-  /// Notes that finished events are recorded, and acknowledges them where that is due.
+  /// Notes that finished events are recorded, and acknowledges them if that is due.
   func becameRecorded() {
     guard state.hasUnrecorded else { return }
     state.record()

@@ -199,7 +199,7 @@ package struct OutPipeStateMachine: Sendable {
     if case .open = phase { phase = .waiting }
   }
 
-  /// Handles the goodbye of a receiver that stops in order; it has applied every event through
+  /// Handles the goodbye of a receiver that stops gracefully; it has applied every event through
   /// `applied`. The connection may have been lost before the goodbye was read.
   package mutating func receiverClosed(session: UInt64, applied: UInt64) {
     guard phase != .closed, lastSession == session, applied <= sent else { return }
@@ -208,7 +208,7 @@ package struct OutPipeStateMachine: Sendable {
     phase = .waiting
   }
 
-  /// Stops in order, with a goodbye. Pending events that are not recorded are lost with this
+  /// Stops gracefully, with a goodbye. Pending events that are not recorded are lost with this
   /// process.
   package mutating func close() -> [Action] {
     guard case .open(let session) = phase else {

@@ -58,7 +58,7 @@ final class OutPipe: Touchable {
 
   /// - Parameters:
   ///   - place: The endpoint of the receiver; `nil` while it is unknown.
-  ///   - stream: Identifies the numbering of this process's events where they are not recorded.
+  ///   - stream: Identifies the numbering of this process's events if they are not recorded.
   ///   - former: The journal's records of the pipe.
   init(
     _ configuration: NodeConfiguration.Out, at place: PeerPlace?, stream: UInt64, journal: Journal?,

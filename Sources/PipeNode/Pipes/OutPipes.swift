@@ -28,7 +28,7 @@ final class OutPipes {
   }
 
   /// - Parameters:
-  ///   - stream: Identifies the numbering of this process's events where they are not recorded.
+  ///   - stream: Identifies the numbering of this process's events if they are not recorded.
   ///   - contents: The contents of the journal.
   ///   - neighbours: The peers, which know the endpoints of receivers that may be on other hosts.
   ///   - onFailure: Called when a pipe cannot continue.

@@ -77,7 +77,7 @@ extension Journal {
 /// Records which effect ends the process, by a trap or by `exit`.
 ///
 /// The thread that ends the process writes the record. Work of an effect in a detached task or on
-/// its own thread is not attributed to the effect. No effect is recorded where a signal handler
+/// its own thread is not attributed to the effect. No effect is recorded if a signal handler
 /// finds no stack to run on.
 enum CrashWatch {
   // Set once, before the first effect runs.

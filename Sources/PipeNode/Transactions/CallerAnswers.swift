@@ -14,7 +14,7 @@ struct CallerAnswers: Sendable {
   struct Forgotten {
     /// The commits whose records are no longer needed.
     var transactions: [TransactionID] = []
-    /// The highest request of a forgotten client; `nil` where no client was forgotten.
+    /// The highest request of a forgotten client; `nil` if no client was forgotten.
     var requestsThrough: UInt64?
   }
 
@@ -47,9 +47,9 @@ struct CallerAnswers: Sendable {
   private var limit: Int
 
   /// The number of answers to examine when there is one too many. It divides no usual capacity, so
-  /// that each answer has its turn where callers wait for all of them.
+  /// that each answer has its turn if callers wait for all of them.
   private static let lookedAt = 7
-  /// The multiple of the capacity that is kept where callers have not acknowledged the answers.
+  /// The factor by which the limit grows for answers that callers have not acknowledged.
   private static let awaitedFactor = 4
 
   /// Restores the answers of a journal.
@@ -77,7 +77,7 @@ struct CallerAnswers: Sendable {
     return .atomic(.committed(.zero, versions: [:]))
   }
 
-  /// Returns the highest forgotten number where a request is forgotten or may be: it must not be
+  /// Returns the highest forgotten number if a request is forgotten or may be: it must not be
   /// tried. Otherwise returns `nil`.
   func forgotten(_ id: RequestID) -> UInt64? {
     guard id.isOfClient else { return nil }
@@ -128,7 +128,7 @@ struct CallerAnswers: Sendable {
     order.prepend(contentsOf: others)
   }
 
-  /// Keeps an answer, and forgets others where there are too many.
+  /// Keeps an answer, and forgets others if there are too many.
   /// - Parameters:
   ///   - transaction: The transaction that tried the request.
   ///   - told: The last transaction that each participant with step reports has reported.
@@ -152,7 +152,7 @@ struct CallerAnswers: Sendable {
     }
     if max(order.count, known.count) > limit {
       forgetClients(&forgotten, told, isUnderWay)
-      // Where most answers are needed, the clients are not searched each time.
+      // If most answers are needed, the clients are not searched each time.
       limit = max(Self.awaitedFactor * capacity, max(order.count, known.count) / 16 * 17)
     }
     return forgotten
@@ -255,7 +255,7 @@ extension CallerAnswers.Caller {
 struct CoordinatorCallers {
   private struct Caller {
     var reply: Reply
-    /// The composite of the requested event; `nil` where the request is for no event.
+    /// The composite of the requested event; `nil` if the request is for no event.
     var composite: String?
     /// The time of the first request, by the steady clock. Unit: nanoseconds.
     var since: Int64

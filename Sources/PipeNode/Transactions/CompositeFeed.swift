@@ -10,7 +10,7 @@ struct CompositeFeed {
 
   /// The cause of a composite's state.
   enum Cause {
-    /// A commit, with the event's name where its caller is known.
+    /// A commit, with the event's name if its caller is known.
     case commit(event: String?, TransactionID)
     /// A component's own step.
     case component(String)
@@ -34,7 +34,7 @@ struct CompositeFeed {
   /// - Parameters:
   ///   - commits: The commits that may not have reached all participants when the last process
   ///     ended.
-  /// - Throws: ``NodeProblem`` where a composite is shown as a state that the program does not
+  /// - Throws: ``NodeProblem`` if a composite is shown as a state that the program does not
   ///   have.
   init(
     _ composites: [CompositePlan], projections: Projections,
@@ -48,7 +48,7 @@ struct CompositeFeed {
 
   /// Returns the projections of the composites that are shown as a state of the program, by the
   /// names of the composites.
-  /// - Throws: ``NodeProblem`` where the program does not have such a state.
+  /// - Throws: ``NodeProblem`` if the program does not have such a state.
   static func used(
     _ projections: Projections, by composites: [CompositePlan]
   ) throws -> Projections {

@@ -35,7 +35,7 @@ package struct CompositeRules {
     let projection: CompositeStates.Projection?
     var rules: [Rule] = []
     /// The state of the composite as JSON; `nil` while a node has not reported its own state, and
-    /// where no state can be made.
+    /// if no state can be made.
     var state: [UInt8]?
   }
 

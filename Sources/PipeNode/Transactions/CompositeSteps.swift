@@ -26,7 +26,7 @@ package struct CompositeSteps: Sendable {
 
   /// The progress of a node.
   package struct Node: Hashable, Sendable {
-    /// The state that the last step led to, as JSON; `nil` where the node could not report it.
+    /// The state that the last step led to, as JSON; `nil` if the node could not report it.
     package var state: [UInt8]?
     /// The last transaction that the node has taken, or can no longer take.
     package var passed: TransactionID
@@ -99,7 +99,7 @@ package struct CompositeSteps: Sendable {
   package func passed(by node: String) -> TransactionID { nodes[node]?.passed ?? .zero }
 
   /// Returns which nodes wait for which.
-  /// - Parameter participants: Returns the participants of a transaction; `nil` where they are
+  /// - Parameter participants: Returns the participants of a transaction; `nil` if they are
   ///   forgotten.
   package func waits(participants: (TransactionID) -> [String]?) -> [Wait] {
     let heads = Set(names.compactMap { waiting[$0]?.first?.synchronized })
@@ -120,7 +120,7 @@ package struct CompositeSteps: Sendable {
   /// reports. A synchronized event that only some nodes have reported takes the position of its
   /// first report.
   /// - Parameters:
-  ///   - participants: Returns the participants of a transaction; `nil` where they are forgotten.
+  ///   - participants: Returns the participants of a transaction; `nil` if they are forgotten.
   ///   - last: The last transaction that was issued.
   package mutating func next(
     participants: (TransactionID) -> [String]?, last: TransactionID

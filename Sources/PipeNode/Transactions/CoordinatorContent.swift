@@ -240,7 +240,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  /// Reports that the coordinator has reached a failpoint; cuts its connections where the failpoint
+  /// Reports that the coordinator has reached a failpoint; cuts its connections if the failpoint
   /// requires that.
   /// - Parameter participant: The participant that the failpoint concerns; `nil` for all.
   private func reach(_ point: Failpoint, with participant: String? = nil) {
@@ -330,7 +330,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
 
   /// Requests an event that a pipe has delivered.
   /// - Parameter id: The id of the request; answers to earlier requests are no longer needed then.
-  ///   `nil` where the pipe needs no id.
+  ///   `nil` if the pipe needs no id.
   func ask(
     _ event: [UInt8], through pipe: String, _ mode: TransactionMode, as id: RequestID?,
     _ reply: @escaping Reply
@@ -371,7 +371,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     coordinator.stepsTold(by: node, through: rules.passed(by: node))
   }
 
-  /// Schedules a check of which nodes still wait for which, where any node waits.
+  /// Schedules a check of which nodes still wait for which, if any node waits.
   private func lookAtWaits() {
     guard let rules, rules.needsLook else { return }
     rules.beginLook()

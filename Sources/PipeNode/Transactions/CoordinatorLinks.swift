@@ -166,7 +166,7 @@ final class CoordinatorLink {
   @exclusivity(unchecked)
   private var replies: [(RequestReply, request: UInt64)] = []
   private let name: String
-  /// The id of the coordinator's journal; `nil` where it keeps none.
+  /// The id of the coordinator's journal; `nil` if it keeps none.
   private let journal: UInt64?
   private let loop: PollLoop
   @exclusivity(unchecked)

@@ -27,7 +27,7 @@ final class CoordinatorRules {
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static let stepsPerTurn = 512
 
-  /// Creates the part of a coordinator that serves pipes from its composites; `nil` where there are
+  /// Creates the part of a coordinator that serves pipes from its composites; `nil` if there are
   /// none.
   /// - Parameters:
   ///   - recorded: The recorded progress of the nodes, by their names.

@@ -63,7 +63,7 @@ extension CoordinatorStateMachine {
 /// The identity of a coordinator's journal. It shows whether a participant's records were made
 /// under this journal.
 struct JournalIdentity: Sendable {
-  /// The id of the journal; `nil` where the coordinator keeps none.
+  /// The id of the journal; `nil` if the coordinator keeps none.
   let id: UInt64?
   /// Whether participants may name another journal, as after a reset.
   let acceptsOthers: Bool

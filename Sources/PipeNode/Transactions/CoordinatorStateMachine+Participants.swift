@@ -21,7 +21,7 @@ extension CoordinatorStateMachine {
     return actions + wake([participant]) + grant()
   }
 
-  /// Begins a new epoch where a participant knows of a number that this coordinator has not issued
+  /// Begins a new epoch if a participant knows of a number that this coordinator has not issued
   /// yet. The participant would ignore all numbers up to that.
   ///
   /// Such a number was issued by a coordinator of another name, or by one whose journal is lost.
@@ -107,7 +107,7 @@ extension CoordinatorStateMachine {
     return wake([participant]) + grant()
   }
 
-  /// Returns the participants of a transaction that is in progress or committed; `nil` where it is
+  /// Returns the participants of a transaction that is in progress or committed; `nil` if it is
   /// forgotten.
   package func participants(of transaction: TransactionID) -> [String]? {
     if let known = transactions[transaction] { return known.participants }

@@ -104,7 +104,7 @@ package struct CoordinatorStateMachine: Sendable {
 
   // MARK: What is under way
 
-  /// The number of this start. A new epoch begins where participants know of higher numbers.
+  /// The number of this start. A new epoch begins if participants know of higher numbers.
   package var epoch: UInt64 { last.epoch }
 
   package var connectedParticipants: Set<String> { participants.connected }

@@ -21,7 +21,7 @@ final class CoordinatorTimers {
   private static let lockTimeout: Duration = .seconds(1)
   /// How long running participants may take to join after a start.
   private static let joinTimeout: Duration = .seconds(1)
-  /// The interval after which a waiting request is retried where no participant reports a change.
+  /// The interval after which a waiting request is retried if no participant reports a change.
   private static let retryInterval: Duration = .milliseconds(500)
   /// How long an overtaken request keeps other requests back.
   private static let patience: Duration = .milliseconds(50)

@@ -75,7 +75,7 @@ package struct EmittedEvents {
 
   package mutating func add(_ event: EmittedEvent) { asked[event.name.number] = event }
 
-  /// Reads an answer; `nil` where it belongs to no event, or where another answer will follow.
+  /// Reads an answer; `nil` if it belongs to no event, or if another answer will follow.
   /// - Parameter applied: The last transaction whose step is applied.
   mutating func answered(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, applied: TransactionID

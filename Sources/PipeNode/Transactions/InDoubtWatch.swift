@@ -48,7 +48,7 @@ final class InDoubtWatch {
   private var isNoted = false
   @exclusivity(unchecked)
   private var timer: TimerQueue.ID?
-  /// The time at which to ask the coordinator; `nil` where nothing is prepared. Unit: nanoseconds
+  /// The time at which to ask the coordinator; `nil` if nothing is prepared. Unit: nanoseconds
   /// of ``BootClock``.
   @exclusivity(unchecked)
   private var due: Int64?

@@ -9,7 +9,7 @@ import PipeWire
 /// its own.
 struct KnownParticipants: Sendable {
   private struct Standing {
-    /// The participant's state and version, where they are known.
+    /// The participant's state and version, if they are known.
     var present: ParticipantMove?
     /// The refused events, with the states that refused them; few enough for a linear search.
     var refused: [(state: [UInt8], event: [UInt8], withholding: Withholding)] = []

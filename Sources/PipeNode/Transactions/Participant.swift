@@ -79,11 +79,11 @@ final class Participant {
     self.log = log
   }
 
-  /// Returns the composites through which the event must be taken; `nil` where it is not
+  /// Returns the composites through which the event must be taken; `nil` if it is not
   /// synchronized.
   func composites(of event: String) -> [String]? { configuration.events[event] }
 
-  /// Returns the reason to refuse an event that is sent to this node directly; `nil` where the node
+  /// Returns the reason to refuse an event that is sent to this node directly; `nil` if the node
   /// may take it.
   func problem(withDirect event: String?) -> String? {
     guard let event, let composites = composites(of: event) else { return nil }
@@ -96,7 +96,7 @@ final class Participant {
   /// Whether the node has asked for the outcome of its prepared transaction, and has no answer.
   var isInDoubt: Bool { watch.isInDoubt }
 
-  /// Returns the transaction that the node is evaluating, prepared for or taking; `nil` where it is
+  /// Returns the transaction that the node is evaluating, prepared for or taking; `nil` if it is
   /// free.
   func prepared(of node: String) -> InDoubtTransaction? {
     guard let (transaction, event) = state.underWay else { return nil }
@@ -204,7 +204,7 @@ final class Participant {
 
   /// Finishes the step of a commit before a later message, which concerns the state after the
   /// commit. Inputs that the node has kept since it was prepared have their turn first.
-  /// - Returns: `false` where the node has ended or stopped.
+  /// - Returns: `false` if the node has ended or stopped.
   private func finishTaking() -> Bool {
     !state.isTaking || services.finishTurn() && isStarted
   }
@@ -334,7 +334,7 @@ final class Participant {
     }
   }
 
-  /// Reports that the node has reached a failpoint; cuts the connections at its inbox where the
+  /// Reports that the node has reached a failpoint; cuts the connections at its inbox if the
   /// failpoint requires that.
   private func reach(_ point: Failpoint) {
     if Failpoint.hit(point) { services.cut() }
@@ -392,7 +392,7 @@ final class Participant {
   /// readers of the journal.
   var hasAborted: Bool { records.hasAborted }
 
-  /// Makes prepared steps durable, where a mark suffices for that and no record is needed.
+  /// Makes prepared steps durable, if a mark suffices for that and no record is needed.
   func markPrepared(in journal: Journal) { records.markPrepared(in: journal) }
 
   func record(into journal: Journal) throws { try records.write(to: journal) }

@@ -7,7 +7,7 @@ struct ParticipantRecords {
   private var records: [ParticipantRecord] = []
   /// The last commit among the records.
   private var committed: TransactionID?
-  /// A change of the coordinator's journal, to `nil` where it keeps none any more, and whether the
+  /// A change of the coordinator's journal, to `nil` if it keeps none any more, and whether the
   /// change has just been written.
   private var coordinator: (known: KnownCoordinator?, isWritten: Bool)?
   /// The number of records that are durable without being written.
@@ -34,7 +34,7 @@ struct ParticipantRecords {
 
   mutating func abort(_ transaction: TransactionID) { aborted = (transaction, false) }
 
-  /// Makes prepared steps durable, where a mark suffices for that and no record is needed.
+  /// Makes prepared steps durable, if a mark suffices for that and no record is needed.
   mutating func markPrepared(in journal: Journal) {
     // The new journal of the coordinator must be recorded as well.
     guard coordinator == nil else { return }

@@ -14,7 +14,7 @@ import PipeWire
 /// - lets the machine run an asynchronous transition in ``Phase/evaluating(_:)``, and calls
 ///   ``evaluated(_:_:)`` when the transition has returned, or ``limitPassed(_:)`` when its time is
 ///   up;
-/// - calls ``disconnected()`` where a message finds that the connection is lost;
+/// - calls ``disconnected()`` if a message finds that the connection is lost;
 /// - keeps every other input (events, effects' results, timers) while ``takesInputs`` is false, and
 ///   continues with them at ``Action/unfreeze``;
 /// - calls ``stepped()`` after each step of the node's own, and when the machine would evaluate
@@ -215,7 +215,7 @@ extension ParticipantStateMachine {
     return begin(transaction, event, .deliver, evaluate)
   }
 
-  /// Evaluates an event for the coordinator. Where its transaction is not new, no answer is
+  /// Evaluates an event for the coordinator. If its transaction is not new, no answer is
   /// awaited.
   private mutating func begin(
     _ transaction: TransactionID, _ event: [UInt8], _ purpose: ParticipantEvaluation.Purpose,

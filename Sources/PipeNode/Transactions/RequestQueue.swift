@@ -119,7 +119,7 @@ struct RequestQueue: Sendable {
 
   /// Gives a waiting request another turn, also with participants that are known to refuse: that
   /// knowledge may be outdated.
-  /// - Returns: `false` where the request is not waiting.
+  /// - Returns: `false` if the request is not waiting.
   mutating func retry(_ id: RequestID) -> Bool {
     guard let place = places[id], calls[place]?.isWaiting == true else { return false }
     calls[place]?.isInsistent = true

@@ -187,7 +187,7 @@ extension TransactionStateMachine {
 }
 
 extension ParticipantRefusal {
-  /// Returns the participant's refusal, with its state and reason; `nil` where it is busy.
+  /// Returns the participant's refusal, with its state and reason; `nil` if it is busy.
   func withholding(by participant: String) -> Withholding? {
     guard case .refused(let reason, let version, let state) = self else { return nil }
     return Withholding(
