@@ -115,7 +115,7 @@ final class Statement {
   private func finish() throws(DatabaseError) {
     var code = sqlite3_step(statement)
     while code == SQLITE_ROW { code = sqlite3_step(statement) }
-    // `reset` returns the code of `step` again.
+    // `reset` returns the same code as `step`.
     sqlite3_reset(statement)
     guard code == SQLITE_DONE else { throw database.error(code) }
   }

@@ -91,9 +91,9 @@ extension Journal {
   }
 }
 
-// The names of a state's fields, if the state is a struct: by its JSON alone, a struct with one
-// field looks like an enum case. The names are kept for programs that read the journal while its
-// node does not run.
+// The names of the fields of a state that is a struct. By its JSON alone, a struct with one field
+// looks like an enum case. The names are kept for programs that read the journal while its node
+// does not run.
 
 extension JournalSnapshot {
   /// The key in the table `meta`.
@@ -119,7 +119,7 @@ extension Journal {
 }
 
 extension JournalReader {
-  /// Returns the names of the state's fields, if the state is a struct.
+  /// Returns the names of the state's fields; `nil` if the state is not a struct.
   static func fields(in database: Database) throws -> [String]? {
     guard let text = try JournalCheck.meta(JournalSnapshot.fieldsKey, in: database),
       case .array(let names)? = try? JSONValue(parsing: Array(text.utf8))

@@ -29,7 +29,7 @@ package final class Journal {
   package private(set) var contents: JournalContents?
   /// The file that marks the step in progress.
   package let mark: StepMark
-  /// The identity of the open file, whatever becomes of its name.
+  /// The identity of the open file, independent of its name.
   let identityOfFile: FileIdentity?
   /// Whether there was no trace of an earlier journal.
   package let isFirst: Bool
@@ -59,7 +59,7 @@ package final class Journal {
   private static let keptRecords = 1_000
   /// The maximum size of the states of these records together. Unit: bytes.
   private static let keptBytes = 4 << 20
-  /// The maximum size of an empty buffer that is kept for the next record. Unit: bytes.
+  /// The maximum capacity of the buffer that is kept for the next record. Unit: bytes.
   private static let keptRoom = 256 << 10
   /// The number of pages in the write-ahead log before they are copied into the file. A page has
   /// 4096 bytes.
@@ -288,7 +288,7 @@ package final class Journal {
       .moved, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
       .text(cause), .integer(steps), .text(state))
     let kept = max(8, min(Self.keptRecords, Self.keptBytes / max(1, state.count)))
-    // Deletes when there is a quarter more than that, so that it happens seldom.
+    // Records are deleted only when there are a quarter more than that, so that it happens seldom.
     guard lastRecord - oldestRecord > Int64(kept + kept / 4) else { return }
     oldestRecord = lastRecord - Int64(kept) + 1
     run(.forgetRecords, .integer(oldestRecord))

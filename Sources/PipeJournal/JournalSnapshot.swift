@@ -94,7 +94,7 @@ package struct JournalSnapshot: Codable, Sendable {
   /// Identifies this journal, and the numbering of the events that the node sends. Hexadecimal, as
   /// in an idempotency key.
   package var id: String
-  /// The names of the state's fields, if the state is a struct; `nil` if it is an enum.
+  /// The names of the fields of a state that is a struct; `nil` for an enum.
   package var stateFields: [String]?
   /// The last records, oldest first. The last record has the current state.
   package var records: [Record] = []

@@ -23,8 +23,8 @@ struct FeedEntry {
   var transaction: TransactionID?
 }
 
-/// The publishing end of a node's reports. Each kind of report goes only to its subscribers, and a
-/// new subscriber to states gets the last one first. See ``FeedTopic``.
+/// The publishing end of a node's reports. Each kind of report goes only to its subscribers. A new
+/// subscriber to states first gets the last states. See ``FeedTopic``.
 final class Feed {
   let socket: Socket
   let node: String

@@ -73,7 +73,7 @@ extension HostedContent {
 // Infrequent calls.
 extension HostedContent {
   var description: MachineDescription { content.description }
-  /// The reason why the node cannot run, if no restart can help.
+  /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
   var problem: String? { (content as? UnableContent)?.problem }
   /// The current states of the nodes that the content publishes.
   var lastSteps: [FeedEntry] { content.asShowsStates?.lastSteps() ?? [] }

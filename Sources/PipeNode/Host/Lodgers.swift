@@ -54,7 +54,7 @@ final class Lodgers {
 
   var areThere: Bool { !lodgers.isEmpty }
 
-  /// Admits no more nodes.
+  /// Stops admitting nodes.
   func close() { isClosed = true }
 
   // MARK: Coming

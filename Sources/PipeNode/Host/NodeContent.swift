@@ -7,7 +7,7 @@ import PipeWire
 /// Sends the answer to a request.
 typealias Reply = (RequestReply) -> Void
 
-/// The content of a node. Its further abilities are the roles below that it conforms to; see
+/// The content of a node. Its other abilities are the roles below that it conforms to; see
 /// ``HostedContent`` and ``ContentRoles``.
 protocol NodeContent: ContentRoles {
   /// The content's description of itself.
@@ -213,7 +213,7 @@ final class ConstantContent: TakesSteps, TakesRequests {
 
 /// Replaces a content that could not be made, so that the node can report why.
 final class UnableContent: NodeContent {
-  /// The reason why the node cannot run, if no restart can help.
+  /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
   let problem: String?
   let description = MachineDescription(machine: "")
 

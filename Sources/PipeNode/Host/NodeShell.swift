@@ -141,8 +141,8 @@ final class NodeShell {
 
   var name: String { arguments.node }
 
-  /// The reason why the node must end at once, if another start may help: its sockets cannot be
-  /// bound.
+  /// The reason why the node must end at once, since its sockets cannot be bound. Another start may
+  /// succeed.
   var obstacle: String? { offHost?.obstacle }
 
   // MARK: Turns

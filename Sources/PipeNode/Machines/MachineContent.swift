@@ -232,7 +232,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     onEntry?(part.isCommitted)
   }
 
-  /// Reports a step to the coordinators of composites that pipes start from.
+  /// Reports a step to the coordinators of composites that are the source of a pipe.
   private func tell(
     _ entry: ToldStep.Entry, _ state: Hosted.State, _ transaction: TransactionID?
   ) {

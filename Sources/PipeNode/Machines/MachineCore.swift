@@ -21,7 +21,7 @@ final class MachineCore<Hosted: Machine> {
   var letters: DeadLetters
   /// The event that is not retried.
   let poison: PoisonEvent?
-  /// The effect that is parked at this start.
+  /// The effect that is parked at this start of the node.
   let poisonEffect: PoisonEffect?
   /// The effect that ended the previous process and has made no progress since.
   var suspect: EffectOrigin?

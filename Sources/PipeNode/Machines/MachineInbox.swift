@@ -5,9 +5,9 @@ import PipeSupport
 ///
 /// ``next()`` returns them in this order:
 /// 1. The requests, in the order of their arrival.
-/// 2. One event of each pipe in turn, so that no pipe starves. The next event comes from the first
-///    pipe that has one, counted from behind the pipe of the last event. The events of one pipe
-///    keep the order of their arrival.
+/// 2. One event of each pipe in turn, so that no pipe starves. The search for the next event starts
+///    at the pipe after the one that had the last turn. The events of one pipe keep the order of
+///    their arrival.
 ///
 /// A postponed event is set aside until ``retryPostponed()``. Then it comes before all other events
 /// of its pipe, but behind those that were postponed before it. The pipe with the event that was

@@ -10,8 +10,8 @@ final class MachineOutlets: PortBinder {
   @exclusivity(unchecked)
   private var rules: [(rule: StateRule, pipe: OutPipe)] = []
   private var outs: [OutPipe] = []
-  /// The pipes of rules and step reports that were sent into since they were last seen to have
-  /// capacity.
+  /// The pipes of rules and step reports that may be full, because they were sent into since the
+  /// last check.
   @exclusivity(unchecked)
   private var doubtful: [OutPipe] = []
   /// The pipes that report each step to coordinators, and the part of the step that they report.
@@ -61,8 +61,8 @@ final class MachineOutlets: PortBinder {
     }
   }
 
-  /// Reports each event that is sent, with the name and the stream of its pipe, and its number;
-  /// `nil` ends the reports.
+  /// Reports each sent event to the watcher, with the name and the stream of its pipe, and its
+  /// number; `nil` ends the reports.
   func watch(
     _ watcher: ((_ pipe: String, _ stream: UInt64, _ number: UInt64, ArraySlice<UInt8>) -> Void)?
   ) {
@@ -121,7 +121,8 @@ final class MachineOutlets: PortBinder {
         + "state meanwhile: \(obstacle) (\(untold) times by now)")
   }
 
-  /// Whether a pipe of a rule is full. The next step then waits, since it may fire the rule.
+  /// Whether a pipe of a rule or of step reports is full. The next step then waits, since it may
+  /// send into that pipe.
   var isRuleFull: Bool {
     while let pipe = doubtful.last {
       if pipe.isFull { return true }

@@ -76,7 +76,8 @@ final class MachineSteps<Hosted: Machine> {
 
   func entered(because cause: String) { last = (WallClock.nanoseconds, cause) }
 
-  /// Counts a step that has ended and that began at this time of the steady clock.
+  /// Counts the duration of a step that has ended.
+  /// - Parameter start: The time at which the step began. Unit: nanoseconds of ``BootClock``.
   func measured(since start: Int64) {
     durations.add(nanoseconds: BootClock.nanoseconds - start)
   }

@@ -31,8 +31,8 @@ package struct RequestBook {
   /// A change that the journal must record.
   package enum Record: Hashable, Sendable {
     case clientForgotten(UInt64, through: UInt64)
-    /// A request that was applied. With version 0, it is a dead letter, and the state is the reason
-    /// as a JSON string.
+    /// A request that was applied. With version 0, the request is a dead letter, and the state is
+    /// the reason as a JSON string.
     case answered(RequestKey, version: UInt64, state: [UInt8])
     /// The acknowledgement of all the client's requests before this one.
     case acknowledged(UInt64, before: UInt64)

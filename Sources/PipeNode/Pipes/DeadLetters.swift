@@ -118,7 +118,7 @@ struct RefusedEvent {
   let reason: String
   /// The state that refused the event, if the receiver is a single node.
   var state: JSONValue?
-  /// The same state, as text for messages.
+  /// The same state as text, for log messages.
   var stateText: String?
   var version: UInt64 = 0
 

@@ -18,7 +18,7 @@ package struct InPipeStateMachine: Sendable {
     case report(Gap)
   }
 
-  /// Events that never arrived.
+  /// Missing events.
   package enum Gap: Hashable, Sendable, CustomStringConvertible {
     /// Events sent to an earlier incarnation of this node, which did not acknowledge them.
     case lostWithReceiver(count: UInt64, through: UInt64)

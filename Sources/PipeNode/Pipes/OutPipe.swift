@@ -87,9 +87,8 @@ final class OutPipe: Touchable {
     // Credit bounds the events in flight; a high-water mark would only make sends fail.
     try socket.setHighWaterMark(0)
     try socket.setRoutingID(WireName.pipe(name))
-    // Without ZMQ_PROBE_ROUTER, which announces only the first connection. Also without
-    // ZMQ_IMMEDIATE in addition: it discards messages that a lost connection delivered, such as a
-    // goodbye.
+    // ZMQ_PROBE_ROUTER would announce only the first connection. ZMQ_IMMEDIATE in addition would
+    // discard messages that a lost connection has delivered, such as a goodbye.
     connections = try ConnectionMonitor(of: socket, in: context)
     if let place { try socket.connect(to: place) }
   }

@@ -13,8 +13,8 @@ final class OutPipes {
   /// reports.
   private var reports: [OutPipe] = []
   private weak var held: HeldMessages?
-  /// The reports that the last check found awaited, the start of the wait, and the time of the next
-  /// warning.
+  /// The reports that were still awaited at the last check, the start of the wait, and the time of
+  /// the next warning.
   private var longest:
     (marks: [UInt64], since: ContinuousClock.Instant, due: ContinuousClock.Instant)?
   private var isLookDue = false

@@ -34,8 +34,8 @@ package struct CompositeRules {
     let plan: CompositePlan
     let projection: CompositeStates.Projection?
     var rules: [Rule] = []
-    /// The state of the composite as JSON; `nil` while a node has not reported its own state, and
-    /// if no state can be made.
+    /// The state of the composite as JSON; `nil` while a node has not reported its own state, or if
+    /// no state can be made.
     var state: [UInt8]?
   }
 

@@ -188,7 +188,8 @@ package struct CompositeSteps: Sendable {
   }
 }
 
-/// Selects the waits for missing reports to log: waits that last, and each ever less often.
+/// Selects the waits for missing reports that are logged: those that last, and each of them ever
+/// less often.
 package struct StepWaits: Sendable {
   package typealias Instant = ContinuousClock.Instant
 

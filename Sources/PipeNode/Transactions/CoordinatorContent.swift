@@ -300,8 +300,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  /// Notes the caller id of a participant's process, which numbers its announcements itself.
-  /// Requests of former processes are not repeated.
+  /// Notes the caller id of a participant's process. Each process numbers its announcements itself,
+  /// and requests of former processes are not repeated.
   private func announces(_ participant: String, as caller: String) {
     let former = announcers.updateValue(caller, forKey: participant)
     if let former, former != caller { coordinator.acknowledge(former, before: .max) }

@@ -171,7 +171,7 @@ final class CoordinatorLink {
   private let loop: PollLoop
   @exclusivity(unchecked)
   private var silence = PeerSilence()
-  /// Whether the participant owes an answer, and the number of messages from it.
+  /// Whether the participant owes an answer, and the number of messages that it has sent.
   @exclusivity(unchecked)
   private var isWaiting = false
   @exclusivity(unchecked)

@@ -45,7 +45,7 @@ package struct CoordinatorStateMachine: Sendable {
     /// Calls ``CoordinatorStateMachine/fired(_:)`` once, after the time of the timer.
     case startTimer(Timer)
     case cancelTimer(Timer)
-    /// Logs a problem that no sound journal leads to.
+    /// Logs a contradiction that does not occur with a sound journal.
     case report(CoordinatorProblem)
     /// Ends, and never continues with this journal: it lacks what a participant has recorded.
     case refuse(JournalMismatch)
@@ -207,7 +207,7 @@ package struct CoordinatorStateMachine: Sendable {
   /// participant has moved.
   package mutating func renew(_ id: RequestID) { answers.renew(id) }
 
-  /// Handles a query, a request of its own, about the outcome of a transaction.
+  /// Answers a query about the outcome of a transaction. The query is a request of its own.
   package func ask(_ id: RequestID, for transaction: TransactionID) -> [Action] {
     if let answer = answers.caller(of: transaction).flatMap({ answers[$0] }) {
       return [.reply(id, answer)]
@@ -306,7 +306,7 @@ package enum CoordinatorRecord: Hashable, Sendable {
   case commit(CommitRecord)
 }
 
-/// A contradiction to the coordinator's journal.
+/// A message that contradicts the coordinator's journal.
 package enum CoordinatorProblem: Hashable, Sendable {
   /// A participant is prepared for a transaction that is completely forgotten. The coordinator
   /// answers that it was aborted.

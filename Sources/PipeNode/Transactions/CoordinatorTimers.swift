@@ -16,8 +16,8 @@ final class CoordinatorTimers {
   private static let voteTimeout: Duration = .seconds(2)
   /// How long participants have to acknowledge a commit before it is sent again.
   private static let resendInterval: Duration = .milliseconds(200)
-  /// How long a request that must not wait is queued for its locks while its participants take part
-  /// in no commit.
+  /// How long a request that must not wait stays queued for its locks while no commit involves its
+  /// participants.
   private static let lockTimeout: Duration = .seconds(1)
   /// How long running participants may take to join after a start.
   private static let joinTimeout: Duration = .seconds(1)
@@ -71,8 +71,8 @@ extension CoordinatorStateMachine {
     case votes(TransactionID)
     /// COMMIT is sent again.
     case resend(TransactionID)
-    /// A request that must not wait has not got its locks. It stays queued if its participants took
-    /// part in commits since: its turn comes.
+    /// A request that must not wait has not got its locks in time. It stays queued if its
+    /// participants have taken part in commits since: its turn comes.
     case locks(RequestID)
     /// The caller's own deadline.
     case deadline(RequestID, Duration)

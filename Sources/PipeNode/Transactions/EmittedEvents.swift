@@ -161,7 +161,7 @@ package struct EmittedNumbers {
   private var announced: UInt64 = 0
   private let process: UInt64
 
-  /// The number of remembered effects from which ended ones are removed.
+  /// The number of remembered effects at which ended effects are removed.
   private static let kept = 64
 
   /// - Parameter process: A random number that only this process uses.

@@ -16,7 +16,7 @@ final class Participant {
   /// Whether no other input may be taken.
   @exclusivity(unchecked)
   private(set) var isFrozen: Bool
-  /// The messages between the coordinator and this node.
+  /// The numbers of messages to and from the coordinator.
   @exclusivity(unchecked)
   private(set) var messages = NodeStatus.Messages()
   private let configuration: NodeConfiguration.Participant
@@ -241,7 +241,7 @@ final class Participant {
       case .report(let problem): report(problem)
       }
     }
-    // A step that ends the doubt is shown by itself.
+    // A step that ends the doubt shows the new state anyway.
     if wasInDoubt != isInDoubt, state.isPrepared || state.takesInputs { machine.inDoubtChanged() }
     if isConnectionGone { perform(state.disconnected()) }
   }
@@ -255,7 +255,8 @@ final class Participant {
     perform(state.evaluated(transaction, result))
   }
 
-  /// Evaluates again: fewer abandoned transitions are still running.
+  /// Notifies the coordinator that the node may evaluate again, since an abandoned transition has
+  /// returned.
   func mayEvaluateAgain() {
     guard isStarted else { return }
     perform(state.stepped())

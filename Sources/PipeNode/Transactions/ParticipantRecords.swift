@@ -7,8 +7,8 @@ struct ParticipantRecords {
   private var records: [ParticipantRecord] = []
   /// The last commit among the records.
   private var committed: TransactionID?
-  /// A change of the coordinator's journal, to `nil` if it keeps none any more, and whether the
-  /// change has just been written.
+  /// The coordinator's new journal, `nil` if it keeps none any more, and whether the change has
+  /// just been written.
   private var coordinator: (known: KnownCoordinator?, isWritten: Bool)?
   /// The number of records that are durable without being written.
   private var durableCount = 0
