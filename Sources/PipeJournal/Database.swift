@@ -7,7 +7,7 @@ final class Database {
   let path: String
   private let handle: OpaquePointer
 
-  /// Opens the file; creates it where `mode` says so.
+  /// Opens the file. Creates it in the mode `create`.
   init(_ path: String, _ mode: Mode) throws(DatabaseError) {
     self.path = path
     var handle: OpaquePointer?
@@ -19,7 +19,7 @@ final class Database {
     }
     self.handle = handle
     sqlite3_extended_result_codes(handle, 1)
-    // Somebody who only reads may hold a lock for an instant.
+    // A process that only reads may hold a lock for a moment.
     sqlite3_busy_timeout(handle, 2_000)
   }
 
@@ -51,7 +51,7 @@ final class Database {
     return Statement(statement, of: self)
   }
 
-  /// What the rows of a query are, with these values in the places of its parameters.
+  /// Returns the rows of a query, with these values bound to its parameters.
   func select<Value>(
     _ sql: String, _ values: SQLValue..., as value: (Row) throws -> Value
   ) throws -> [Value] {
@@ -60,7 +60,7 @@ final class Database {
     return found
   }
 
-  /// A copy in memory as it is at one moment.
+  /// Returns a consistent copy in memory.
   func copy() throws(DatabaseError) -> Database {
     let copy = try Database(":memory:", .create)
     guard let backup = sqlite3_backup_init(copy.handle, "main", handle, "main") else {
@@ -72,7 +72,7 @@ final class Database {
     return copy
   }
 
-  /// Leaves the log where it is when the last connection closes: copying it would hold up an end.
+  /// Keeps the write-ahead log when the last connection closes: copying it would delay the end.
   func keepLogOnClose() {
     pr_keep_log_on_close(handle)
   }
@@ -92,20 +92,20 @@ final class Statement {
 
   deinit { sqlite3_finalize(statement) }
 
-  /// Runs it to its end, with these values in the places of its parameters.
+  /// Runs the statement to its end, with these values bound to its parameters.
   func run(_ values: SQLValue...) throws(DatabaseError) {
     bind(values)
     try finish()
   }
 
-  /// Does so with values that lie elsewhere.
+  /// Runs the statement to its end, with values in memory of the caller.
   func run(_ values: [EncodedOperation.Value]) throws(DatabaseError) {
     for (index, value) in values.enumerated() {
       let place = Int32(index + 1)
       switch value {
       case .integer(let integer): sqlite3_bind_int64(statement, place, integer)
       case .null: sqlite3_bind_null(statement, place)
-      // Not copied: nothing of it is used beyond this call.
+      // Not copied: the statement does not use the text after this call.
       case .text(let bytes): bind(bytes, at: place, nil)
       }
     }
@@ -115,12 +115,12 @@ final class Statement {
   private func finish() throws(DatabaseError) {
     var code = sqlite3_step(statement)
     while code == SQLITE_ROW { code = sqlite3_step(statement) }
-    // The code of `reset` repeats that of `step`.
+    // `reset` returns the same code as `step`.
     sqlite3_reset(statement)
     guard code == SQLITE_DONE else { throw database.error(code) }
   }
 
-  /// Calls back with each row.
+  /// Calls `row` with each row.
   func rows(_ values: SQLValue..., row: (Row) throws -> Void) throws { try rows(values, row: row) }
 
   fileprivate func rows(_ values: [SQLValue], row: (Row) throws -> Void) throws {
@@ -141,7 +141,7 @@ final class Statement {
       case .integer(let integer): sqlite3_bind_int64(statement, place, integer)
       case .null: sqlite3_bind_null(statement, place)
       case .text(let bytes):
-        // Copied, since it is used beyond this call.
+        // Copied, since the statement uses the text after this call.
         let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         bytes.withUnsafeBytes { bind($0, at: place, copied) }
       }
@@ -163,7 +163,7 @@ final class Statement {
 /// A value bound to a statement's parameter.
 enum SQLValue {
   case integer(Int64)
-  /// UTF-8.
+  /// Text as UTF-8.
   case text(ArraySlice<UInt8>)
   case null
 
@@ -172,7 +172,7 @@ enum SQLValue {
   static func text(_ string: String) -> SQLValue { .text(Array(string.utf8)) }
 }
 
-/// The row that a statement stands at.
+/// The current row of a statement.
 package struct Row {
   fileprivate let statement: OpaquePointer
 
@@ -187,13 +187,13 @@ package struct Row {
 
   func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
 
-  /// Its epoch and its sequence, in two columns.
+  /// Returns the transaction whose epoch and sequence are in two columns.
   func transaction(_ column: Int32) -> TransactionID {
     TransactionID(epoch: unsigned(column), sequence: unsigned(column + 1))
   }
 }
 
-/// What SQLite answered.
+/// An error that SQLite returned.
 struct DatabaseError: Error, Hashable, CustomStringConvertible {
   /// The extended result code.
   let code: Int32
@@ -201,7 +201,7 @@ struct DatabaseError: Error, Hashable, CustomStringConvertible {
 
   fileprivate init(_ handle: OpaquePointer?, code: Int32) {
     let extended = handle.map { sqlite3_extended_errcode($0) } ?? code
-    // A quota, and the shared memory of the write-ahead log, are full by another code.
+    // A full quota, or full shared memory of the write-ahead log, shows as another code.
     let isFull =
       extended & 0xFF == SQLITE_IOERR
       && handle.map { SystemError.isDiskFull(sqlite3_system_errno($0)) } == true

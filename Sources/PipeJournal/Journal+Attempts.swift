@@ -1,13 +1,15 @@
 import PipeMachines
 
-/// How often in a row events and effects have ended the process.
+/// The numbers of consecutive process ends that an event or an effect has caused.
 extension Journal {
-  /// The same of the step of an event, this time included.
+  /// Counts an end of the process in the step of this event. Returns the number of such ends in a
+  /// row, this one included.
   package func attempts(of step: StepMark.Step) throws(JournalError) -> Int {
     try count(step, "DELETE FROM attempt WHERE source NOT GLOB '\(EffectOrigin.attemptPrefix)*'")
   }
 
-  /// The same of an effect. Where several do it by turns, each has its own count.
+  /// Counts an end of the process in this effect. Returns the number of such ends in a row, this
+  /// one included. If several effects alternate, each has its own count.
   package func attempts(of effect: EffectOrigin) throws(JournalError) -> Int {
     try count(
       effect.attempt,
@@ -18,12 +20,12 @@ extension Journal {
       """)
   }
 
-  /// The effect has got on: what it did before counts no more.
+  /// Resets the count of an effect that has made progress.
   package func forgetAttempts(of effect: EffectOrigin) throws(JournalError) {
     try change { try self.remove(effect.attempt) }
   }
 
-  /// - Parameter obsolete: Deletes what is not in a row with it.
+  /// - Parameter obsolete: The statement that deletes counts which are not in a row with this one.
   private func count(_ step: StepMark.Step, _ obsolete: String) throws(JournalError) -> Int {
     var count = 1
     try change {
@@ -45,7 +47,7 @@ extension Journal {
       .text(step.source), .integer(step.sequence))
   }
 
-  /// The effects that are dead letters.
+  /// Returns the effects that are dead letters.
   package func parkedEffects() throws(JournalError) -> Set<EffectOrigin> {
     guard let contents, !contents.effects.isEmpty, contents.deadLetterCount > 0 else { return [] }
     do {
@@ -60,20 +62,20 @@ extension Journal {
 }
 
 extension EffectOrigin {
-  /// A pipe has no space in its name.
+  /// Distinct from names of pipes, which have no spaces.
   fileprivate static var attemptPrefix: String { "effect " }
 
   fileprivate var attempt: StepMark.Step {
     StepMark.Step(source: Self.attemptPrefix + String(feedback), sequence: version)
   }
 
-  /// What stands for the pipe in the dead letter of an effect.
-  /// - Parameter name: The effect's.
+  /// Returns the text that replaces the pipe's name in the dead letter of an effect.
+  /// - Parameter name: The name of the effect.
   package func letterSource(named name: String) -> String {
     feedback == 0 ? "effect \(name)" : "feedback \(feedback)"
   }
 
-  /// The effect of a dead letter; `nil` of any other letter.
+  /// Finds the effect of a dead letter; `nil` for the dead letter of an event.
   package init?(ofLetterFrom source: String, _ sequence: UInt64) {
     if source.hasPrefix("effect ") {
       self.init(version: sequence)

@@ -1,14 +1,15 @@
 import PipeSystem
 
-// What a node finds in the journals of others, in the same directory, after the topology's file has changed.
+// A node's use of the journals of other nodes, in the same directory, after the topology file has
+// changed.
 
 extension Journal {
-  /// The journal of another node of the topology.
+  /// Returns the path of another node's journal in the topology.
   package func path(ofNode node: String) -> String {
     FileSystem.directory(of: path) + "/" + node + ".sqlite"
   }
 
-  /// Where the pipes from here led to as far as that is recorded, by their names.
+  /// Returns the recorded receivers of the pipes from this node, by the names of the pipes.
   package func receivers() throws(JournalError) -> [String: JournalContents.Receiver] {
     let key = JournalSnapshot.receiverKey
     do {
@@ -28,7 +29,7 @@ extension Journal {
     }
   }
 
-  /// A pipe from here leads to this node; recorded with or before its first event that is sent there.
+  /// Records the receiver of a pipe, with or before the first event that is sent to it.
   package func leads(_ pipe: String, to receiver: JournalContents.Receiver) throws {
     run(
       .meta, .text(JournalSnapshot.receiverKey + pipe),
@@ -37,15 +38,15 @@ extension Journal {
 }
 
 extension JournalSnapshot {
-  /// What the keys of the table `meta` begin with that say where a pipe leads.
+  /// The prefix of the keys in the table `meta` that hold the receivers of pipes.
   static let receiverKey = "receiver "
 }
 
 extension JournalReader {
-  /// The last event of a pipe that this node has taken, or keeps for later; zero where it has none of this
-  /// stream.
-  /// - Parameter caller: As whom a coordinator asks for the events of the pipe. What it has committed may
-  ///   not be recorded as taken yet.
+  /// Returns the last event of a pipe that this node has taken, or keeps for later; zero if it
+  /// has no event of this stream.
+  /// - Parameter caller: The caller id under which a coordinator requests the events of the pipe.
+  ///   Events that it has committed may not be recorded as taken yet.
   package func taken(
     of pipe: String, stream: UInt64, caller: String
   ) throws(JournalError) -> UInt64 {

@@ -4,9 +4,10 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// How a journal is made, and looked at before it is used.
+/// The creation of a journal, and its checks before it is used.
 extension Journal {
-  /// Makes the file under another name and then gives it its own: a file of that name is whole.
+  /// Creates the file under a temporary name and then renames it: a file with the final name is
+  /// complete.
   static func make(
     _ path: String, _ identity: Identity, _ durability: Durability, isHeld: Bool
   ) throws {
@@ -15,8 +16,8 @@ extension Journal {
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
     do {
       let database = try Database(temporary, .create)
-      // Nothing is lost with it yet: waits for the disk, files of its own log and locks that are taken anew
-      // for each transaction would only hold up the start.
+      // There is nothing to lose yet: waits for the disk, separate log files and new locks for each
+      // transaction would only delay the start.
       try database.execute(
         """
         PRAGMA locking_mode = EXCLUSIVE;
@@ -55,7 +56,7 @@ extension Journal {
     guard fsync(directory) == 0 else { throw SystemError("fsync", on: path, code: errno) }
   }
 
-  /// Writes down whose the journal is from now on.
+  /// Records the incarnation that holds the journal.
   static func hold(_ database: Database, _ path: String, by incarnation: UInt64) throws {
     try database.execute("PRAGMA synchronous = FULL; BEGIN IMMEDIATE")
     let former = try JournalCheck.meta(JournalSchema.holderKey, in: database).flatMap { UInt64($0) }
@@ -90,16 +91,17 @@ extension Journal {
   }
 }
 
-// The names of a state's fields, where that is a struct: by its JSON alone, a struct of one field looks
-// like a case. They are kept for those who read the journal while its node does not run.
+// The names of the fields of a state that is a struct. By its JSON alone, a struct with one field
+// looks like an enum case. The names are kept for programs that read the journal while its node
+// does not run.
 
 extension JournalSnapshot {
-  /// The key of the table `meta`.
+  /// The key in the table `meta`.
   static let fieldsKey = "fields"
 }
 
 extension Journal {
-  /// Keeps the names of the fields; of a state that is an enum, none.
+  /// Records the names of the fields; none for a state that is an enum.
   package func keep(stateFields: [String]?) throws(JournalError) {
     do {
       let key = JournalSnapshot.fieldsKey
@@ -117,7 +119,7 @@ extension Journal {
 }
 
 extension JournalReader {
-  /// The names of the state's fields, where that is a struct.
+  /// Returns the names of the state's fields; `nil` if the state is not a struct.
   static func fields(in database: Database) throws -> [String]? {
     guard let text = try JournalCheck.meta(JournalSnapshot.fieldsKey, in: database),
       case .array(let names)? = try? JSONValue(parsing: Array(text.utf8))

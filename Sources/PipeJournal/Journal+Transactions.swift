@@ -1,10 +1,10 @@
 import PipeMachines
 import PipeWire
 
-// What participants of synchronized events record, and their coordinators.
+// The records of participants in synchronized events, and of their coordinators.
 extension Journal {
-  /// The node is prepared for a step: makes that as durable as a record, where it can without one.
-  /// Returns `false` where it cannot.
+  /// Makes a prepared step as durable as a record does, but without a record. Returns `false` if
+  /// that is not possible.
   package func markPrepared(_ step: PreparedStep) -> Bool {
     guard durability == .process, mark.prepare(step, applied: lastApplied) else {
       return false
@@ -13,20 +13,20 @@ extension Journal {
     return true
   }
 
-  /// The node is prepared for a step.
+  /// Records that the node is prepared for a step.
   package func prepared(_ step: PreparedStep) throws {
     run(
       .prepared, .integer(step.transaction.epoch), .integer(step.transaction.sequence),
       .integer(step.move.version), .text(step.move.state), .text(step.event))
   }
 
-  /// A step that was prepared is aborted.
+  /// Records that a prepared step is aborted.
   package func aborted(_ transaction: TransactionID) throws {
     if mark.prepared.abort(transaction) { return }
     run(.aborted, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// The step of a transaction is taken; recorded with the state that it has led to.
+  /// Records that the step of a transaction is taken, together with the state that it has led to.
   package func applied(_ transaction: TransactionID) throws {
     lastApplied = transaction
     if durability == .process, mark.prepared.take(transaction) { return }
@@ -37,7 +37,8 @@ extension Journal {
     run(.applied, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// The node is prepared under another journal of its coordinator; `nil` where that keeps none.
+  /// Records the coordinator's journal under which the node is prepared; `nil` if the
+  /// coordinator keeps none.
   package func coordinatorChanged(to coordinator: KnownCoordinator?) throws {
     if let coordinator {
       run(.meta, .text(JournalSnapshot.coordinatorKey), .text(coordinator.journalValue))
@@ -46,8 +47,9 @@ extension Journal {
     }
   }
 
-  /// The composite must not go on with this journal, nor may its next process.
-  /// - Returns: What its next process says.
+  /// Records that the composite must not continue with this journal, neither in this process nor in
+  /// the next.
+  /// - Returns: The error of the next process.
   package func refuse(because reason: String) throws(JournalError) -> JournalError {
     try change {
       try database.prepare("REPLACE INTO meta VALUES (?, ?)").run(
@@ -56,12 +58,12 @@ extension Journal {
     return .damaged(path: path, node: identity.node, reason: reason)
   }
 
-  /// A coordinator has started.
+  /// Records the start of a coordinator.
   package func coordinatorStarted(epoch: UInt64) throws {
     run(.coordinatorStarted, .integer(epoch))
   }
 
-  /// A transaction is decided.
+  /// Records a commit, which decides the transaction.
   package func committed(_ commit: CommitRecord) throws {
     let moves = commit.moves.mapValues { move -> JSONValue in
       [
@@ -75,23 +77,23 @@ extension Journal {
       .text(JSONValue.object(moves).bytes))
   }
 
-  /// All participants have the commit.
+  /// Records that all participants have the commit.
   package func acknowledged(_ transaction: TransactionID) throws {
     run(.acknowledged, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Nobody needs the commit any more.
+  /// Deletes a commit that is no longer needed.
   package func forgotten(_ transaction: TransactionID) throws {
     run(.forgotten, .integer(transaction.epoch), .integer(transaction.sequence))
     run(.forgottenThrough, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Clients of a composite were forgotten, with their requests up to this number.
+  /// Records that clients of a composite were forgotten, with their requests up to this number.
   package func requestsForgotten(through last: UInt64) throws {
     run(.meta, .text(JournalSnapshot.forgottenRequestsKey), .text(String(last)))
   }
 
-  /// What the journal of a coordinator tells.
+  /// Reads the records of a coordinator.
   package func coordinator() throws(JournalError) -> CoordinatorJournal {
     do { return try readCoordinator() } catch {
       throw JournalError(error, path: path, node: identity.node)

@@ -5,10 +5,10 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The durable step log of one node: what it writes between `begin` and `commit` is there as a whole
-/// or not at all.
+/// The durable step log of one node. Everything that is written between `begin` and `commit` is
+/// recorded as a whole or not at all.
 package final class Journal {
-  /// Whose journal it is.
+  /// The topology, the node and the machine that a journal belongs to.
   package struct Identity: Hashable {
     var topology: String
     package var node: String
@@ -23,49 +23,52 @@ package final class Journal {
 
   package let path: String
   package let identity: Identity
-  /// Names the numbering of the events that this node sends: another one after a reset.
+  /// Identifies the numbering of the events that this node sends. A reset begins another numbering.
   package let stream: UInt64
-  /// What it held when it was opened; `nil` where the node has never entered a state.
+  /// The contents when the journal was opened; `nil` if the node has never entered a state.
   package private(set) var contents: JournalContents?
-  /// The file with the step under way.
+  /// The file that marks the step in progress.
   package let mark: StepMark
-  /// Which file it is, whatever becomes of its name.
+  /// The identity of the open file, independent of its name.
   let identityOfFile: FileIdentity?
-  /// Whether nothing was there that tells of an earlier one.
+  /// Whether there was no trace of an earlier journal.
   package let isFirst: Bool
 
-  /// What is in it may lack the last records; see ``upToDate()``.
+  /// The database, which may lack the last records; see ``upToDate()``.
   let database: Database
   private let writer: RecordWriter
   private var opening: JournalOpening
-  /// The records that the database lacks; none where they are to survive a loss of power.
+  /// The records that the database lacks; none if records must survive a power failure.
   private var log: RecordLog
   private var hasLeft = false
-  /// The record that is being made.
+  /// The record in progress.
   private var pending: [UInt8] = []
   private let boot = BootClock.boot
   package let durability: Durability
   private var lastRecord: Int64 = 0
   /// The last transaction whose step was recorded.
   var lastApplied = TransactionID.zero
-  /// How many were made since it was opened.
+  /// The number of records made since the journal was opened.
   package private(set) var recordCount: UInt64 = 0
   private var oldestRecord: Int64 = 0
-  /// Whether nothing is in a new file's log, which needs not be on the disk before what follows it.
+  /// Whether the write-ahead log of a new file is still empty. Until then, nothing must be
+  /// synchronized to the disk.
   private var isFirstRecordDue = false
 
-  /// Records that are kept for people to read. Unit: records.
+  /// The number of records that are kept for readers of the journal. Unit: records.
   private static let keptRecords = 1_000
-  /// What their states may take together. Unit: bytes.
+  /// The maximum size of the states of these records together. Unit: bytes.
   private static let keptBytes = 4 << 20
-  /// What the next record may be made in at most, when there is none. Unit: bytes.
+  /// The maximum capacity of the buffer that is kept for the next record. Unit: bytes.
   private static let keptRoom = 256 << 10
-  /// Pages of the write-ahead log before they are copied into the file, 4096 bytes each.
+  /// The number of pages in the write-ahead log before they are copied into the file. A page has
+  /// 4096 bytes.
   private static let logPages = 4_000
 
-  /// Opens the journal, or makes one. Where the files were there, they stay unchanged until ``begin()``.
-  /// - Parameter incarnation: On storage that several hosts share, the start of the node: the journal is held so that no
-  ///   other process reads or writes it, and refused to one of an earlier start.
+  /// Opens the journal, or creates one. Existing files stay unchanged until ``begin()``.
+  /// - Parameter incarnation: The start of the node, if several hosts share the storage. The
+  ///   journal is then locked against reads and writes of all other processes, and refused to an
+  ///   earlier start.
   package init(
     opening path: String, identity: Identity, durability: Durability,
     heldBy incarnation: UInt64? = nil
@@ -77,17 +80,17 @@ package final class Journal {
     do {
       let isNew = try !JournalCheck.exists(path, node: identity.node)
       if isNew {
-        // There was one: a new one would be a silent fresh start.
+        // There was a journal: a new one would be a silent fresh start.
         try mark.checkNothingRecorded(path: path, node: identity.node)
         try Self.make(path, identity, durability, isHeld: incarnation != nil)
       }
       isFirst = isNew && !mark.existed
       database = try Database(path, .readWrite)
-      // Before the first read: without memory that processes share, which hosts cannot. Each of two would see its own
-      // records only.
+      // Set before the first read: SQLite then uses no shared memory, which hosts cannot share.
+      // Otherwise each of two hosts would see only its own records.
       if incarnation != nil { try database.execute("PRAGMA locking_mode = EXCLUSIVE") }
       identityOfFile = FileIdentity(path)
-      // What was just made needs not be read through.
+      // A journal that was just created needs no check.
       if !isNew { try Self.check(database, path, identity) }
       if let incarnation { try Self.hold(database, path, by: incarnation) }
       try database.execute(
@@ -127,7 +130,7 @@ package final class Journal {
     }
   }
 
-  /// Opens the journal, or makes one, and begins at once.
+  /// Opens the journal, or creates one, and begins at once.
   package convenience init(
     _ path: String, identity: Identity, durability: Durability, heldBy incarnation: UInt64? = nil
   ) throws(JournalError) {
@@ -136,39 +139,42 @@ package final class Journal {
     try begin()
   }
 
-  /// The node goes on with what the journal has: what its log had, and what was noted since it was opened, stays.
+  /// Lets the node continue with the journal's contents. The records from the log, and changes
+  /// since the opening, become permanent.
   package func begin() throws(JournalError) {
     do {
       try writer.release()
       log.clear()
-      // The mark first: a copy of it that was made before is then known to be one.
+      // The mark first: a mark with a lower count than the database is then known to be an older
+      // copy.
       opening.begin(durability)
       try mark.begin(stream, opening: opening.count, record: log.last)
       try opening.write(to: database)
-      // Of no use to a journal that is there.
+      // The note of a reset is not needed once the journal exists.
       unlink(path + JournalFiles.resetSuffix)
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
-  /// Whether the file of its log is gone, which may have had records that the database lacks.
+  /// Whether the file of its log is missing, which may have held records that the database lacks.
   package let lacksLog: Bool
-  /// Whether the system ended while a process had records outside of the database.
+  /// Whether the system ended while a process had records outside the database.
   let mayLackRecords: Bool
 
-  /// What it has by now, for who needs more of it than was kept.
+  /// Reads the present contents, for callers that need more than was kept.
   package func readAgain() throws(JournalError) -> JournalContents? {
     do { return try JournalContents.read(upToDate()) } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
-  /// Forgets what was read, which can be large.
+  /// Releases the contents that were read, which can be large.
   package func forgetContents() { contents = nil }
 
-  /// Leaves the journal to the node's next process, or next shell in this one, which finds in the log what
-  /// the database lacks; nothing may be recorded after that.
+  /// Leaves the journal to the node's next process, or to its next shell in this process. The
+  /// successor finds the records that the database lacks in the log. Nothing may be recorded after
+  /// this call.
   package func leave() {
     hasLeft = true
     mark.unlock()
@@ -176,7 +182,7 @@ package final class Journal {
 
   // MARK: Records
 
-  /// Writes what belongs together; nothing of it stays where it throws.
+  /// Records changes that belong together. If `write` throws, none of them is recorded.
   package func record(_ write: () throws -> Void) throws(JournalError) {
     do {
       pending.removeAll(keepingCapacity: true)
@@ -185,7 +191,7 @@ package final class Journal {
       }
       try write()
       if !pending.isEmpty { try keep(pending) }
-      // What a long queue has taken needs not be held for the next record.
+      // The buffer of a long queue need not be kept for the next record.
       if pending.capacity > Self.keptRoom { pending = [] }
       mark.lastRecord = log.last
       countRecord()
@@ -194,7 +200,8 @@ package final class Journal {
     }
   }
 
-  /// Appends a record to the log, or writes it at once, after those before it.
+  /// Appends a record to the log, or writes it into the database at once, after the records before
+  /// it.
   private func keep(_ record: [UInt8]) throws {
     if durability == .process, log.append(record) { return }
     try writeLog()
@@ -205,17 +212,18 @@ package final class Journal {
     try firstWasWritten()
   }
 
-  /// Whether there are records that the database lacks.
+  /// Whether the database lacks records.
   package var hasUnwritten: Bool { !log.isEmpty }
 
-  /// Writes the records that the database lacks into it, for those who read it otherwise than by this library.
+  /// Writes the records that the database lacks into it, for readers that do not use this library.
   package func writeOut() throws(JournalError) {
     do { try writeLog() } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
-  /// The node has stopped in order: the database has all that its next process needs.
+  /// Completes the database after the node has stopped gracefully: it then has everything that the
+  /// next process needs.
   package func finish() throws(JournalError) {
     guard opening.isOpen else { return try writeOut() }
     let step = mark.prepared.read().flatMap { $0.end == .unknown ? $0.step : nil }
@@ -246,7 +254,7 @@ package final class Journal {
     try database.execute("PRAGMA synchronous = NORMAL")
   }
 
-  /// Changes the database at once, apart from any record.
+  /// Changes the database at once, outside of any record.
   func change(_ work: () throws -> Void) throws(JournalError) {
     do {
       try writeLog()
@@ -257,20 +265,20 @@ package final class Journal {
     }
   }
 
-  /// The database with all records.
+  /// Returns the database with all records.
   func upToDate() throws -> Database {
     try writeLog()
     return database
   }
 
-  /// Adds to the record that is being made.
+  /// Adds an operation to the record in progress.
   func run(_ operation: JournalOperation, _ values: SQLValue...) {
     OperationCoding.append(operation, values, to: &pending)
   }
 
   func countRecord() { recordCount += 1 }
 
-  /// The state after a burst of steps.
+  /// Records the state after a burst of steps.
   package func moved(
     to state: [UInt8], version: UInt64, steps: UInt64, cause: String, time: Int64,
     incarnation: UInt64
@@ -280,11 +288,11 @@ package final class Journal {
       .moved, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
       .text(cause), .integer(steps), .text(state))
     let kept = max(8, min(Self.keptRecords, Self.keptBytes / max(1, state.count)))
-    // A quarter more than is kept, so that it is done seldom.
+    // Records are deleted only when there are a quarter more than that, so that it happens seldom.
     guard lastRecord - oldestRecord > Int64(kept + kept / 4) else { return }
     oldestRecord = lastRecord - Int64(kept) + 1
     run(.forgetRecords, .integer(oldestRecord))
-    // What a long queue has left behind goes back to the system, a part at a time.
+    // Pages that a long queue has left behind are returned to the system, a part at a time.
     run(.giveBackPages)
   }
 
@@ -293,14 +301,14 @@ package final class Journal {
       .consumed, .text(pipe), .integer(stream), .integer(applied), .integer(Int64(closed ? 1 : 0)))
   }
 
-  /// Events of an out-pipe, each ended by a line feed.
+  /// Records events of an out-pipe, each followed by a line feed.
   package func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
     run(
       .queued, .text(pipe), .integer(last), .integer(Int64(count)),
       .text(events[..<(events.count - 1)]))
   }
 
-  /// How far an out-pipe has got; what is acknowledged is deleted.
+  /// Records the progress of an out-pipe. With `trims`, deletes the acknowledged events.
   package func sent(_ pipe: String, queued: UInt64, acknowledged: UInt64, trims: Bool) throws {
     run(.sent, .text(pipe), .integer(queued), .integer(acknowledged))
     if trims { run(.trim, .text(pipe), .integer(acknowledged)) }
@@ -332,22 +340,22 @@ package final class Journal {
       .integer(letter.version), .integer(letter.time))
   }
 
-  /// How many refused events have become no dead letters, since there were too many.
+  /// Records the number of refused events that were lost, since there were too many dead letters.
   package func deadLettersLost(_ count: UInt64) throws {
     run(.meta, .text(JournalSnapshot.lostLettersKey), .text(String(count)))
   }
 
-  /// How far a node has got by whose steps the rules of composites go, as JSON.
+  /// Records the progress, as JSON, of a node whose steps feed the rules of composites.
   package func component(_ node: String, _ json: [UInt8]) throws {
     run(.meta, .text(JournalSnapshot.componentKey + node), .text(json))
   }
 
-  /// A node's steps are told to the rules no more.
+  /// Deletes the progress of a node that reports no more steps to the rules.
   package func componentRemoved(_ node: String) throws {
     run(.unmeta, .text(JournalSnapshot.componentKey + node))
   }
 
-  /// The same of all such nodes, by their names.
+  /// Returns the recorded progress of all such nodes, by their names.
   package func components() throws(JournalError) -> [String: [UInt8]] {
     let key = JournalSnapshot.componentKey
     do {
@@ -360,7 +368,7 @@ package final class Journal {
     }
   }
 
-  /// A dead letter that is recorded.
+  /// Returns a recorded dead letter.
   package func deadLetter(_ id: UInt64) -> DeadLetter? {
     var letter: DeadLetter?
     try? upToDate().prepare(JournalContents.letterByID).rows(.integer(id)) {
@@ -376,13 +384,14 @@ package final class Journal {
       .answered, .integer(key.client), .integer(key.id), .integer(version), .text(state))
   }
 
-  /// The answers to all requests of a client before this one are of no use any more.
+  /// Deletes the answers to all requests of a client before this one, which are no longer needed.
   package func requestsAcknowledged(of client: UInt64, before oldest: UInt64) throws {
     run(.requestsAcknowledged, .integer(client), .integer(oldest))
   }
 
-  /// Nothing of a client is kept any more.
-  /// - Parameter last: No request of a client that is not in the journal is new up to this number.
+  /// Deletes all records of a client.
+  /// - Parameter last: The highest forgotten number. Up to it, no request of a client that is not
+  ///   in the journal is new.
   package func clientForgotten(_ client: UInt64, through last: UInt64) throws {
     run(.clientForgotten, .integer(client))
     try requestsForgotten(through: last)

@@ -4,7 +4,7 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// What a journal held when its node was started again.
+/// The contents of a journal when its node was started again.
 package struct JournalContents {
   /// The last record.
   package struct Record {
@@ -18,12 +18,12 @@ package struct JournalContents {
 
   /// The receiving end of a pipe.
   package struct Consumed {
-    /// The numbering that `applied` counts in; see ``Journal/stream``.
+    /// The stream that `applied` counts in; see ``Journal/stream``.
     package var stream: UInt64
     package var applied: UInt64
     /// Whether the sender had said goodbye.
     package var closed: Bool
-    /// Consumed, and kept until the state changes; in order.
+    /// The consumed events that are kept until the state changes, in order.
     package var postponed: [(id: Int64, sequence: UInt64, event: [UInt8])] = []
   }
 
@@ -35,11 +35,11 @@ package struct JournalContents {
     package var events = RecordedEvents()
   }
 
-  /// Where a pipe leads.
+  /// The receiver of a pipe.
   package struct Receiver: Hashable {
-    /// The node.
+    /// The name of the node.
     package var name: String
-    /// The last event that went to another one, to which the pipe led before.
+    /// The last event that went to an earlier receiver of the pipe.
     package var turnedAfter: UInt64
 
     package init(_ name: String, turnedAfter: UInt64 = 0) {
@@ -51,9 +51,9 @@ package struct JournalContents {
   /// An effect that had not ended.
   package struct Effect {
     package var origin: EffectOrigin
-    /// The state that it belongs to, as JSON.
+    /// The state that the effect belongs to, as JSON.
     package var state: [UInt8]
-    /// How long ago it started, or last gave an event.
+    /// The time since the effect started, or last emitted an event.
     package var elapsed: Duration
   }
 
@@ -61,7 +61,7 @@ package struct JournalContents {
   package struct Request {
     package var key: RequestKey
     package var version: UInt64
-    /// As JSON; empty where it was dropped.
+    /// The state as JSON; empty if it was dropped.
     package var state: [UInt8]
 
     package init(key: RequestKey, version: UInt64, state: [UInt8]) {
@@ -71,20 +71,20 @@ package struct JournalContents {
     }
   }
 
-  /// A part in synchronized events.
+  /// The node's part in synchronized events.
   package struct Participant {
     /// The transaction of the last step that was taken together with others.
     package var applied = TransactionID.zero
     /// The step that was last prepared, which may have been taken or aborted since.
     package var prepared: PreparedStep?
-    /// The journal of its coordinator under which the node was last prepared.
+    /// The coordinator's journal under which the node was last prepared.
     package var coordinator: KnownCoordinator?
 
-    /// A step was prepared without a record of its own.
-    /// - Parameter version: That of the last record.
+    /// Adds a step that was prepared without a record of its own.
+    /// - Parameter version: The version of the last record.
     mutating func add(_ mark: PreparedMark.Contents, at version: UInt64) {
       let step = mark.step
-      // Of one that the database has as well, the mark tells the end.
+      // If the database has the step as well, the mark shows its outcome.
       guard step.transaction >= prepared?.transaction ?? .zero else { return }
       applied = max(applied, mark.applied)
       switch mark.end {
@@ -102,17 +102,18 @@ package struct JournalContents {
   package var consumed: [String: Consumed] = [:]
   package var sent: [String: Sent] = [:]
   package var effects: [Effect] = []
-  /// The most recent dead letters, and how many there are.
+  /// The most recent dead letters, and the number of all dead letters.
   package var deadLetters: [DeadLetter] = []
   package var deadLetterCount = 0
-  /// What they take, about. Unit: bytes.
+  /// The approximate size of all dead letters. Unit: bytes.
   package var deadLetterBytes = 0
-  /// Refused events that became none, since there were too many.
+  /// The number of refused events that were lost, since there were too many dead letters.
   package var lostDeadLetters: UInt64 = 0
-  /// The number of the last dead letter there was; it is not given to another one.
+  /// The number of the last dead letter so far, which is not reused.
   package var lastDeadLetter: UInt64 = 0
   package var requests: [Request] = []
-  /// No request up to this number is new, of a client that is not among `requests`.
+  /// The highest forgotten number. Up to it, no request of a client that is not in `requests` is
+  /// new.
   package var forgottenRequests: UInt64 = 0
 }
 
@@ -120,18 +121,18 @@ extension JournalContents {
   private static let letters =
     "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter"
   static let letterQuery = letters + " ORDER BY id"
-  /// Some with higher numbers than this, oldest first.
+  /// Returns the query for dead letters with higher numbers than this, oldest first.
   static func letterQuery(after id: UInt64, limit: Int) -> String {
     letters + " WHERE id > \(Int64(clamping: id)) ORDER BY id LIMIT \(limit)"
   }
   static let letterByID = letters + " WHERE id = ?"
 
-  /// As `DeadLetter.byteCount`.
+  /// The SQL expression of `DeadLetter.byteCount`.
   private static let letterBytes = ["pipe", "event", "reason", "state"].reduce("100") {
     "\($0) + length(CAST(\($1) AS BLOB))"
   }
 
-  /// Reads all that a node needs to go on; `nil` where it has never entered a state.
+  /// Reads everything that a node needs to continue; `nil` if it has never entered a state.
   static func read(_ database: Database) throws -> JournalContents? {
     let last = try database.select(
       "SELECT id, version, time, cause, state FROM record ORDER BY id DESC LIMIT 1"
@@ -189,7 +190,7 @@ extension JournalContents {
       }
   }
 
-  /// Only the part in synchronized events, and the version of the last record.
+  /// Reads only the part in synchronized events, and the version of the last record.
   static func participant(
     of database: Database
   ) throws -> (participant: Participant, version: UInt64)? {
@@ -227,7 +228,7 @@ extension JournalContents {
   }
 }
 
-// As the journal has it: the id, the transaction and the name, with a space between them.
+// The form in the journal: the id, the transaction and the name, separated by spaces.
 extension KnownCoordinator {
   var journalValue: String { "\(journal) \(since.epoch) \(since.sequence) \(name)" }
 
@@ -243,7 +244,8 @@ extension KnownCoordinator {
 }
 
 extension DeadLetter {
-  /// Reads `id, pipe, sequence, event, reason, state, version, time`.
+  /// Reads a dead letter from the columns `id, pipe, sequence, event, reason, state, version,
+  /// time`.
   package init(_ row: Row) {
     self.init(
       id: row.unsigned(0), pipe: row.text(1), sequence: row.unsigned(2), event: row.json(3),
@@ -253,9 +255,10 @@ extension DeadLetter {
   }
 }
 
-/// The events of a pipe that wait for their acknowledgement, in order, as JSON: each where its row has it.
+/// The unacknowledged events of a pipe, in order, as JSON. Each event is a slice of its row, not a
+/// copy.
 package struct RecordedEvents: Sequence {
-  /// Lines, of which each is an event.
+  /// Lines, each with one event.
   private var rows: [ArraySlice<UInt8>] = []
   package private(set) var count = 0
 
@@ -263,7 +266,7 @@ package struct RecordedEvents: Sequence {
 
   package var isEmpty: Bool { count == 0 }
 
-  /// Adds the events of a row but for the first ones.
+  /// Adds the events of a row, without the first `dropped` events.
   mutating func append(_ row: [UInt8], count: Int, droppingFirst dropped: Int) {
     guard dropped < count else { return }
     var lines = row[...]
@@ -272,7 +275,7 @@ package struct RecordedEvents: Sequence {
     self.count += count - dropped
   }
 
-  /// Drops the first events, of which there must be so many.
+  /// Drops the first events. There must be at least `count` of them.
   package mutating func removeFirst(_ count: Int) {
     precondition(count <= self.count)
     var iterator = makeIterator()
@@ -286,7 +289,7 @@ package struct RecordedEvents: Sequence {
   package struct Iterator: IteratorProtocol {
     private let rows: [ArraySlice<UInt8>]
     private var place = 0
-    /// What is left of the row before the next one; `nil` where all of it is taken.
+    /// The rest of the current row; `nil` if the row is used up.
     private var row: ArraySlice<UInt8>?
 
     fileprivate init(_ rows: [ArraySlice<UInt8>]) {
@@ -308,7 +311,7 @@ package struct RecordedEvents: Sequence {
     fileprivate var rest: [ArraySlice<UInt8>] { (row.map { [$0] } ?? []) + rows[place...] }
   }
 
-  /// The first of some lines, and those behind it; `nil` where there are none.
+  /// Returns the first line, and the lines after it; `nil` if there are none.
   private static func split(
     _ lines: ArraySlice<UInt8>
   ) -> (event: ArraySlice<UInt8>, rest: ArraySlice<UInt8>?) {

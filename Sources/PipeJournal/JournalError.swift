@@ -2,7 +2,7 @@ import Glibc
 import PipeSystem
 import PipeWire
 
-/// Why a journal cannot be used; says where it is and the way out.
+/// An error that makes a journal unusable. Its description names the file and a way out.
 package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   /// There is no such file.
   case missing(path: String, node: String)
@@ -10,24 +10,24 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   case inaccessible(path: String, node: String, reason: String)
   /// The disk is full.
   case full(path: String)
-  /// Not a journal, or one whose pages do not hold together.
+  /// The file is not a journal, or its pages are inconsistent.
   case damaged(path: String, node: String, reason: String)
-  /// Of another version of the tables.
+  /// The tables have another version.
   case otherVersion(path: String, node: String, found: Int64)
-  /// Of another machine or node.
+  /// The journal belongs to another topology, node or machine.
   case other(path: String, node: String, what: String, found: String, expected: String)
-  /// A state that the machine's type does not take.
+  /// The machine's type does not accept the recorded state.
   case undecodable(path: String, node: String, problem: String)
-  /// A state that fits into no message, which an earlier version of this library has recorded.
+  /// The recorded state fits into no message. An earlier version of this library has recorded it.
   case stateTooLarge(path: String, node: String, byteCount: Int)
-  /// Held by a process that lives.
+  /// A running process holds the journal.
   case locked(path: String, pid: Int32?)
-  /// Of a node that has been started again since, perhaps on another host.
+  /// The node has been started again since, perhaps on another host.
   case superseded(path: String, incarnation: UInt64, by: UInt64)
-  /// Anything else that SQLite tells.
+  /// Any other error of SQLite.
   case failed(path: String, reason: String)
 
-  /// Whether another try may go better.
+  /// Whether another attempt may succeed.
   package var isTransient: Bool {
     switch self {
     case .full, .failed, .locked: true
@@ -37,7 +37,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The exit code of a node that ends because of it.
+  /// The exit code of a node that ends because of this error.
   package var exitCode: Int32 {
     switch self {
     case .full: NodeHandshake.diskFullCode
@@ -111,12 +111,12 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What is wrong with the file or its directory, where it could not be opened for this errno.
+  /// Returns the problem of the file or its directory, after opening it has failed with this errno.
   static func reason(_ path: String, code: Int32) -> String {
     reason(path) ?? SystemError.text(of: code)
   }
 
-  /// What the system says of the file and its directory; `nil` where nothing is wrong with them.
+  /// Returns the system's error for the file or its directory; `nil` if both are accessible.
   private static func reason(_ path: String) -> String? {
     let directory = FileSystem.directory(of: path)
     if FileSystem.exists(directory), !FileSystem.isDirectory(directory) {

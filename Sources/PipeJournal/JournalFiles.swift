@@ -1,17 +1,18 @@
 import Glibc
 import PipeSystem
 
-/// The files of a journal whose node does not run, held so that it cannot start meanwhile.
+/// The files of a journal whose node does not run, locked so that the node cannot start.
 package final class JournalFiles {
   package let path: String
   package let node: String
   private let descriptor: Int32?
 
-  /// What the name of a file ends with that says that the journal was removed on purpose, until there is a new one.
+  /// The suffix of the file that notes that the journal was removed on purpose. The file stays
+  /// until there is a new journal.
   static let resetSuffix = ".reset"
 
-  /// Takes the lock that the node's process has while it lives.
-  /// - Throws: ``JournalError/locked(path:pid:)`` where a process has it.
+  /// Takes the lock that the node's process holds while it lives.
+  /// - Throws: ``JournalError/locked(path:pid:)`` if a process holds it.
   package init(_ path: String, node: String) throws(JournalError) {
     self.path = path
     self.node = node
@@ -21,7 +22,7 @@ package final class JournalFiles {
       guard errno == ENOENT else {
         throw .inaccessible(path: mark, node: node, reason: SystemError.text(of: errno))
       }
-      // No process has ever opened it.
+      // No process has ever opened the journal.
       self.descriptor = nil
       return
     }
@@ -35,11 +36,11 @@ package final class JournalFiles {
 
   deinit { if let descriptor { close(descriptor) } }
 
-  /// Removes the journal: the node starts anew. What is left is its lock, emptied, since a process
-  /// that is just starting may wait for it.
+  /// Removes the journal, so that the node starts from its initial state. Only the lock file stays,
+  /// emptied, since a process that is just starting may wait for it.
   package func remove() throws(JournalError) {
-    // The lock's file tells how far the journal went until all else is gone: a removal that is cut
-    // short shows as damage, and not as an older state.
+    // The lock file records how far the journal went until all other files are removed: an
+    // interrupted removal shows as damage, not as an older state.
     for suffix in [".new-journal", ".new-wal", ".new-shm", ".new", "-journal", "-shm", "-wal", ""] {
       guard unlink(path + suffix) == 0 || errno == ENOENT else {
         throw .inaccessible(
@@ -57,7 +58,8 @@ package final class JournalFiles {
 }
 
 extension FileSystem {
-  /// Leaves word that a journal was removed on purpose: a composite without a journal would refuse to go on.
+  /// Notes that a journal was removed on purpose. Without the note, a composite without a journal
+  /// would refuse to continue.
   fileprivate static func noteReset(_ path: String, node: String) throws(JournalError) {
     let mark = path + JournalFiles.resetSuffix
     do {
@@ -69,18 +71,20 @@ extension FileSystem {
   }
 }
 
-// What a running node does where somebody removes the files of its journal.
+// The reaction of a running node to the removal of its journal's files.
 extension Journal {
-  /// Whether the journal's files are still what their names lead to.
+  /// Whether the names of the journal's files still refer to the open files.
   package var isInPlace: Bool { FileIdentity(path) == identityOfFile && mark.isInPlace }
 
-  /// Writes the journal anew from what this process holds: its files are open, though nobody finds them.
+  /// Writes new files of the journal from what this process holds: its files are open, but have no
+  /// names any more.
   ///
-  /// This process goes on with the old files; the next one takes the new ones.
+  /// This process continues with the old files; the next process uses the new ones.
   package func writeAnew() throws(JournalError) {
     do {
       try FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o700)
-      // The mark first: while there is one and no journal, the next start says that it is missing.
+      // The mark first: while there is a mark but no journal, the next start reports the journal as
+      // missing.
       try mark.writeAnew()
       let database = try upToDate()
       let temporary = path + ".new"
@@ -92,7 +96,7 @@ extension Journal {
       }
       chmod(temporary, 0o600)
       try synchronize(temporary, O_RDWR)
-      // A log of the old file would be taken for the new one's.
+      // SQLite would take a log of the old file for the log of the new one.
       for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
       guard rename(temporary, path) == 0 else {
         throw SystemError("rename", on: path, code: errno)

@@ -2,12 +2,13 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// How often a journal was opened, and whether its database has all that the node had recorded when it ended.
+/// Counts the openings of a journal, and shows whether its database has everything that the node
+/// had recorded when it ended.
 ///
-/// A node that stops in order writes everything into the database. After any other end the last records, and the
-/// step that the node was prepared for, may be in the file of the ``StepMark`` alone.
+/// A node that stops gracefully writes everything into the database. After any other end, the last
+/// records and the prepared step may be only in the file of the ``StepMark``.
 struct JournalOpening {
-  /// Counts processes that keep records outside of the database.
+  /// The number of processes that have kept records outside the database.
   private(set) var count: UInt64 = 0
   private var closed: UInt64 = 0
   private var boot = ""
@@ -25,13 +26,14 @@ struct JournalOpening {
     closed = try JournalCheck.meta(Self.closedKey, in: database).flatMap { UInt64($0) } ?? 0
   }
 
-  /// Whether the node has not stopped in order since.
+  /// Whether the node has not stopped gracefully since the last opening.
   var isOpen: Bool { count > closed }
 
-  /// Whether that was since the system was started.
+  /// Whether the last opening was after the start of the system.
   var isSameBoot: Bool { boot == BootClock.boot }
 
-  /// Another process has it. With ``Durability/power`` the database has each record at once.
+  /// Notes that another process has opened the journal. With ``Durability/power``, the database has
+  /// each record at once.
   mutating func begin(_ durability: Durability) {
     guard durability == .process else { return }
     count += 1
@@ -43,7 +45,7 @@ struct JournalOpening {
     try Self.replace(Self.openedKey, "\(count) \(boot)", in: database)
   }
 
-  /// The database has all.
+  /// Records that the database has everything.
   mutating func close(in database: Database) throws {
     guard isOpen else { return }
     closed = count
@@ -56,11 +58,12 @@ struct JournalOpening {
 }
 
 extension StepMark {
-  /// Throws where the journal lacks a record that was made, or this file is not the one that it had last.
+  /// Checks this file against the journal. Throws if the journal lacks a record that was made,
+  /// or if this file is not the last one of the journal.
   /// - Parameters:
   ///   - last: The number of the last record in the database and in the log.
-  ///   - written: That of the last one in the database.
-  /// - Returns: Whether records may be lost with the file, by an end of the system.
+  ///   - written: The number of the last record in the database.
+  /// - Returns: Whether records may be lost with the former file, because the system ended.
   func check(
     _ stream: UInt64, last: UInt64, written: UInt64, _ opening: JournalOpening,
     _ durability: Durability, path: String, node: String
@@ -76,7 +79,7 @@ extension StepMark {
           + "stopped in order: its last records were there")
     }
     guard former.stream == stream else { throw refuse("its file '.step' is of another journal") }
-    // After a loss of power, records that waited in memory may be gone.
+    // After a power failure, records that waited in memory may be lost.
     guard former.isSameBoot || durability == .power else { return false }
     guard last >= former.record else {
       throw refuse(
@@ -84,7 +87,7 @@ extension StepMark {
           + "was taken away, or one of its files is an older copy")
     }
     guard former.isSameBoot else { return false }
-    // The file is told of a record before anything of it reaches the database.
+    // The file notes a record before any part of the record reaches the database.
     guard written <= max(former.record, former.written), former.opening >= opening.count else {
       throw refuse(
         "its file '.step' is an older copy: that ends at record \(former.record) of opening "

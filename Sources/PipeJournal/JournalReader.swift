@@ -3,9 +3,10 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// Reads a node's journal, also while the node runs: SQLite's write-ahead log lets it.
+/// Reads a node's journal, even while the node runs: SQLite's write-ahead log permits that.
 ///
-/// Where records wait in the journal's own log, it reads a copy in memory that has them as well.
+/// If records wait in the journal's own log, the reader reads a copy in memory that includes
+/// them.
 package struct JournalReader {
   package let path: String
   private let node: String
@@ -19,7 +20,7 @@ package struct JournalReader {
       guard try JournalCheck.exists(path, node: node) else {
         throw JournalError.missing(path: path, node: node)
       }
-      // The log first: what goes from it into the database meanwhile is read there.
+      // The log first: records that move from the log into the database after that are read there.
       let log = StepMark.log(ofJournal: path)
       let file = try Database(path, .readOnly)
       file.keepLogOnClose()
@@ -30,7 +31,7 @@ package struct JournalReader {
     }
   }
 
-  /// The database, or a copy of it with the records that it lacks.
+  /// Returns the database, or a copy of it with the records that it lacks.
   private static func withRecords(
     of log: [UInt64], _ file: Database, _ path: String, node: String
   ) throws -> Database {
@@ -50,7 +51,7 @@ package struct JournalReader {
     }
   }
 
-  /// The nodes that have a journal in a directory, or what is left of one.
+  /// Returns the nodes that have a journal in a directory, or the remains of one.
   package static func nodes(in directory: String) -> [String] {
     let names = FileSystem.entries(of: directory).compactMap { name in
       [".sqlite", ".sqlite-wal"].first { name.hasSuffix($0) }.map {
@@ -60,8 +61,8 @@ package struct JournalReader {
     return Set(names).sorted()
   }
 
-  /// All of it as it is at one moment.
-  /// - Parameter limit: The most records, and the most events of each pipe, that are read.
+  /// Returns the contents at one moment.
+  /// - Parameter limit: The maximum number of records, and of events of each pipe, to read.
   package func snapshot(limit: Int) throws(JournalError) -> JournalSnapshot {
     try read {
       var snapshot = JournalSnapshot(
@@ -69,12 +70,12 @@ package struct JournalReader {
         machine: try meta("machine"), created: try meta("created"),
         id: String(try JournalCheck.stream(of: database, path, node: node), radix: 16))
       snapshot.stateFields = try Self.fields(in: database)
-      // The current state is always among them.
+      // The current state is always among the records.
       snapshot.records = try records(limit: max(1, limit))
       snapshot.ins = try ins(limit: limit)
       snapshot.outs = try outs(limit: limit)
       snapshot.effects = try database.select(
-        // Those that are dead letters do not run.
+        // Effects that are dead letters do not run.
         """
         SELECT version, state, time FROM effect WHERE NOT EXISTS (
           SELECT 1 FROM letter WHERE letter.sequence = effect.version AND letter.pipe GLOB
@@ -93,19 +94,19 @@ package struct JournalReader {
     }
   }
 
-  /// The machine whose journal it is.
+  /// The machine that the journal belongs to.
   package var machine: String {
     get throws(JournalError) { try read { try meta("machine") } }
   }
 
-  /// The oldest dead letters that have higher numbers than this.
+  /// Returns the oldest dead letters with higher numbers than this.
   package func letters(after id: UInt64, limit: Int) throws(JournalError) -> [DeadLetter] {
     try read {
       try database.select(JournalContents.letterQuery(after: id, limit: limit)) { DeadLetter($0) }
     }
   }
 
-  /// How many refused events have become no dead letters, since there were too many.
+  /// Returns the number of refused events that were lost, since there were too many dead letters.
   package func lostLetters() throws(JournalError) -> UInt64 {
     try read { try Self.lostLetters(in: database) }
   }
@@ -114,7 +115,7 @@ package struct JournalReader {
     try JournalCheck.meta(JournalSnapshot.lostLettersKey, in: database).flatMap { UInt64($0) } ?? 0
   }
 
-  /// Runs queries that all see the same moment.
+  /// Runs queries that all see the database at the same moment.
   func read<Value>(_ body: () throws -> Value) throws(JournalError) -> Value {
     do {
       try database.execute("BEGIN")
@@ -192,7 +193,7 @@ package struct JournalReader {
     return outs
   }
 
-  /// The step that the node is prepared for, if it has not ended.
+  /// Returns the step that the node is prepared for, if its transaction has not ended.
   private func prepared() throws -> JournalSnapshot.Prepared? {
     guard var contents = try JournalContents.participant(of: database) else { return nil }
     if let mark = StepMark.prepared(ofJournal: path) {
@@ -217,7 +218,7 @@ package struct JournalReader {
 }
 
 extension Row {
-  /// JSON, or what stands there as text.
+  /// Returns a column as JSON, or its text as a string if it is not JSON.
   func json(_ column: Int32) -> JSONValue { JSONValue(lenient: bytes(column)) }
 }
 
@@ -228,10 +229,10 @@ extension JSONValue {
   }
 }
 
-/// What must hold of a file before it is read as a journal.
+/// The checks of a file before it is read as a journal.
 enum JournalCheck {
-  /// Whether there is a journal, told from the files alone: SQLite itself would take an empty file for
-  /// a new database and throw away the log beside it.
+  /// Whether there is a journal, judged by the files alone. SQLite itself would take an empty file
+  /// for a new database and discard the log beside it.
   static func exists(_ path: String, node: String) throws -> Bool {
     var status = stat()
     if stat(path, &status) == 0 {
@@ -247,7 +248,7 @@ enum JournalCheck {
       throw JournalError.inaccessible(
         path: path, node: node, reason: SystemError.text(of: errno))
     }
-    // Its log would be read into a new journal.
+    // SQLite would read the log into a new journal.
     if stat(path + "-wal", &status) == 0, status.st_size > 0 {
       throw JournalError.damaged(
         path: path, node: node, reason: "it is gone, and its file '-wal' is still there")
@@ -255,7 +256,7 @@ enum JournalCheck {
     return false
   }
 
-  /// Throws where the file is no journal, of another version, or does not hold together.
+  /// Throws if the file is not a journal, has another version, or is inconsistent.
   static func whole(_ database: Database, _ path: String, node: String) throws {
     guard try number("PRAGMA application_id", in: database) == JournalSchema.application else {
       throw JournalError.damaged(path: path, node: node, reason: "it is no journal")
@@ -271,12 +272,12 @@ enum JournalCheck {
     }
   }
 
-  /// The version of its tables.
+  /// Returns the version of the tables.
   static func version(of database: Database) throws -> Int64 {
     try number("PRAGMA user_version", in: database)
   }
 
-  /// The journal's own random number.
+  /// Returns the random id of the journal.
   static func stream(of database: Database, _ path: String, node: String) throws -> UInt64 {
     guard let stream = try meta("id", in: database).flatMap({ UInt64($0) }) else {
       throw JournalError.damaged(path: path, node: node, reason: "it has no id")
@@ -284,7 +285,7 @@ enum JournalCheck {
     return stream
   }
 
-  /// The highest number of a request of a client that was forgotten.
+  /// Returns the highest request number of a forgotten client.
   static func forgottenRequests(in database: Database) throws -> UInt64 {
     try meta(JournalSnapshot.forgottenRequestsKey, in: database).flatMap { UInt64($0) } ?? 0
   }

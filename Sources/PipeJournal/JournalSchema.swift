@@ -3,12 +3,12 @@ enum JournalSchema {
   /// The version of the tables: SQLite's `user_version`. A program that reads version 1 would not see the
   /// records in the log.
   static let version: Int64 = 2
-  /// The versions that are read; one that is written to becomes the newest.
+  /// The versions that can be read. A write upgrades the journal to the newest version.
   static let readable: ClosedRange<Int64> = 1...version
-  /// Marks the file as ours: SQLite's `application_id`.
+  /// Identifies the file as a journal: SQLite's `application_id`.
   static let application: Int64 = 0x7069_7065
 
-  /// The key of the table `meta` with the start of the node that holds a journal which several hosts see.
+  /// The key of the table `meta` for the start of the node that holds a journal on shared storage.
   static let holderKey = "incarnation"
 
   static let tables = """
@@ -73,8 +73,8 @@ enum JournalSchema {
     """
 }
 
-/// What a record is made of: a statement with its values. Its number is part of the form in which records
-/// wait in a ``RecordLog``, and is never given to another one.
+/// An operation of a record: a statement with its values. Its number is part of the form in which
+/// records wait in a ``RecordLog``, and is never reused.
 enum JournalOperation: UInt8, CaseIterable {
   case moved = 1
   case forgetRecords

@@ -1,16 +1,16 @@
 import PipeMachines
 
-/// What a journal holds at one moment, for people to read.
+/// The contents of a journal at one moment, for people to read.
 package struct JournalSnapshot: Codable, Sendable {
   /// The state after a burst of steps.
   package struct Record: Codable, Hashable, Sendable {
     package var version: UInt64
     package var incarnation: UInt64
-    /// Unit: nanoseconds since 1970.
+    /// The time of the last step of the burst. Unit: nanoseconds since 1970.
     package var time: Int64
-    /// What led to the last step of the burst.
+    /// The cause of the last step of the burst.
     package var cause: String
-    /// Steps in the burst.
+    /// The number of steps in the burst.
     package var steps: UInt64
     package var state: JSONValue
   }
@@ -24,14 +24,14 @@ package struct JournalSnapshot: Codable, Sendable {
   /// The receiving end of a pipe.
   package struct InPipe: Codable, Hashable, Sendable {
     package var name: String
-    /// Names the sender's numbering. Hexadecimal.
+    /// Identifies the sender's numbering. Hexadecimal.
     package var stream: String
-    /// The last event of which all up to it are done with, or postponed.
+    /// The last event up to which all events are applied, refused for good or postponed.
     package var consumed: UInt64
-    /// Whether the sender has stopped in order.
+    /// Whether the sender has stopped gracefully.
     package var senderClosed: Bool
     package var postponedCount: Int
-    /// The first of them.
+    /// The first postponed events.
     package var postponed: [Event] = []
   }
 
@@ -40,75 +40,78 @@ package struct JournalSnapshot: Codable, Sendable {
     package var name: String
     package var queued: UInt64
     package var acknowledged: UInt64
-    /// The first events that wait for their acknowledgement.
+    /// The first unacknowledged events.
     package var waiting: [Event] = []
     package var waitingCount: UInt64 { queued - min(acknowledged, queued) }
   }
 
   /// An effect that has not ended.
   package struct Effect: Codable, Hashable, Sendable {
-    /// The version of the step that started it.
+    /// The version of the step that started the effect.
     package var version: UInt64
     package var state: JSONValue
-    /// When it started, or last gave an event. Unit: nanoseconds since 1970.
+    /// The time when the effect started, or last emitted an event. Unit: nanoseconds since 1970.
     package var time: Int64
   }
 
-  /// A step that the node is prepared to take together with others, and that has not ended.
+  /// A step that the node is prepared to take together with others, and whose transaction has not
+  /// ended.
   package struct Prepared: Codable, Hashable, Sendable {
     package var transaction: TransactionID
     package var composite: String
     package var event: JSONValue
   }
 
-  /// The machine that a composite's journal names.
+  /// The name in a composite's journal in place of a machine's name.
   package static let compositeMachine = "composite"
 
-  /// The key of the table `meta` for the count of refused events that became no dead letters.
+  /// The key of the table `meta` for the number of refused events that were lost without a dead letter.
   static let lostLettersKey = "letters_lost"
 
-  /// The key of the table `meta` for the highest number of a request of a client that was forgotten.
+  /// The key of the table `meta` for the highest request number of a forgotten client.
   static let forgottenRequestsKey = "requests_forgotten"
 
-  /// The key of the table `meta` for the journal of its coordinator under which a participant was last prepared.
+  /// The key of the table `meta` for the coordinator's journal under which a participant was last
+  /// prepared.
   static let coordinatorKey = "coordinator"
 
-  /// The key of the table `meta` that says that the node was reset before the journal was made.
+  /// The key of the table `meta` that notes that the node was reset before the journal was created.
   static let resetKey = "reset"
 
-  /// The key of the table `meta` for the reason why a composite must not go on with the journal.
+  /// The key of the table `meta` for the reason why a composite must not continue with the journal.
   static let refusedKey = "refused"
 
-  /// What the keys of the table `meta` begin with that say how far a node of a composite has got.
+  /// The prefix of the keys in the table `meta` that hold the progress of a composite's nodes.
   static let componentKey = "component "
 
   package var path: String
-  /// Of the database and its log.
+  /// The size of the database and its write-ahead log. Unit: bytes.
   package var byteCount: Int64
   package var topology: String
   package var node: String
   package var machine: String
   package var created: String
-  /// Names this journal, and the numbering of what the node sends. Hexadecimal, as in an idempotency key.
+  /// Identifies this journal, and the numbering of the events that the node sends. Hexadecimal, as
+  /// in an idempotency key.
   package var id: String
-  /// The names of the state's fields where that is a struct; `nil` where it is an enum.
+  /// The names of the fields of a state that is a struct; `nil` for an enum.
   package var stateFields: [String]?
-  /// The last records, oldest first; the very last is the current state.
+  /// The last records, oldest first. The last record has the current state.
   package var records: [Record] = []
   package var ins: [InPipe] = []
   package var outs: [OutPipe] = []
   package var effects: [Effect] = []
   package var letterCount = 0
-  /// Refused events that became no dead letters, since there were too many.
+  /// The number of refused events that were lost, since there were too many dead letters.
   package var lostLetters: UInt64 = 0
   package var requestCount = 0
-  /// That it was aborted may be recorded later.
+  /// The step that the node is prepared for. Its abort may be recorded later.
   package var prepared: Prepared?
-  /// A composite's commits that not all participants have said to know; that they have may be recorded
-  /// later.
+  /// The number of a composite's commits that not all participants have acknowledged.
+  /// Acknowledgements may be recorded later.
   package var unacknowledgedCount = 0
 
-  /// What would be gone with the journal, of what was accepted and is not done.
+  /// The accepted work that is not done, and that would be lost with the journal.
   package var pending: Pending {
     Pending(
       waiting: outs.reduce(0) { $0 + Int(clamping: $1.waitingCount) },
@@ -117,7 +120,7 @@ package struct JournalSnapshot: Codable, Sendable {
       unacknowledged: unacknowledgedCount)
   }
 
-  /// Counts of what was accepted and is not done.
+  /// The amounts of accepted work that is not done.
   package struct Pending: Hashable, Sendable {
     /// Events in the outbox.
     package var waiting = 0

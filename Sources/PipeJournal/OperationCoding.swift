@@ -1,5 +1,5 @@
-/// The operations of one record as bytes, one after the other: its number, the count of its values, and each
-/// value as a tag and what it holds. Numbers are little endian.
+/// The encoding of a record's operations, one after the other. Each has its number, the count of
+/// its values, and each value as a tag and its content. Numbers are little-endian.
 enum OperationCoding {
   fileprivate static let integer: UInt8 = 0
   fileprivate static let text: UInt8 = 1
@@ -23,9 +23,9 @@ enum OperationCoding {
   }
 }
 
-/// One operation where it lies.
+/// An encoded operation, without a copy of its bytes.
 struct EncodedOperation {
-  /// A value where it lies.
+  /// A value, without a copy of its bytes.
   enum Value {
     case integer(Int64)
     case text(UnsafeRawBufferPointer)
@@ -33,11 +33,11 @@ struct EncodedOperation {
   }
 
   let operation: JournalOperation
-  /// Its values, encoded.
+  /// The encoded values.
   private let bytes: UnsafeRawBufferPointer
   private let count: Int
 
-  /// The operations of a record.
+  /// Returns the operations of a record.
   static func all(
     in bytes: UnsafeRawBufferPointer
   ) throws(UnreadableRecord) -> [EncodedOperation] {
@@ -61,7 +61,7 @@ struct EncodedOperation {
     return operations
   }
 
-  /// Its values, in their order.
+  /// The values, in order.
   var values: [Value] {
     var values: [Value] = []
     var place = 0
@@ -84,14 +84,14 @@ struct EncodedOperation {
     return values
   }
 
-  /// Its first values as they are encoded, which are the same for the same values.
+  /// Returns the first values as they are encoded. Equal values have the same encoding.
   func key(_ count: Int) -> [UInt8] {
     var place = 0
     for _ in 0..<count { place = Self.end(ofValueAt: place, in: bytes) ?? place }
     return Array(bytes[..<place])
   }
 
-  /// A value that is a number.
+  /// Returns the value at this index, which must be an integer.
   func integer(_ index: Int) -> Int64 {
     var place = 0
     for _ in 0..<index { place = Self.end(ofValueAt: place, in: bytes) ?? place }
@@ -118,24 +118,25 @@ struct EncodedOperation {
   }
 }
 
-/// A record whose bytes are whole and that has something this program does not know.
+/// The error that a record is complete but has an operation or a value that this program does not
+/// know.
 struct UnreadableRecord: Error, CustomStringConvertible {
   var description: String { "a record in its log cannot be read" }
 }
 
-/// Those operations of some records without which the database would not be the same in the end: what is
-/// written over, or deleted again, before anybody sees it in the database needs not be written.
+/// The operations of some records that determine the final contents of the database. Rows that are
+/// overwritten or deleted again before they are visible in the database need not be written.
 struct LastingOperations {
-  /// In their order.
+  /// The operations, in order.
   private(set) var operations: [EncodedOperation] = []
 
-  /// What later operations write, by the table and the key.
+  /// The keys that later operations write, by table.
   private var later: [Table: Set<[UInt8]>] = [:]
-  /// By the pipe: up to which event it is trimmed later.
+  /// The last event that a later operation trims, by pipe.
   private var trimmed: [[UInt8]: Int64] = [:]
-  /// By the client: before which request all answers are deleted later.
+  /// The request before which a later operation deletes all answers, by client.
   private var acknowledged: [[UInt8]: Int64] = [:]
-  /// Before which record all are deleted later.
+  /// The record before which a later operation deletes all records.
   private var firstRecord = Int64.min
   private var givesBackPages = false
 
@@ -150,7 +151,7 @@ struct LastingOperations {
     operations.reverse()
   }
 
-  /// Whether an operation lasts; those after it are known.
+  /// Whether an operation lasts, given the operations after it.
   private mutating func lasts(_ operation: EncodedOperation) -> Bool {
     switch operation.operation {
     case .consumed: isLast(operation, 1, of: .consumed)
@@ -167,15 +168,15 @@ struct LastingOperations {
     case .forgetRecords: forgets(operation)
     case .moved: operation.integer(0) >= firstRecord
     case .giveBackPages: givesBack()
-    // The numbers of dead letters are never given twice, and the table remembers them.
+    // The numbers of dead letters are never reused, and the table remembers them.
     case .letter, .unletter, .prepared, .aborted, .coordinatorStarted, .committed, .acknowledged,
       .forgotten, .forgottenThrough:
       true
     }
   }
 
-  /// - Parameter count: How many of its first values are the key. Each operation on such a table decides alone
-  ///   what is there.
+  /// - Parameter count: The number of leading values that form the key. On such a table, the last
+  ///   operation on a key alone determines its row.
   private mutating func isLast(_ operation: EncodedOperation, _ count: Int, of table: Table) -> Bool
   {
     later[table, default: []].insert(operation.key(count)).inserted
@@ -188,7 +189,7 @@ struct LastingOperations {
     return true
   }
 
-  /// Whether an answer is not deleted later, with others of its client.
+  /// Whether no later operation deletes an answer together with others of its client.
   private func isNeeded(_ answer: EncodedOperation) -> Bool {
     let client = answer.key(1)
     return later[.client]?.contains(client) != true

@@ -2,21 +2,21 @@ import PipeMachines
 import PipeWire
 
 /// The step that a node was last prepared to take together with others, in mapped memory beside its
-/// journal: written there, it outlives the process as a record does, and costs a copy.
+/// journal. It outlives the process as a record does, at the cost of a copy.
 struct PreparedMark {
-  /// Its part of the file. Unit: bytes.
+  /// The size of this part of the file. Unit: bytes.
   static let byteCount = 4096
   private let words: UnsafeMutablePointer<UInt64>
 
-  // Words: the end, checksum of what follows (0: none), epoch, sequence, version,
-  // length of the state, length of the event, epoch and sequence of the transaction before, then state
-  // and event.
+  // Words: the end, the checksum of the following words (0: none), epoch, sequence, version, length
+  // of the state, length of the event, epoch and sequence of the transaction before, then state and
+  // event.
   private enum Word {
     static let end = 0, checksum = 1, epoch = 2, sequence = 3, version = 4, state = 5, event = 6
     static let appliedEpoch = 7, appliedSequence = 8, bytes = 9
   }
 
-  /// How it has ended.
+  /// The outcome of the prepared step.
   enum End: UInt64 {
     case unknown = 0
     /// The step was about to be recorded, or was.
@@ -24,7 +24,7 @@ struct PreparedMark {
     case aborted = 2
   }
 
-  /// What the mark holds.
+  /// The contents of the mark.
   struct Contents {
     var step: PreparedStep
     var end: End
@@ -36,7 +36,7 @@ struct PreparedMark {
 
   init(_ words: UnsafeMutablePointer<UInt64>) { self.words = words }
 
-  /// Writes a prepared step; returns `false` where it is too large.
+  /// Writes a prepared step; returns `false` if it is too large.
   /// - Parameter applied: The last transaction whose step is recorded.
   func write(_ step: PreparedStep, applied: TransactionID) -> Bool {
     let (state, event) = (step.move.state, step.event)
@@ -52,16 +52,16 @@ struct PreparedMark {
     let bytes = UnsafeMutableRawPointer(words + Word.bytes)
     state.withUnsafeBytes { copy($0, to: bytes) }
     event.withUnsafeBytes { copy($0, to: bytes + state.count) }
-    // Of one that is half written, the checksum tells.
+    // The checksum reveals a half-written step.
     words[Word.checksum] = checksum(byteCount: state.count + event.count)
     return true
   }
 
-  /// The step of a transaction is about to be recorded; returns `false` where that was not prepared
-  /// here. Whether it was recorded, the record's version tells.
+  /// Notes that the step of a transaction is about to be recorded. Returns `false` if the step
+  /// was not prepared here. The version of the record shows whether the step was recorded.
   func take(_ transaction: TransactionID) -> Bool { end(transaction, .taken) }
 
-  /// A step is aborted; returns `false` where it was not prepared here.
+  /// Notes that a step is aborted. Returns `false` if the step was not prepared here.
   func abort(_ transaction: TransactionID) -> Bool { end(transaction, .aborted) }
 
   private func end(_ transaction: TransactionID, _ end: End) -> Bool {
@@ -71,7 +71,7 @@ struct PreparedMark {
     return true
   }
 
-  /// The step that is there; `nil` where none is whole.
+  /// Returns the prepared step; `nil` if there is no complete step.
   func read() -> Contents? {
     let stateCount = Int(clamping: words[Word.state])
     let eventCount = Int(clamping: words[Word.event])
@@ -90,7 +90,7 @@ struct PreparedMark {
         epoch: words[Word.appliedEpoch], sequence: words[Word.appliedSequence]))
   }
 
-  /// The checksum of what was written last, which is odd; 0 where nothing was.
+  /// The checksum of the last written step, which is odd; 0 if no step was written.
   var checksum: UInt64 { words[Word.checksum] }
 
   private func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) {

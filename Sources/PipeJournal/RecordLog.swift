@@ -1,29 +1,30 @@
-/// Records that are not in the database yet, in mapped memory beside it: written there, a record outlives the
-/// process, and costs a copy.
+/// Records that are not in the database yet, in mapped memory beside it. A record outlives the
+/// process there, at the cost of a copy.
 ///
-/// Records are numbered. The database tells up to which one it has them, so that those that are in both are
-/// passed over, and what was left of an earlier round of the log is told apart from what follows it.
+/// Records are numbered, and the database knows the number of its last record. So records that are
+/// in both places are skipped, and the rest of an earlier round of the log is told apart from the
+/// records after it.
 struct RecordLog {
-  /// Its part of the file. Unit: bytes.
+  /// The size of this part of the file. Unit: bytes.
   static let byteCount = 512 << 10
 
-  // Each record: the words of a header, then its bytes, and zeros up to the next word.
+  // Each record: the words of a header, then its bytes, padded with zeros to the next word.
   private enum Word { static let count = 0, number = 1, checksum = 2, bytes = 3 }
 
   private let words: UnsafeMutablePointer<UInt64>
-  /// Makes records of another journal's file none of this one's.
+  /// Makes records in the file of another journal invalid here.
   private let seed: UInt64
-  /// Where the next record goes. Unit: words.
+  /// The position of the next record. Unit: words.
   private var end = 0
   /// The number of the last record.
   private(set) var last: UInt64
-  /// That of the last one that the database has.
+  /// The number of the last record in the database.
   private var written: UInt64
 
   /// - Parameters:
-  ///   - words: Its part of the file.
-  ///   - stream: The journal's own random number.
-  ///   - written: The number of the last record that the database has.
+  ///   - words: This part of the file.
+  ///   - stream: The random id of the journal.
+  ///   - written: The number of the last record in the database.
   init(_ words: UnsafeMutablePointer<UInt64>, stream: UInt64, written: UInt64) {
     self.words = words
     seed = stream
@@ -37,7 +38,7 @@ struct RecordLog {
   /// Whether the database has all records.
   var isEmpty: Bool { last == written }
 
-  /// Adds a record; returns `false` where there is no room for it.
+  /// Adds a record. Returns `false` if the log has no capacity for it.
   mutating func append(_ record: [UInt8]) -> Bool {
     let length = (record.count + 7) / 8
     guard end + Word.bytes + length <= Self.byteCount / 8 else { return false }
@@ -50,30 +51,32 @@ struct RecordLog {
     last += 1
     start[Word.number] = last
     start[Word.count] = UInt64(record.count)
-    // Of one that is half written, the checksum tells.
+    // The checksum reveals a half-written record.
     start[Word.checksum] = Self.checksum(start, length: length, seed: seed)
     end += Word.bytes + length
     return true
   }
 
-  /// The bytes of the records that the database lacks; they are valid until the next `append`.
+  /// Returns the bytes of the records that the database lacks. They are valid until the next
+  /// `append`.
   func records() -> [UnsafeRawBufferPointer] {
     Self.records(words, count: end, stream: seed, after: written)
   }
 
-  /// The database has all records.
+  /// Notes that the database has all records.
   mutating func clear() {
     written = last
     end = 0
   }
 
-  /// The database has the next record, which never was in the log, and all before it.
+  /// Notes that the database has the next record, which never was in the log, and all records
+  /// before it.
   mutating func skip() {
     last += 1
     clear()
   }
 
-  /// The records after the one of this number in a log, or in a copy of one.
+  /// Returns the records after this number in a log, or in a copy of a log.
   static func records(
     _ words: UnsafePointer<UInt64>, count: Int, stream seed: UInt64, after number: UInt64
   ) -> [UnsafeRawBufferPointer] {
@@ -98,7 +101,7 @@ struct RecordLog {
     return found
   }
 
-  /// Word by word: a record may have many kilobytes.
+  /// Computes the checksum word by word: a record may have many kilobytes.
   private static func checksum(
     _ start: UnsafePointer<UInt64>, length: Int, seed: UInt64
   ) -> UInt64 {

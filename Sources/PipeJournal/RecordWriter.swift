@@ -4,9 +4,9 @@ import CSQLite
 final class RecordWriter {
   private let database: Database
   private let begin, commit, rollback: Statement
-  /// By the numbers of their operations; most nodes need few of them.
+  /// The prepared statements, by the numbers of their operations. Most nodes need few of them.
   private var statements = [Statement?](repeating: nil, count: 256)
-  /// Whether all is one transaction that has not ended.
+  /// Whether all writes are part of one transaction that has not ended.
   private(set) var isHeld = false
 
   /// The key of the table `meta` for the number of the last record that the database has.
@@ -19,7 +19,7 @@ final class RecordWriter {
     rollback = try database.prepare("ROLLBACK")
   }
 
-  /// The number of the last record that the database has.
+  /// Returns the number of the last record that the database has.
   static func written(to database: Database) throws -> UInt64 {
     try JournalCheck.meta(writtenKey, in: database).flatMap { UInt64($0) } ?? 0
   }
@@ -34,7 +34,7 @@ final class RecordWriter {
     }
   }
 
-  /// Writes the records of a log up to the one of this number.
+  /// Writes the records of a log, up to the record of this number.
   func write(_ records: [UnsafeRawBufferPointer], through number: UInt64) throws {
     try transaction {
       for operation in try LastingOperations(records).operations { try run(operation) }
@@ -46,9 +46,10 @@ final class RecordWriter {
     try statement(of: .meta).run(.text(Self.writtenKey), .text(String(number)))
   }
 
-  /// Makes one transaction of all until ``release()``: the file stays unchanged where that is never called.
+  /// Makes one transaction of all writes until ``release()``. The file stays unchanged if that is
+  /// never called.
   func hold() throws(DatabaseError) {
-    // Else pages that memory has no room for would go into the file's log.
+    // Otherwise pages beyond the capacity of the cache would go into the file's log.
     try database.execute("PRAGMA cache_spill = OFF")
     try begin.run()
     isHeld = true

@@ -4,76 +4,84 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// A small file in memory beside a journal: the lock that keeps two incarnations apart, the step
-/// under way, the number of the last record, the last prepared step, and the records that the journal lacks.
+/// A small file in memory beside a journal: the lock that keeps two incarnations apart, the step in
+/// progress, the number of the last record, the last prepared step, and the records that the
+/// journal lacks.
 ///
-/// It is mapped, so that a write costs a store and outlives the process however that ends. A file that was there
-/// is left as it is until ``begin(_:opening:)``: a journal that is refused is refused again by the next start.
+/// The file is mapped, so that a write costs a store and outlives the process however that ends. An
+/// existing file stays unchanged until ``begin(_:opening:)``: a journal that is refused is refused
+/// again by the next start.
 package final class StepMark {
-  /// An event that was being applied.
+  /// An event whose step was in progress.
   package struct Step: Hashable {
-    /// The pipe's name, or `request`.
+    /// The name of the pipe, or of the client's requests.
     package var source: String
-    /// Its number in the pipe, or the request's id.
+    /// The number of the event in the pipe, or of the request.
     package var sequence: UInt64
   }
 
-  /// The first part of the file; that of the prepared step follows it, and then the log. Unit: bytes.
+  /// The size of the first part of the file. The prepared step follows it, and then the log. Unit:
+  /// bytes.
   private static let byteCount = 4096
   private static let logStart = byteCount + PreparedMark.byteCount
   private static let fileByteCount = logStart + RecordLog.byteCount
   private static let magic: UInt64 = 0x7069_7065_7374_6532
-  /// What an earlier version of this library began the file with; it told less about the journal.
+  /// The first word of a file of an earlier version of this library, which said less about the
+  /// journal.
   private static let formerMagic: UInt64 = 0x7069_7065_7374_6570
   private let path: String
   private let descriptor: Int32
   private let words: UnsafeMutablePointer<UInt64>
-  /// The step under way when the last incarnation ended; `nil` where none was.
+  /// The step in progress when the last incarnation ended; `nil` if there was none.
   package let interrupted: Step?
   /// The step that was last prepared, to be taken together with others.
   let prepared: PreparedMark
-  /// The part of the file that a ``RecordLog`` has.
+  /// The part of the file that a ``RecordLog`` uses.
   var log: UnsafeMutablePointer<UInt64> { words + Self.logStart / 8 }
-  /// The effect that ended the last incarnation; `nil` where none did.
+  /// The effect that ended the last incarnation; `nil` if none did.
   package let fatalEffect: EffectOrigin?
-  /// Whether the last incarnation left it to this one to measure the state of each step.
+  /// Whether the last incarnation requested that this one measure the state of each step.
   package let measuresEachStep: Bool
-  /// What it said of the journal when it was opened; `nil` where it said nothing, or an earlier version wrote it.
+  /// The journal's data in the file when it was opened; `nil` if there was none, or an earlier
+  /// version wrote it.
   let former: Former?
   private let recordedBefore: UInt64
-  /// Whether it was there before it was opened.
+  /// Whether the file existed before it was opened.
   let existed: Bool
 
-  /// What a file says of the journal that it belongs to.
+  /// The data of a file about the journal that it belongs to.
   struct Former {
     /// The number of the last record.
     var record: UInt64
-    /// The number of the last record that was made in the database, or was about to be.
+    /// The number of the last record that was written into the database directly, or was about to
+    /// be.
     var written: UInt64
-    /// The journal's own random number.
+    /// The random id of the journal.
     var stream: UInt64
-    /// How often the journal had been opened.
+    /// The number of times that the journal had been opened.
     var opening: UInt64
-    /// The checksum of the last prepared step; 0 where there was none, ``isPreparing`` while one was written.
+    /// The checksum of the last prepared step; 0 if there was none, ``isPreparing`` while a step
+    /// was written.
     var prepared: UInt64
-    /// Whether it was last written since the system was started.
+    /// Whether the file was last written after the start of the system.
     var isSameBoot: Bool
   }
 
-  // Words: magic, pid, hash of the boot, last record, sequence under way, length of its source (0:
-  // none), the journal's stream and opening, the checksum of the prepared step, the last record that was
-  // written into the database at once, then the source's name. At the end of the part: whether each step is to be
-  // measured, and the effect that has ended the process: its feedback and 1 (0: none), and its version.
+  // Words: magic, pid, hash of the boot, last record, sequence in progress, length of its source
+  // (0: none), the journal's stream and opening, the checksum of the prepared step, the last record
+  // that was written into the database directly, then the source's name. At the end of the part:
+  // whether each step must be measured, and the effect that has ended the process: its feedback
+  // plus 1 (0: none), and its version.
   private enum Word {
     static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5
     static let stream = 6, opening = 7, prepared = 8, written = 9, name = 10
     static let measures = 509, feedback = 510, version = 511
   }
-  /// Unit: bytes.
+  /// The capacity for the name of a source. Unit: bytes.
   private static let nameRoom = (Word.measures - Word.name) * 8
   private static let isPreparing: UInt64 = 2
 
-  /// Takes the lock; waits a little for a holder that is just ending.
+  /// Takes the lock. Waits a little for a holder that is just ending.
   init(path journal: String, node: String) throws(JournalError) {
     let path = journal + ".step"
     existed = FileSystem.exists(path)
@@ -82,7 +90,8 @@ package final class StepMark {
       throw .inaccessible(
         path: path, node: "", reason: JournalError.reason(path, code: errno))
     }
-    // The number of the holder is one in its own container, and nothing else tells of its end.
+    // The holder's pid is valid only in its own container, and nothing else shows that the holder
+    // has ended.
     let isLocked = Polling.wait(every: .milliseconds(5), until: .now + .seconds(1)) { () -> Bool? in
       if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
       return errno == EWOULDBLOCK ? nil : false
@@ -125,17 +134,17 @@ package final class StepMark {
     measuresEachStep = isKnown && words[Word.measures] == 1
   }
 
-  /// The size of a file that is shorter than it was made; `nil` for any other.
+  /// Returns the size of a file that is shorter than when it was created; `nil` for any other file.
   private static func truncatedSize(_ descriptor: Int32) -> Int64? {
     var (status, first) = (stat(), UInt64(0))
-    // The first word is written when the file has its size.
+    // The first word is written after the file has its full size.
     guard fstat(descriptor, &status) == 0, status.st_size < fileByteCount,
       pread(descriptor, &first, 8, 0) == 8, first == magic || first == formerMagic
     else { return nil }
     return Int64(status.st_size)
   }
 
-  /// Belongs to this journal, which is whole, from its next record on.
+  /// Makes the file belong to this journal, which is complete, from its next record on.
   func begin(_ stream: UInt64, opening: UInt64, record: UInt64) throws {
     try beginBoot()
     words[Word.pid] = UInt64(getpid())
@@ -153,17 +162,17 @@ package final class StepMark {
     close(descriptor)
   }
 
-  /// Gives the lock away: this process records nothing any more.
+  /// Releases the lock: this process records nothing any more.
   func unlock() { flock(descriptor, LOCK_UN) }
 
-  /// The process that holds the lock of an open mark, as the mark says.
+  /// Returns the process that holds the lock of an open file, according to the file.
   static func holder(_ descriptor: Int32) -> Int32? {
     var pid: UInt64 = 0
     guard pread(descriptor, &pid, 8, off_t(8 * Word.pid)) == 8, pid > 0 else { return nil }
     return Int32(exactly: pid)
   }
 
-  /// The prepared step that the mark of a journal has, also while its node runs.
+  /// Returns the prepared step in the file of a journal, even while its node runs.
   static func prepared(ofJournal journal: String) -> PreparedMark.Contents? {
     let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return nil }
@@ -177,7 +186,7 @@ package final class StepMark {
     }
   }
 
-  /// A copy of the log of a journal, also while its node runs; empty where there is none.
+  /// Returns a copy of the log of a journal, even while its node runs; empty if there is none.
   static func log(ofJournal journal: String) -> [UInt64] {
     let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return [] }
@@ -188,14 +197,14 @@ package final class StepMark {
     }
   }
 
-  /// Begins what this start of the system writes. What was left in the log is in the database.
+  /// Begins the writes of this boot of the system. The database has what was left in the log.
   ///
-  /// Of a log that the system had not written as a whole when it ended, a later record could be read behind
-  /// new ones, which have the same numbers; so nothing of it stays.
+  /// If the system ended before it had written the whole log, an old record could be read behind
+  /// new records, which have the same numbers. So the old log is erased.
   private func beginBoot() throws {
     guard former?.isSameBoot != true else { return }
     if existed {
-      // By the file: what is written by the map is held in memory.
+      // Written through the file: pages that are written through the map are held in memory.
       let zeros = [UInt8](repeating: 0, count: 64 << 10)
       for part in 0..<(RecordLog.byteCount / zeros.count) {
         let place = off_t(Self.logStart + part * zeros.count)
@@ -215,10 +224,11 @@ package final class StepMark {
     set { words[Word.record] = newValue }
   }
 
-  /// The next record is made in the database: a process that is killed then has made it, or has not.
+  /// Notes that the next record is written into the database directly. If the process is killed
+  /// then, the record may exist or not.
   func willWrite(_ record: UInt64) { words[Word.written] = record }
 
-  /// Throws where records were made, and there is no journal.
+  /// Throws if records were made but there is no journal.
   func checkNothingRecorded(path: String, node: String) throws(JournalError) {
     guard recordedBefore > 0 else { return }
     throw .damaged(
@@ -228,43 +238,43 @@ package final class StepMark {
 
   // MARK: The prepared step
 
-  /// Writes a prepared step; returns `false` where it is too large.
+  /// Writes a prepared step; returns `false` if it is too large.
   func prepare(_ step: PreparedStep, applied: TransactionID) -> Bool {
     words[Word.prepared] = Self.isPreparing
     defer { words[Word.prepared] = prepared.checksum }
     return prepared.write(step, applied: applied)
   }
 
-  /// Whether the prepared step is the one that was written last.
+  /// Whether the file has the prepared step that was written last.
   var hasPrepared: Bool {
     guard let known = former?.prepared, known != 0, known != Self.isPreparing else { return true }
     return prepared.checksum == known && prepared.read() != nil
   }
 
-  /// Whether the file is still what its name leads to.
+  /// Whether the name of the file still refers to the open file.
   var isInPlace: Bool {
     FileIdentity(path).map { $0 == FileIdentity(descriptor: descriptor) } == true
   }
 
-  /// Makes the file again where somebody has removed it.
+  /// Writes the file again if it was removed.
   func writeAnew() throws {
     if isInPlace { return }
     let bytes = UnsafeRawBufferPointer(start: words, count: Self.fileByteCount)
     try FileSystem.replace(path, with: Array(bytes))
   }
 
-  /// The events of one source.
+  /// Returns the marker for the events of one source.
   package func source(_ name: String) -> Source {
     let bytes = Array(name.utf8.prefix(Self.nameRoom))
     return Source(words: words, name: bytes)
   }
 
-  /// Marks steps whose events come from one source.
+  /// Marks the steps of events from one source.
   package struct Source {
     fileprivate let words: UnsafeMutablePointer<UInt64>
     fileprivate let name: [UInt8]
 
-    /// An event's step begins.
+    /// Marks the beginning of an event's step.
     package func begin(_ sequence: UInt64) {
       name.withUnsafeBytes { bytes in
         UnsafeMutableRawPointer(words + Word.name).copyMemory(
@@ -274,7 +284,7 @@ package final class StepMark {
       words[Word.length] = UInt64(name.count)
     }
 
-    /// The step is over.
+    /// Marks the end of the step.
     package func end() { words[Word.length] = 0 }
   }
 
@@ -286,17 +296,17 @@ package final class StepMark {
       source: String(decoding: name, as: UTF8.self), sequence: words[Word.sequence])
   }
 
-  /// Leaves it to the next incarnation to measure the state of each step.
+  /// Requests that the next incarnation measure the state of each step.
   package func measureEachStepNext() { words[Word.measures] = 1 }
 
-  /// Where the effect is written down that ends the process.
+  /// The marker of the effect that ends the process.
   package var effectMark: EffectMark { EffectMark(words: words) }
 
-  /// Marks an effect, also from a signal handler: a mark is two stores.
+  /// Marks an effect, even from a signal handler: a mark is two stores.
   package struct EffectMark {
     fileprivate let words: UnsafeMutablePointer<UInt64>
 
-    /// The effect ends the process.
+    /// Marks the effect that ends the process.
     package func set(_ origin: EffectOrigin) {
       words[Word.version] = origin.version
       words[Word.feedback] = UInt64(origin.feedback) + 1
@@ -308,7 +318,7 @@ package final class StepMark {
     return EffectOrigin(version: words[Word.version], feedback: feedback - 1)
   }
 
-  /// FNV-1a: the same in every process.
+  /// The FNV-1a hash, which is the same in every process.
   static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
     bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
   }

@@ -1,13 +1,14 @@
 import PipeMachines
 import PipeWire
 
-/// Answers for the single steps of one node.
+/// Answers requests for single steps of one node.
 protocol AnswersSteps {
   func open() throws -> OracleOpening
   func answer(_ input: OracleInput, in configuration: OracleConfiguration) throws -> OracleAnswer
 }
 
-/// Answers for a node that hosts a machine, by its engine, its ports and the rules of its pipes.
+/// Computes the single steps of a node that hosts a machine, with the machine's engine, its ports
+/// and the rules of its pipes.
 final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
   private let machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>
   private let oracle: StepOracle<Hosted.State, Hosted.Event, Hosted.Output>
@@ -100,8 +101,8 @@ final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
   }
 }
 
-/// What the step under way sends.
-// An oracle has one thread.
+/// The events that the current step sends.
+// Unchecked: an oracle has one thread.
 private final class OracleSends: @unchecked Sendable {
   private var sent: [(pipe: String, event: [UInt8])] = []
 
@@ -113,7 +114,7 @@ private final class OracleSends: @unchecked Sendable {
   }
 }
 
-/// Takes what a machine sends through a port.
+/// Collects the events that a machine sends through a port.
 private final class OracleOutlet<Event: MachineEvent>: PipeOutlet {
   private let pipes: [String]
   private let sends: OracleSends
@@ -122,7 +123,7 @@ private final class OracleOutlet<Event: MachineEvent>: PipeOutlet {
   init(_ port: EventPipe<Event>, pipes: [String], sends: OracleSends) {
     self.pipes = pipes
     self.sends = sends
-    // Used by the oracle's one thread.
+    // Only the oracle's one thread uses the codec.
     nonisolated(unsafe) let codec = EventCodec<Event>()
     encode = port.encode ?? { try codec.encode($0, into: &$1) }
   }
@@ -132,7 +133,7 @@ private final class OracleOutlet<Event: MachineEvent>: PipeOutlet {
   func enqueue(_ event: Event) {
     guard !pipes.isEmpty else { return }
     var bytes: [UInt8] = []
-    // As in a node, what cannot be written is not sent.
+    // As in a node, an event that cannot be encoded is not sent.
     guard (try? encode(event, &bytes)) != nil else { return }
     for pipe in pipes { sends.append(bytes, to: pipe) }
   }

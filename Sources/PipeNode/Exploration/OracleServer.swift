@@ -3,29 +3,29 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// Answers for single steps of a program's machines: `PROGRAM explore`.
+/// Answers requests for single steps of a program's machines: `PROGRAM explore`.
 package struct OracleServer {
   private let host: NodeHost
   private var nodes: [String: any AnswersSteps] = [:]
 
-  /// - Parameter host: Knows the machines and the composite states.
+  /// - Parameter host: The host that knows the program's machines and composite states.
   package init(_ host: NodeHost) { self.host = host }
 
-  /// `PROGRAM explore`
+  /// The description of the command `PROGRAM explore`.
   package static func description(of program: String) -> CommandDescription {
     CommandDescription(
       "explore", of: program,
       "Answers for single steps of its machines, for 'orchestrator check --explore'")
   }
 
-  /// Answers requests from stdin on stdout until stdin ends. What machines print goes to stderr.
+  /// Answers requests from stdin on stdout until stdin ends. Output of the machines goes to stderr.
   package mutating func serve() -> Int32 {
     let answers = dup(STDOUT_FILENO)
     guard answers >= 0, dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 else { return 1 }
     _ = fcntl(answers, F_SETFD, FD_CLOEXEC)
     AnswerReaderWatch.start(for: answers)
     while let line = readLine(strippingNewline: true) {
-      // Each answer is out before the next question is looked at, which may end the process.
+      // Each answer is written before the next input is evaluated: that may end the process.
       let isWritten = answer(line) { answer in
         guard var bytes = try? JSONRecord.encode(answer) else { return false }
         bytes.append(UInt8(ascii: "\n"))
@@ -37,7 +37,7 @@ package struct OracleServer {
   }
 
   /// Answers one request.
-  /// - Returns: Whether all answers were told.
+  /// - Returns: Whether all answers were written.
   private mutating func answer(_ line: String, _ tell: (OracleAnswer) -> Bool) -> Bool {
     let request: OracleRequest
     do {
@@ -98,22 +98,25 @@ package struct OracleServer {
   }
 }
 
-/// Ends this process when nobody can read its answers any more, also while a step goes on that never returns:
-/// who asks may be killed, and a program that hangs does not see its input end.
+/// Ends this process when the reader of its answers is gone, even while a step never returns.
+///
+/// The client that reads the answers may be killed, and a program that hangs in a step does not see
+/// the end of its input.
 enum AnswerReaderWatch {
-  /// - Parameter answers: A descriptor that stays open as long as the process. Of a file nothing is told.
+  /// - Parameter answers: The descriptor of the answers, which stays open as long as the process
+  ///   runs. If it is a regular file, the watch never fires.
   static func start(for answers: Int32) {
     var thread = pthread_t()
     let code = pthread_create(
       &thread, nil,
       { argument in
-        // Nothing is asked for: an error and a hang-up are told in any case.
+        // poll reports errors and hang-ups without being asked for them.
         var watched = pollfd(fd: Int32(Int(bitPattern: argument)), events: 0, revents: 0)
         while poll(&watched, 1, -1) < 0, errno == EINTR {}
         if watched.revents & Int16(POLLERR | POLLHUP) != 0 { _exit(EXIT_FAILURE) }
         return nil
       }, UnsafeMutableRawPointer(bitPattern: Int(answers)))
-    // Without a thread it ends with its next answer.
+    // Without a thread, the process ends when it writes its next answer.
     if code == 0 { pthread_detach(thread) }
   }
 }

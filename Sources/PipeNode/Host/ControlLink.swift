@@ -2,17 +2,17 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// A node's connection to its orchestrator: reads what that says, tells it what the node has to say, and
-/// connects anew where its pings have stopped.
+/// A node's connection to its orchestrator. It reads the orchestrator's frames, sends the node's
+/// frames, and reconnects when the pings have stopped.
 final class ControlLink {
   private let socket: Socket
   private let place: PeerPlace
-  /// The node's routing id there.
+  /// The node's routing id at the orchestrator's socket.
   private let name: String
   private let incarnation: UInt64
   private let loop: PollLoop
   private let log: NodeLog
-  /// How long what is said last is sent.
+  /// The linger period for the last frames.
   private let linger: Duration
   private var pings: PingWatch?
   private var isConnected = false
@@ -20,17 +20,17 @@ final class ControlLink {
   private(set) var garbage: UInt64 = 0
   /// Called with each frame that the orchestrator sends.
   var onFrame: ((FrameHeader, UnsafeRawBufferPointer) throws -> Void)?
-  /// Called where a lease goes on, with when that was asked for.
+  /// Called when the lease is renewed, with the time at which the process asked for that.
   var onRenewal: ((_ asked: UInt64) -> Void)?
-  /// Called when all that has come was read.
+  /// Called when all pending frames have been read.
   var onRest: (() -> Void)?
-  /// Called on a new connection, where the node is to say hello.
+  /// Called on a new connection, on which the node must say hello.
   var onReconnection: (() -> Void)?
 
-  /// How long it is to an orchestrator's first ping, at most.
+  /// The longest time until an orchestrator's first ping.
   private static let firstPingTimeout: Duration = .seconds(1)
   private static let linger: Duration = .milliseconds(300)
-  /// A handshake with keys may still be under way, over some distance.
+  /// A handshake with keys to a distant host may still be in progress.
   private static let lingerOffHost: Duration = .seconds(1)
 
   init(
@@ -59,7 +59,7 @@ final class ControlLink {
     isConnected = true
   }
 
-  /// Reads from now on.
+  /// Starts reading from the loop.
   func run() { loop.add(socket, for: self) { $0.read() } }
 
   func say(_ kind: FrameKind, sequence: UInt64 = 0, count: UInt32 = 0, _ body: [UInt8] = []) {
@@ -67,7 +67,7 @@ final class ControlLink {
       FrameHeader(kind, count: count, sequence: sequence, number: incarnation), body: body)
   }
 
-  /// Reads what has come.
+  /// Reads all pending frames.
   func read() {
     while socket.receive({ _, bytes in
       do {
@@ -87,10 +87,10 @@ final class ControlLink {
 
   // MARK: Pings
 
-  /// Pings come from now on.
+  /// Starts to expect pings.
   func expectPings() { expectPing(within: Self.firstPingTimeout) }
 
-  /// - Parameter interval: How long it is to the next ping, at most.
+  /// - Parameter interval: The longest time until the next ping.
   func expectPing(within interval: Duration) {
     let isWatched = pings != nil
     var watch = pings ?? PingWatch()
@@ -108,7 +108,8 @@ final class ControlLink {
     }
   }
 
-  /// Makes a new connection, which takes this node's name back from who else has used it.
+  /// Opens a new connection, which reclaims this node's routing id from another program that has
+  /// used it.
   private func reconnect() {
     guard !isClosed else { return }
     log.silence(of: "the orchestrator", at: place.endpoint, as: name, count: pings?.silences ?? 0)
@@ -120,41 +121,42 @@ final class ControlLink {
 
   // MARK: The end
 
-  /// Says why the node ends by itself, or nothing; nothing more is said after that.
+  /// Sends the reason why the node ends by itself, or an empty text, as the node's last frame.
   func sayGoodbye(because reason: String, code: Int32) {
     isClosed = true
     say(.stopped, count: UInt32(code), Array(reason.utf8))
   }
 
-  /// What is said goes out within the socket's linger.
+  /// Closes the socket. It continues to send during its linger period.
   func close() { socket.close(lingering: linger) }
 }
 
-/// Tells when an orchestrator's pings have stopped.
+/// Detects that an orchestrator's pings have stopped.
 package struct PingWatch: Sendable {
-  /// When the next one is missed. Unit: nanoseconds of ``BootClock``.
+  /// The time at which the next ping counts as missed. Unit: nanoseconds of ``BootClock``.
   package private(set) var due: Int64 = 0
-  /// How often one was missed since the last came.
+  /// The number of missed pings since the last ping.
   package private(set) var silences: UInt64 = 0
   private var patience: Int64 = 0
 
-  /// The longest pause between two looks.
+  /// The longest pause between two checks. Unit: nanoseconds.
   private static let longest: Int64 = 30_000_000_000
 
-  /// A look that is later than this was held up itself: a ping may have come and not be read yet.
+  /// The delay after which a check was itself held up: a ping may have arrived and not be read yet.
+  /// Unit: nanoseconds.
   private static let lateness: Int64 = 500_000_000
 
   package init() {}
 
-  /// A ping has come, which says how long it is to the next.
+  /// Notes that a ping has arrived, which announces the interval until the next one.
   package mutating func heard(at now: Int64, interval: Duration) {
-    // Before the orchestrator finds the node hung, which takes five intervals.
+    // Shorter than the five intervals after which the orchestrator considers the node hung.
     patience = interval.clampedNanoseconds / 2 * 5
     silences = 0
     due = now + patience
   }
 
-  /// Whether one is missed. The pauses grow from one to the next.
+  /// Whether a ping is missed. The pauses grow from one missed ping to the next.
   package mutating func isSilent(at now: Int64) -> Bool {
     guard now >= due else { return false }
     guard now - due <= Self.lateness else {

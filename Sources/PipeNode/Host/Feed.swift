@@ -5,7 +5,7 @@ import PipeWire
 
 /// One published step of a node.
 struct FeedEntry {
-  /// Whose it is, where it is not the node's own.
+  /// The node of the step, if it is not the feed's own node.
   var node: String?
   var version: UInt64
   /// Unit: nanoseconds since 1970.
@@ -13,18 +13,18 @@ struct FeedEntry {
   var cause: String
   /// The state as JSON.
   var state: [UInt8]
-  /// What it is prepared for in this state, and of which it is not told the end.
+  /// The transaction that the node has prepared in this state and whose outcome it does not know.
   var doubt: InDoubtTransaction?
-  /// Whether the state is on the way of a step that is not over.
+  /// Whether the state is an intermediate state of a step in progress.
   var isPassing = false
   /// Whether the coordinator has committed the step, and so knows it.
   var isCommitted = false
-  /// The transaction that a composite has moved by.
+  /// The transaction that moved a composite.
   var transaction: TransactionID?
 }
 
-/// The publishing end of what a node tells of itself: each kind only to who asks for it, states the last one
-/// first. See ``FeedTopic``.
+/// The publishing end of a node's reports. Each kind of report goes only to its subscribers. A new
+/// subscriber to states first gets the last states. See ``FeedTopic``.
 final class Feed {
   let socket: Socket
   let node: String
@@ -32,27 +32,29 @@ final class Feed {
   private let nodeJSON: [UInt8]
   private let incarnation: UInt64
   private var subscriptions = FeedSubscriptions()
-  /// Whether somebody listens to states, and whether also to those that a coordinator has committed.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  /// Whether a subscriber asks for states, and whether one also asks for states that a coordinator
+  /// has committed.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var isWanted = (other: false, committed: false)
-  /// Whether somebody asks for summaries, and for steps.
+  /// Whether a subscriber asks for summaries, and for steps.
   private(set) var areSummariesWanted = false
   private(set) var areStepsWanted = false
   /// Whether a subscriber asks for refused events.
   private(set) var areRefusalsWanted = false
-  /// What subscribers are told of once it is recorded.
+  /// The steps and frames to publish once they are recorded.
   @exclusivity(unchecked)
   private var kept: [FeedEntry] = []
   @exclusivity(unchecked)
   private var keptFrames: [(header: FrameHeader, body: [UInt8])] = []
-  /// Asked for the last steps when somebody comes who wants states.
+  /// Returns the last steps; called when a new subscriber asks for states.
   @exclusivity(unchecked)
   var last: (() -> [FeedEntry])?
-  /// Those that may still have something to tell, and are asked for it at the end.
+  /// The handlers that publish pending reports at the end of the node.
   private var endings: [UInt64: () -> Void] = [:]
   private var lastEnding: UInt64 = 0
-  /// Told when somebody has come or gone; with whether summaries are to be told, whatever was told before.
+  /// Called when a subscriber has come or gone. The argument says whether to send a summary even if
+  /// nothing has changed.
   var onChange: ((_ asksForSummaries: Bool) -> Void)?
 
   init(
@@ -66,23 +68,23 @@ final class Feed {
     self.incarnation = incarnation
   }
 
-  /// Whether anybody listens to such states; where nobody does, a step need not be encoded.
+  /// Whether a subscriber asks for such states. Without one, a step need not be encoded.
   func isWanted(isCommitted: Bool) -> Bool { isCommitted ? isWanted.committed : isWanted.other }
 
-  /// Whether anybody asks for the events of a pipe that leads from here.
+  /// Whether a subscriber asks for the events of a pipe that starts at this node.
   func isTapped(_ pipe: String) -> Bool { subscriptions.ask(for: .tap(pipe: pipe)) }
 
-  /// Keeps a step that is not recorded yet.
+  /// Keeps a step until it is recorded.
   func keep(_ entry: FeedEntry) { kept.append(entry) }
 
-  /// Keeps what is told of a step that is not recorded yet.
+  /// Keeps the report of a step until the step is recorded.
   func keep(
     _ kind: FrameKind, about topic: UInt32, _ sequence: UInt64, _ body: FeedBody
   ) {
     keptFrames.append((header(kind, about: topic, sequence), body.bytes))
   }
 
-  /// What was kept is recorded, or needs no record: sends it to all subscribers.
+  /// Sends the kept reports to all subscribers: their steps are recorded, or need no record.
   func publishKept() {
     guard !kept.isEmpty || !keptFrames.isEmpty else { return }
     for entry in kept { publish(entry) }
@@ -91,7 +93,7 @@ final class Feed {
     keptFrames.removeAll(keepingCapacity: true)
   }
 
-  /// Sends a summary, of what is recorded.
+  /// Sends a summary of what is recorded.
   func publish(_ summary: NodeSummary, with entry: FeedEntry) {
     var body = body(of: entry)
     body.add("status", encoding: summary.status)
@@ -100,8 +102,8 @@ final class Feed {
     socket.send(header(.summary, about: topic, entry.version), body: body.bytes)
   }
 
-  /// The beginning of what is told of a step, or of steps that are left out.
-  /// - Parameter place: Its place among the steps of this process.
+  /// Returns the beginning of a report about a step, or about steps that are left out.
+  /// - Parameter place: The index of the step among the steps of this process.
   func head(of node: String, version: UInt64, place: UInt64) -> FeedBody {
     var head = FeedBody(reserving: 512)
     head.add("node", text: node)
@@ -111,7 +113,8 @@ final class Feed {
     return head
   }
 
-  /// Registers what tells the last of something.
+  /// Registers a handler that publishes a pending report at the end of the node. Returns its
+  /// number.
   func atEnd(_ tell: @escaping () -> Void) -> UInt64 {
     lastEnding += 1
     endings[lastEnding] = tell
@@ -120,13 +123,13 @@ final class Feed {
 
   func forget(_ ending: UInt64) { endings[ending] = nil }
 
-  /// The node ends, and all is recorded: tells what was put off.
+  /// Publishes the pending reports: the node ends, and everything is recorded.
   func tellRest() {
     for tell in endings.values { tell() }
     publishKept()
   }
 
-  /// What was published goes out within the socket's linger.
+  /// Closes the socket. It continues to send during its linger period.
   func close() { socket.close(lingering: .milliseconds(300)) }
 
   private func header(_ kind: FrameKind, about topic: UInt32, _ sequence: UInt64) -> FrameHeader {
@@ -154,7 +157,7 @@ final class Feed {
     return body
   }
 
-  /// Takes subscriptions; each asks for the last state, or for a summary, a repeated one too.
+  /// Reads subscriptions. Each one, repeated or new, asks for the last state or for a summary.
   func readSubscriptions() {
     var asked: [[UInt8]] = []
     while socket.receive({ _, message in
@@ -174,7 +177,7 @@ final class Feed {
   }
 }
 
-/// The body of a feed's frame, a JSON object, as it is written.
+/// The body of a feed's frame, a JSON object, while it is written.
 struct FeedBody {
   private var written: [UInt8] = []
 
@@ -183,13 +186,13 @@ struct FeedBody {
     written.append(UInt8(ascii: "{"))
   }
 
-  /// The whole of it, to which nothing is added any more.
+  /// Completes the object and returns it. Nothing may be added afterwards.
   mutating func finish() -> [UInt8] {
     written.append(UInt8(ascii: "}"))
     return written
   }
 
-  /// The whole of it.
+  /// The object so far, completed.
   var bytes: [UInt8] { written + [UInt8(ascii: "}")] }
 
   mutating func add(_ key: StaticString, json: some Sequence<UInt8>) {
@@ -205,7 +208,7 @@ struct FeedBody {
     add(key, json: String(number).utf8)
   }
 
-  /// Adds the JSON of a value, where there is one.
+  /// Adds the JSON of a value, if there is one.
   mutating func add(_ key: StaticString, encoding value: (some Encodable)?) {
     guard let value, let json = try? JSONValue(encoding: value) else { return }
     add(key, json: json.bytes)
@@ -225,7 +228,7 @@ struct FeedBody {
     written.append(UInt8(ascii: "]"))
   }
 
-  /// Keys need no escapes.
+  /// Begins an entry. Keys need no escapes.
   private mutating func begin(_ key: StaticString) {
     if written.count > 1 { written.append(UInt8(ascii: ",")) }
     written.append(UInt8(ascii: "\""))
@@ -234,18 +237,18 @@ struct FeedBody {
   }
 }
 
-/// Tells what follows one another, a node's steps or a pipe's events, to who asks for it: within a budget, and
-/// with the exact number of those that are left out.
+/// Reports consecutive items, a node's steps or a pipe's events, to subscribers: within a budget,
+/// and with the exact number of items that are left out.
 final class ToldSequence {
   private let feed: Feed
   private let kind: FrameKind
   private let topic: UInt32
   private var budget = FeedBudget()
   private var ending: UInt64 = 0
-  /// Makes what tells that so many were left out up to now, with its sequence number.
+  /// Makes the report that this number of items was left out, with its sequence number.
   private let gap: (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
 
-  /// - Parameter name: What it is about: the node, or the pipe.
+  /// - Parameter name: The node or the pipe that the feed is about.
   init(
     _ kind: FrameKind, about name: String, to feed: Feed,
     gap: @escaping (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
@@ -259,7 +262,7 @@ final class ToldSequence {
 
   deinit { feed.forget(ending) }
 
-  /// Something has happened; returns whether to ``tell(_:_:)`` of it.
+  /// Counts an item against the budget. Returns whether to report it with ``tell(_:_:)``.
   func begin() -> Bool {
     switch budget.take(at: { BootClock.nanoseconds }) {
     case .tell: return true
@@ -270,7 +273,7 @@ final class ToldSequence {
     }
   }
 
-  /// Tells it with the record of what has led to it.
+  /// Reports an item once the step that caused it is recorded.
   func tell(_ sequence: UInt64, _ body: FeedBody) {
     feed.keep(kind, about: topic, sequence, body)
   }

@@ -1,33 +1,35 @@
-/// Lets so much of a feed be told a second, in bursts without a gap, and counts what is left out.
+/// Limits the rate of a feed, lets bursts through without a gap, and counts the items that are left
+/// out.
 ///
-/// What comes at a lower rate is told completely. Once a burst is used up, nothing is told until all of it is
-/// there again: what is told lies together.
+/// Items at a lower rate are all reported. Once a burst is used up, nothing is reported until the
+/// full burst is available again, so that the reported items are consecutive.
 package struct FeedBudget: Sendable {
-  /// What to do with what has happened.
+  /// The decision about an item.
   package enum Verdict: Hashable, Sendable {
     case tell
-    /// Tell it, and ``reopen()`` after this time.
+    /// Report the item, and call ``reopen()`` after this time.
     case tellAndClose(Duration)
     case skip
   }
 
-  /// The most that is told in any second: a whole burst, and what comes back meanwhile.
+  /// The maximum number of items in any second: a full burst, and the budget that refills during
+  /// the second.
   package static let perSecond = 2_000
-  /// What is told one after the other at most, where more happens than can be told.
+  /// The maximum number of consecutive items when more occur than can be reported.
   package static let burst = 200
-  /// The time after which one more may be told. Unit: nanoseconds.
+  /// The time after which the budget allows another item. Unit: nanoseconds.
   private static let price = Int64((1_000_000_000 / Double(perSecond - burst)).rounded(.up))
 
-  /// When all that was told is paid for.
+  /// The time at which the budget is full again. Unit: nanoseconds.
   private var paidAt = Int64.min
   private var isClosed = false
-  /// What was left out since it was closed.
+  /// The number of items left out since the budget was used up.
   private var skipped: UInt64 = 0
 
   package init() {}
 
-  /// Something has happened.
-  /// - Parameter now: The time, which is asked for only where it is needed. Unit: nanoseconds.
+  /// Counts an item.
+  /// - Parameter now: Returns the time; called only if it is needed. Unit: nanoseconds.
   package mutating func take(at now: () -> Int64) -> Verdict {
     if isClosed {
       skipped += 1
@@ -41,8 +43,8 @@ package struct FeedBudget: Sendable {
     return .tellAndClose(.nanoseconds(debt))
   }
 
-  /// The burst is there again.
-  /// - Returns: How many were left out.
+  /// Notes that the full burst is available again.
+  /// - Returns: The number of items that were left out.
   package mutating func reopen() -> UInt64 {
     defer { skipped = 0 }
     isClosed = false
@@ -50,12 +52,12 @@ package struct FeedBudget: Sendable {
   }
 }
 
-/// When a node's summary is told: at once after a change, and at most ten times a second.
+/// Decides when to send a node's summary: at once after a change, and at most ten times a second.
 package struct SummaryPace: Sendable {
-  /// What to do with a change.
+  /// The decision about a change.
   package enum Verdict: Hashable, Sendable {
     case tell
-    /// Look again after this time; nothing needs to be looked at before.
+    /// Check again after this time; no check is needed before.
     case wait(Duration)
   }
 
@@ -63,13 +65,13 @@ package struct SummaryPace: Sendable {
   package static let interval: Int64 = 100_000_000
 
   private var lastTold: Int64?
-  /// Whether a wait has not ended.
+  /// Whether a wait is in progress.
   package private(set) var isWaiting = false
 
   package init() {}
 
-  /// There is something to tell.
-  /// - Parameter now: Unit: nanoseconds.
+  /// Notes a change.
+  /// - Parameter now: The current time. Unit: nanoseconds.
   package mutating func changed(at now: Int64) -> Verdict {
     let wait = lastTold.map { $0 + Self.interval - now } ?? 0
     guard wait <= 0 else {
@@ -80,6 +82,6 @@ package struct SummaryPace: Sendable {
     return .tell
   }
 
-  /// The wait is over.
+  /// Notes that the wait is over.
   package mutating func waited() { isWaiting = false }
 }

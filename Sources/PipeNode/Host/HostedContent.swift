@@ -3,10 +3,10 @@ import PipeMachines
 import PipeTransport
 import PipeWire
 
-/// A content as the shell of its node sees it: by the roles that it conforms to.
+/// A node's content as the shell of the node sees it: through the roles that the content conforms
+/// to.
 ///
-/// No role is passed on by hand: a content has those that it conforms to, and what it does not have is
-/// answered here.
+/// A content has the roles of its conformances. For all other roles, this type answers.
 struct HostedContent: _HostedMachine {
   private let content: any NodeContent
   let calls: FrequentCalls
@@ -23,10 +23,12 @@ struct HostedContent: _HostedMachine {
   }
 }
 
-/// What each turn and step calls of a content. It does nothing for a role that the content does not have.
+/// The calls that each turn and step makes to a content. A call does nothing for a role that the
+/// content does not have.
 ///
-/// A hosted machine makes these functions where its type is known, and so compiled for it; the
-/// witnesses of a generic class's conformance, which are one for all machines, are not.
+/// A hosted machine makes these functions where its type is known, so that they are compiled for
+/// it. The witnesses of a generic class's conformance are shared by all machines, and not compiled
+/// for one.
 struct FrequentCalls {
   typealias Accept = (ArrivedEvents, InPipe) throws(FrameError) -> Void
 
@@ -59,7 +61,7 @@ extension FrequentCalls {
   }
 }
 
-// What each turn asks for.
+// Calls in each turn.
 extension HostedContent {
   var hasWork: Bool { calls.hasWork() }
   var hasUnrecorded: Bool { calls.hasUnrecorded() }
@@ -68,20 +70,21 @@ extension HostedContent {
   func becameRecorded() { calls.becameRecorded() }
 }
 
-// What is asked for seldom.
+// Infrequent calls.
 extension HostedContent {
   var description: MachineDescription { content.description }
-  /// Why the node cannot run, where no other start can help.
+  /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
   var problem: String? { (content as? UnableContent)?.problem }
-  /// The current states of all that it publishes.
+  /// The current states of the nodes that the content publishes.
   var lastSteps: [FeedEntry] { content.asShowsStates?.lastSteps() ?? [] }
-  /// Whether the journal has something that need not be kept.
+  /// Whether the journal has records that need not be kept.
   var hasLeftover: Bool { content.asRecordsSteps?.hasLeftover == true }
 
-  /// How often each transition was taken since that was asked for.
+  /// How often each transition was taken since counting began; `nil` if transitions are not
+  /// counted.
   var transitions: TransitionCounts? { content.asTracesSteps?.transitions }
 
-  /// Follows the steps as far as somebody asks for that.
+  /// Traces steps as far as subscribers ask for that.
   func trace(to feed: Feed) {
     guard let content = content.asTracesSteps else { return }
     content.count(feed.areSummariesWanted)
@@ -93,15 +96,15 @@ extension HostedContent {
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }
 
-  /// Begins nothing any more that takes its time.
+  /// Prepares the content to stop soon: it begins no more long operations.
   func prepareToStop() { content.asCoordinates?.prepareToStop() }
 
-  /// Whether nothing is under way that others wait for, and that may end soon.
+  /// Whether nothing is in progress that others wait for and that may end soon.
   var mayStop: Bool {
     participant?.isFrozen != true && content.asCoordinates?.mayStop != false
   }
 
-  /// Says whom to tell of entries, and of the end.
+  /// Sets the callbacks for entries into states and for the end.
   func observe(
     onEntry: @escaping (_ isCommitted: Bool) -> Void, onEnd: @escaping (String?) -> Void
   ) {
@@ -109,7 +112,7 @@ extension HostedContent {
     content.asEndsByItself?.onEnd = onEnd
   }
 
-  /// Joins the content to its pipes, and to its node.
+  /// Connects the content to its pipes and to its node.
   func connect(
     outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], services: NodeServices,
     _ configuration: NodeConfiguration
@@ -127,7 +130,7 @@ extension HostedContent {
     try piped.attach(to: services, configuration)
   }
 
-  /// Joins the content to pipes that lead from it while it runs.
+  /// Connects the content to pipes that start at it and are added while it runs.
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
     guard let piped = content.asTakesInputs else {
       throw NodeProblem("'\(description.machine)' neither sends nor takes events")
@@ -171,7 +174,7 @@ extension HostedContent {
   }
 }
 
-/// What a node gives to the machine that it hosts.
+/// The environment that a node gives to the machine that it hosts.
 package struct Hosting: _Hosting {
   let parameters: JSONValue
   let log: NodeLog
@@ -181,7 +184,7 @@ package struct Hosting: _Hosting {
   let incarnation: UInt64
   let journal: Journal?
 
-  /// What a machine was given, which must be of this runtime.
+  /// Returns the environment that a machine was given. Throws if another runtime made it.
   static func of(_ machine: String, _ hosting: any _Hosting) throws -> Hosting {
     if let hosting = hosting as? Hosting { return hosting }
     throw NodeProblem("machine '\(machine)' is to be hosted by another runtime")

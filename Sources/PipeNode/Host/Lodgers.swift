@@ -4,11 +4,13 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The other nodes that live in a node's process, on its loop: lets them in, and sees them out.
+/// The embedded nodes that run in a carrier node's process, on its loop: admits them, and closes
+/// them when they leave.
 ///
-/// Each has a shell of its own, with all that a node has, and leaves without the others.
+/// Each embedded node has its own shell, with everything that a node has, and leaves independently
+/// of the others.
 final class Lodgers {
-  /// What is opened of a node: a shell that runs, or that only tells why it does not.
+  /// An opened node: a shell that runs, or a shell that only reports why the node cannot run.
   enum Opened {
     case running(NodeShell)
     case leaving(NodeShell, because: String, code: Int32 = EXIT_FAILURE)
@@ -25,9 +27,9 @@ final class Lodgers {
     let incarnation: UInt64
     let shell: NodeShell
     let lock: RecordLock?
-    /// The files of its sockets.
+    /// The socket files of the node.
     let files: [String]
-    /// Who is to come in its place when it has left.
+    /// The node that replaces this node when it has left.
     var successor: NodeLodging?
   }
 
@@ -36,9 +38,9 @@ final class Lodgers {
   private var lodgers: [String: Lodger] = [:]
   private var count = 0
   private var host: NeighbouringNode?
-  /// Whether nobody is let in any more, since the process is about to end.
+  /// Whether no more nodes are admitted, since the process is about to end.
   private var isClosed = false
-  /// Called when all have left that were told to stop.
+  /// Called when all stopped nodes have left.
   private var onEmpty: (() -> Void)?
 
   /// - Parameter open: Opens a node's journal and content, and connects it.
@@ -52,12 +54,12 @@ final class Lodgers {
 
   var areThere: Bool { !lodgers.isEmpty }
 
-  /// Lets nobody in any more.
+  /// Stops admitting nodes.
   func close() { isClosed = true }
 
   // MARK: Coming
 
-  /// Lets a node in, or tells its orchestrator why not.
+  /// Admits a node, or reports to its orchestrator why not.
   func admit(_ lodging: NodeLodging, to shell: NodeShell) {
     let arguments: NodeArguments
     do {
@@ -72,7 +74,7 @@ final class Lodgers {
       return turnAway(name, arguments.incarnation, because: "it is stopping", at: shell)
     }
     if let present = lodgers[name] {
-      // Said again; or the one of a former orchestrator is still there.
+      // A repeated request; or the node of a former orchestrator is still present.
       if present.incarnation >= arguments.incarnation { return }
       lodgers[name]?.successor = lodging
       return stop(name)
@@ -105,7 +107,7 @@ final class Lodgers {
         number: number, incarnation: arguments.incarnation, shell: opened.shell, lock: lock,
         files: Self.files(of: arguments))
       opened.shell.onLeave = { [weak self, weak shell] reason in
-        // Not while it is still at work.
+        // Deferred, since the shell is still at work.
         self?.place.loop.schedule(after: .zero) {
           self?.sayGoodbye(of: name, number, because: reason, successorsGoTo: shell)
         }
@@ -118,14 +120,14 @@ final class Lodgers {
     }
   }
 
-  /// The files of its sockets; those that are bound for other hosts have none.
+  /// Returns the socket files of the node. Sockets that are bound for other hosts have no files.
   private static func files(of arguments: NodeArguments) -> [String] {
     let prefix = "ipc://"
     return [arguments.inbox, arguments.feed].filter { $0.hasPrefix(prefix) }
       .map { String($0.dropFirst(prefix.count)) }
   }
 
-  /// The node itself, as its lodgers reach it.
+  /// Returns the endpoints of the carrier node for its embedded nodes.
   private func neighbour(of shell: NodeShell) throws(TransportError) -> NeighbouringNode {
     if let host { return host }
     let own = NeighbouringNode(name: shell.name, context: place.context)
@@ -143,13 +145,13 @@ final class Lodgers {
 
   // MARK: Leaving
 
-  /// Stops one in order.
+  /// Stops an embedded node gracefully.
   func stop(_ name: String) {
     guard let lodger = lodgers[name] else { return }
     place.loop.asResident(lodger.number) { lodger.shell.stop() }
   }
 
-  /// Stops all in order, and then calls back.
+  /// Stops all embedded nodes gracefully, and then calls `action`.
   func stopAll(then action: @escaping () -> Void) {
     onEmpty = action
     for name in lodgers.keys.sorted() {
@@ -158,7 +160,7 @@ final class Lodgers {
     }
   }
 
-  /// Ends all at once, with the process.
+  /// Ends all embedded nodes at once, with the process.
   func endAll(because reason: String) {
     onEmpty = nil
     for (name, lodger) in lodgers {
@@ -167,7 +169,7 @@ final class Lodgers {
     }
   }
 
-  /// Gives away what a lodger had, and only then says that it has left.
+  /// Releases the resources of an embedded node, and only then reports that it has left.
   private func sayGoodbye(
     of name: String, _ number: Int, because reason: String, successorsGoTo host: NodeShell?
   ) {
@@ -184,13 +186,14 @@ final class Lodgers {
   }
 }
 
-/// The lock of a lodger's record, by which its process is known to live in this one: as the lock of a
-/// process's own record, which that inherits from its orchestrator.
+/// The lock of an embedded node's process record, which shows that the node lives in this process.
+/// A node with its own process inherits the lock of its record from its orchestrator.
 struct RecordLock {
   private let descriptor: Int32
 
-  /// Takes the lock, and writes down whose it is.
-  /// - Throws: ``NodeProblem`` where the record is another start's, or somebody has the lock.
+  /// Takes the lock, and writes the status of this process into the record.
+  /// - Throws: ``NodeProblem`` if the record belongs to another start; ``SystemError`` if
+  ///   another process holds the lock.
   init(_ path: String, incarnation: UInt64) throws {
     let descriptor = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
@@ -212,10 +215,10 @@ struct RecordLock {
     }
   }
 
-  /// Gives it away: nobody lives here of whom the record tells.
+  /// Releases the lock: the node of the record no longer lives in this process.
   func release() { close(descriptor) }
 
-  /// The line of this process, with its end. Source: proc(5).
+  /// Returns the status line of this process, with its line feed. Source: proc(5).
   private static func ownStatus() throws -> [UInt8] {
     let path = "/proc/self/stat"
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)

@@ -5,8 +5,8 @@ import PipeWire
 /// A monitor that a node can host.
 package struct HostedMonitor: Sendable {
   package let name: String
-  /// Attaches to a topology at its control socket, with keys where that is bound for other hosts, and watches
-  /// it until it ends.
+  /// Attaches to a topology at its control socket and watches it until it ends. Uses keys if the
+  /// control socket is bound for other hosts.
   package typealias Observe =
     @Sendable (
       _ topology: String, _ control: String, _ keys: NodeArguments.Keys?, _ watch: [String]?,

@@ -2,22 +2,22 @@ import PipeMachines
 import PipeTransport
 import PipeWire
 
-/// Whoever connects to other nodes that may be on other hosts, and to others in their place later.
+/// An object that connects to peers, which may be on other hosts, and to their successors.
 protocol TalksWithPeers: AnyObject {
-  /// The process of that name that was talked with is gone, or talked with no more.
+  /// Disconnects from the process of this name, which is gone or is no longer a peer.
   func part(from peer: String, at places: PeerPlaces)
-  /// There is a process of that name to talk with.
+  /// Connects to the process of this name.
   func meet(_ peer: String, at places: PeerPlaces)
 }
 
-/// Where another node takes events and tells its states, and by which keys it is reached.
+/// The endpoints of a peer's inbox and feed, with the keys to reach them.
 struct PeerPlaces {
   let inbox: PeerPlace
   let feed: PeerPlace
 }
 
-/// The other nodes with which one talks that is bound for other hosts: who they are now is told by its
-/// orchestrator, and this tells those who talk with them, and the gate.
+/// The peers of a node that is bound for other hosts. The orchestrator sends the list of peers;
+/// this object updates the connections to them, and the gate.
 final class Neighbours {
   private struct Listener {
     weak var listener: (any TalksWithPeers)?
@@ -34,31 +34,31 @@ final class Neighbours {
     self.log = log
   }
 
-  /// The lower 32 bits of the number of the last list that was taken; 0 before the first one.
+  /// The lower 32 bits of the number of the last list; 0 before the first list.
   var number: UInt32 { UInt32(truncatingIfNeeded: known.number ?? 0) }
 
-  /// Where a peer is; `nil` while it is not there.
+  /// Returns the endpoints of a peer; `nil` while there is none.
   func places(of peer: String) -> PeerPlaces? { places[peer] }
 
-  /// Tells somebody of what changes from now on, for as long as it is there.
+  /// Notifies the listener of changes, for as long as it exists.
   func tell(_ listener: any TalksWithPeers) {
     listeners.removeAll { $0.listener == nil }
     listeners.append(Listener(listener: listener))
   }
 
-  /// Another orchestrator has come, which counts anew.
+  /// Notes that another orchestrator has connected, which numbers its lists from the start.
   func orchestratorHasChanged() { known.forgetNumber() }
 
-  /// Takes the body of `neighbours`; an old one is passed over.
+  /// Applies the body of a `neighbours` frame; an old list is ignored.
   func take(_ body: UnsafeRawBufferPointer, number: UInt64) throws {
     let told = try JSONRecord.decode(Neighbourhood.self, from: body)
-    // Nothing of a list is taken that has a key that is none.
+    // A list with an invalid key is rejected as a whole.
     let isWhole = (told.peers.map(\.key) + told.clients).allSatisfy { PublicKey($0) != nil }
     guard isWhole else { throw FrameError.body(.neighbours) }
     if let change = known.take(told, number: number) { perform(change) }
   }
 
-  /// First who is gone, then who has come: a new process may be where the old one was.
+  /// Applies departures before arrivals: a new process may have the endpoint of an old one.
   private func perform(_ change: KnownNeighbours.Change) {
     for peer in change.parted {
       guard let places = places.removeValue(forKey: peer.name) else { continue }
@@ -91,36 +91,37 @@ final class Neighbours {
   }
 }
 
-/// With whom a node talks, as far as it was told; as a value.
+/// The peers that a node knows of, as a value.
 package struct KnownNeighbours: Sendable {
   package typealias Peer = Neighbourhood.Peer
 
-  /// What is otherwise than before; each list in the order of names.
+  /// The differences from the list before; each list is in the order of names.
   package struct Change: Hashable, Sendable {
-    /// Those to part from: they are gone, or are other processes now.
+    /// The peers to disconnect from: they are gone, or are other processes now.
     package var parted: [Peer] = []
-    /// The keys that are turned away from now on.
+    /// The keys that are no longer admitted.
     package var revoked: [String] = []
-    /// Those whose keys are let in, or are now under other names.
+    /// The peers whose keys are newly admitted, or admitted under other names.
     package var allowed: [Peer] = []
-    /// The keys of clients that are let in.
+    /// The keys of clients that are newly admitted.
     package var clients: [String] = []
-    /// Those to connect to.
+    /// The peers to connect to.
     package var met: [Peer] = []
 
     package init() {}
   }
 
-  /// Of the last list that was taken; `nil` before the first one of an orchestrator.
+  /// The number of the last list; `nil` before the first list of an orchestrator.
   package private(set) var number: UInt64?
   private var peers: [String: Peer] = [:]
   private var clients: Set<String> = []
 
   package init() {}
 
-  /// Takes a list in the place of the one before.
-  /// - Parameter number: The list's; one that is not above the last is an old list.
-  /// - Returns: What to do; `nil` where the list is an old one.
+  /// Replaces the list of peers.
+  /// - Parameter number: The number of the list. A list is old if its number is not above the last
+  ///   one.
+  /// - Returns: The changes to apply; `nil` if the list is old.
   package mutating func take(_ told: Neighbourhood, number: UInt64) -> Change? {
     if let last = self.number, number <= last { return nil }
     self.number = number
@@ -132,7 +133,7 @@ package struct KnownNeighbours: Sendable {
     return change(from: before, formerClients)
   }
 
-  /// Another orchestrator has come, which counts its lists anew.
+  /// Notes that another orchestrator has connected, which numbers its lists from the start.
   package mutating func forgetNumber() { number = nil }
 
   private func change(from before: [String: Peer], _ formerClients: Set<String>) -> Change {
@@ -155,32 +156,35 @@ package struct KnownNeighbours: Sendable {
 }
 
 extension Neighbourhood.Peer {
-  /// Whether it is the same process, and as it was reached before.
+  /// Whether the peer is the same process, at the same endpoints.
   fileprivate func isSameProcess(as other: Self) -> Bool {
     incarnation == other.incarnation && key == other.key && endpoints == other.endpoints
   }
 }
 
-/// A node in the same process, as another one there reaches it: without a thread between them.
+/// A node in the same process, as another node there reaches it: over `inproc`, without a thread
+/// between them.
 struct NeighbouringNode {
   let name: String
-  /// In which its endpoints are, and nowhere else.
+  /// The context of its `inproc` endpoints, which do not exist outside it.
   let context: Context
   let inbox = "inproc://inbox"
   let feed = "inproc://feed"
 }
 
-/// Where the shell of a node is: what it shares with others of its process.
+/// The surroundings of a node's shell: everything that it shares with the other nodes of its
+/// process.
 struct NodePlace {
   let loop: PollLoop
   let context: Context
-  /// Answers for all gates in the context; `nil` where the process is on one host with all others.
+  /// Answers for all gates in the context; `nil` if all processes are on one host.
   let handler: ZapHandler?
-  /// The node in whose process it lives; `nil` where it has one of its own.
+  /// The carrier node; `nil` if the node has its own process.
   var host: NeighbouringNode?
-  /// What a lodger's key file holds, where it is on another host than that; `nil` where it is none.
+  /// The content of an embedded node's key file, which may be on another host; `nil` without one.
   var key: String?
 
-  /// How many sockets of its peers may be in the shared context; more are in one of their own.
+  /// The number of peer sockets that fit into the shared context. Further sockets need their own
+  /// context.
   var roomForPeers: Int { Int(Context.Room.few.rawValue) / (host == nil ? 2 : 4) }
 }

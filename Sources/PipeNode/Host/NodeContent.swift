@@ -4,52 +4,54 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// Answers a request.
+/// Sends the answer to a request.
 typealias Reply = (RequestReply) -> Void
 
-/// What a node hosts. What it is beside that, it says by the roles below that it conforms to; see
+/// The content of a node. Its other abilities are the roles below that it conforms to; see
 /// ``HostedContent`` and ``ContentRoles``.
 protocol NodeContent: ContentRoles {
-  /// What the content tells of itself.
+  /// The content's description of itself.
   var description: MachineDescription { get }
-  /// Begins: a machine enters its initial state.
+  /// Starts the content: a machine enters its initial state.
   func start()
-  /// Ends what it has under way; no input is taken any more.
+  /// Stops the content: it ends its operations and takes no more input.
   func stop()
-  /// Fills in what the content knows.
+  /// Fills in the content's part of the status.
   func fill(_ status: inout NodeStatus)
 }
 
 /// A content that may end its node by itself.
 protocol EndsByItself: NodeContent {
-  /// Called where the node must end: with the reason of its failure, or `nil` where its work is done.
+  /// Called when the node must end: with the reason of its failure, or `nil` if its work is
+  /// done.
   var onEnd: ((String?) -> Void)? { get set }
 }
 
 /// A content that shows states to the feed's subscribers.
 protocol ShowsStates: NodeContent {
-  /// The current states of all that it publishes; none before the start.
+  /// Returns the current states of the nodes that it publishes; none before the start.
   func lastSteps() -> [FeedEntry]
 }
 
-/// A content with a state of its own, of which the feed is told each step.
+/// A content with its own state, whose steps are published in the feed.
 protocol TakesSteps: ShowsStates {
-  /// Called on each entry, and where a recorded state is gone on from; with whether it is known to a
-  /// coordinator, which has committed it.
+  /// Called on each entry into a state, and when the content resumes from a recorded state. The
+  /// argument says whether a coordinator has committed the step, and so knows the state.
   var onEntry: ((_ isCommitted: Bool) -> Void)? { get set }
-  /// The current state as it is published, or `nil` before the start.
+  /// Returns the current state as it is published, or `nil` before the start.
   func lastStep() -> FeedEntry?
 }
 
-/// A content whose steps can be followed: counted by their transitions, and told each.
+/// A content whose steps can be traced: its transitions counted, and each step reported.
 protocol TracesSteps: NodeContent {
-  /// Counts transitions from now on, or does so no longer.
+  /// Starts or stops counting transitions.
   func count(_ counts: Bool)
-  /// How often each transition was taken since that; `nil` where they are not counted.
+  /// How often each transition was taken since counting began; `nil` if transitions are not
+  /// counted.
   var transitions: TransitionCounts? { get }
-  /// Tells each step to a feed from now on, or to none.
+  /// Starts to report each step to the feed, or stops with `nil`.
   func tellSteps(to feed: Feed?)
-  /// Reports each event that it refuses or postpones to a feed from now on, or to none.
+  /// Starts to report each event that it refuses or postpones to the feed, or stops with `nil`.
   func reportRefusals(to feed: Feed?)
 }
 
@@ -57,19 +59,20 @@ extension TakesSteps {
   func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
 }
 
-/// A content that pipes lead to or from, and that takes what has come in turns.
+/// A content with pipes, which takes its inputs in turns.
 protocol TakesInputs: NodeContent {
-  /// Joins the content to its pipes. Throws where a port is not the content's.
+  /// Connects the content to its pipes. Throws if it does not have a port.
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
-  /// Joins pipes that lead from the content while it runs.
+  /// Connects further pipes that start at the content, while it runs.
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws
-  /// Gives the content what it needs beside its pipes; after ``connect(outs:ins:)``.
+  /// Gives the content the services and the configuration of its node. Called after
+  /// ``connect(outs:ins:)``.
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws
   /// Queues events that a pipe has delivered.
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError)
-  /// Takes queued inputs, a bounded number of them.
+  /// Takes queued inputs, up to a limit.
   func takeTurn()
-  /// Whether a turn would take something.
+  /// Whether a turn would take an input.
   var hasWork: Bool { get }
 }
 
@@ -81,7 +84,7 @@ extension TakesInputs {
 
 /// A content that clients may send events to.
 protocol TakesRequests: NodeContent {
-  /// Takes an event that a client sends; answers once, now or when the step is recorded.
+  /// Takes an event that a client sends. Replies once, at once or when the step is recorded.
   /// - Parameter oldest: The client waits for no answer to a request before this one.
   func request(
     _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply)
@@ -89,49 +92,51 @@ protocol TakesRequests: NodeContent {
 
 /// A content that keeps the events that it cannot apply.
 protocol HasDeadLetters: NodeContent {
-  /// Applies the event of a dead letter, or drops it; answers once.
+  /// Applies the event of a dead letter, or drops it. Replies once.
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply)
 }
 
-/// A content that tells what is enabled.
+/// A content that can explain which events are enabled.
 protocol AnswersQuestions: NodeContent {
-  /// Tells what would be said to an event, or to all where the body is empty; answers once.
+  /// Explains how it would answer an event, or all events if the body is empty. Replies once.
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply)
 }
 
-/// A content that takes events together with others.
+/// A content that takes events together with other nodes.
 protocol TakesPart: NodeContent {
-  /// Its part in synchronized events, where it has one.
+  /// The participant in synchronized events, if there is one.
   var participant: Participant? { get }
 }
 
-/// A content that has events taken by others together.
+/// A content that coordinates events which other nodes take together.
 protocol Coordinates: NodeContent {
-  /// Takes a synchronized event, or a question about one; answers once.
+  /// Takes a synchronized event, or a query about one. Replies once.
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply)
-  /// It is to stop soon: begins nothing that takes its time.
+  /// Prepares to stop soon: begins no more long operations.
   func prepareToStop()
-  /// Whether nothing is under way that others wait for, and that may end soon.
+  /// Whether nothing is in progress that others wait for and that may end soon.
   var mayStop: Bool { get }
 }
 
-/// A content whose steps are shown and answered after their record, where there is a journal.
+/// A content whose steps are shown and answered after their record, if there is a journal.
 protocol RecordsSteps: NodeContent {
-  /// Whether there is something that the journal lacks.
+  /// Whether the journal lacks a change.
   var hasUnrecorded: Bool { get }
-  /// Whether the journal has something that need not be kept: written at the end, if not before.
+  /// Whether the journal has records that need not be kept. They are removed at the end, if not
+  /// before.
   var hasLeftover: Bool { get }
-  /// Writes what the journal lacks.
+  /// Writes the changes that the journal lacks.
   func record(into journal: Journal) throws
-  /// What was taken is recorded, or needs no record: answers clients and starts effects.
+  /// Answers clients and starts effects: all steps are recorded, or need no record.
   func becameRecorded()
 }
 
-/// A content in each of its roles, or `nil` for those that it does not have.
+/// A content in each of its roles; `nil` for the roles that it does not have.
 ///
-/// A conformance answers for itself, below. To ask with `as?` would be to have the runtime go through all
-/// conformances of the process, once for each role: a good part of a node's start.
+/// The extensions below answer for each conformance. A cast with `as?` would make the runtime
+/// search all conformances of the process, once for each role, and take a good part of a node's
+/// start.
 protocol ContentRoles: AnyObject {
   var asEndsByItself: (any EndsByItself)? { get }
   var asShowsStates: (any ShowsStates)? { get }
@@ -206,9 +211,9 @@ final class ConstantContent: TakesSteps, TakesRequests {
   func stop() {}
 }
 
-/// Stands in for a content that could not be made, so that the node can say why.
+/// Replaces a content that could not be made, so that the node can report why.
 final class UnableContent: NodeContent {
-  /// Why it cannot run, where no other start can help.
+  /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
   let problem: String?
   let description = MachineDescription(machine: "")
 
@@ -219,21 +224,22 @@ final class UnableContent: NodeContent {
   func fill(_ status: inout NodeStatus) {}
 }
 
-/// What a node's shell does for its content, on the loop's thread.
+/// The services of a node's shell for its content, on the loop's thread.
 struct NodeServices {
   let loop: PollLoop
   let context: Context
-  /// The node in whose process it lives; `nil` where it has one of its own.
+  /// The carrier node; `nil` if the node has its own process.
   let host: NeighbouringNode?
-  /// Where its peers are; `nil` where it is on one host with them.
+  /// The endpoints of its peers; `nil` if all nodes are on one host.
   let neighbours: Neighbours?
-  /// Does at once what the end of a turn does: records what was taken, and takes what waits. Returns
-  /// `false` where that has ended the node.
+  /// Does the work of the end of a turn at once: records what was taken, and takes waiting inputs.
+  /// Returns `false` if that has ended the node.
   let finishTurn: () -> Bool
-  /// Sends a frame to who is connected to the inbox, by its routing id.
+  /// Sends a frame to a peer of the inbox, by its routing id.
   let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Socket.Sent
   /// Cuts the connections at the inbox, as a failing network would.
   let cut: () -> Void
-  /// Shows an entry to the feed's subscribers, if there are any, with the next record.
+  /// Shows an entry to the feed's subscribers with the next record. `entry` is not called without
+  /// subscribers.
   let publish: (_ entry: () -> FeedEntry?) -> Void
 }

@@ -21,22 +21,22 @@ package struct NodeHost {
     self.composites = composites
   }
 
-  /// Hosts the node until it ends. On returning all its sockets are closed and have sent what they
-  /// held.
+  /// Hosts the node until it ends. When the function returns, all sockets are closed and have sent
+  /// their pending messages.
   package func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
     Failpoint.arm(node: arguments.node, incarnation: arguments.incarnation)
     OwnProcess.takeProgramName()
     // Before any thread starts: they inherit the mask.
     let signals = try SignalDescriptor([.terminate, .interrupt])
-    // The lock by which this process is known to live; what it starts itself must not hold it.
+    // The lock shows that this process lives. The processes that it starts must not hold it.
     _ = fcntl(NodeArguments.recordDescriptor, F_SETFD, FD_CLOEXEC)
     signal(SIGPIPE, SIG_IGN)
     pr_line_buffer_output()
     let loop = PollLoop()
-    // This is the main thread: what effects and features do on the main actor is done between turns.
+    // This is the main thread: work of effects and features on the main actor runs between turns.
     loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
     let context = Context(.few)
-    // Before anything is bound: libzmq lets everybody in where nobody answers for the gates.
+    // Before any socket is bound: without a handler for the gates, libzmq admits every peer.
     let handler = try arguments.keys.map { _ in try ZapHandler(in: context, loop: loop) }
     let place = NodePlace(loop: loop, context: context, handler: handler)
     let lodgers = Lodgers(at: place) { arguments, place, log in
@@ -56,8 +56,9 @@ package struct NodeHost {
     }
   }
 
-  /// Opens what a node is made of.
-  /// - Parameter lodgers: Who else is to live in its process; `nil` where it is one of them.
+  /// Opens the journal, the content and the shell of a node.
+  /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
+  ///   itself.
   private func open(
     _ arguments: NodeArguments, at place: NodePlace, by link: NodeLink, lodgers: Lodgers?,
     log: NodeLog
@@ -71,7 +72,7 @@ package struct NodeHost {
       let journal = try journal(arguments, log: log)
       let content = try content(
         arguments, journal: journal, log: log, loop: place.loop.handle)
-      // A journal whose state the machine does not take stays as it is.
+      // Called late, so that a journal whose state the machine does not accept stays unchanged.
       try journal?.begin()
       let shell = try shell(content, journal)
       if let obstacle = shell.obstacle { return .leaving(shell, because: obstacle) }
@@ -79,7 +80,7 @@ package struct NodeHost {
     } catch let error as JournalError {
       log.failure("\(error)")
       guard error.isTransient else {
-        // Another start would find the same: the orchestrator must know.
+        // Another start would fail in the same way, so the orchestrator must know.
         return .running(try shell(HostedContent(UnableContent(problem: "\(error)")), nil))
       }
       let content = HostedContent(UnableContent(problem: nil))
@@ -96,7 +97,7 @@ package struct NodeHost {
     }
     guard let place = arguments.journal else { return nil }
     let mayMove = arguments.lease != nil
-    // Not what it is in: where that is not there, it is a file system that this host lacks.
+    // Only the last directory: a missing parent means that this host lacks the file system.
     if mayMove { mkdir(FileSystem.directory(of: place.path), 0o700) }
     let journal = try Journal(
       opening: place.path,
@@ -149,7 +150,8 @@ package struct NodeHost {
     }
   }
 
-  /// Makes the composite state of this name of the states of its nodes; `nil` where there is none.
+  /// Returns the function that computes the composite state of this name from the states of its
+  /// nodes; `nil` if there is none.
   func projection(_ name: String) -> CompositeStates.Projection? {
     CompositeFeed.projections(composites)[name]
   }
@@ -162,13 +164,14 @@ package struct NodeHost {
   }
 }
 
-/// What a node has before it opens anything: its keys, where it has some, and a way to its orchestrator.
+/// The first parts of a node: its keys, if it has any, and its connection to the orchestrator.
 struct NodeLink {
-  /// `nil` for a node on one host with all others.
+  /// The keys; `nil` for a node that is on one host with all others.
   let keys: NodeKeys?
   let control: ControlLink
 
-  /// - Throws: ``NodeProblem`` or ``TransportError``. Whoever has no keys is heard by nobody: its log alone tells why.
+  /// - Throws: ``NodeProblem`` or ``TransportError``. A node without its keys cannot reach the
+  ///   orchestrator: only its log shows the reason.
   init(_ arguments: NodeArguments, at place: NodePlace, log: NodeLog) throws {
     keys = try NodeKeys(arguments, at: place, log: log)
     control = try ControlLink(

@@ -3,22 +3,22 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// A node's inbox: the ROUTER to which pipes and clients connect.
+/// A node's inbox: the ROUTER socket to which pipes and clients connect.
 final class NodeInbox {
   let socket: Socket
   private let loop: PollLoop
   private let log: NodeLog
   private let content: HostedContent
   private let session: UInt64
-  /// The content's part in synchronized events, where it has one.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  /// The content's participant in synchronized events, if it has one.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var participant: Participant?
   private var pipes: [InPipe] = []
   private let touched = TouchedPipes<InPipe>()
   @exclusivity(unchecked)
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
-  /// Senders, and coordinators, that connected before this node knew of them.
+  /// Senders and coordinators that connected before this node was configured.
   @exclusivity(unchecked)
   private var early: Set<[UInt8]> = []
   @exclusivity(unchecked)
@@ -27,17 +27,17 @@ final class NodeInbox {
   private var acknowledgementDue = false
   @exclusivity(unchecked)
   private(set) var garbage: UInt64 = 0
-  /// What requests are answered while the node does not run; `nil` while it does.
+  /// The reason to answer requests with while the node does not run; `nil` while it runs.
   @exclusivity(unchecked)
   var unavailable: String? = "it has not started yet"
 
   private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
   private static let pipePrefix = Array(WireName.pipe("").utf8)
-  /// What clients send.
+  /// The frames that clients send.
   private static let requests: Set<FrameKind> = [.request, .deadLetter, .synchronize, .explain]
-  /// Messages read in one turn, before steps are taken.
+  /// The maximum number of messages that one turn reads before steps are taken.
   private static let messagesPerTurn = 64
-  /// How late an acknowledgement may be.
+  /// The longest delay of an acknowledgement.
   private static let acknowledgementDelay: Duration = .milliseconds(20)
 
   init(
@@ -66,7 +66,7 @@ final class NodeInbox {
     return pipes
   }
 
-  /// Welcomes who came early; the content is connected.
+  /// Welcomes the peers that connected early: the content is connected now.
   func welcomeEarly() {
     participant = content.participant
     for peer in early {
@@ -83,7 +83,7 @@ final class NodeInbox {
     { count += 1 }
   }
 
-  /// Fills in what is known of who sends to it.
+  /// Fills in the counts of malformed frames and of gaps.
   func fill(_ status: inout NodeStatus) {
     status.garbage += garbage
     status.gaps = pipes.reduce(0) { $0 + $1.gaps }
@@ -97,7 +97,7 @@ final class NodeInbox {
     for pipe in touched.pipes { try pipe.record(into: journal) }
   }
 
-  /// What was finished is recorded, or needs no record: acknowledges it, now or soon.
+  /// Acknowledges finished events, now or soon: they are recorded, or need no record.
   func becameRecorded() {
     var owesAcknowledgement = false
     for pipe in touched.pipes {
@@ -120,8 +120,8 @@ final class NodeInbox {
     for pipe in pipes { pipe.close() }
   }
 
-  /// The goodbye to a sender decides whether its events count as lost: on a busy machine it may take
-  /// longer than what others are told, who may be gone.
+  /// Closes the socket. The goodbye to a sender decides whether its events count as lost, so on a
+  /// busy machine it may take longer than messages to other peers, which may be gone.
   func close(lingering linger: Duration) { socket.close(lingering: linger) }
 
   // MARK: Frames
@@ -131,16 +131,16 @@ final class NodeInbox {
       return handle(bytes, from: participant)
     }
     if bytes.isEmpty, let pipe = pipeByPeer[peer] {
-      // The probe that a pipe's sender makes on each connection.
+      // The empty message that a pipe's sender sends on each connection.
       return pipe.connected()
     }
     if !isOpen, peer.starts(with: Self.pipePrefix) {
-      // Whatever it says, it says again once it is welcomed.
+      // The sender repeats its messages after it is welcomed.
       early.insert(peer)
       return
     }
     if peer.starts(with: Self.coordinatorPrefix) {
-      // Else of a composite that this node is not in, or not any more.
+      // Otherwise it belongs to a composite that this node is not in, or no longer in.
       if !isOpen, bytes.isEmpty { early.insert(peer) }
       return
     }
@@ -159,7 +159,7 @@ final class NodeInbox {
 
   private func handle(_ bytes: UnsafeRawBufferPointer, from participant: Participant) {
     if bytes.isEmpty { return participant.connected() }
-    // It says it again when the node has joined.
+    // The coordinator repeats the message when the node has joined.
     if unavailable != nil { return }
     do {
       try participant.received(
@@ -185,7 +185,7 @@ final class NodeInbox {
     }
   }
 
-  /// Has the content answer a client.
+  /// Lets the content answer a client.
   private func ask(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
   ) throws(FrameError) {
@@ -222,7 +222,7 @@ final class NodeInbox {
 }
 
 extension Socket {
-  /// Closes the socket; what it holds goes out within this time, while its context ends.
+  /// Closes the socket. Pending messages are sent within this time, while the context ends.
   func close(lingering time: Duration) {
     setLinger(milliseconds: Int32(clamping: time.clampedNanoseconds / 1_000_000))
     close()

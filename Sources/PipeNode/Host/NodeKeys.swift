@@ -5,13 +5,13 @@ import PipeWire
 /// The keys of a node that is bound for other hosts, and the gate of its sockets.
 struct NodeKeys {
   let pair: CurveKeyPair
-  /// The orchestrator's.
+  /// The public key of the orchestrator.
   let control: PublicKey
   let gate: PeerGate
 
   /// Reads the node's key pair.
-  /// - Returns: `nil` for a node on one host with all others.
-  /// - Throws: ``NodeProblem``, also where the process is none that others may connect to.
+  /// - Returns: `nil` for a node that is on one host with all others.
+  /// - Throws: ``NodeProblem``, also if the node is embedded and its carrier node has no key.
   init?(_ arguments: NodeArguments, at place: NodePlace, log: NodeLog) throws {
     guard let keys = arguments.keys else { return nil }
     guard let control = PublicKey(keys.control) else {
@@ -35,8 +35,8 @@ struct NodeKeys {
     gate = handler.makeGate(arguments.node) { log.warning("\($0)") }
   }
 
-  /// Binds a socket of the node's behind its gate.
-  /// - Returns: Where it is bound, with the port.
+  /// Binds a socket of the node behind its gate.
+  /// - Returns: The bound endpoint, with the port.
   func bind(_ socket: Socket, to endpoint: String) throws -> String {
     do {
       try gate.secure(socket, as: pair)
@@ -60,16 +60,17 @@ struct NodeKeys {
   }
 }
 
-/// What a node is beside all else that is bound for other hosts: where its sockets are, and with whom it talks.
+/// The additional parts of a node that is bound for other hosts: the endpoints of its sockets, and
+/// its peers.
 final class NodeOffHost {
   let neighbours: Neighbours
-  /// Where its sockets are; `nil` where they could not be bound.
+  /// The endpoints of the node's sockets; `nil` if they could not be bound.
   private(set) var endpoints: NodeEndpoints?
-  /// Why they could not be bound.
+  /// The reason why the sockets could not be bound.
   private(set) var obstacle: String?
   private let keys: NodeKeys
 
-  /// What may be behind it where no orchestrator answers.
+  /// A hint at possible causes, for a message that no orchestrator answers.
   static let reasonsForSilence =
     ". One that has another key than '--control-key' says, or that does not know the one of '--key', does not"
 

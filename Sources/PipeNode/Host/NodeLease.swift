@@ -3,18 +3,19 @@ import PipeSupport
 import PipeSystem
 import PipeTransport
 
-/// The right of a process to go on, which its orchestrator renews: where that does not, the system kills the process,
-/// also where it hangs or is stopped. So another one may take its place on another host.
+/// The right of a process to run, which its orchestrator renews. Without a renewal, the system
+/// kills the process, even if it hangs or is stopped. So another process may replace it on another
+/// host.
 ///
-/// It counts from when the process asked, by a clock that goes on while the machine sleeps: an answer that was long
-/// on its way gives no more than what was asked for.
+/// The term counts from the time of the request, by a clock that continues while the machine
+/// sleeps. A late answer therefore grants no more time than was asked for.
 final class NodeLease {
   private let term: Int64
-  /// When it runs out. Unit: nanoseconds of ``BootClock``.
+  /// The time at which the lease expires. Unit: nanoseconds of ``BootClock``.
   private var end: Int64?
   private unowned let control: ControlLink
 
-  /// How long a process waits for its first answer.
+  /// How long a process waits for the first answer.
   private static let patience: Duration = .seconds(30)
 
   private init(_ term: Duration, from control: ControlLink) {
@@ -22,10 +23,10 @@ final class NodeLease {
     self.control = control
   }
 
-  /// Waits for the lease, and has it renewed from then on. Before there is one, a process must not open anything
-  /// that its predecessor may hold.
-  /// - Returns: `false` where a signal has come that ends the process.
-  /// - Throws: ``NodeProblem`` where nobody answers.
+  /// Waits for the lease, and renews it from then on. Before it has a lease, a process must not
+  /// open anything that its predecessor may hold.
+  /// - Returns: `false` if a signal has arrived that ends the process.
+  /// - Throws: ``NodeProblem`` if no orchestrator answers.
   static func take(
     _ term: Duration, from control: ControlLink, on loop: PollLoop, unless signals: SignalDescriptor
   ) throws -> Bool {
@@ -72,9 +73,9 @@ final class NodeLease {
 
   // MARK: Answers
 
-  /// - Parameter asked: When this process asked, by its own clock.
+  /// - Parameter asked: The time of the request, by the clock of this process.
   private func renewed(askedAt asked: UInt64) {
-    // An answer to what this process has never asked says nothing.
+    // An answer to a request that this process never made is ignored.
     guard let asked = Int64(exactly: asked), let lastAsked, asked <= lastAsked else { return }
     let next = asked + term
     guard next > max(end ?? 0, BootClock.nanoseconds), pr_kill_self_at(next) == 0 else { return }

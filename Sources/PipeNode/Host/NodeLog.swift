@@ -1,14 +1,15 @@
 import PipeSupport
 import PipeWire
 
-/// A node's diagnostics: one line each on standard error, which the orchestrator keeps as its log.
+/// A node's diagnostics: single lines on standard error, which the orchestrator keeps as the node's
+/// log.
 package struct NodeLog: Sendable {
-  /// What each line begins with, where the process writes for several.
+  /// The prefix of each line, if the process writes for several nodes.
   let prefix: String
 
   package init() { prefix = "" }
 
-  /// That of another node in the process.
+  /// Creates the log of an embedded node.
   init(ofLodger node: String) { prefix = NodeLogPrefix.ofLodger(node) }
 
   func note(_ text: String) { write(NodeLogPrefix.note, text) }
@@ -19,13 +20,13 @@ package struct NodeLog: Sendable {
     StandardError.write("\(prefix)\(kind)\(text)\n")
   }
 
-  /// Logs the first malformed frames and then ever fewer: their count is in the status.
+  /// Logs the first malformed frames, then ever fewer of them. The status has their count.
   func garbage(_ error: any Error, from peer: String, count: UInt64) {
     guard count.isWorthLogging else { return }
     warning("passed over \(error), from \(peer) (\(count) so far)")
   }
 
-  /// Logs that a peer is connected to anew, the first times and then ever less often.
+  /// Logs that the node reconnects to a silent peer, the first times and then ever less often.
   /// - Parameter name: The routing id of this end at the endpoint.
   func silence(of peer: String, at endpoint: String, as name: String, count: UInt64) {
     guard count.isWorthLogging else { return }

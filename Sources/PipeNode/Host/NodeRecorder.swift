@@ -4,7 +4,8 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Writes what a node has taken and sent into its journal: what one turn has changed is one transaction.
+/// Records the inputs and outputs of a node in its journal. The changes of one turn are one
+/// transaction.
 final class NodeRecorder {
   private let journal: Journal?
   private let content: HostedContent
@@ -12,12 +13,13 @@ final class NodeRecorder {
   private let outs: OutPipes
   private let loop: PollLoop
   private var isWriteDue = false
-  /// How long records took.
+  /// The durations of the records.
   private(set) var durations = DurationCounts()
-  /// Called where records cannot be written into the database.
+  /// Called when records cannot be written into the database.
   var onFailure: ((JournalError) -> Void)?
 
-  /// How long records wait before they are written into the database, for those who look there.
+  /// How long records wait before they are written into the database, where other programs can read
+  /// them.
   private static let writeDelay: Duration = .milliseconds(250)
 
   init(
@@ -34,7 +36,7 @@ final class NodeRecorder {
     content.hasUnrecorded || inbox.hasUnrecorded || outs.hasUnrecorded
   }
 
-  /// Writes what the journal lacks.
+  /// Records the changes that the journal lacks.
   func record() throws(JournalError) {
     guard let journal, hasUnrecorded else { return }
     Failpoint.hit(.stepAfter)
@@ -43,7 +45,7 @@ final class NodeRecorder {
     Failpoint.hit(.recordAfter)
   }
 
-  /// Writes what was acknowledged since the last record, and so need not be kept, and all into the database.
+  /// Removes acknowledged records, which need not be kept, and writes everything into the database.
   func finish() {
     guard let journal else { return }
     if content.hasLeftover || outs.hasAcknowledged { try? write(to: journal) }
@@ -72,9 +74,9 @@ final class NodeRecorder {
     }
   }
 
-  /// Where somebody has removed the journal, what is accepted from now on would be lost with this
-  /// process: saves it, and leaves the rest to the next process.
-  /// - Returns: Why the node has to end; `nil` where the journal is in place.
+  /// Checks that the journal file is in place. If it was removed, later records would be lost
+  /// with this process: the journal is written again, and the next process continues from it.
+  /// - Returns: The reason why the node must end; `nil` if the journal is in place.
   func keepInPlace() -> String? {
     guard let journal, !journal.isInPlace else { return nil }
     do {

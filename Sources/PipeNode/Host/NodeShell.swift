@@ -6,18 +6,18 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// One node: steered by its orchestrator, it takes what its content can take in turns, and tells the
-/// world of a turn once that is recorded.
+/// One node, controlled by its orchestrator. It takes the inputs of its content in turns, and makes
+/// the results of a turn visible once they are recorded.
 final class NodeShell {
   private let arguments: NodeArguments
   private let content: HostedContent
   private let log: NodeLog
   private let place: NodePlace
-  /// What it is beside that where it is bound for other hosts.
+  /// The additional parts of a node that is bound for other hosts.
   private let offHost: NodeOffHost?
   private var loop: PollLoop { place.loop }
   let control: ControlLink
-  /// The other nodes in its process; `nil` where it is one of these itself.
+  /// The embedded nodes in its process; `nil` if the node is embedded itself.
   private let lodgers: Lodgers?
   private let inbox: NodeInbox
   private let outs: OutPipes
@@ -27,33 +27,36 @@ final class NodeShell {
   private let journal: Journal?
   private let recorder: NodeRecorder
   private var handshake = NodeHandshake()
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var hasLeft = false
-  /// The last of the pings that are not answered yet.
+  /// The sequence number of the last unanswered ping.
   private var unansweredPing: UInt64?
-  /// Whether it is to stop as soon as its content may.
+  /// Whether the node must stop as soon as its content may.
   @exclusivity(unchecked)
   private var isStopDue = false
-  /// Whether all others stop as well.
+  /// Whether all other nodes stop as well.
   private var areAllStopping = false
   private(set) var exitCode: Int32 = 0
   private var turns: PollLoop.Registration?
-  /// Called when a lodger has left, with what is to be told of that: the loop goes on.
+  /// Called when an embedded node has left, with the reason to report. The loop continues.
   var onLeave: ((_ reason: String) -> Void)?
 
-  /// How long a stopping node waits until its receivers have everything.
+  /// How long a stopping node waits for its receivers to apply all events.
   private static let drainTimeout: Duration = .seconds(1)
-  /// How long a stopping node waits until what others take part in has ended.
+  /// How long a stopping node waits for synchronized events in progress to end.
   private static let partTimeout: Duration = .milliseconds(500)
-  /// What each pipe takes at most: its own socket, and those that watch its connections.
+  /// The maximum number of sockets of a pipe: its own socket, and those that monitor its
+  /// connections.
   private static let socketsOfPipe = 5
-  /// How long its goodbyes wait where all others stop as well: a peer that was faster does not take them.
+  /// The linger period of goodbyes if all other nodes stop as well: a peer that stopped earlier
+  /// does not read them.
   private static let lastLinger: Duration = .milliseconds(100)
   /// How long a started process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
 
-  /// - Parameter lodgers: Who else is to live in its process; `nil` where it is one of them.
+  /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
+  ///   itself.
   init(
     arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodePlace,
     by link: NodeLink, lodgers: Lodgers?, log: NodeLog
@@ -86,26 +89,26 @@ final class NodeShell {
     try control.connect()
   }
 
-  /// Runs the node, and with it the loop, until it is told to stop. Returns the process's exit code.
+  /// Runs the node and the loop until the node stops. Returns the exit code of the process.
   func run(stoppingOn signals: SignalDescriptor) -> Int32 {
     loop.add(descriptor: signals.descriptor, for: self) { shell in
       while signals.next() != nil {}
       shell.stop()
     }
     begin()
-    // The loop does not keep alive whom it calls back.
+    // The loop does not retain the objects that it calls back.
     withExtendedLifetime(self) { loop.run() }
     return exitCode
   }
 
-  /// Lets the loop run the node.
+  /// Registers the node with the loop.
   func begin() {
     recorder.onFailure = { [weak self] in self?.fail("\($0)", code: $0.exitCode) }
     feed.last = { [weak self] in self?.lastSteps() ?? [] }
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.observe(
       onEntry: { [weak self, feed] isCommitted in
-        // Mostly nobody asks for states, and the question costs less than a weak reference.
+        // Usually no subscriber asks for states, and this check costs less than a weak reference.
         if feed.isWanted(isCommitted: isCommitted) { self?.entered(isCommitted: isCommitted) }
       },
       onEnd: { [weak self] reason in
@@ -128,7 +131,7 @@ final class NodeShell {
     sayHello()
   }
 
-  /// Tells the orchestrator why the node ends, and ends it.
+  /// Reports to the orchestrator why the node ends, and ends it.
   @discardableResult
   func leaveAtOnce(because reason: String, code: Int32 = EXIT_FAILURE) -> Int32 {
     sayHello(setback: reason)
@@ -138,7 +141,8 @@ final class NodeShell {
 
   var name: String { arguments.node }
 
-  /// Why it must end at once, where another start may go better: its sockets cannot be bound.
+  /// The reason why the node must end at once, since its sockets cannot be bound. Another start may
+  /// succeed.
   var obstacle: String? { offHost?.obstacle }
 
   // MARK: Turns
@@ -151,15 +155,15 @@ final class NodeShell {
     feed.keep(entry)
   }
 
-  /// What a new subscriber is told at once.
+  /// Returns the states to publish at once for a new subscriber.
   private func lastSteps() -> [FeedEntry] {
     guard content.hasUnrecorded else { return content.lastSteps }
-    // Told of with the record, which this turn makes.
+    // Published with the record that this turn makes.
     for entry in content.lastSteps { feed.keep(entry) }
     return []
   }
 
-  /// Somebody has come, or gone, who listens.
+  /// Starts and stops reports after the set of subscribers has changed.
   private func feedChanged(asksForSummaries: Bool) {
     if asksForSummaries { summaries.ask() }
     content.trace(to: feed)
@@ -180,9 +184,9 @@ final class NodeShell {
     }
   }
 
-  /// Records what was taken, and then lets the world know: in this order, and only so, does nobody
-  /// learn of a step that is gone when this process is killed.
-  /// - Returns: `false` where that has ended the node.
+  /// Records the turn, and then makes its results visible. Only this order ensures that no other
+  /// process learns of a step that is lost when this process is killed.
+  /// - Returns: `false` if that has ended the node.
   @discardableResult
   private func commitTurn() -> Bool {
     guard !hasLeft, record() else { return false }
@@ -194,7 +198,7 @@ final class NodeShell {
     return true
   }
 
-  /// Returns `false` where the record could not be made, which ends the node.
+  /// Records the turn. Returns `false` if the record failed, which ends the node.
   private func record() -> Bool {
     do {
       try recorder.record()
@@ -205,8 +209,8 @@ final class NodeShell {
     }
   }
 
-  /// Commits a turn in its midst, and takes what is left of it.
-  /// - Returns: `false` where that has ended the node.
+  /// Commits a turn before its end, and takes the rest of the turn.
+  /// - Returns: `false` if that has ended the node.
   private func finishTurn() -> Bool {
     if commitTurn(), content.hasWork { turn() }
     return !hasLeft
@@ -236,25 +240,25 @@ final class NodeShell {
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
     case .neighbours:
       guard let offHost else { throw FrameError.kind(header.kind.rawValue) }
-      // A lodger's pipes may be closed before its connection is.
+      // An embedded node's pipes may be closed before its connection is.
       if !hasLeft { try offHost.neighbours.take(body, number: header.sequence) }
     case .greet: greeted(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }
 
-  /// One answer to all pings that have come: a node that is slow to tell its status is not asked faster
-  /// than it can tell.
+  /// Sends one answer to all pending pings. A node that is slow to report its status is not asked
+  /// faster than it can answer.
   private func answerPing() {
     guard let sequence = unansweredPing, !hasLeft else { return }
     unansweredPing = nil
-    // What is told is recorded.
+    // The status must show recorded steps only.
     if handshake.isRunning { commitTurn() }
     if !hasLeft, let reason = recorder.keepInPlace() { fail(reason) }
     sayStatus(answering: sequence)
   }
 
-  /// Goes over to an orchestrator that came after the one that started this process.
+  /// Switches to an orchestrator that replaces the one that started this process.
   private func greeted(_ greeting: NodeGreeting) {
     greeting.redirectOutput()
     offHost?.neighbours.orchestratorHasChanged()
@@ -277,7 +281,7 @@ final class NodeShell {
         outs: pairs, ins: ins, services: services(in: context), configuration)
       outs.holdUntilReported(pairs, [inbox.socket, feed.socket])
       inbox.welcomeEarly()
-      // Who has come before.
+      // For subscribers that connected earlier.
       content.trace(to: feed)
       outs.tap(to: feed)
       control.say(.ready)
@@ -286,10 +290,10 @@ final class NodeShell {
     }
   }
 
-  /// Opens the pipes that a topology which was changed has more.
+  /// Opens the pipes that a changed topology adds.
   private func extend(by configuration: NodeConfiguration) {
     do {
-      // What was taken before does not go through them.
+      // Events that were taken before do not go through the new pipes.
       guard commitTurn() else { return }
       let pairs = try outs.open(
         configuration.outs.filter { !outs.contains($0.name) }, in: contextOfPeers(configuration),
@@ -304,7 +308,8 @@ final class NodeShell {
     }
   }
 
-  /// The process's own context, or one with room for the sockets of very many pipes.
+  /// Returns the process's own context, or a new one with capacity for the sockets of very many
+  /// pipes.
   private func contextOfPeers(_ configuration: NodeConfiguration) -> Context {
     configuration.outs.count * Self.socketsOfPipe <= place.roomForPeers ? place.context : Context()
   }
@@ -326,7 +331,8 @@ final class NodeShell {
       })
   }
 
-  /// Stops in order: its lodgers, and what others take part in, are to end first, if that is soon.
+  /// Stops gracefully. Embedded nodes and synchronized events in progress end first, if they end
+  /// soon.
   func stop() {
     lodgers?.close()
     if let lodgers, lodgers.areThere { return lodgers.stopAll { [weak self] in self?.stop() } }
@@ -361,7 +367,7 @@ final class NodeShell {
     }
   }
 
-  /// Takes pipes and listeners in the same process, too.
+  /// Binds the inbox and the feed for pipes and subscribers in the same process, too.
   func bindForNeighbours(_ own: NeighbouringNode) throws(TransportError) {
     try inbox.socket.bind(own.inbox)
     try feed.socket.bind(own.feed)
@@ -407,14 +413,14 @@ final class NodeShell {
     leave(because: reason)
   }
 
-  /// Ends at once, in such order as there is.
+  /// Ends at once, as gracefully as possible.
   func end(because reason: String) {
     exitCode = 1
     leave(because: reason)
   }
 
-  /// Says goodbye to everybody and closes the sockets, which send what they hold within their
-  /// linger while the context ends.
+  /// Says goodbye to all peers and closes the sockets. They send pending messages during their
+  /// linger periods while the context ends.
   private func leave(because reason: String = "") {
     guard !hasLeft else { return }
     hasLeft = true
@@ -423,7 +429,8 @@ final class NodeShell {
     if exitCode == 0 { recorder.finish() }
     outs.sayGoodbye()
     inbox.sayGoodbye()
-    // The last word of a lodger: whoever hears it may start the next one, here or elsewhere.
+    // An embedded node says goodbye last, in ``Lodgers``: its orchestrator may then start the next
+    // process, here or on another host.
     if lodgers != nil { control.sayGoodbye(because: reason, code: exitCode) }
     inbox.close(lingering: areAllStopping ? Self.lastLinger : .seconds(1))
     outs.close(lingering: areAllStopping ? Self.lastLinger : .milliseconds(300))

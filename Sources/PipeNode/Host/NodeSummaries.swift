@@ -3,9 +3,9 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// Tells a node's summary to who asks for it, when something in it has changed.
+/// Publishes a node's summary to subscribers when it has changed.
 final class NodeSummaries {
-  /// What was told last.
+  /// The content of the last published summary.
   private struct Told: Equatable {
     struct Entry: Equatable {
       var version: UInt64
@@ -14,7 +14,7 @@ final class NodeSummaries {
     }
 
     var status: NodeStatus
-    /// By the names of those whose states they are.
+    /// The entries, by the names of the nodes and composites.
     var entries: [String: Entry]
   }
 
@@ -30,10 +30,10 @@ final class NodeSummaries {
     self.status = status
   }
 
-  /// Somebody has come, and is to be told whatever was told before.
+  /// Notes a new subscriber: the next summary is published even if nothing has changed.
   func ask() { told = nil }
 
-  /// A turn has ended, and is recorded.
+  /// Publishes a changed summary: a turn has ended and is recorded.
   func turnEnded() {
     guard feed.areSummariesWanted, !pace.isWaiting else { return }
     let entries = content.lastSteps
@@ -45,7 +45,7 @@ final class NodeSummaries {
     }
   }
 
-  /// The node ends, and all is recorded: the last summary does not wait.
+  /// Publishes a changed summary without delay: the node ends, and everything is recorded.
   func end() {
     guard feed.areSummariesWanted else { return }
     let entries = content.lastSteps
@@ -58,16 +58,17 @@ final class NodeSummaries {
     var status = current.status
     status.time = WallClock.nanoseconds
     tell(first, NodeSummary(status: status, transitions: content.transitions), current)
-    // Where composites share a process, the first one tells its counters.
+    // If composites share a process, the first one reports the counters of the process.
     for entry in entries.dropFirst() { tell(entry, NodeSummary(), current) }
     told = current
   }
 
   private func current(_ entries: [FeedEntry]) -> Told {
     var status = status()
-    // It is another one each time, and says nothing new.
+    // The time differs in each status, and is not a change.
     status.time = nil
-    // The entries have these; and what is no count is asked for.
+    // The entries contain the state and the doubt. The other values are not counters, and are sent
+    // on request.
     status.state = nil
     status.doubt = nil
     status.composites = []

@@ -4,12 +4,13 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Hosts a machine: takes what has come in the order of its inbox, and lets each part do what is its.
+/// The content of a node that hosts a machine: takes the inputs in the order of the inbox, and
+/// delegates to its parts.
 final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesRequests, RecordsSteps,
   HasDeadLetters, AnswersQuestions, TakesPart, TracesSteps, EndsByItself
 {
   let description: MachineDescription
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   var onEntry: ((_ isCommitted: Bool) -> Void)?
   private let ports = Ports()
@@ -24,10 +25,11 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   @exclusivity(unchecked)
   private var hasStarted = false
 
-  /// Steps taken before the loop looks at its sockets again. Unit: steps.
+  /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
 
-  /// Makes the machine, in its recorded state where there is one; its engine posts to the loop.
+  /// Creates the machine, in its recorded state if the journal has one, and its engine, which
+  /// posts to the loop.
   @export(interface)
   init(parameters: Hosted.Parameters, hosting: Hosting) throws {
     let meter = StateMeter<Hosted.State>(
@@ -73,15 +75,17 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
   }
 
-  // The loop's thread alone reads and writes it, after it was set once.
+  // Set once; afterwards only the loop's thread reads and writes the reference.
   private final class Weak: @unchecked Sendable {
     weak var content: MachineContent<Hosted>?
   }
 
-  /// Lets the engine tell of each entry, and the participant ask. The caller is compiled for the machine,
-  /// and so is what is made here for each turn and step: a conformance is one for all machines.
+  /// Connects the engine and the participant to this content, and returns the content for the node.
+  ///
+  /// The caller is compiled for the machine's type, and so are the closures made here for each turn
+  /// and step. A protocol conformance would be generic code that all machines share.
   func hosted() -> HostedContent {
-    // The content has the engine, which calls nobody once that is gone.
+    // Safe: the content owns the engine, which makes no calls once the content is gone.
     core.engine.onEntry = { [unowned(unsafe) self] state, _, cause in entered(state, cause: cause) }
     core.engine.onPassage = { [unowned self] _, _, cause in passed(because: cause) }
     core.engine.trace.hasMoved = { [unowned trace] in trace.hasMoved() }
@@ -124,7 +128,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     followStates()
   }
 
-  /// Has rules look at each state, and wait for room, where there are any.
+  /// Lets the engine fire rules and report steps on each state, and wait while a pipe of a rule is
+  /// full. Does nothing without rules and step reports.
   private func followStates() {
     guard core.engine.onPassed == nil, outlets.hasRules || outlets.tellsSteps else { return }
     let waits = core.engine.mustWait
@@ -176,7 +181,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
     do {
       let explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
-      // Not before the state is recorded.
+      // The answer must not show a state that is not recorded yet.
       requests.answerWhenRecorded(.explained(by: explanation), to: reply)
     } catch {
       reply(.invalid("\(error)"))
@@ -188,7 +193,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     return !core.inbox.isEmpty || core.engine.hasWaiting
   }
 
-  /// Takes what one of the engine's tasks has posted.
+  /// Processes an input that one of the engine's tasks has posted.
   private func process(_ input: Engine<Hosted.State, Hosted.Event, Hosted.Output>.Input) {
     guard case .effectEvent = input else { return part.process(input) }
     let (start, version) = (BootClock.nanoseconds, core.engine.version)
@@ -198,7 +203,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 
   func takeTurn() {
     guard core.isStarted else { return }
-    // Of a turn the first event is measured: a look at the clock for each would be felt.
+    // Only the first event of a turn is measured: reading the clock for each event has a measurable
+    // cost.
     let start = core.inbox.isEmpty ? nil : BootClock.nanoseconds
     var budget = Self.stepsPerTurn
     while budget > 0, core.isStarted, core.engine.canTakeInput, let input = core.inbox.next() {
@@ -209,7 +215,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
       }
       if let start, budget == Self.stepsPerTurn - 1 { steps.measured(since: start) }
     }
-    // Last comes what waits in the engine, for room in a pipe or for the end of a synchronized event.
+    // Inputs that wait in the engine come last: they wait for capacity in a pipe, or for the end of
+    // a synchronized event.
     if core.engine.hasWaiting, core.engine.canTakeInput { core.engine.process(.wake) }
   }
 
@@ -225,7 +232,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     onEntry?(part.isCommitted)
   }
 
-  /// Tells the coordinators of composites that pipes lead from.
+  /// Reports a step to the coordinators of composites that are the source of a pipe.
   private func tell(
     _ entry: ToldStep.Entry, _ state: Hosted.State, _ transaction: TransactionID?
   ) {
@@ -237,7 +244,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     outlets.fire(tag) { (try? core.states.encode(state)) ?? [] }
   }
 
-  /// A transition goes through a state, which is shown at once, and recorded with its step only.
+  /// Shows an intermediate state of a transition at once. The journal records it only with the
+  /// step.
   private func passed(because cause: String) {
     steps.passed(because: cause)
     onEntry?(false)
@@ -307,7 +315,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   }
 }
 
-/// Why a content cannot run as it is wired.
+/// The reason why a node's content cannot run with its configuration.
 struct NodeProblem: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

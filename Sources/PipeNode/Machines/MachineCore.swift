@@ -2,8 +2,8 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// What the parts of a hosted machine share: its engine, what it has yet to take, its dead letters,
-/// and how its states and events are written.
+/// The parts of a hosted machine share this core: its engine, its inbox, its dead letters, and the
+/// codecs of its states and events.
 final class MachineCore<Hosted: Machine> {
   typealias State = Hosted.State
   typealias Event = Hosted.Event
@@ -15,27 +15,27 @@ final class MachineCore<Hosted: Machine> {
   let journal: Journal?
   let events = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
   let states = EventCodec<State>(isSynthesized: State._isSynthesizedCodable)
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   var inbox = MachineInbox<Event, ClientInput<Event>>()
   var letters: DeadLetters
-  /// The event that is not tried again.
+  /// The event that is not retried.
   let poison: PoisonEvent?
-  /// The effect that is parked now.
+  /// The effect that is parked at this start of the node.
   let poisonEffect: PoisonEffect?
-  /// The effect that has ended the last process, and has not got on since.
+  /// The effect that ended the previous process and has made no progress since.
   var suspect: EffectOrigin?
-  /// The effect that is resent, whose start is not recorded yet.
+  /// The effect that is resent, until its start is recorded.
   var resent: EffectOrigin?
   let meter: StateMeter<State>
-  /// Its part in synchronized events, where it has one.
+  /// The machine's participant in synchronized events, if it has one.
   @exclusivity(unchecked)
   private(set) var participant: Participant?
-  /// Whether it takes inputs: it was started, and not stopped.
+  /// Whether the machine takes inputs: it was started, and not stopped.
   @exclusivity(unchecked)
   private(set) var isStarted = false
   var onEnd: ((String?) -> Void)?
-  /// Called with each event that is refused or postponed, while a subscriber asks for them.
+  /// Called with each event that is refused or postponed, while a subscriber asks for refusals.
   var onRefusal: ((RefusedInput) -> Void)?
 
   @export(interface)
@@ -58,7 +58,7 @@ final class MachineCore<Hosted: Machine> {
   func begin() { isStarted = true }
   func end() { isStarted = false }
 
-  /// Takes part in synchronized events from now on.
+  /// Lets the machine take part in synchronized events through the participant.
   @export(interface)
   func join(_ participant: Participant) {
     self.participant = participant
@@ -66,7 +66,8 @@ final class MachineCore<Hosted: Machine> {
     engine.mustWait = { participant.isFrozen || waits?() == true }
   }
 
-  /// Why an event is not taken that was not sent to a composite.
+  /// Returns the reason to refuse an event that was not sent to a composite; `nil` if the
+  /// machine may take it.
   func problem(withDirect event: Event) -> String? {
     guard let participant else { return nil }
     return participant.problem(withDirect: EnumCases.name(of: event))
@@ -74,7 +75,7 @@ final class MachineCore<Hosted: Machine> {
 
   // MARK: JSON
 
-  /// The current state; empty where it cannot be written.
+  /// The current state as JSON; empty if it cannot be encoded.
   var stateBytes: [UInt8] { (try? states.encode(engine.state)) ?? [] }
 
   var stateJSON: JSONValue? {
@@ -111,8 +112,8 @@ final class MachineCore<Hosted: Machine> {
     }
   }
 
-  /// Does with an event that is refused for good what its pipe says.
-  /// - Returns: Why the node has to fail; `nil` where the event is among the dead letters now.
+  /// Applies the pipe's refusal policy to an event that is refused for good.
+  /// - Returns: The reason why the node must fail; `nil` if the event is a dead letter now.
   @export(interface)
   func dispose(
     of event: JSONValue, _ sequence: UInt64, from pipe: String, because reason: String,
@@ -126,7 +127,8 @@ final class MachineCore<Hosted: Machine> {
 }
 
 extension Machine {
-  /// The description with these parameters; one with a problem where they do not decode.
+  /// Returns the machine's description with these parameters. If they do not decode, the
+  /// description carries the problem.
   @export(interface)
   package static func description(parameters: JSONValue) -> MachineDescription {
     do {
@@ -145,7 +147,7 @@ extension Machine {
     return content.hosted()
   }
 
-  /// Throws where the JSON is not a state of the machine.
+  /// Checks that the JSON is a state of the machine, and throws otherwise.
   @export(interface)
   static func check(state: JSONValue) throws {
     do {

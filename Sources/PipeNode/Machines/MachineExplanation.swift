@@ -1,14 +1,14 @@
 import PipeMachines
 import PipeWire
 
-/// What a machine would say to its events. Nothing changes by that.
+/// A dry run of a machine's events: explains how the machine would answer them. Nothing changes.
 struct MachineExplanation<Hosted: Machine> {
   let core: MachineCore<Hosted>
   let outlets: MachineOutlets
 
-  /// What it would say to one event, or to each.
-  /// - Parameter body: The event as JSON; a bare label stands for every value of its case. Empty: all
-  ///   events.
+  /// Explains how the machine would answer one event, or every event.
+  /// - Parameter body: The event as JSON. A bare label means every value of its case, an empty body
+  ///   all events.
   @export(interface)
   func explain(_ body: UnsafeRawBufferPointer) throws -> NodeExplanation {
     let state = try JSONValue(parsing: core.states.encode(core.engine.state))
@@ -36,7 +36,7 @@ struct MachineExplanation<Hosted: Machine> {
     return [EnumCases.name(of: event) ?? "": machine.evaluate(event, in: state)]
   }
 
-  /// Why nothing is taken now, whatever the state is.
+  /// The reason why the machine takes no event now, whatever its state; `nil` without one.
   private var hold: NodeExplanation.Hold? {
     if let participant = core.participant, let prepared = participant.prepared(of: core.node) {
       return participant.isInDoubt ? .doubt(prepared) : .transaction(prepared)

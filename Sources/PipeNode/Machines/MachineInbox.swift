@@ -1,16 +1,17 @@
 import PipeMachines
 import PipeSupport
 
-/// What a machine has yet to take: requests of clients, and events of its pipes.
+/// The pending inputs of a machine: requests of clients, and events of its pipes.
 ///
-/// ``next()`` gives them in this order:
-/// 1. the requests, as they came;
-/// 2. one event of each pipe in turn, so that none starves: the next is of the first pipe that has
-///    one, behind that of which the last was. Those of one pipe come as they arrived.
+/// ``next()`` returns them in this order:
+/// 1. The requests, in the order of their arrival.
+/// 2. One event of each pipe in turn, so that no pipe starves. The search for the next event starts
+///    at the pipe after the one that had the last turn. The events of one pipe keep the order of
+///    their arrival.
 ///
-/// An event that is postponed is out of the way until ``retryPostponed()``. Then it comes before all
-/// others of its pipe, behind those that were postponed before it, and the pipe that has the event
-/// which was postponed first has the next turn.
+/// A postponed event is set aside until ``retryPostponed()``. Then it comes before all other events
+/// of its pipe, but behind those that were postponed before it. The pipe with the event that was
+/// postponed first has the next turn.
 package struct MachineInbox<Event, Request> {
   package enum Input {
     case request(Request)
@@ -19,17 +20,17 @@ package struct MachineInbox<Event, Request> {
 
   private struct Lane {
     var waiting = Queue<PipeEvent<Event>>()
-    /// Refused in the current state.
+    /// The events that the current state refused.
     var postponed: [PipeEvent<Event>] = []
   }
 
   private var requests = Queue<Request>()
   private var lanes: [Lane]
-  /// Those that have an event.
+  /// The pipes that have an event.
   private var waiting: PlaceSet
-  /// How many have one that is postponed.
+  /// The number of pipes that have a postponed event.
   private var postponedLanes = 0
-  /// The pipe whose turn is next.
+  /// The pipe that has the next turn.
   private var turn = 0
 
   package init(pipes: Int = 0) {
@@ -37,13 +38,13 @@ package struct MachineInbox<Event, Request> {
     waiting = PlaceSet(count: pipes)
   }
 
-  /// Requests that wait.
+  /// The number of waiting requests.
   package var requestCount: Int { requests.count }
 
-  /// Whether nothing can be taken in the current state.
+  /// Whether no input can be taken in the current state.
   package var isEmpty: Bool { requests.isEmpty && waiting.isEmpty }
 
-  /// The events of a pipe that wait, the postponed ones included.
+  /// Returns the number of waiting events of a pipe, the postponed events included.
   package func count(of pipe: Int) -> Int {
     lanes[pipe].waiting.count + lanes[pipe].postponed.count
   }
@@ -55,7 +56,7 @@ package struct MachineInbox<Event, Request> {
     waiting.insert(pipe)
   }
 
-  /// Takes out the next input.
+  /// Removes and returns the next input.
   package mutating func next() -> Input? {
     if let request = requests.popFirst() { return .request(request) }
     guard let pipe = waiting.first(from: turn), let event = lanes[pipe].waiting.popFirst()
@@ -65,13 +66,13 @@ package struct MachineInbox<Event, Request> {
     return .event(event, pipe: pipe)
   }
 
-  /// Keeps an event, which has a number of its postponement, for another state.
+  /// Sets an event aside for a later state. The event has its postponement number already.
   package mutating func postpone(_ event: PipeEvent<Event>, of pipe: Int) {
     if lanes[pipe].postponed.isEmpty { postponedLanes += 1 }
     lanes[pipe].postponed.append(event)
   }
 
-  /// The state has changed: what an earlier one refused may go now.
+  /// Queues the postponed events again, because the state has changed.
   package mutating func retryPostponed() {
     guard postponedLanes > 0 else { return }
     postponedLanes = 0
@@ -87,23 +88,24 @@ package struct MachineInbox<Event, Request> {
     }
   }
 
-  /// Takes out the requests, which nobody will take any more.
+  /// Removes and returns the requests: the machine takes none of them any more.
   package mutating func removeRequests() -> [Request] { requests.removeAll() }
 }
 
-/// One event that a pipe has brought, or bytes that are none.
+/// One event that a pipe has delivered, or bytes that are not an event.
 package struct PipeEvent<Event> {
   package enum Content {
     case event(Event)
-    /// Why it is none, and the bytes: as JSON, or as text where they are not JSON either.
+    /// The reason why the bytes are not an event, and the bytes: as JSON, or as text if they are
+    /// not JSON either.
     case undecodable(String, JSONValue)
   }
 
   package let sequence: UInt64
-  /// The numbering that it came in; its sender may have begun another one since.
+  /// The stream that the event belongs to. Its sender may have begun another stream since.
   package let stream: UInt64
   package let content: Content
-  /// Its number among the events that were postponed, where it was.
+  /// The event's number among the postponed events, if it was postponed.
   package var postponement: Int64?
 
   package init(
@@ -117,7 +119,7 @@ package struct PipeEvent<Event> {
 }
 
 extension PipeEvent.Content where Event: Codable & Sendable {
-  /// What is in the bytes.
+  /// Decodes the bytes.
   init(_ bytes: UnsafeRawBufferPointer, readBy codec: EventCodec<Event>) {
     do {
       self = .event(try codec.decode(bytes))

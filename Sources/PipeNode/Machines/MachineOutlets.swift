@@ -2,30 +2,32 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The pipes that lead from a machine: those of its ports, and those that rules of the topology feed.
+/// The pipes that start at a machine: the pipes of its ports, and the pipes that rules of the
+/// topology feed.
 final class MachineOutlets: PortBinder {
   private let log: NodeLog
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var rules: [(rule: StateRule, pipe: OutPipe)] = []
   private var outs: [OutPipe] = []
-  /// Those of the rules, and those that tell of steps, that were sent into since they were last seen to have room.
+  /// The pipes of rules and step reports that may be full, because they were sent into since the
+  /// last check.
   @exclusivity(unchecked)
   private var doubtful: [OutPipe] = []
-  /// Those that tell coordinators of each step, with what of it.
+  /// The pipes that report each step to coordinators, and the part of the step that they report.
   @exclusivity(unchecked)
   private var tellers: [(OutPipe, NodeConfiguration.Steps)] = []
-  /// How often a state could not be told.
+  /// The number of steps that were reported without their state.
   private var untold: UInt64 = 0
-  /// Those of the ports, by the ports' names.
+  /// The pipes of the ports, by the names of the ports.
   private var byPort: [String: [OutPipe]] = [:]
-  /// What leads the ports into them, by the ports' names.
+  /// The outlets that feed the ports' events into the pipes, by the names of the ports.
   private var outlets: [String: any AnyPortOutlet] = [:]
 
   init(log: NodeLog) { self.log = log }
 
-  /// Joins the ports to their pipes, and the rules to theirs; called again for pipes that are added.
-  /// - Throws: `NodeProblem` where the machine has no such port, or no such state.
+  /// Connects the ports and the rules to their pipes. Called again for pipes that are added later.
+  /// - Throws: `NodeProblem` if the machine has no such port, or no such state.
   func connect(
     _ pairs: [(NodeConfiguration.Out, OutPipe)], _ ports: Ports, of machine: MachineDescription
   ) throws {
@@ -59,38 +61,39 @@ final class MachineOutlets: PortBinder {
     }
   }
 
-  /// Tells of each event that is sent from now on, with its pipe's name and stream, and its number; or does so
-  /// no longer.
+  /// Reports each sent event to the watcher, with the name and the stream of its pipe, and its
+  /// number; `nil` ends the reports.
   func watch(
     _ watcher: ((_ pipe: String, _ stream: UInt64, _ number: UInt64, ArraySlice<UInt8>) -> Void)?
   ) {
-    // Not those that tell coordinators of the steps themselves.
+    // Pipes that report steps to coordinators are left out: their events are the steps themselves.
     for pipe in outs where !tellers.contains(where: { $0.0 === pipe }) {
       let (name, stream) = (pipe.name, pipe.state.stream)
       pipe.watch(watcher.map { watcher in { watcher(name, stream, $0, $1) } })
     }
   }
 
-  /// Whether a pipe is full.
+  /// Whether any pipe is full.
   var isFull: Bool { outs.contains { $0.isFull } }
 
   /// The names of the pipes that are full.
   var full: [String] { outs.filter(\.isFull).map(\.name) }
 
-  /// Whether there is a pipe of this name that is recorded.
+  /// Whether a durable pipe has this name.
   func hasDurable(_ name: String) -> Bool {
     outs.contains { $0.name == name && $0.state.isDurable }
   }
 
   var hasRules: Bool { !rules.isEmpty }
 
-  /// Whether coordinators are told of each step.
+  /// Whether coordinators receive a report of each step.
   var tellsSteps: Bool { !tellers.isEmpty }
 
-  /// Tells them of one. A state that cannot be told is left out, so that nobody waits for the step.
+  /// Reports a step to the coordinators. A state that cannot be reported is left out, so that no
+  /// coordinator waits for the step.
   /// - Parameters:
-  ///   - state: As JSON, or why there is none.
-  ///   - transaction: The synchronized event that has led to the state.
+  ///   - state: The state as JSON, or the error that prevented encoding it.
+  ///   - transaction: The synchronized event that led to the state.
   func tell(
     _ entry: ToldStep.Entry, _ state: Result<[UInt8], any Error>,
     _ transaction: TransactionID? = nil
@@ -118,7 +121,8 @@ final class MachineOutlets: PortBinder {
         + "state meanwhile: \(obstacle) (\(untold) times by now)")
   }
 
-  /// Whether a pipe of a rule is full: the next step waits, since it may fire the rule.
+  /// Whether a pipe of a rule or of step reports is full. The next step then waits, since it may
+  /// send into that pipe.
   var isRuleFull: Bool {
     while let pipe = doubtful.last {
       if pipe.isFull { return true }
@@ -128,15 +132,15 @@ final class MachineOutlets: PortBinder {
     return false
   }
 
-  /// The pipe of a rule was sent into, or a journal may have filled it.
+  /// Marks a pipe as possibly full: it was sent into, or a journal may have filled it.
   private func doubt(_ pipe: OutPipe) {
     guard !pipe.isDoubtful else { return }
     pipe.isDoubtful = true
     doubtful.append(pipe)
   }
 
-  /// Sends what the rules make of the state with this tag.
-  /// - Parameter state: The state as JSON; asked for only where a rule takes something of it.
+  /// Sends the events that the rules make of the state with this tag.
+  /// - Parameter state: Returns the state as JSON; called only if a rule uses a part of it.
   @export(interface)
   func fire(_ tag: Int, _ state: () -> [UInt8]) {
     var json: [UInt8]?
@@ -151,27 +155,27 @@ final class MachineOutlets: PortBinder {
     }
   }
 
-  /// Events sent through ports that no pipe leads from.
+  /// The number of events sent through ports that no pipe starts from.
   var discarded: UInt64 { outlets.values.reduce(0) { $0 + $1.discarded } }
 }
 
-/// What leads a port somewhere, whatever its events are.
+/// The outlet of a port, whatever the type of its events is.
 protocol AnyPortOutlet: AnyObject {
-  /// Where the port leads.
+  /// The pipes that the port feeds.
   var pipes: [OutPipe] { get set }
-  /// Events sent while no pipe leads from the port.
+  /// The number of events sent while no pipe started from the port.
   var discarded: UInt64 { get }
 }
 
-/// Leads a port of a machine into the pipes that the topology connects to it.
-// Sends and fullness are asked for in steps, which are on the loop's thread alone.
+/// Feeds the events of a machine's port into the pipes that the topology connects to it.
+// Unchecked: steps enqueue events and ask for fullness, and only the loop's thread takes steps.
 final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @unchecked Sendable {
   private let port: String
   @exclusivity(unchecked)
   var pipes: [OutPipe]
   private let log: NodeLog
   private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var discarded: UInt64 = 0
 
@@ -180,7 +184,7 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @uncheck
     if let encode = port.encode {
       self.encode = encode
     } else {
-      // Used by the host's one thread.
+      // Only the host's one thread uses the codec.
       nonisolated(unsafe) let codec = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
       encode = { try codec.encode($0, into: &$1) }
     }
@@ -197,18 +201,19 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @uncheck
         log.warning("port '\(port)': no pipe leads from it; what is sent there goes nowhere")
       }
     }
-    // By index: a loop over the array would retain it for each event.
+    // Iterates by index: a loop over the array would retain it for each event.
     for place in pipes.indices { pipes[place].enqueue { try encode(event, &$0) } }
   }
 }
 
-/// A rule of the topology: on entering a state, an event made from it goes into a pipe.
+/// A rule of the topology: when the machine enters a state, an event made from the state is sent
+/// into a pipe.
 struct StateRule {
-  /// The state's case.
+  /// The case of the state.
   let tag: Int
   private let template: PayloadTemplate
 
-  /// - Parameter pipe: The name of the pipe that it feeds.
+  /// - Parameter pipe: The name of the pipe that the rule feeds.
   init(
     _ rule: NodeConfiguration.Rule, pipe: String, states: [CaseDescription]
   ) throws {
@@ -219,7 +224,7 @@ struct StateRule {
     template = try PayloadTemplate(rule.send)
   }
 
-  /// The event as JSON; the state's is asked for only where the event takes something of it.
+  /// Returns the event as JSON. `state` is called only if the event uses a part of the state.
   func event(_ state: () -> [UInt8]) -> [UInt8] {
     template.constant ?? template.render(state: state())
   }

@@ -2,41 +2,42 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// A machine's part in events that it takes together with others.
+/// The machine's side of synchronized events, which it takes together with other machines.
 final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private let core: MachineCore<Hosted>
   private let outlets: MachineOutlets
-  /// What its journal has of it, until it is attached.
+  /// The participant's records in the journal, until the participant is attached.
   private var restored: JournalContents.Participant?
   /// The last transaction that an earlier process has recorded.
   let recorded: TransactionID?
-  /// The event that it is prepared to take, through which composite, and the state that it leads to.
+  /// The event that the machine is prepared to take, the composite it came through, and the state
+  /// it leads to.
   @exclusivity(unchecked)
   private var prepared: (event: Hosted.Event, composite: String, next: Hosted.State)?
-  /// Whether a transition has run, or runs, whose step is not taken.
+  /// Whether a transition is running or has run for a step that is not taken yet.
   @exclusivity(unchecked)
   private var isTentative = false
-  /// As the description says, by the names of the events.
+  /// The time limits in the machine's description, by the names of the events.
   private lazy var toldLimits = core.engine.machine.selfContainedEvents
-  /// The transition that runs to find out where an event leads, by its number.
+  /// The task that evaluates an event's transition, and its number.
   @exclusivity(unchecked)
   private var evaluation: (number: UInt64, task: Task<Void, Never>)?
   private var lastEvaluation: UInt64 = 0
   private var unreturned = UnreturnedTransitions()
-  /// Has the loop do something.
+  /// Posts work to the loop.
   private let post: @Sendable (@escaping @Sendable () -> Void) -> Void
-  /// Whether the step under way is one that the coordinator has committed.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  /// Whether a coordinator has committed the current step.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var isCommitted = false
-  /// The transaction of that step.
+  /// The transaction of the current step, if the step is committed.
   @exclusivity(unchecked)
   private(set) var transaction: TransactionID?
-  /// Names the synchronized events that effects give.
+  /// Names the synchronized events that effects emit.
   private var emittedNumbers = EmittedNumbers()
-  /// Shows the current state once more.
+  /// Shows the current state again.
   var showState: () -> Void = {}
-  /// What the participant calls for each event.
+  /// The calls that the participant makes for each event.
   private var steps: ParticipatingSteps?
 
   @export(interface)
@@ -51,7 +52,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     recorded = restored?.applied
   }
 
-  /// Has the frequent calls go to code compiled for the machine, which the caller is.
+  /// Routes the frequent calls to code compiled for the machine's type. The caller must be such
+  /// code itself.
   func specialize() { steps = makeSteps() }
 
   private func makeSteps() -> ParticipatingSteps {
@@ -92,7 +94,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     switch core.engine.machine.step(core.engine.state, event) {
     case .refused(let refusal): throw refused(refusal)
     case .suspended(let transition):
-      // What it does to others would stay, where another participant does not take the event.
+      // Without a limit, the transition may have side effects. They would remain if another
+      // participant refused the event.
       guard let limit = transition.limit else { throw refused(.asynchronous) }
       guard unreturned.mayBegin(tell: core.engine.onProblem) else { throw refused(.overdue) }
       evaluate(transition, on: event, of: body.composite)
@@ -103,7 +106,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     }
   }
 
-  /// The time that the coordinator knows of, or else leaves for any answer.
+  /// Returns the time limit that the coordinator knows for the event, or one second, the limit of
+  /// any other answer.
   private func toldLimit(of event: Hosted.Event) -> Duration {
     EnumCases<Hosted.Event>.name(of: event).flatMap { toldLimits[$0] } ?? .seconds(1)
   }
@@ -141,7 +145,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       isTentative = false
       return
     }
-    // Prepared by an earlier process.
+    // An earlier process prepared the step.
     let body = TransactionBody(step.event)
     do {
       let next = try core.states.decode(step.move.state)
@@ -157,7 +161,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   }
 }
 
-// Transitions that take their time: they run before it is known whether all take the event.
+// Asynchronous transitions: they run before it is known whether all participants accept the event.
 extension MachineParticipant {
   @export(interface)
   private func evaluate(
@@ -189,7 +193,8 @@ extension MachineParticipant {
     _ number: UInt64, _ event: Hosted.Event, _ composite: String,
     _ result: EvaluationResult<Hosted.State>
   ) {
-    // Who was refused for those that have not returned may have its turn.
+    // Events that were refused because too many transitions had not returned may have their turn
+    // now.
     if unreturned.returned() { core.participant?.mayEvaluateAgain() }
     guard evaluation?.number == number else { return }
     evaluation = nil
@@ -206,7 +211,8 @@ extension MachineParticipant {
     core.participant?.evaluated(answer)
   }
 
-  /// Cancels what runs, before the machine is said to stand elsewhere: work that begins later knows.
+  /// Rolls the evaluation back. Cancels the task before it abandons the result: work that begins
+  /// later sees the cancellation.
   private func standBack() {
     cancelEvaluation()
     prepared = nil
@@ -219,23 +225,23 @@ extension MachineParticipant {
     evaluation = nil
   }
 
-  // The loop's thread alone reads it.
+  // Only the loop's thread reads the reference.
   private final class Weak: @unchecked Sendable {
     weak var part: MachineParticipant?
     init(_ part: MachineParticipant) { self.part = part }
   }
 }
 
-/// Where a transition has led, or why it has not.
+/// The state that a transition led to, or the reason why it was refused.
 private enum EvaluationResult<State: Sendable>: Sendable {
   case success(State)
   case failure(Refusal)
 }
 
-// Events that effects give.
+// Events that effects emit.
 extension MachineParticipant {
-  /// Handles what one of the engine's tasks has posted. An event that is synchronized goes to its
-  /// composite, and the effect waits until it is taken.
+  /// Handles an input that one of the engine's tasks has posted. A synchronized event goes to its
+  /// composite, and the effect waits until the event is taken.
   func process(_ input: Engine<Hosted.State, Hosted.Event, Hosted.Output>.Input) {
     guard case .effectEvent(let event, let effect, let place, let reply) = input,
       let participant = core.participant, core.isStarted, let name = EnumCases.name(of: event),
@@ -277,29 +283,31 @@ extension MachineParticipant {
   }
 }
 
-/// What a participant needs of the machine that takes part, beside the ``ParticipatingSteps``.
+/// The calls that a participant makes to its machine, except for the frequent
+/// ``ParticipatingSteps``.
 protocol ParticipatingMachine: AnyObject {
-  /// Tells the state to a coordinator that has just come.
+  /// Reports the state to a coordinator that has just connected.
   func tellState()
   /// The version of the step that started the oldest effect which has not ended.
   var oldestEffect: UInt64? { get }
-  /// Whether an event that an effect has given is still to be taken.
+  /// Whether an effect still waits for its emitted event to be taken.
   func wants(_ emitted: EmittedEvent) -> Bool
-  /// What an effect has emitted is about to be taken, or was taken.
+  /// Notes that an event emitted by an effect is about to be taken, or was taken.
   func taken(_ emitted: EmittedEvent)
-  /// The node stops: the transition that runs is of no use.
+  /// Cancels the transition that runs, since the node stops.
   func cancelEvaluation()
-  /// Whether it is in doubt has changed, in the same state.
+  /// Notes that the node has entered or left the in-doubt condition, in the same state.
   func inDoubtChanged()
 }
 
-/// What each synchronized event calls: made where the machine's type is known, and so compiled for it.
+/// The calls for each synchronized event, made where the machine's type is known, so that they are
+/// compiled for it.
 struct ParticipatingSteps {
-  /// Says where an event would lead the machine now; nothing changes. Where that takes its time, it calls
-  /// ``Participant/evaluated(_:)`` later.
+  /// Evaluates where an event would lead the machine now; nothing changes. If the transition
+  /// takes time, the machine calls ``Participant/evaluated(_:)`` later.
   let evaluate: ParticipantStateMachine.Evaluate
-  /// Has the machine stand where it stood before it was asked.
+  /// Rolls the machine back to where it was before the evaluation.
   let standBack: () -> Void
-  /// Takes the step that was prepared: enters the state, which is recorded with all that follows.
+  /// Takes the prepared step: enters the state, which is recorded with everything that follows.
   let enter: (PreparedStep, _ isCommitted: Bool) -> Void
 }

@@ -2,33 +2,34 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// The pipes that lead to a machine: takes their events, and says to each what became of it.
+/// The pipes into a machine: takes their events, and reports the outcome of each event to its pipe.
 final class MachinePipes<Hosted: Machine> {
   private let core: MachineCore<Hosted>
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var ins: [InPipe] = []
-  /// Marks the steps of each pipe, where steps are recorded.
+  /// Marks the steps of each pipe; empty if steps are not recorded.
   @exclusivity(unchecked)
   private var marks: [StepMark.Source] = []
   private var postponed = PostponedRecords()
-  /// The event whose step is under way.
+  /// The event of the current step, and the index of its pipe.
   @exclusivity(unchecked)
   private var inFlight: (event: PipeEvent<Hosted.Event>, pipe: Int)?
-  /// Events that did not decode.
+  /// The number of events that did not decode.
   private(set) var undecodable: UInt64 = 0
   /// Made once: a closure for each event would be an allocation for each.
   @exclusivity(unchecked)
   private var stepDone: StepDone?
 
-  /// Keeps a closure that an optional one would be wrapped in another for, at each use.
+  /// Boxes the closure: each use of an optional closure would wrap it in another closure.
   private struct StepDone {
     let call: (StepOutcome<Hosted.State>) -> Void
   }
 
   init(_ core: MachineCore<Hosted>) { self.core = core }
 
-  /// Where the event of the step that is under way came from, if from a pipe.
+  /// The pipe, the stream and the number of the event whose step is in progress; `nil` if the
+  /// event came from no pipe.
   var source: (pipe: String, stream: UInt64, number: UInt64)? {
     inFlight.map { (ins[$0.pipe].name, $0.event.stream, $0.event.sequence) }
   }
@@ -56,10 +57,11 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
-  /// Puts back the events that were postponed. They are tried again: the state may have changed.
+  /// Queues the events that an earlier process postponed. They are tried again, since the state may
+  /// have changed.
   @export(interface)
   func restore(_ consumed: [String: JournalContents.Consumed]) {
-    // Numbers of events whose pipe is gone are not given to others.
+    // The numbers of events whose pipe is gone are not reused either.
     for consumed in consumed.values {
       for event in consumed.postponed { postponed.restore(event.id) }
     }
@@ -100,15 +102,16 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
-  /// Called where the code is compiled for the machine, so that the closure is, too.
+  /// Makes the closure. Called in code compiled for the machine's type, so that the closure is,
+  /// too.
   private func makeStepDone() -> StepDone {
-    // What has these pipes has the engine, which calls nobody once that is gone.
+    // Safe: the owner of these pipes owns the engine, which makes no calls once the owner is gone.
     let done = StepDone { [unowned(unsafe) self] outcome in finishStep(outcome) }
     stepDone = done
     return done
   }
 
-  /// The step that an event led to is done, now or after an asynchronous transition.
+  /// Finishes the step of an event, immediately or after an asynchronous transition.
   private func finishStep(_ outcome: StepOutcome<Hosted.State>) {
     guard let (event, pipe) = inFlight.take() else { return }
     if !marks.isEmpty { marks[pipe].end() }
@@ -124,7 +127,7 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
-  /// The event is applied, or refused for good.
+  /// Finishes an event that is applied, or refused for good.
   private func finish(_ event: PipeEvent<Hosted.Event>, of index: Int) {
     let pipe = ins[index]
     guard let number = event.postponement else {
@@ -150,7 +153,8 @@ final class MachinePipes<Hosted: Machine> {
           postponed.add(
             number, pipe.name, event.sequence, event: try core.events.encode(content))
         } catch {
-          // It came as JSON, and its type writes none: it would be lost with the process.
+          // The event came as JSON, and its type cannot be encoded: it would be lost with the
+          // process.
           return dispose(
             of: event, .null, of: index,
             because: "refused: \(refusal.code), and cannot be put off: \(error)")
@@ -170,7 +174,7 @@ final class MachinePipes<Hosted: Machine> {
     core.inbox.postpone(event, of: index)
   }
 
-  /// Does with an event that cannot be applied what its pipe says.
+  /// Applies the pipe's refusal policy to an event that cannot be applied.
   @export(interface)
   private func dispose(
     of event: PipeEvent<Hosted.Event>, _ json: JSONValue, of index: Int, because reason: String
@@ -196,27 +200,27 @@ final class MachinePipes<Hosted: Machine> {
   func recorded() { postponed.recorded() }
 }
 
-/// The numbers of postponed events, and what the journal lacks of them.
+/// The numbers of postponed events, and the changes that the journal has not recorded yet.
 struct PostponedRecords {
   private var last: Int64 = 0
   private var added: [(id: Int64, pipe: String, sequence: UInt64, event: [UInt8])] = []
   private var finished: [Int64] = []
 
-  /// An event was postponed by an earlier process.
+  /// Notes the number of an event that an earlier process postponed.
   mutating func restore(_ id: Int64) { last = max(last, id) }
 
-  /// The number of the next event that is postponed.
+  /// Assigns the number of the next postponed event.
   mutating func nextNumber() -> Int64 {
     last += 1
     return last
   }
 
-  /// An event is postponed.
+  /// Adds a postponed event.
   mutating func add(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) {
     added.append((id, pipe, sequence, event))
   }
 
-  /// A postponed event is applied, or refused for good.
+  /// Removes a postponed event that is applied, or refused for good.
   mutating func finish(_ id: Int64) {
     if let index = added.firstIndex(where: { $0.id == id }) {
       added.remove(at: index)
@@ -225,7 +229,7 @@ struct PostponedRecords {
     }
   }
 
-  /// Whether the journal lacks nothing.
+  /// Whether the journal has recorded all changes.
   var isEmpty: Bool { added.isEmpty && finished.isEmpty }
 
   func record(into journal: Journal) throws {

@@ -10,7 +10,7 @@ struct RefusedInput {
     case request(RequestKey)
   }
 
-  /// As JSON, or as text where it did not decode.
+  /// The event as JSON, or as text if it did not decode.
   let event: JSONValue
   let reason: String
   let origin: Origin
@@ -53,7 +53,8 @@ final class MachineRefusals<Hosted: Machine> {
     }
   }
 
-  /// A refusal is no step: its version and its place are those of the step before it.
+  /// Returns the head of a message about a refusal. A refusal is not a step: it carries the version
+  /// and the index of the step before it.
   private func head(in feed: Feed) -> FeedBody {
     feed.head(of: core.node, version: core.engine.settledVersion, place: steps.count)
   }

@@ -3,33 +3,35 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// What a client asks of a node.
+/// An input that a client requests from a node.
 enum ClientInput<Event> {
-  /// To apply an event.
+  /// Applies an event.
   case event(Event, RequestKey)
-  /// To apply the event of a dead letter, which is then gone.
+  /// Applies the event of a dead letter, and removes the dead letter.
   case deadLetter(UInt64, Event, reply: Reply)
 }
 
-/// The events that clients send to a machine, and its dead letters, which they resend: each is answered
-/// once, those that are applied after the record.
+/// Serves the events that clients send to a machine, and the dead letters that they resend.
+///
+/// Each request is answered once. If its event was applied, the answer follows the record.
 final class MachineRequests<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let outlets: MachineOutlets
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var book: RequestBook
-  /// Due after the record.
+  /// The replies that are due after the record.
   @exclusivity(unchecked)
   private var replies: [(RequestReply, Reply)] = []
-  /// The request whose step is under way.
+  /// The request whose step is in progress.
   @exclusivity(unchecked)
   private(set) var current: RequestKey?
-  /// Whether the event that is not tried again is a dead letter; its request may come again.
+  /// Whether the event that is not retried is a dead letter already. Its client may repeat the
+  /// request.
   @exclusivity(unchecked)
   private var isPoisonDisposed = false
 
-  /// Requests that may wait. Unit: requests.
+  /// The maximum number of waiting requests. Unit: requests.
   private static var waitingRequests: Int { 1_024 }
 
   @export(interface)
@@ -98,7 +100,7 @@ final class MachineRequests<Hosted: Machine> {
     }
   }
 
-  /// Runs a parked effect again, or ends it.
+  /// Runs a parked effect again, or discards it.
   @export(interface)
   private func deadLetter(
     _ id: UInt64, of effect: EffectOrigin, drops: Bool, _ reply: @escaping Reply
@@ -157,12 +159,12 @@ final class MachineRequests<Hosted: Machine> {
     case .refused(let refusal):
       return .refused(refusal, version: core.engine.version, state: core.stateBytes)
     case .pending:
-      // Not told by an engine to those who wait for its outcome.
+      // The engine never reports this outcome to a caller that waits for the step.
       return .unavailable("its step has not ended")
     }
   }
 
-  /// This process applies nothing any more: says so to the clients that wait.
+  /// Answers the waiting clients that the node is stopping: this process applies no more events.
   @export(interface)
   func stop() {
     let unavailable = RequestReply.unavailable("it is stopping")
@@ -191,11 +193,11 @@ final class MachineRequests<Hosted: Machine> {
     }
   }
 
-  /// All that was taken is recorded, or needs no record: gives the answers that were due.
+  /// Sends the replies that were due: all steps are recorded, or need no record.
   func recorded() {
     let due = replies
     replies = []
-    // Without a journal nothing takes them.
+    // Without a journal, `record(into:)` does not drain the records.
     if core.journal == nil { _ = book.takeRecords() }
     guard !due.isEmpty else { return }
     Failpoint.hit(.replyBefore)

@@ -4,32 +4,33 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The steps of a machine as its journal has them, and lacks them: the state, and the effects.
+/// Records the steps of a machine: its state, and its effects.
 final class MachineSteps<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let incarnation: UInt64
-  /// The version that is recorded; `nil` before the initial state is.
+  /// The recorded version; `nil` before the initial state is recorded.
   private var recordedVersion: UInt64?
-  /// What the recorded state takes as JSON. Unit: bytes.
+  /// The size of the recorded state as JSON. Unit: bytes.
   private var recordedSize = 0
   private var lastSize = 0
   /// The version at the start of this process.
   private var firstVersion: UInt64 = 0
-  /// What led to the last entry, and when that was.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  /// The time and the cause of the last entry into a state.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var last = (time: Int64(0), cause: "")
-  /// The same of the last state that a transition has gone through.
+  /// The time and the cause of the last intermediate state of a transition.
   private var passing = (time: Int64(0), cause: "")
-  /// How long steps took, of those that are measured.
+  /// The durations of the steps that are measured.
   @exclusivity(unchecked)
   private(set) var durations = DurationCounts()
-  /// The effects that an earlier process had not ended, until the start; `nil` without one.
+  /// The effects that an earlier process had not ended, until the start; `nil` without an earlier
+  /// process.
   private var restored: [(state: Hosted.State, effect: JournalContents.Effect)]?
-  /// Those of them that are dead letters.
+  /// The restored effects that are dead letters.
   private var parked: Set<EffectOrigin> = []
 
-  /// Reads what the journal has; throws where it is not this machine's.
+  /// Reads the journal's contents. Throws if they do not belong to this machine.
   @export(interface)
   init(_ core: MachineCore<Hosted>, incarnation: UInt64) throws {
     self.core = core
@@ -47,7 +48,8 @@ final class MachineSteps<Hosted: Machine> {
     try checkSize()
   }
 
-  /// Throws where the state is too large to be shown; warns where it is larger than steps may lead to.
+  /// Throws if the recorded state is too large to be shown; warns if it exceeds the limit for
+  /// steps.
   private func checkSize() throws {
     guard recordedSize > StateSizeLimit.byteCount else { return }
     let path = core.journal?.path ?? ""
@@ -66,23 +68,24 @@ final class MachineSteps<Hosted: Machine> {
     }
   }
 
-  /// Steps of this process.
+  /// The number of steps of this process.
   var count: UInt64 { core.engine.version - firstVersion - core.engine.passages }
 
-  /// What led to the state that is shown, and when that was.
+  /// The time and the cause of the state that is shown.
   var shown: (time: Int64, cause: String) { core.engine.isPassing ? passing : last }
 
   func entered(because cause: String) { last = (WallClock.nanoseconds, cause) }
 
-  /// Counts a step that began at this time of the steady clock, and is over.
+  /// Counts the duration of a step that has ended.
+  /// - Parameter start: The time at which the step began. Unit: nanoseconds of ``BootClock``.
   func measured(since start: Int64) {
     durations.add(nanoseconds: BootClock.nanoseconds - start)
   }
 
   func passed(because cause: String) { passing = (WallClock.nanoseconds, cause) }
 
-  /// Enters the initial state, or goes on where the last process was.
-  /// - Returns: Whether it goes on, in a state that was entered before.
+  /// Enters the initial state, or resumes where the last process stopped.
+  /// - Returns: Whether the machine resumes, in a state that was entered before.
   @export(interface)
   func start() -> Bool {
     guard let effects = restored else {
@@ -127,7 +130,8 @@ final class MachineSteps<Hosted: Machine> {
     let version = core.engine.settledVersion
     guard version != recordedVersion else { return }
     let state = try core.states.encode(core.engine.settledState)
-    // One step of many has led to it. The next process takes them again, and refuses that one.
+    // One of several steps led to this state. The next process takes these steps again, and refuses
+    // that step.
     guard core.meter.isExact || state.count <= max(StateSizeLimit.byteCount, recordedSize) else {
       journal.mark.measureEachStepNext()
       throw NodeProblem(

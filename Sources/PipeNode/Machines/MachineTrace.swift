@@ -2,8 +2,8 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Follows the steps of a machine, as far as somebody asks for that: counts its transitions, and tells each
-/// step with its event, where that came from, and what was sent.
+/// Traces the steps of a machine on demand: counts its transitions, and reports each step with its
+/// event, the origin of the event, and the events that the step sent.
 final class MachineTrace<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let steps: MachineSteps<Hosted>
@@ -15,9 +15,9 @@ final class MachineTrace<Hosted: Machine> {
   private let stateNames: [String]
   private let eventNames: [String]
   private var told: (feed: Feed, sequence: ToldSequence)?
-  /// The state before the step that is told, and its event, as JSON.
+  /// The state before the step that is being reported, and its event, as JSON.
   private var step: (from: [UInt8], event: [UInt8]?)?
-  /// What it has sent.
+  /// The events that this step has sent.
   private var sent: [FeedBody] = []
 
   @export(interface)
@@ -72,11 +72,11 @@ final class MachineTrace<Hosted: Machine> {
   func tellSteps(to feed: Feed?) {
     if (feed == nil) != (told == nil) {
       told = feed.map { ($0, sequence(to: $0)) }
-      // The content has both, and the engine calls nobody once that is gone.
+      // Safe: the content owns both, and the engine makes no calls once the content is gone.
       core.engine.trace.willMove =
         told == nil ? nil : { [unowned(unsafe) self] in willMove(on: $0, from: $1) }
     }
-    // Also of pipes that have come since.
+    // This includes pipes that were added since the last call.
     outlets.watch(told == nil ? nil : { [unowned self] in send($0, $1, $2, $3) })
   }
 
@@ -89,12 +89,12 @@ final class MachineTrace<Hosted: Machine> {
     }
   }
 
-  /// What is told of each step, and of steps that are left out.
+  /// Returns the head of a message about a step, or about steps that are left out.
   private func head(in feed: Feed) -> FeedBody {
     feed.head(of: core.node, version: core.engine.settledVersion, place: steps.count)
   }
 
-  /// A step is about to be taken; returns whether it is told.
+  /// Begins the report of a step that is about to be taken. Returns whether the step is reported.
   func willMove(on event: Hosted.Event?, from state: Hosted.State) -> Bool {
     guard let told, told.sequence.begin() else { return false }
     step = ((try? core.states.encode(state)) ?? [], event.flatMap { try? core.events.encode($0) })
@@ -110,14 +110,14 @@ final class MachineTrace<Hosted: Machine> {
     sent.append(body)
   }
 
-  /// The step that is told has been taken.
+  /// Reports the step, which has been taken.
   @export(interface)
   func hasMoved() {
     guard let step, let told else { return }
     var body = head(in: told.feed)
     body.add("time", steps.shown.time)
     body.add("cause", text: steps.shown.cause)
-    // One that cannot be written is left out.
+    // A state that cannot be encoded is left out.
     if !step.from.isEmpty { body.add("from", json: step.from) }
     if let event = step.event { body.add("event", json: event) }
     let state = core.stateBytes

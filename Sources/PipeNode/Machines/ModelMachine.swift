@@ -1,14 +1,19 @@
 import PipeMachines
 import PipeSupport
 
-/// A model as a machine, so that a node, a sequence or a composite can run it: `ModelMachine<LampModel>`.
+/// A machine that runs a model, for use in a node, a sequence or a composite:
+/// `ModelMachine<LampModel>`.
 ///
-/// A step goes from one stable state to the next. The states in between are entered and shown as they
-/// come, each under a version of its own. The step is recorded with its last state, and what pipes tell
-/// of the states in between is sent then. Where the process dies before, the event has not been taken,
-/// and is taken again by a model that starts in the state before it: what the model does to others on
-/// the way may happen again, and so may states in between be seen again. A model refuses nothing: an
-/// event that means nothing to it leads to the state that it is in, unless its `take` throws.
+/// A step goes from one stable state to the next. The states in between are entered and shown as
+/// they occur, each under its own version. The step is recorded with its last state. Events that
+/// pipes send for the states in between follow that record.
+///
+/// If the process dies before the record, the event has not been taken. The next process takes it
+/// again, with a model that starts in the state before the step. The model's side effects may then
+/// happen again, and states in between may be seen again.
+///
+/// A model refuses no events: an event without a meaning for the model leads to the current state,
+/// unless the model's `take` throws.
 ///
 /// Each run has one model, which its machine and its runtime share.
 public enum ModelMachine<Model: HostableModel>: Machine {
@@ -22,10 +27,10 @@ public enum ModelMachine<Model: HostableModel>: Machine {
   /// The name of the model's type, without its module.
   public static var name: String { TypeName.own(Model.self) }
 
-  /// The model as a function.
+  /// Returns the machine that calls the model.
   public static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
     let initial = Model.initialState(parameters)
-    // Of those who ask the function without a run.
+    // Serves callers that evaluate the function outside a run.
     let own = ModelHost<Model>(parameters, in: initial)
     var machine = StateMachine<State, Event, Never>(
       initial: initial,
@@ -36,7 +41,7 @@ public enum ModelMachine<Model: HostableModel>: Machine {
     return machine
   }
 
-  /// The model's pipes; and follows what it does by itself.
+  /// Returns the model's runtime: its pipes, and a feedback that follows the model's own changes.
   public static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {

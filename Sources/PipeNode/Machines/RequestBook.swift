@@ -3,40 +3,46 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The requests of clients: those that wait, and the answers to those that a client may still send again.
+/// The requests of clients: the waiting requests, and the answers to requests that a client may
+/// still repeat.
 ///
-/// A request number is kept until its client has acknowledged the answer. Of answers that take much memory the
-/// book drops the states, never the numbers. Where it holds too many numbers, it forgets whole clients, those that
-/// were not heard for longest, and remembers the highest number that it has forgotten: a request with a number
-/// up to that, of a client that the book does not know, is not applied.
+/// The book keeps a request number until its client has acknowledged the answer. When answers take
+/// too much memory, the book drops their states, never their numbers.
+///
+/// When it holds too many numbers, it forgets whole clients, the least recently heard first, and
+/// remembers the highest number that it has forgotten. A request of an unknown client is not
+/// applied if its number is not above that.
 package struct RequestBook {
-  /// What to do with a request that has arrived.
+  /// The decision about a request that has arrived.
   package enum Admission: Sendable {
-    /// Apply it.
+    /// Apply the request.
     case new
-    /// It waits already; its answer goes to the connection that it came from last.
+    /// The request waits already. Its answer goes to the connection that it came from last.
     case waiting
     case answered(RequestReply)
-    /// There is no capacity; nothing is known of it afterwards, so the client may send it again.
+    /// There is no capacity. The book keeps nothing of the request, so the client may send it
+    /// again.
     case full
-    /// It may have been applied, and must not be applied now. Higher numbers than this one are new.
+    /// The request may have been applied, and must not be applied now. Higher numbers than this one
+    /// are new.
     case forgotten(through: UInt64)
   }
 
-  /// A change that the journal has to keep.
+  /// A change that the journal must record.
   package enum Record: Hashable, Sendable {
     case clientForgotten(UInt64, through: UInt64)
-    /// A request that was applied; or with version 0 one that is a dead letter, and why as a JSON string.
+    /// A request that was applied. With version 0, the request is a dead letter, and the state is
+    /// the reason as a JSON string.
     case answered(RequestKey, version: UInt64, state: [UInt8])
-    /// All requests of the client before this one.
+    /// The acknowledgement of all the client's requests before this one.
     case acknowledged(UInt64, before: UInt64)
   }
 
   /// The bounds of a book.
   package struct Limits: Sendable {
-    /// Unit: numbers of requests, and clients.
+    /// The maximum number of request numbers and clients together.
     package var numbers: Int
-    /// The states of all answers together, but for the last few. Unit: bytes.
+    /// The maximum size of the states of all answers, except for the last few. Unit: bytes.
     package var byteCount: Int
 
     package init(numbers: Int = 65_536, byteCount: Int = 4 << 20) {
@@ -48,17 +54,20 @@ package struct RequestBook {
   private struct Client {
     /// The client waits for no answer to a request before this one, and never sends it again.
     var oldest: UInt64 = 0
-    /// What was forgotten when the book began to know the client, which may have been among the forgotten ones.
+    /// The forgotten numbers when the book first saw the client, which may be one of the forgotten
+    /// clients.
     let forgottenThrough: UInt64
-    /// By the numbers of the requests: those from `oldest` on, and the last one that is recorded.
+    /// The answers by request number: from `oldest` on, and the last recorded answer.
     var answers: [UInt64: RequestReply] = [:]
-    /// It stays in the journal until there is a later one: the next process knows the client by it.
+    /// The number of the last recorded request. Its record stays in the journal until there is a
+    /// later one: the next process recognizes the client by it.
     var lastRecorded: UInt64 = 0
     var waiting = 0
-    /// Which of all admissions was its last.
+    /// The index of the client's last admission among all admissions.
     var lastHeard: UInt64 = 0
 
-    /// The answers that are of no use where the client waits for none before a request.
+    /// Returns the answers that are no longer needed once the client waits for no request before
+    /// `oldest`.
     func acknowledged(before oldest: UInt64) -> [UInt64] {
       if oldest - self.oldest <= UInt64(answers.count) {
         (self.oldest..<oldest).filter { answers[$0] != nil }
@@ -67,27 +76,29 @@ package struct RequestBook {
       }
     }
 
-    /// The highest number that cannot come again, and must not be applied where it does.
+    /// The highest number that was answered or acknowledged. A request up to this number must not
+    /// be applied again.
     var last: UInt64 { max(max(oldest, 1) - 1, answers.keys.max() ?? 0) }
   }
 
-  /// Answers whose states stay whatever they take. Unit: answers.
+  /// The number of latest answers that keep their states, whatever their size. Unit: answers.
   private static let statesKept = 8
-  /// Changes that wait for the record of a request. Unit: changes.
+  /// The maximum number of changes that wait for the record of a request. Unit: changes.
   private static let changesKept = 1_024
   private let limits: Limits
   private var clients: [UInt64: Client] = [:]
   private var replies: [RequestKey: (RequestReply) -> Void] = [:]
-  /// Of a client that is unknown, no request up to this number is applied.
+  /// The highest forgotten number. No request of an unknown client is applied up to this number.
   package private(set) var forgottenThrough: UInt64
-  /// Clients, and the numbers of theirs.
+  /// The number of clients, of their waiting requests and of their answers.
   package private(set) var count = 0
   private var admissions: UInt64 = 0
   private var lastUnnamed: UInt64 = 0
-  /// Answers with states, in the order in which they were given, and what the states take.
+  /// The answers with states, in the order in which they were given, and the size of these states
+  /// in bytes.
   private var stated = Queue<RequestKey>()
   private var byteCount = 0
-  // Since the last record.
+  // Changes since the last record.
   private var applied: [RequestKey] = []
   private var shortened: Set<RequestKey> = []
   private var acknowledged: Set<UInt64> = []
@@ -109,10 +120,10 @@ package struct RequestBook {
 
   // MARK: Requests
 
-  /// Takes a request in.
+  /// Admits a request, or says why not.
   /// - Parameters:
   ///   - oldest: The client waits for no answer to a request before this one.
-  ///   - hasCapacity: Whether a new one may wait.
+  ///   - hasCapacity: Whether a new request may wait.
   package mutating func admit(
     _ key: inout RequestKey, oldest: UInt64, hasCapacity: Bool,
     reply: @escaping (RequestReply) -> Void
@@ -125,7 +136,7 @@ package struct RequestBook {
       return .new
     }
     if let known = clients[key.client]?.oldest {
-      // A copy on an earlier connection, which was read late.
+      // A copy that was sent on an earlier connection, and read late.
       guard key.id >= known else { return .forgotten(through: forgottenThrough) }
       admissions += 1
       clients[key.client]?.lastHeard = admissions
@@ -150,15 +161,16 @@ package struct RequestBook {
     return .new
   }
 
-  /// Ends a request that was admitted as new. Returns what answers its client.
-  /// - Parameter isDeadLetter: Whether it is a dead letter now, which the next process must know.
+  /// Finishes a request that was admitted as new. Returns the closure that answers its client.
+  /// - Parameter isDeadLetter: Whether the request is a dead letter now, which the next process
+  ///   must know.
   package mutating func finish(
     _ key: RequestKey, _ reply: RequestReply, isDeadLetter: Bool = false
   ) -> ((RequestReply) -> Void)? {
     if let oldest = clients[key.client]?.oldest {
       clients[key.client]?.waiting -= 1
       count -= 1
-      // Else the client waits for it no longer, and does not send it again.
+      // Otherwise the client no longer waits for the answer, and does not repeat the request.
       if key.id >= oldest {
         if isDeadLetter || reply.isApplied { applied.append(key) }
         keep(key, reply, isRecorded: isDeadLetter || reply.isApplied)
@@ -167,7 +179,7 @@ package struct RequestBook {
     return replies.removeValue(forKey: key)
   }
 
-  /// Takes out what answers the requests that still wait; they will not be applied.
+  /// Removes and returns the closures that answer the waiting requests, which will not be applied.
   package mutating func takeWaiting() -> [(RequestReply) -> Void] {
     defer { replies = [:] }
     return Array(replies.values)
@@ -193,7 +205,7 @@ package struct RequestBook {
     while byteCount > limits.byteCount, stated.count > Self.statesKept,
       let first = stated.popFirst()
     { dropState(of: first) }
-    // Those that were acknowledged.
+    // These answers were acknowledged.
     while let first = stated.first, !hasState(first) { _ = stated.popFirst() }
     if stated.count > 2 * count + Self.statesKept { removeAcknowledged() }
   }
@@ -206,7 +218,7 @@ package struct RequestBook {
     for key in stated.removeAll() where hasState(key) { stated.append(key) }
   }
 
-  /// Keeps of an answer what is small.
+  /// Drops the state of an answer. The rest of the answer is small.
   private mutating func dropState(of key: RequestKey) {
     guard let answer = clients[key.client]?.answers[key.id] else { return }
     byteCount -= answer.stateByteCount
@@ -230,18 +242,19 @@ package struct RequestBook {
     guard let answer = clients[client]?.answers.removeValue(forKey: id) else { return }
     count -= 1
     byteCount -= answer.stateByteCount
-    // Of one that is not recorded it does no harm.
+    // The acknowledgement of a request that is not recorded does no harm.
     acknowledged.insert(client)
   }
 
   // MARK: Clients
 
-  /// Forgets clients where there are too many numbers. Returns whether there is capacity for one more.
+  /// Forgets clients if there are too many numbers. Returns whether there is capacity for
+  /// another request.
   private mutating func makeRoom(beside client: UInt64) -> Bool {
     guard count >= limits.numbers else { return true }
     let idle = clients.filter { $0.key != client && $0.value.waiting == 0 }
       .sorted { $0.value.lastHeard < $1.value.lastHeard }
-    // Several, since it takes a look at all.
+    // Forgets several at a time, since each search examines all clients.
     for (number, entry) in idle.prefix(max(1, idle.count / 16)) { forget(number, entry) }
     return count < limits.numbers
   }
@@ -256,14 +269,16 @@ package struct RequestBook {
 
   // MARK: Records
 
-  /// Whether a request was applied since the last record. The rest waits for the next one: an earlier journal
-  /// knows more requests, and none that were not applied.
+  /// Whether a request was applied since the last record, or too many other changes wait.
+  ///
+  /// Other changes can wait for the next record. Without them, the journal knows more requests than
+  /// necessary, but none that were not applied.
   package var hasUnrecorded: Bool {
     !applied.isEmpty
       || shortened.count + acknowledged.count + forgotten.count > Self.changesKept
   }
 
-  /// Takes out what the journal lacks, in this order.
+  /// Removes and returns the changes that the journal lacks, in the order to record them.
   package mutating func takeRecords() -> [Record] {
     defer { (applied, shortened, acknowledged, forgotten) = ([], [], [], []) }
     return forgotten.map { .clientForgotten($0, through: forgottenThrough) }
@@ -275,7 +290,7 @@ package struct RequestBook {
       }
   }
 
-  /// `nil` where nothing of the request needs to be kept any more.
+  /// Returns the record of a request; `nil` if nothing of the request must be kept any more.
   private func record(of key: RequestKey) -> Record? {
     switch clients[key.client]?.answers[key.id] {
     case .moved(let version, let state): .answered(key, version: version, state: state)
@@ -299,7 +314,7 @@ extension RequestReply {
 
   fileprivate var isApplied: Bool { if case .moved = self { true } else { false } }
 
-  /// What the state takes in it. Unit: bytes.
+  /// The size of the state in the reply. Unit: bytes.
   fileprivate var stateByteCount: Int {
     switch self {
     case .moved(_, let state), .refused(_, _, let state): state.count

@@ -3,22 +3,23 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The dead letters of a node: the most recent ones, and with a journal, which has them all, any
-/// other when it is asked for.
+/// The dead letters of a node. The most recent ones are in memory. A journal has them all, and
+/// loads the others on request.
 ///
-/// A journal keeps so many, and the oldest stay; of what comes after those there is the count.
+/// A journal keeps a limited number of dead letters. When the limit is reached, the oldest stay,
+/// and later ones are only counted.
 package struct DeadLetters {
   private let journal: Journal?
-  /// Dead letters so far, those that are gone included.
+  /// The number of dead letters so far, including those that were removed.
   package private(set) var count: UInt64 = 0
-  /// Dead letters that there are.
+  /// The number of dead letters that exist now.
   package private(set) var present = 0
-  /// Those that were none, since there were too many.
+  /// The number of events that were not kept, since there were too many dead letters.
   package private(set) var lost: UInt64 = 0
   package private(set) var recent: [DeadLetter] = []
-  /// What those that there are take in the journal. Unit: bytes.
+  /// The size of the existing dead letters in the journal. Unit: bytes.
   private var byteCount = 0
-  // Since the last record.
+  // Changes since the last record.
   private var added: [DeadLetter] = []
   private var removed: Set<UInt64> = []
   private var recordedLost: UInt64 = 0
@@ -41,7 +42,8 @@ package struct DeadLetters {
     return removed.contains(id) ? nil : journal?.deadLetter(id)
   }
 
-  /// Keeps a dead letter under the next number. Returns `false` where there are too many: then it is counted.
+  /// Keeps a dead letter under the next number. Returns `false` if there are too many: the event
+  /// then only counts as lost.
   @discardableResult
   package mutating func add(_ letter: DeadLetter) -> Bool {
     let size = journal == nil ? 0 : letter.byteCount
@@ -64,12 +66,12 @@ package struct DeadLetters {
     return true
   }
 
-  /// - Parameter size: Unit: bytes.
+  /// - Parameter size: The size of the dead letter. Unit: bytes.
   private func hasRoom(for size: Int) -> Bool {
     present < DeadLetter.limit && byteCount + size <= DeadLetter.byteLimit
   }
 
-  /// Takes a dead letter out. Returns `false` where there is none of this number.
+  /// Removes a dead letter. Returns `false` if none has this number.
   @discardableResult
   package mutating func remove(_ id: UInt64) -> Bool {
     guard let letter = self[id] else { return false }
@@ -108,15 +110,15 @@ package struct DeadLetters {
 
 /// An event that is refused for good, by a machine or by a composite.
 struct RefusedEvent {
-  /// The pipe that brought it; `request` where a client sent it.
+  /// The pipe that delivered the event; `request` if a client sent it.
   let pipe: String
   let sequence: UInt64
-  /// As JSON, or as text where it did not decode.
+  /// The event as JSON, or as text if it did not decode.
   let event: JSONValue
   let reason: String
-  /// The state that refused it, where it is one node's.
+  /// The state that refused the event, if the receiver is a single node.
   var state: JSONValue?
-  /// The same for people.
+  /// The same state as text, for log messages.
   var stateText: String?
   var version: UInt64 = 0
 
@@ -125,8 +127,9 @@ struct RefusedEvent {
       + (stateText.map { ", in state \($0)" } ?? "")
   }
 
-  /// Does what its pipe says of an event that no other state will take.
-  /// - Returns: Why the node has to fail; `nil` where the event is among the dead letters now.
+  /// Applies the pipe's refusal policy to the event, which no other state will take.
+  /// - Returns: The reason why the node must fail; `nil` if the event is a dead letter now, or
+  ///   counts as lost.
   func dispose(
     _ policy: RefusalPolicy, in letters: inout DeadLetters, log: NodeLog
   ) -> String? {

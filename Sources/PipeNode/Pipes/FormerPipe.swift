@@ -1,17 +1,19 @@
 import PipeJournal
 import PipeWire
 
-/// What a journal has of a pipe that leads from its node.
+/// The journal's records of a pipe that starts at the journal's node.
 ///
-/// Where the pipe leads to another node now, the former receiver may have taken events that it could not
-/// acknowledge any more: its journal tells. The next one is not sent those.
+/// If the pipe has a new receiver, the former receiver may have taken events without being able to
+/// acknowledge them. The former receiver's journal shows which. The new receiver does not get those
+/// events.
 struct FormerPipe {
-  /// Where it led to; `nil` where that is not recorded.
+  /// The recorded receiver of the pipe; `nil` if none is recorded.
   var receiver: JournalContents.Receiver?
   var sent: JournalContents.Sent?
 
-  /// The pipes of a node, by their names. What has changed is recorded before anything is sent.
-  /// - Parameter contents: What the journal has.
+  /// Returns the durable pipes of a node, by name. A changed receiver is recorded before any event
+  /// is sent.
+  /// - Parameter contents: The contents of the journal.
   static func all(
     of configurations: [NodeConfiguration.Out], in journal: Journal,
     _ contents: JournalContents?, log: NodeLog
@@ -54,7 +56,8 @@ struct FormerPipe {
     self.receiver = next
   }
 
-  /// The last event that a receiver has taken, as its journal tells; what it has taken without one is gone.
+  /// Returns the last event that the receiver's journal records as taken; 0 without a journal,
+  /// since the receiver's state is lost then.
   static func taken(
     of pipe: String, stream: UInt64, by receiver: String, beside journal: Journal
   ) throws -> UInt64 {

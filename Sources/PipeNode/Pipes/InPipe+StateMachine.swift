@@ -1,30 +1,30 @@
 import PipeWire
 
-/// The receiving end of a pipe, as a value: which events are new, which are repeated or missing,
-/// what is recorded, and when to say so.
+/// The receiving end of a pipe, as a value. It decides which events are new, repeated or missing,
+/// what is recorded, and when to acknowledge.
 ///
-/// An event goes through `received`, `finished` and `applied`: it is here; it is applied, refused for
-/// good or put off; that is recorded. Only what is recorded is acknowledged.
+/// An event passes `received`, `finished` and `applied`: it has arrived; it is applied, refused for
+/// good or postponed; that outcome is recorded. Only recorded events are acknowledged.
 package struct InPipeStateMachine: Sendable {
-  /// What the shell must do, in order.
+  /// An action that the shell must perform, in order.
   package enum Action: Hashable, Sendable {
     /// Send a frame back to the sender.
     case send(FrameHeader)
-    /// Welcome the sender: say how much of which stream is here.
+    /// Welcome the sender, with the stream and the last event that arrived.
     case welcome(FrameHeader, stream: UInt64)
-    /// Take the events from the one at this place in the batch on.
+    /// Take the events of the batch from this index on.
     case take(from: Int, first: UInt64)
-    /// Events are missing: what is known of them.
+    /// Report missing events.
     case report(Gap)
   }
 
-  /// Events that never arrived.
+  /// Missing events.
   package enum Gap: Hashable, Sendable, CustomStringConvertible {
-    /// Sent to an earlier incarnation of this node, which did not acknowledge them.
+    /// Events sent to an earlier incarnation of this node, which did not acknowledge them.
     case lostWithReceiver(count: UInt64, through: UInt64)
-    /// The sender started anew; what it had not sent after this event is gone with it.
+    /// The sender restarted without its queue. Events after this one that it had not sent are lost.
     case senderRestarted(after: UInt64)
-    /// Acknowledged by this node, which then went back to an older record.
+    /// Events that this node acknowledged before it went back to an older record.
     case forgotten(from: UInt64, through: UInt64)
 
     package var description: String {
@@ -41,36 +41,37 @@ package struct InPipeStateMachine: Sendable {
     }
   }
 
-  /// Where the opening of a connection stands.
+  /// The progress of opening a connection.
   private enum Opening { case unannounced, welcomed, open }
 
-  /// Set in `welcome` by a receiver that records what it applies.
+  /// The flag in `welcome` of a receiver that records the events that it applies.
   package static let durableFlag: UInt8 = 1
-  /// Set in `open` by a sender whose pipe led elsewhere meanwhile: what it leaves out is not missing here.
+  /// The flag in `open` of a sender whose pipe had another receiver in between. The events that it
+  /// leaves out are not missing here.
   package static let elsewhereFlag: UInt8 = 1
 
-  /// Events that the sender may have under way. Unit: events.
+  /// The maximum number of events that the sender may have in flight. Unit: events.
   package let capacity: UInt64
-  /// This node's incarnation; frames that name another one are stale.
+  /// This node's incarnation. Frames that name another incarnation are stale.
   package let session: UInt64
-  /// Whether what is applied outlives this process.
+  /// Whether applied events outlive this process.
   package let isDurable: Bool
   /// The last event received in order.
   package private(set) var received: UInt64 = 0
-  /// The last event of which all up to it are finished.
+  /// The last event up to which all events are finished.
   package private(set) var finished: UInt64 = 0
-  /// The last event of which all up to it are finished and recorded.
+  /// The last event up to which all events are finished and recorded.
   package private(set) var applied: UInt64 = 0
-  /// Events that are finished, and kept here until the state changes. Unit: events.
+  /// The number of finished events that are kept here until the state changes. Unit: events.
   package private(set) var postponed: UInt64 = 0
-  /// Frames of an earlier session and repeated events. Unit: events and frames.
+  /// The number of repeated events, and of frames of an earlier session. Unit: events and frames.
   package private(set) var repeated: UInt64 = 0
-  /// The numbering that the sender counts in, or 0 while there is none.
+  /// The stream that the sender numbers its events in; 0 if there is none yet.
   package private(set) var stream: UInt64 = 0
   package private(set) var senderClosed = false
-  /// The last event that the sender was told is applied.
+  /// The last event that was acknowledged to the sender.
   package private(set) var acknowledged: UInt64 = 0
-  /// The last event that the sender was told it may send.
+  /// The last event that the sender was allowed to send.
   private var announced: UInt64 = 0
   private var opening = Opening.unannounced
   private var outOfOrder: Set<UInt64> = []
@@ -82,7 +83,7 @@ package struct InPipeStateMachine: Sendable {
     announced = self.capacity
   }
 
-  /// Goes on where an earlier process was recorded to be.
+  /// Resumes from the record of an earlier process.
   package init(
     capacity: Int, session: UInt64, stream: UInt64, applied: UInt64, postponed: UInt64,
     senderClosed: Bool
@@ -94,18 +95,20 @@ package struct InPipeStateMachine: Sendable {
     reset(to: applied)
   }
 
-  /// Whether more is finished than is recorded.
+  /// Whether finished events are not recorded yet.
   package var hasUnrecorded: Bool { finished > applied }
 
-  /// The sender's connection is new, or new again.
+  /// Handles a new connection of the sender, the first or a later one.
   package mutating func connected() -> [Action] { [welcome()] }
 
-  /// The sender goes on with event `first` of a stream; `lost` events before it are gone.
-  /// - Parameter wentElsewhere: Another receiver had those.
+  /// Handles the sender's `open`: it continues with event `first` of a stream, and `lost` events
+  /// before that are gone.
+  /// - Parameter wentElsewhere: Whether another receiver had the lost events.
   package mutating func opened(
     session: UInt64, stream: UInt64, first: UInt64, lost: UInt32, wentElsewhere: Bool = false
   ) -> [Action] {
-    // One that answers the welcome of an earlier incarnation may have waited in the sender's queue.
+    // An `open` that answers the welcome of an earlier incarnation may have waited in the sender's
+    // queue.
     guard session == self.session else {
       repeated += 1
       return []
@@ -113,8 +116,8 @@ package struct InPipeStateMachine: Sendable {
     var actions: [Action] = []
     if stream == self.stream {
       if first > received + 1 {
-        // It left events out: it is asked for them by being welcomed once more, but for those that
-        // it does not have any more.
+        // The sender left events out. Another welcome asks for them, unless the sender does not
+        // have them any more.
         guard UInt64(lost) >= first - received - 1 else { return [welcome()] }
         if !wentElsewhere {
           actions.append(.report(.forgotten(from: received + 1, through: first - 1)))
@@ -136,14 +139,15 @@ package struct InPipeStateMachine: Sendable {
     return actions
   }
 
-  /// A batch has arrived.
+  /// Handles a batch that has arrived.
   package mutating func arrived(
     session: UInt64, first: UInt64, count: UInt32
   ) -> [Action] {
     guard session == self.session, opening == .open else {
       repeated += 1
-      // What was under way when the sender was welcomed comes again after its `open`: were each of these
-      // batches answered by a welcome, each would be answered by all that is under way.
+      // Events that were in flight at the welcome come again after the sender's `open`. If each of
+      // these batches were answered with a welcome, each welcome would make the sender repeat all
+      // events in flight.
       return opening == .unannounced ? [welcome()] : []
     }
     let (end, isTooFar) = first.addingReportingOverflow(UInt64(count))
@@ -159,13 +163,14 @@ package struct InPipeStateMachine: Sendable {
     return [.take(from: Int(known), first: first + known)]
   }
 
-  /// The sender stops in order.
+  /// Handles the goodbye of a sender that stops gracefully.
   package mutating func senderSaidGoodbye(session: UInt64) {
     if session == self.session { senderClosed = true }
   }
 
-  /// The event is applied, or refused for good: it needs not be sent again.
-  /// - Parameter stream: The numbering that it came in: its number means nothing in another one.
+  /// Marks the event as applied, or refused for good: it need not be sent again.
+  /// - Parameter stream: The stream of the event. The number of the event means nothing in another
+  ///   stream.
   package mutating func finish(_ sequence: UInt64, of stream: UInt64) {
     guard stream == self.stream, sequence > finished else { return }
     if sequence == finished + 1 {
@@ -176,31 +181,31 @@ package struct InPipeStateMachine: Sendable {
     }
   }
 
-  /// The event is put off. One that is recorded here needs not be sent again, and goes on taking
-  /// room; any other stays with its sender.
+  /// Postpones the event. In a durable pipe, the event is recorded here: it need not be sent again,
+  /// and still uses capacity. In any other pipe, the event stays with its sender.
   package mutating func postpone(_ sequence: UInt64, of stream: UInt64) {
     if isDurable { keep(sequence, of: stream) }
   }
 
-  /// The event has its place among those of other pipes: it needs not be sent again, and goes on taking room
-  /// until ``finishKept()``.
+  /// Keeps an event that is queued among the events of other pipes. It need not be sent again, and
+  /// uses capacity until ``finishKept()``.
   package mutating func keep(_ sequence: UInt64, of stream: UInt64) {
     finish(sequence, of: stream)
     postponed += 1
   }
 
-  /// The first of the events that are kept is applied.
+  /// Finishes the first of the kept events, which is applied.
   package mutating func finishKept() { postponed -= min(postponed, 1) }
 
-  /// An event that was postponed is applied, or refused for good.
+  /// Finishes a postponed event, which is applied or refused for good.
   package mutating func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
     if isDurable { finishKept() } else { finish(sequence, of: stream) }
   }
 
-  /// What is finished is recorded, or needs no record.
+  /// Notes that all finished events are recorded, or need no record.
   package mutating func record() { applied = finished }
 
-  /// The acknowledgement that is due because a quarter of the window is used, or `nil`.
+  /// Returns the acknowledgement that is due because a quarter of the window is used, or `nil`.
   package mutating func acknowledgementDue() -> FrameHeader? {
     let quarter = max(1, capacity / 4)
     let granted = limit - min(announced, limit)
@@ -208,10 +213,11 @@ package struct InPipeStateMachine: Sendable {
     return acknowledgement()
   }
 
-  /// Whether the sender has not been told how far this end is.
+  /// Whether the sender has not received the latest acknowledgement or window.
   package var owesAcknowledgement: Bool { applied > acknowledged || limit > announced }
 
-  /// The acknowledgement of all that is applied, or `nil` where that is said already.
+  /// Returns the acknowledgement of all applied events, or `nil` if the sender has received it
+  /// already.
   package mutating func acknowledgement() -> FrameHeader? {
     guard owesAcknowledgement else { return nil }
     announced = limit
@@ -219,7 +225,7 @@ package struct InPipeStateMachine: Sendable {
     return creditHeader
   }
 
-  /// This node stops in order.
+  /// Returns the goodbye of a node that stops gracefully.
   package func close() -> FrameHeader {
     FrameHeader(.closed, sequence: applied, number: session)
   }
@@ -233,7 +239,8 @@ package struct InPipeStateMachine: Sendable {
     announced = limit
   }
 
-  /// The last event that the sender may send. It may go back a little until what is postponed is recorded.
+  /// The last event that the sender may send. It may go back a little until postponed events are
+  /// recorded.
   private var limit: UInt64 { applied + min(window, UInt64.max - applied) }
 
   private var window: UInt64 { capacity - min(postponed, capacity) }

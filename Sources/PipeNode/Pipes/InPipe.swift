@@ -9,20 +9,20 @@ final class InPipe: Touchable {
   let onRefused: RefusalPolicy
   /// The sender's routing id at the inbox.
   let peer: [UInt8]
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var state: InPipeStateMachine
   @exclusivity(unchecked)
   var isTouched = false
-  /// Which of its content's it is.
+  /// The pipe's index among the pipes of its content.
   var place = 0
   private(set) var gaps: UInt64 = 0
   private let inbox: Socket
   private let touched: TouchedPipes<InPipe>
   private let log: NodeLog
-  /// Whether the sender waits for what is recorded, so that it is told at once.
+  /// Whether events are acknowledged as soon as they are recorded, since the sender waits for that.
   var acknowledgesAtOnce = false
-  /// What the journal has of it.
+  /// The position that the journal has recorded.
   private var recorded: (stream: UInt64, applied: UInt64, closed: Bool)?
 
   init(
@@ -52,7 +52,8 @@ final class InPipe: Touchable {
     perform(state.connected())
   }
 
-  /// - Parameter waiting: The events that have come and are neither applied nor refused for good.
+  /// - Parameter waiting: The number of events that have arrived and are neither applied nor
+  ///   refused for good.
   func status(waiting: Int) -> NodeStatus.Pipe {
     NodeStatus.Pipe(
       name: name, events: state.received, applied: state.applied, waiting: waiting,
@@ -70,7 +71,7 @@ final class InPipe: Touchable {
         wentElsewhere: header.flags & InPipeStateMachine.elsewhereFlag != 0))
   }
 
-  /// Hands the new events of a batch to whoever takes them.
+  /// Hands the new events of a batch to `accept`.
   func arrived(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: FrequentCalls.Accept
   ) throws(FrameError) {
@@ -86,7 +87,7 @@ final class InPipe: Touchable {
       do {
         try accept(ArrivedEvents(in: body, count: header.count, known: known, first: first), self)
       } catch {
-        // Nothing of it was taken: the sequence number stays where it was.
+        // None of the events was taken: the sequence number does not advance.
         state = before
         throw error
       }
@@ -98,31 +99,32 @@ final class InPipe: Touchable {
     state.senderSaidGoodbye(session: header.number)
   }
 
-  /// The event with this number is applied or refused for good.
+  /// Finishes the event with this number, which is applied or refused for good.
   func finish(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.finish(sequence, of: stream)
   }
 
-  /// The event with this number is kept until the state changes.
+  /// Postpones the event with this number until the state changes.
   func postpone(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.postpone(sequence, of: stream)
   }
 
-  /// An event that was kept is applied or refused for good.
+  /// Finishes a postponed event, which is applied or refused for good.
   func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.finishPostponed(sequence, of: stream)
   }
 
-  /// The event with this number has its place among those of other pipes, and is kept until ``finishKept()``.
+  /// Keeps the event with this number, which is queued among the events of other pipes, until
+  /// ``finishKept()``.
   func keep(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.keep(sequence, of: stream)
   }
 
-  /// The first of the events that are kept is applied.
+  /// Finishes the first of the kept events, which is applied.
   func finishKept() {
     touched.touch(self)
     state.finishKept()
@@ -130,13 +132,13 @@ final class InPipe: Touchable {
 
   // MARK: Records
 
-  /// Whether the journal lacks something.
+  /// Whether the pipe has a change that must be recorded.
   var hasUnrecorded: Bool {
     guard state.isDurable else { return false }
     return state.hasUnrecorded || (recorded.map { $0.closed != state.senderClosed } ?? false)
   }
 
-  /// Whether the next record has nothing to say of it.
+  /// Whether the next record needs no entry for this pipe.
   var isRecorded: Bool {
     guard state.isDurable, state.stream != 0 else { return true }
     return recorded.map { $0 == position } ?? false
@@ -154,7 +156,7 @@ final class InPipe: Touchable {
     recorded = next
   }
 
-  /// What is finished is recorded: says so where that is due.
+  /// Notes that finished events are recorded, and acknowledges them if that is due.
   func becameRecorded() {
     guard state.hasUnrecorded else { return }
     state.record()
@@ -162,7 +164,7 @@ final class InPipe: Touchable {
     if let due { acknowledge(due) }
   }
 
-  /// Says what is applied, where that is not said yet.
+  /// Acknowledges the applied events that are not acknowledged yet.
   func acknowledge() {
     if let header = state.acknowledgement() { acknowledge(header) }
   }

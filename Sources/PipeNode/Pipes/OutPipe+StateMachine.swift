@@ -1,25 +1,27 @@
 import PipeWire
 
-/// The sending end of a pipe, as a value: what is queued, recorded, sent, acknowledged and allowed.
+/// The sending end of a pipe, as a value: which events are queued, recorded, sent, acknowledged and
+/// allowed.
 ///
-/// It stands still until the receiver welcomes it, sends no further than the credit and the record
-/// reach, and keeps each event until it is acknowledged.
+/// It sends nothing until the receiver welcomes it. It sends only events that the receiver's credit
+/// and the record cover, and keeps each event until it is acknowledged.
 package struct OutPipeStateMachine: Sendable {
-  /// What the shell must do, in order.
+  /// An action that the shell must perform, in order.
   package enum Action: Hashable, Sendable {
     /// Send a frame without a body; the pipe's name is the socket's routing id.
     case send(FrameHeader)
-    /// Say from which event of which stream on this end goes on.
+    /// Announce the stream, and the first event that this end continues with.
     case open(FrameHeader, stream: UInt64)
     /// Send the events.
     case sendBatch(EventBatch, session: UInt64)
-    /// Events that the receiver may not have taken are gone with it.
+    /// Report events that are lost with the receiver, which may not have taken them.
     case report(lost: UInt64, through: UInt64)
-    /// The receiver holds events of this stream that this end does not know: its record is an old one.
+    /// Report that the receiver holds events of this stream that this end does not know: the record
+    /// of this end is an old one.
     case isBehind(received: UInt64)
   }
 
-  /// Where the conversation stands.
+  /// The phase of the conversation with the receiver.
   package enum Phase: Hashable, Sendable {
     /// No receiver has welcomed this end yet, or the last one is gone.
     case waiting
@@ -29,32 +31,33 @@ package struct OutPipeStateMachine: Sendable {
     case closed
   }
 
-  /// Events that may be queued or under way. Unit: events.
+  /// The maximum number of events that are queued or in flight. Unit: events.
   package let capacity: UInt64
-  /// Names the numbering of the events: the same for as long as it goes on.
+  /// Identifies the numbering of the events; unchanged as long as the numbering continues.
   package let stream: UInt64
   /// Whether an event must be recorded before it is sent.
   package let isDurable: Bool
   package private(set) var phase: Phase = .waiting
   /// The last event queued.
   package private(set) var queued: UInt64 = 0
-  /// The last event that may be sent as far as the record goes.
+  /// The last event that may be sent because it is recorded, or needs no record.
   package private(set) var recorded: UInt64 = 0
   /// The last event sent in this session.
   package private(set) var sent: UInt64 = 0
-  /// The last event that the receiver has said it applied.
+  /// The last event that the receiver has acknowledged as applied.
   package private(set) var acknowledged: UInt64 = 0
-  /// The last event that the receiver allows.
+  /// The last event that the receiver allows to be sent.
   package private(set) var limit: UInt64 = 0
   private var batches: [EventBatch] = []
   private var firstUnsent = 0
   private var byteCount = 0
   private var lastSession: UInt64?
   private var saidGoodbye = false
-  /// The last event that went to another receiver, to which the pipe led before.
+  /// The last event that went to an earlier receiver of the pipe.
   private var turnedAfter: UInt64 = 0
 
-  /// Bytes that may wait before the pipe counts as full, whatever its capacity in events.
+  /// The number of queued bytes from which the pipe counts as full, whatever its capacity in
+  /// events.
   package static let byteLimit = 32 << 20
   private static let batchByteLimit = 60_000
 
@@ -64,8 +67,8 @@ package struct OutPipeStateMachine: Sendable {
     self.isDurable = isDurable
   }
 
-  /// Goes on where an earlier process was recorded to be, with the events after `acknowledged`.
-  /// - Parameter turnedAfter: The last event that went to another receiver, to which the pipe led before.
+  /// Resumes from the record of an earlier process, with the events after `acknowledged`.
+  /// - Parameter turnedAfter: The last event that went to an earlier receiver of the pipe.
   package init(
     capacity: Int, stream: UInt64, acknowledged: UInt64, turnedAfter: UInt64 = 0,
     events: some Sequence<some Collection<UInt8>>
@@ -85,7 +88,7 @@ package struct OutPipeStateMachine: Sendable {
     queued - acknowledged >= capacity || byteCount >= Self.byteLimit
   }
 
-  /// Events that are queued or under way. Unit: events.
+  /// The number of events that are queued or in flight. Unit: events.
   package var pending: UInt64 { queued - acknowledged }
 
   /// Whether any receiver has welcomed this end yet.
@@ -109,11 +112,11 @@ package struct OutPipeStateMachine: Sendable {
     queued += 1
   }
 
-  /// What is queued is recorded, or needs no record.
+  /// Notes that all queued events are recorded, or need no record.
   package mutating func record() { recorded = queued }
 
-  /// Hands out what the credit and the record allow; called once a turn, so that events share a
-  /// message.
+  /// Returns the batches that the credit and the record allow. Called once per turn, so that events
+  /// share a message.
   package mutating func flush() -> [Action] {
     guard case .open(let session) = phase else { return [] }
     let end = min(limit, recorded)
@@ -127,8 +130,9 @@ package struct OutPipeStateMachine: Sendable {
     return actions
   }
 
-  /// The receiver has taken the connection: it holds every event of `stream` through `received`.
-  /// - Parameter isDurable: Whether it has recorded whatever it will not take again.
+  /// Handles the receiver's welcome: it holds every event of `stream` through `received`.
+  /// - Parameter isDurable: Whether the receiver has recorded all events that it will not take
+  ///   again.
   package mutating func welcomed(
     session: UInt64, stream: UInt64, received: UInt64, window: UInt32, isDurable: Bool
   ) -> [Action] {
@@ -142,7 +146,8 @@ package struct OutPipeStateMachine: Sendable {
     if stream == self.stream, received < acknowledged {
       lost = acknowledged - received
       wentElsewhere = acknowledged <= turnedAfter
-      // It has gone back to an older record; what it had acknowledged is not here any more.
+      // The receiver went back to an older record. Events that it had acknowledged are no longer
+      // here.
       if !wentElsewhere {
         actions.append(
           .report(lost: acknowledged - max(received, turnedAfter), through: acknowledged))
@@ -152,7 +157,7 @@ package struct OutPipeStateMachine: Sendable {
     if stream == self.stream || isDurable || saidGoodbye || lastSession == session
       || lastSession == nil
     {
-      // What this receiver does not have is sent, or sent again.
+      // Events that this receiver lacks are sent, or sent again.
       if stream == self.stream { known = max(received, known) }
       firstUnsent = batches.firstIndex { $0.last > known } ?? batches.count
     } else {
@@ -166,7 +171,7 @@ package struct OutPipeStateMachine: Sendable {
     lastSession = session
     phase = .open(session: session)
     limit = acknowledged + UInt64(window)
-    // Of a batch that it holds in part the receiver passes over what lies before `first`.
+    // The receiver skips the events before `first` in a batch that it holds in part.
     let first = known + 1
     sent = known
     actions.append(
@@ -178,7 +183,8 @@ package struct OutPipeStateMachine: Sendable {
     return actions + flush()
   }
 
-  /// The receiver has applied every event through `applied` and allows `window` more.
+  /// Handles a credit: the receiver has applied every event through `applied` and allows `window`
+  /// more.
   package mutating func credited(
     session: UInt64, applied: UInt64, window: UInt32
   ) -> [Action] {
@@ -188,13 +194,13 @@ package struct OutPipeStateMachine: Sendable {
     return flush()
   }
 
-  /// The connection is gone: nothing more is sent before a receiver has welcomed this end again.
+  /// Handles a lost connection: nothing is sent until a receiver welcomes this end again.
   package mutating func disconnected() {
     if case .open = phase { phase = .waiting }
   }
 
-  /// The receiver stops in order; it has applied every event through `applied`. That it is gone may have
-  /// been noticed before its goodbye was read.
+  /// Handles the goodbye of a receiver that stops gracefully; it has applied every event through
+  /// `applied`. The connection may have been lost before the goodbye was read.
   package mutating func receiverClosed(session: UInt64, applied: UInt64) {
     guard phase != .closed, lastSession == session, applied <= sent else { return }
     acknowledge(through: applied)
@@ -202,7 +208,7 @@ package struct OutPipeStateMachine: Sendable {
     phase = .waiting
   }
 
-  /// This node stops in order: says goodbye. What is pending and not recorded is lost with this
+  /// Stops gracefully, with a goodbye. Pending events that are not recorded are lost with this
   /// process.
   package mutating func close() -> [Action] {
     guard case .open(let session) = phase else {
@@ -222,7 +228,7 @@ package struct OutPipeStateMachine: Sendable {
     batches.removeFirst(done.count)
   }
 
-  /// Makes two batches of the first that is not sent: a small window must not wait for a large batch.
+  /// Splits the first unsent batch: a small window must not wait for a large batch.
   private mutating func splitFirstUnsent(after sequence: UInt64) {
     let rest = batches[firstUnsent].split(after: sequence)
     batches.insert(rest, at: firstUnsent + 1)

@@ -4,60 +4,62 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The sending end of a pipe: a DEALER to the receiver's inbox, and the state of the conversation.
+/// The sending end of a pipe: a DEALER socket to the receiver's inbox, and the state of the
+/// conversation.
 final class OutPipe: Touchable {
   let name: String
   let socket: Socket
-  /// Tells of each new connection, which is to be announced to the receiver.
+  /// Reports each new connection, which must be announced to the receiver.
   let connections: ConnectionMonitor
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var state: OutPipeStateMachine
   @exclusivity(unchecked)
   var isTouched = false
-  /// Whether it was sent into since it was last seen to have room, by who asks for that.
+  /// Whether events were queued since the pipe was last seen to have capacity. Maintained by the
+  /// caller that checks the capacity.
   @exclusivity(unchecked)
   var isDoubtful = false
   private let touched: TouchedPipes<OutPipe>
-  /// Where the receiver is; `nil` while that is not known.
+  /// The endpoint of the receiver; `nil` while it is unknown.
   private var place: PeerPlace?
-  /// Where it was before; a connection to there may still be ending.
+  /// The former endpoint of the receiver. A connection to it may still be ending.
   private var formerEndpoint: String?
   let receiver: String
   private let log: NodeLog
-  /// Events that could not be encoded, or were over the size limit.
+  /// The number of events that could not be encoded, or exceeded the size limit.
   private(set) var unsendable: UInt64 = 0
   private(set) var lost: UInt64 = 0
   private(set) var garbage: UInt64 = 0
-  /// Events that the journal lacks, each ended by a line feed.
+  /// The events that the journal lacks, each followed by a line feed.
   @exclusivity(unchecked)
   private var unrecorded: (count: Int, bytes: [UInt8]) = (0, [])
-  /// What the journal has as acknowledged, and will have with the record under way.
+  /// The last acknowledged event in the journal (`done`), and after the current record (`due`).
   private var trimmed: (done: UInt64, due: UInt64) = (0, 0)
-  /// Whether the journal is to say where the pipe leads, with its first event.
+  /// Whether the journal must record the receiver of the pipe, with the first event.
   private var isReceiverUnrecorded = false
   private var isConnected = false
-  /// Frames that the receiver has sent.
+  /// The number of frames from the receiver.
   private var answers: UInt64 = 0
   private var awaitsWelcome = true
   private var silence = PeerSilence()
   private var reconnections: UInt64 = 0
   /// Called when the receiver may have acknowledged more.
   var onAcknowledged: (() -> Void)?
-  /// Called where this end cannot go on.
+  /// Called when this end cannot continue.
   var onFailure: ((String) -> Void)?
-  /// Told of each event that is queued, with its number.
+  /// Receives each queued event, with its number.
   typealias Watcher = (_ number: UInt64, _ event: ArraySlice<UInt8>) -> Void
-  /// Those who ask for the events of the pipe, and for the steps that they are sent in.
+  /// The watchers of the pipe's events: a tap, and the trace of the steps that send them.
   private var watchers: (tap: PipeTap?, steps: Watcher?)
-  /// Whether there is one.
+  /// Whether there is a watcher.
   @exclusivity(unchecked)
   private var isWatched = false
 
   /// - Parameters:
-  ///   - place: Where the receiver is; `nil` where that is not known yet.
-  ///   - stream: Names the numbering of this process's events where they are not recorded.
-  ///   - former: What the journal has of the pipe.
+  ///   - place: The endpoint of the receiver; `nil` while it is unknown.
+  ///   - stream: Identifies the numbering of this process's events if they are not recorded.
+  ///   - former: The journal's records of the pipe.
   init(
     _ configuration: NodeConfiguration.Out, at place: PeerPlace?, stream: UInt64, journal: Journal?,
     former: FormerPipe?, among touched: TouchedPipes<OutPipe>, context: Context, log: NodeLog
@@ -82,18 +84,18 @@ final class OutPipe: Touchable {
     }
     self.log = log
     socket = try Socket(.dealer, in: context)
-    // Credit bounds what is under way; a high-water mark would only make sends fail.
+    // Credit bounds the events in flight; a high-water mark would only make sends fail.
     try socket.setHighWaterMark(0)
     try socket.setRoutingID(WireName.pipe(name))
-    // Neither ZMQ_PROBE_ROUTER, which announces only the first connection, nor with it
-    // ZMQ_IMMEDIATE, which throws away what a lost connection had brought: a goodbye, say.
+    // ZMQ_PROBE_ROUTER would announce only the first connection. ZMQ_IMMEDIATE in addition would
+    // discard messages that a lost connection has delivered, such as a goodbye.
     connections = try ConnectionMonitor(of: socket, in: context)
     if let place { try socket.connect(to: place) }
   }
 
   var isFull: Bool { state.isFull }
 
-  /// Queues the event that `write` appends; it goes out at the end of the turn.
+  /// Queues the event that `write` appends. The event is sent at the end of the turn.
   func enqueue(_ write: (inout [UInt8]) throws -> Void) {
     touched.touch(self)
     let isDurable = state.isDurable
@@ -122,10 +124,11 @@ final class OutPipe: Touchable {
     watchers.steps?(number, event)
   }
 
-  /// Counts events that went with a former sender of this pipe.
+  /// Counts events that were lost with a former sender of this pipe.
   func lose(_ count: UInt64) { lost += count }
 
-  /// Tells of each event, as long as somebody asks for the pipe's.
+  /// Reports each event to the feed, as long as a subscriber asks for the events of this pipe;
+  /// `nil` ends the reports.
   func tap(to feed: Feed?) {
     if let feed {
       if watchers.tap == nil { watchers.tap = PipeTap(self, to: feed) }
@@ -135,13 +138,14 @@ final class OutPipe: Touchable {
     isWatched = watchers.tap != nil || watchers.steps != nil
   }
 
-  /// Tells of each event to who tells of steps.
+  /// Reports each event to a watcher that traces steps; `nil` ends the reports.
   func watch(_ watcher: Watcher?) {
     watchers.steps = watcher
     isWatched = watchers.tap != nil || watchers.steps != nil
   }
 
-  /// Whether a stopping node need not wait for this pipe: all is applied, or nobody is there.
+  /// Whether a stopping node need not wait for this pipe: all events are applied, or no receiver is
+  /// connected.
   var isDrained: Bool {
     if case .open = state.phase { state.pending == 0 } else { true }
   }
@@ -173,7 +177,7 @@ final class OutPipe: Touchable {
     trimmed.due = state.acknowledged
   }
 
-  /// What is queued is recorded, or needs no record.
+  /// Notes that all queued events are recorded, or need no record.
   func becameRecorded() {
     if state.isDurable {
       if hasUnrecorded { isReceiverUnrecorded = false }
@@ -191,7 +195,7 @@ final class OutPipe: Touchable {
 
   func flush() { perform(state.flush()) }
 
-  /// Announces each new connection by an empty message.
+  /// Announces each new connection with an empty message.
   func readConnections() {
     touched.touch(self)
     connections.readEndpoints { event, endpoint in
@@ -206,20 +210,20 @@ final class OutPipe: Touchable {
     socket.sendPart([], more: false)
   }
 
-  /// Whether the next record has something to say of it.
+  /// Whether the next record needs an entry for this pipe.
   var isUnrecorded: Bool { hasUnrecorded || hasAcknowledged }
 
-  /// Whether the receiver is there and owes a word.
+  /// Whether the receiver is connected and owes an answer.
   var isWaiting: Bool { isConnected && (awaitsWelcome || state.pending > 0) }
 
-  /// Announces this end once more where nothing was heard for a while, or connects anew; the
-  /// receiver's welcome tells what it has.
+  /// Checks for a silent receiver: announces this end again after a while, or reconnects. The
+  /// receiver's welcome shows which events it has.
   func lookAtSilence() {
     switch silence.tick(isWaiting: isWaiting, progress: answers) {
     case .wait: break
     case .ask: announce()
     case .reconnect:
-      // One that has not started yet has nothing to say.
+      // A receiver that has not started yet is expected to be silent.
       if state.hasMet {
         reconnections += 1
         log.silence(
@@ -232,7 +236,7 @@ final class OutPipe: Touchable {
     }
   }
 
-  /// Reads what the receiver says.
+  /// Reads the frames of the receiver.
   func read() {
     touched.touch(self)
     while socket.receive({ _, bytes in
@@ -245,7 +249,7 @@ final class OutPipe: Touchable {
     }) {}
   }
 
-  /// Says goodbye; the socket then goes on sending for as long as its linger says.
+  /// Says goodbye. The socket then continues to send during its linger period.
   func close() { perform(state.close()) }
 
   private func handle(
@@ -303,7 +307,8 @@ final class OutPipe: Touchable {
     }
   }
 
-  /// Parts from the receiver and connects again. What is under way is lost, as in a failing network.
+  /// Disconnects from the receiver and connects again. Frames in flight are lost, as in a failing
+  /// network.
   private func reconnect() {
     guard let place else { return }
     socket.disconnect(place.endpoint)
@@ -312,7 +317,7 @@ final class OutPipe: Touchable {
 
   // MARK: Receivers off this host
 
-  /// Parts from the receiver, which is gone or is another process now.
+  /// Disconnects from the receiver, which is gone or is another process now.
   func part() {
     guard let place else { return }
     touched.touch(self)
@@ -323,7 +328,7 @@ final class OutPipe: Touchable {
     state.disconnected()
   }
 
-  /// Connects to the receiver, where it is now.
+  /// Connects to the receiver at its current endpoint.
   func meet(at place: PeerPlace) {
     part()
     self.place = place
@@ -347,7 +352,7 @@ struct EventTooLarge: Error, CustomStringConvertible {
   }
 }
 
-/// Tells the events that go into a pipe to who asks for them.
+/// Reports the events that go into a pipe to the subscribers of a feed.
 final class PipeTap {
   private let node: String
   private let pipe: String

@@ -9,15 +9,17 @@ final class OutPipes {
   private var pipes: [OutPipe] = []
   private let touched = TouchedPipes<OutPipe>()
   private var remindersDue = false
-  /// The pipes that take reports to coordinators, and the messages that wait for those.
+  /// The pipes that carry step reports to coordinators, and the messages that wait for those
+  /// reports.
   private var reports: [OutPipe] = []
   private weak var held: HeldMessages?
-  /// The reports that were awaited at the last look, and since when.
+  /// The reports that were still awaited at the last check, the start of the wait, and the time of
+  /// the next warning.
   private var longest:
     (marks: [UInt64], since: ContinuousClock.Instant, due: ContinuousClock.Instant)?
   private var isLookDue = false
 
-  /// How long messages are held back before the node logs it.
+  /// How long messages are held back before the node logs a warning.
   private static let heldTooLong: Duration = .seconds(5)
 
   init(loop: PollLoop, log: NodeLog) {
@@ -26,10 +28,10 @@ final class OutPipes {
   }
 
   /// - Parameters:
-  ///   - stream: Names the numbering of this process's events where they are not recorded.
-  ///   - contents: What the journal has.
-  ///   - neighbours: They know where the receivers are, where these may be on other hosts.
-  ///   - onFailure: Called where an end cannot go on.
+  ///   - stream: Identifies the numbering of this process's events if they are not recorded.
+  ///   - contents: The contents of the journal.
+  ///   - neighbours: The peers, which know the endpoints of receivers that may be on other hosts.
+  ///   - onFailure: Called when a pipe cannot continue.
   func open(
     _ configurations: [NodeConfiguration.Out], in context: Context, stream: UInt64,
     journal: Journal?, _ contents: JournalContents?, among neighbours: Neighbours?,
@@ -76,10 +78,10 @@ final class OutPipes {
     for (configuration, pipe) in pairs where configuration.steps == nil { pipe.socket.held = held }
   }
 
-  /// Whether a stopping node need not wait for any of them.
+  /// Whether a stopping node need not wait for any of the pipes.
   var isDrained: Bool { pipes.allSatisfy(\.isDrained) }
 
-  /// Fills in what is known of them.
+  /// Fills in the status of the pipes.
   func fill(_ status: inout NodeStatus) {
     status.garbage += pipes.reduce(0) { $0 + $1.garbage }
     let isHeldLong = longest.map { held?.awaited == $0.marks } ?? false
@@ -87,7 +89,7 @@ final class OutPipes {
     status.outs = pipes.map(\.status)
   }
 
-  /// Tells the events of those that somebody asks for.
+  /// Reports the events of the pipes that a subscriber asks for.
   func tap(to feed: Feed) {
     for pipe in pipes { pipe.tap(to: feed.isTapped(pipe.name) ? feed : nil) }
   }
@@ -103,7 +105,7 @@ final class OutPipes {
     for pipe in touched.pipes { try pipe.record(into: journal) }
   }
 
-  /// What is queued is recorded, or needs no record: sends it.
+  /// Sends the queued events, which are recorded or need no record.
   func becameRecorded() {
     var isWaiting = false
     for pipe in touched.pipes {
@@ -129,7 +131,7 @@ final class OutPipes {
     }
   }
 
-  /// Logs that the same messages are still held back, then after twice the time.
+  /// Logs that the same messages are still held back, then again after twice the time.
   private func lookAtHeld(since marks: [UInt64]?) {
     guard let awaited = held?.awaited else { return longest = nil }
     defer { scheduleLook() }
@@ -167,7 +169,7 @@ final class OutPipes {
     }
   }
 
-  /// What is said goes out within the sockets' linger.
+  /// Closes the sockets. They continue to send during the linger period.
   func close(lingering linger: Duration) {
     for pipe in pipes { pipe.socket.close(lingering: linger) }
   }
@@ -183,10 +185,10 @@ extension OutPipes: TalksWithPeers {
   }
 }
 
-/// The pipes to which something has happened that a turn has yet to look at: what a turn costs does not
-/// depend on how many pipes there are.
+/// The pipes that the current turn must handle because something happened to them. The cost of a
+/// turn thus does not depend on the number of pipes.
 final class TouchedPipes<Pipe: Touchable> {
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var pipes: [Pipe] = []
 
@@ -196,7 +198,8 @@ final class TouchedPipes<Pipe: Touchable> {
     pipes.append(pipe)
   }
 
-  /// The turn has looked at them: forgets all but those that the next one is to look at again.
+  /// Forgets the pipes that the turn has handled, except for those that the next turn must handle
+  /// again.
   func forget(but isLeft: (Pipe) -> Bool) {
     var left = 0
     for place in pipes.indices {
@@ -212,7 +215,7 @@ final class TouchedPipes<Pipe: Touchable> {
   }
 }
 
-/// What is among the ``TouchedPipes`` at most once.
+/// An element of ``TouchedPipes``, listed at most once.
 protocol Touchable: AnyObject {
   var isTouched: Bool { get set }
 }

@@ -1,14 +1,14 @@
-/// What to do about a peer that is connected, owes a word and says nothing.
+/// Decides what to do about a connected peer that owes an answer and is silent.
 ///
-/// What either has said may have gone down with a connection that was ending: it is asked once more. Or
-/// another program has connected under this end's name, and is told what was meant for this one: a new
-/// connection takes the name back.
+/// The last message of either side may have been lost with a connection that was ending, so this
+/// end asks once more. Or another program has connected under this end's name and receives its
+/// messages: a new connection reclaims the name.
 package struct PeerSilence: Sendable {
   package enum Action: Hashable, Sendable { case wait, ask, reconnect }
 
-  /// How often ``tick(isWaiting:progress:)`` is called.
+  /// The interval between calls of ``tick(isWaiting:progress:)``.
   package static let interval: Duration = .milliseconds(500)
-  /// A peer may be slow: the pauses grow up to this. Unit: ticks.
+  /// The longest pause before an action; the pauses grow because a peer may be slow. Unit: ticks.
   private static let longestPause = 32
   private static let firstPause = 2
   private var progress: UInt64 = 0
@@ -17,10 +17,10 @@ package struct PeerSilence: Sendable {
 
   package init() {}
 
-  /// A while has passed.
+  /// Notes that an interval has passed, and returns the action to take.
   /// - Parameters:
-  ///   - isWaiting: Whether this end waits for a word of its peer.
-  ///   - progress: Grows with each thing that the peer says.
+  ///   - isWaiting: Whether this end waits for an answer of its peer.
+  ///   - progress: A counter that grows with each message of the peer.
   package mutating func tick(isWaiting: Bool, progress: UInt64) -> Action {
     guard isWaiting, progress == self.progress else {
       self.progress = progress

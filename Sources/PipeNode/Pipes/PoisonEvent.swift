@@ -4,15 +4,16 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// An event whose step has ended the process too often; it is not tried again.
+/// An event whose step has ended the process too often. It is not retried.
 struct PoisonEvent {
-  /// The ends in a row after which an event is put away. Unit: ends of the process.
+  /// The number of ends in a row after which an event is not retried. Unit: ends of the process.
   static let limit = 3
 
   let step: StepMark.Step
   let count: Int
 
-  /// The event under way when the last process ended, where it has ended as many as `limit`.
+  /// Finds the event that was in progress when the last process ended, if it has ended `limit`
+  /// processes in a row.
   init?(of journal: Journal, log: NodeLog) throws(JournalError) {
     guard journal.fatalEffect == nil, let step = journal.mark.interrupted else { return nil }
     let count = try journal.attempts(of: step)
@@ -32,16 +33,18 @@ struct PoisonEvent {
 }
 
 extension RequestKey {
-  /// Its name in the mark of the step under way.
+  /// The name of the client's requests in the step mark.
   var source: String { "request/" + String(client, radix: 16) }
 }
 
-/// An effect that has ended the process too often; it is parked, and runs again only when a person says so.
+/// An effect that has ended the process too often. It is parked, and runs again only when an
+/// operator resends it.
 struct PoisonEffect {
   let origin: EffectOrigin
   let count: Int
 
-  /// The effect that ended the last process, where it has ended ``PoisonEvent/limit`` in a row.
+  /// Finds the effect that ended the last process, if it has ended ``PoisonEvent/limit`` processes
+  /// in a row.
   init?(_ origin: EffectOrigin, of journal: Journal, log: NodeLog) throws(JournalError) {
     count = try journal.attempts(of: origin)
     self.origin = origin
@@ -51,8 +54,8 @@ struct PoisonEffect {
     guard count >= PoisonEvent.limit else { return nil }
   }
 
-  /// The dead letter that stands for it.
-  /// - Parameter state: The state that it belongs to.
+  /// Returns the dead letter that represents the effect.
+  /// - Parameter state: The state that the effect belongs to.
   func letter(named name: String, state: JSONValue?) -> DeadLetter {
     DeadLetter(
       id: 0, pipe: origin.letterSource(named: name), sequence: origin.version,
@@ -62,7 +65,7 @@ struct PoisonEffect {
 }
 
 extension Journal {
-  /// The effect that ended the last process, where it was still under way.
+  /// The effect that ended the last process, if the journal lists it as running.
   var fatalEffect: EffectOrigin? {
     guard let origin = mark.fatalEffect,
       contents?.effects.contains(where: { $0.origin == origin }) == true
@@ -71,17 +74,18 @@ extension Journal {
   }
 }
 
-/// Writes down which effect ends the process, by a trap or by `exit`.
+/// Records which effect ends the process, by a trap or by `exit`.
 ///
-/// The thread that ends it does so. The work of an effect that goes on in a detached task, or on a thread of its
-/// own, is not known as the effect's; nor is any, where a signal finds no stack left to be handled on.
+/// The thread that ends the process writes the record. Work of an effect in a detached task or on
+/// its own thread is not attributed to the effect. No effect is recorded if a signal handler
+/// finds no stack to run on.
 enum CrashWatch {
   // Set once, before the first effect runs.
   nonisolated(unsafe) private static var mark: StepMark.EffectMark?
 
   static func begin(_ mark: StepMark) {
     self.mark = mark.effectMark
-    // Makes the value, which a handler must not.
+    // Initializes the value here: a signal handler must not.
     _ = EffectOrigin.recorded
     pr_watch_crashes { if let origin = EffectOrigin.recorded { CrashWatch.mark?.set(origin) } }
   }

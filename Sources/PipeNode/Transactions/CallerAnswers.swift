@@ -2,29 +2,32 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The answers that callers were given, for those who ask again; and whose transactions are whose.
+/// The answers to callers, kept for callers that repeat a request, and the requests of
+/// transactions.
 ///
-/// An answer is kept until its caller has acknowledged it, and the last acknowledged ones beside. Where there are too
-/// many, whole clients are forgotten, those that were not heard for longest: a request with a number up to the highest
-/// forgotten one, of a client that is unknown, is not tried again.
+/// An answer is kept until its caller has acknowledged it. The last acknowledged answers are kept,
+/// too. When there are too many, whole clients are forgotten, the least recently heard first. A
+/// request of an unknown client is not tried again if its number is not above the highest forgotten
+/// one.
 struct CallerAnswers: Sendable {
-  /// What is forgotten to make room for an answer.
+  /// The records that are forgotten to make space for an answer.
   struct Forgotten {
-    /// The commits whose records are of no use any more.
+    /// The commits whose records are no longer needed.
     var transactions: [TransactionID] = []
-    /// The highest request of a client that was forgotten; `nil` where none was.
+    /// The highest request of a forgotten client; `nil` if no client was forgotten.
     var requestsThrough: UInt64?
   }
 
   fileprivate struct Caller: Sendable {
     /// The caller waits for no answer to a request before this one.
     var oldest: UInt64 = 0
-    /// What was forgotten when this caller became known, which may have been among the forgotten ones.
+    /// The forgotten requests when this caller became known. It may be one of the forgotten
+    /// clients.
     let requestsForgotten: UInt64
     var lastHeard: UInt64 = 0
-    /// Answers that are kept.
+    /// The number of kept answers.
     var count = 0
-    /// Of each effect, the last of its events that was committed: it gives them one after the other.
+    /// The last committed event of each effect, which emits its events one after the other.
     var committed: [UInt64: UInt64] = [:]
   }
 
@@ -35,22 +38,23 @@ struct CallerAnswers: Sendable {
   private var callers: [TransactionID: RequestID] = [:]
   private var known: [String: Caller] = [:]
   private var heard: UInt64 = 0
-  /// The highest transaction of which nothing is known any more.
+  /// The highest transaction that is completely forgotten.
   private(set) var forgottenThrough: TransactionID
-  /// Of a client that is unknown, no request up to this number is tried.
+  /// The highest forgotten request. No request of an unknown client up to this number is tried.
   private var requestsForgotten: UInt64
   private let capacity: Int
-  /// Answers, and callers, before clients are forgotten.
+  /// The number of answers or callers above which clients are forgotten.
   private var limit: Int
 
-  /// Answers that are looked at when there is one too many. It divides no usual capacity, so that each
-  /// has its turn where all are waited for.
+  /// The number of answers to examine when there is one too many. It divides no usual capacity, so
+  /// that each answer has its turn if callers wait for all of them.
   private static let lookedAt = 7
-  /// How many times the capacity is kept where callers have not acknowledged the answers.
+  /// The factor by which the limit grows for answers that callers have not acknowledged.
   private static let awaitedFactor = 4
 
-  /// The answers that a journal tells.
-  /// - Parameter capacity: How many are kept that were acknowledged; and how many of clients, four times as many.
+  /// Restores the answers of a journal.
+  /// - Parameter capacity: The number of acknowledged answers to keep. Unacknowledged answers may
+  ///   take four times that.
   init(_ journal: CoordinatorJournal, capacity: Int) {
     self.capacity = capacity
     limit = Self.awaitedFactor * capacity
@@ -63,16 +67,18 @@ struct CallerAnswers: Sendable {
     }
   }
 
-  /// What a request was answered.
+  /// The answer to a request, if it is known.
   subscript(id: RequestID) -> TransactionReply? {
     if let answer = answers[id] { return answer }
-    // An event that an effect gives again, after later ones were taken: its step is applied long since.
+    // An event that an effect emits again after later ones were taken: its step was applied long
+    // ago.
     guard let effect = id.effect, let last = known[id.caller]?.committed[effect], id.number < last
     else { return nil }
     return .atomic(.committed(.zero, versions: [:]))
   }
 
-  /// Up to which number requests are forgotten, where a request is among these or may be: it must not be tried.
+  /// Returns the highest forgotten number if a request is forgotten or may be: it must not be
+  /// tried. Otherwise returns `nil`.
   func forgotten(_ id: RequestID) -> UInt64? {
     guard id.isOfClient else { return nil }
     if let caller = known[id.caller], id.number < caller.oldest { return requestsForgotten }
@@ -80,38 +86,40 @@ struct CallerAnswers: Sendable {
     return id.number <= last ? requestsForgotten : nil
   }
 
-  /// A caller asks for something.
+  /// Notes a request of a caller.
   mutating func heard(_ caller: String) {
     heard += 1
     meet(caller)
     known[caller]?.lastHeard = heard
   }
 
-  /// Who has asked for a transaction, as far as that is known.
+  /// Returns the request of a transaction, if it is known.
   func caller(of transaction: TransactionID) -> RequestID? { callers[transaction] }
 
-  /// A transaction begins for a request.
+  /// Notes that a transaction begins for a request.
   mutating func began(_ transaction: TransactionID, for id: RequestID) {
     callers[transaction] = id
   }
 
-  /// A transaction has ended without a commit; returns who had asked for it.
+  /// Notes that a transaction has ended without a commit. Returns its request.
   mutating func ended(_ transaction: TransactionID) -> RequestID? {
     callers.removeValue(forKey: transaction)
   }
 
-  /// Nothing is known of the transactions up to this one.
+  /// Forgets the transactions up to this one.
   mutating func forget(through transaction: TransactionID) {
     forgottenThrough = max(forgottenThrough, transaction)
   }
 
-  /// A caller waits for no answer to a request before this one, and never sends it again.
+  /// Notes that a caller waits for no answer to a request before this one, and never repeats such a
+  /// request.
   mutating func acknowledge(_ caller: String, before oldest: UInt64) {
     meet(caller)
     known[caller]?.acknowledge(before: oldest)
   }
 
-  /// A caller that was told that none has moved is to ask anew under the same number.
+  /// Allows a request to be tried again under the same number. Its caller was answered that no
+  /// participant has moved.
   mutating func renew(_ id: RequestID) {
     guard case .atomic(let reply) = answers[id], !reply.isCommitted else { return }
     remove(id)
@@ -120,11 +128,12 @@ struct CallerAnswers: Sendable {
     order.prepend(contentsOf: others)
   }
 
-  /// Keeps an answer, and forgets others where there are too many.
+  /// Keeps an answer, and forgets others if there are too many.
   /// - Parameters:
-  ///   - transaction: The one that the request was tried by.
-  ///   - told: Of each participant that tells its steps, the last transaction that it has told of.
-  ///   - isUnderWay: Whether not all participants have acknowledged a transaction: they need its record.
+  ///   - transaction: The transaction that tried the request.
+  ///   - told: The last transaction that each participant with step reports has reported.
+  ///   - isUnderWay: Whether some participants have not acknowledged a transaction: they need its
+  ///     record.
   mutating func keep(
     _ reply: TransactionReply, of id: RequestID, by transaction: TransactionID? = nil,
     told: [String: TransactionID] = [:], isUnderWay: (TransactionID) -> Bool
@@ -132,7 +141,7 @@ struct CallerAnswers: Sendable {
     if let transaction { transactions[id] = transaction }
     add(reply, of: id)
     var forgotten = Forgotten()
-    // A few are looked at each time, so that many that are needed do not hold up all others.
+    // Only a few are examined each time, so that many needed answers do not delay all others.
     for _ in 0..<Self.lookedAt where order.count > capacity {
       guard let oldest = order.popFirst() else { break }
       if isAwaited(oldest) || isNeeded(oldest, told, isUnderWay) {
@@ -143,7 +152,7 @@ struct CallerAnswers: Sendable {
     }
     if max(order.count, known.count) > limit {
       forgetClients(&forgotten, told, isUnderWay)
-      // Where most are needed, it is not looked at each time.
+      // If most answers are needed, the clients are not searched each time.
       limit = max(Self.awaitedFactor * capacity, max(order.count, known.count) / 16 * 17)
     }
     return forgotten
@@ -175,7 +184,7 @@ struct CallerAnswers: Sendable {
     if case .atomic(.committed) = answer { forgotten.transactions.append(transaction) }
   }
 
-  /// Whether a caller may ask again, and must be answered the same.
+  /// Whether the caller may repeat the request, and must get the same answer.
   private func isAwaited(_ id: RequestID) -> Bool {
     guard id.number >= known[id.caller]?.oldest ?? 0, !id.isUnnamed else { return false }
     guard let effect = id.effect, let last = known[id.caller]?.committed[effect] else {
@@ -184,7 +193,7 @@ struct CallerAnswers: Sendable {
     return id.number >= last
   }
 
-  /// Whether participants need the record of a request, or have still to tell of it.
+  /// Whether participants need the record of a request, or must still report its step.
   private func isNeeded(
     _ id: RequestID, _ told: [String: TransactionID], _ isUnderWay: (TransactionID) -> Bool
   ) -> Bool {
@@ -192,8 +201,8 @@ struct CallerAnswers: Sendable {
     return isUnderWay(transaction) || isUntold(id, transaction, told)
   }
 
-  /// Whether somebody has still to tell of a commit. Their number is bounded: whose steps are not taken
-  /// takes none.
+  /// Whether a participant must still report the step of a commit. The number of such commits is
+  /// bounded: a participant whose reports are not taken accepts no more events.
   private func isUntold(
     _ id: RequestID, _ transaction: TransactionID, _ told: [String: TransactionID]
   ) -> Bool {
@@ -203,7 +212,8 @@ struct CallerAnswers: Sendable {
     return versions.keys.contains { told[$0].map { $0 < transaction } ?? false }
   }
 
-  /// Forgets the clients that were not heard for longest, with all their answers, but those of which some are needed.
+  /// Forgets the least recently heard clients with all their answers, except for clients with
+  /// needed answers.
   private mutating func forgetClients(
     _ forgotten: inout Forgotten, _ told: [String: TransactionID],
     _ isUnderWay: (TransactionID) -> Bool
@@ -212,7 +222,7 @@ struct CallerAnswers: Sendable {
     for id in answers.keys where isNeeded(id, told, isUnderWay) { needed.insert(id.caller) }
     let clients = known.filter { RequestID.isClient($0.key) && !needed.contains($0.key) }
       .sorted { $0.value.lastHeard < $1.value.lastHeard }
-    // Several, since it takes a look at all.
+    // Forgets several at a time, since each search examines all clients.
     let gone = Set(clients.prefix(max(1, clients.count / 16)).map(\.key))
     guard !gone.isEmpty else { return }
     for caller in gone { requestsForgotten = max(requestsForgotten, known[caller]?.last ?? 0) }
@@ -230,42 +240,42 @@ struct CallerAnswers: Sendable {
 }
 
 extension CallerAnswers.Caller {
-  /// The highest request that is acknowledged.
+  /// The highest acknowledged request.
   fileprivate var last: UInt64 { max(oldest, 1) - 1 }
 
   fileprivate mutating func acknowledge(before oldest: UInt64) {
     guard oldest > self.oldest else { return }
     self.oldest = oldest
-    // Effects all of whose events are acknowledged have ended.
+    // Effects whose events are all acknowledged have ended.
     if !committed.isEmpty { committed = committed.filter { $0.value >= oldest } }
   }
 }
 
-/// Those who wait for an answer of a coordinator, by their requests.
+/// The callers that wait for an answer of a coordinator, by request.
 struct CoordinatorCallers {
   private struct Caller {
     var reply: Reply
-    /// The composite whose event it asks for; `nil` where it asks for no event.
+    /// The composite of the requested event; `nil` if the request is for no event.
     var composite: String?
-    /// When it first asked, by the steady clock. Unit: nanoseconds.
+    /// The time of the first request, by the steady clock. Unit: nanoseconds.
     var since: Int64
   }
 
   private var callers: [RequestID: Caller] = [:]
   private var lastUnnamed: UInt64 = 0
-  /// How many were answered, and how many of these that nobody has moved.
+  /// The number of all answers, and of answers that no participant has moved.
   private(set) var answered: UInt64 = 0
   private(set) var refused: UInt64 = 0
-  /// What was answered to those who asked for a composite's events, by the composite.
+  /// The outcomes of requests for a composite's events, by composite.
   private(set) var requests: [String: NodeStatus.Requests] = [:]
 
-  /// Keeps what answers a caller, in place of what did when it last asked.
+  /// Keeps the closure that answers a caller, in place of the closure of its previous request.
   mutating func keep(_ id: RequestID, of composite: String? = nil, _ reply: @escaping Reply) {
     let since = callers[id]?.since ?? BootClock.nanoseconds
     callers[id] = Caller(reply: reply, composite: composite, since: since)
   }
 
-  /// Takes out what answers a caller, and counts the answer.
+  /// Removes and returns the closure that answers a caller, and counts the answer.
   mutating func take(_ id: RequestID, for reply: TransactionReply) -> Reply? {
     answered += 1
     switch reply {
@@ -280,10 +290,10 @@ struct CoordinatorCallers {
     return caller.reply
   }
 
-  /// Takes out what answers a caller that is not told what became of its request.
+  /// Removes and returns the closure that answers a caller without the outcome of its request.
   mutating func take(_ id: RequestID) -> Reply? { callers.removeValue(forKey: id)?.reply }
 
-  /// A number for a caller that gives none.
+  /// Returns a request id for a caller that gives none.
   mutating func unnamed(in epoch: UInt64) -> RequestID {
     lastUnnamed += 1
     return RequestID(caller: "\(RequestID.unnamedPrefix)\(epoch)", number: lastUnnamed)

@@ -3,14 +3,14 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// What a coordinator's feed shows: the states of its composites, each with its time and cause.
+/// The states of the composites in a coordinator's feed, each with its time and cause.
 struct CompositeFeed {
-  /// By their names, the composite states of the program.
+  /// The composite states of the program, by name.
   typealias Projections = [String: CompositeStates.Projection]
 
-  /// What has led to a state.
+  /// The cause of a composite's state.
   enum Cause {
-    /// A commit, with the event's name where its caller is known.
+    /// A commit, with the event's name if its caller is known.
     case commit(event: String?, TransactionID)
     /// A component's own step.
     case component(String)
@@ -32,8 +32,10 @@ struct CompositeFeed {
   private var shown: [String: (time: Int64, cause: Cause)] = [:]
 
   /// - Parameters:
-  ///   - commits: Those that may not have reached all participants when the last process ended.
-  /// - Throws: ``NodeProblem`` where a composite is shown as a state that the program has not.
+  ///   - commits: The commits that may not have reached all participants when the last process
+  ///     ended.
+  /// - Throws: ``NodeProblem`` if a composite is shown as a state that the program does not
+  ///   have.
   init(
     _ composites: [CompositePlan], projections: Projections,
     commits: [CommitRecord]
@@ -44,8 +46,9 @@ struct CompositeFeed {
     for commit in commits { states.restore(commit.moves) }
   }
 
-  /// By the names of the composites that are shown as a state of the program's, what makes it.
-  /// - Throws: ``NodeProblem`` where the program has no such state.
+  /// Returns the projections of the composites that are shown as a state of the program, by the
+  /// names of the composites.
+  /// - Throws: ``NodeProblem`` if the program does not have such a state.
   static func used(
     _ projections: Projections, by composites: [CompositePlan]
   ) throws -> Projections {
@@ -60,7 +63,7 @@ struct CompositeFeed {
     return used
   }
 
-  /// What composite states make of the states of components.
+  /// Returns the projections of composite states, by their names.
   static func projections(_ composites: [any CompositeState.Type]) -> Projections {
     func projection<State: CompositeState>(_ type: State.Type) -> CompositeStates.Projection {
       let project = type.projection
@@ -69,17 +72,17 @@ struct CompositeFeed {
     return Dictionary(composites.map { ($0.name, projection($0)) }) { first, _ in first }
   }
 
-  // Each of these returns the composites that show another state now.
+  // Each of these functions returns the composites that show a new state.
 
-  /// Participants have moved, all at once.
+  /// Applies the moves of a commit, all at once.
   mutating func committed(
     _ moves: [String: ParticipantMove], _ transaction: TransactionID, event: String?
   ) -> [String] {
     show(states.committed(moves), .commit(event: event, transaction))
   }
 
-  /// A component tells its state.
-  /// - Parameter isCommitting: Whether a commit is under way that it takes part in.
+  /// Applies a state that a component reports.
+  /// - Parameter isCommitting: Whether a commit is in progress that the component takes part in.
   mutating func told(_ change: StateChange, isCommitting: Bool) -> [String] {
     let changed = states.told(
       change.node, incarnation: change.incarnation, version: change.version,
@@ -87,8 +90,8 @@ struct CompositeFeed {
     return show(changed, .component(change.node))
   }
 
-  /// Takes out the components that are to be asked for their states again.
-  /// - Parameter isCommitting: Whether a commit is under way that a component takes part in.
+  /// Removes and returns the components whose states must be requested again.
+  /// - Parameter isCommitting: Whether a commit is in progress that a component takes part in.
   mutating func takeUnconfirmed(_ isCommitting: (String) -> Bool) -> Set<String> {
     states.takeUnconfirmed(isCommitting)
   }
@@ -119,11 +122,11 @@ struct CompositeFeed {
   }
 }
 
-/// What a coordinator reads of the nodes of its composites: their states, from wherever they are.
+/// A coordinator's subscriptions to the states of its composites' nodes, on any host.
 final class PeerFeeds {
   private let watch: FeedWatch
   private let log: NodeLog
-  /// Those whose feeds may be on other hosts.
+  /// The nodes whose feeds may be on other hosts.
   private var peers: Set<String> = []
 
   init(
@@ -141,7 +144,7 @@ final class PeerFeeds {
     services.neighbours?.tell(self)
   }
 
-  /// Asks for a node's last state once more, and takes it whatever was told before.
+  /// Asks for a node's last state again, and accepts it whatever the node reported before.
   func askAgain(_ node: String) { watch.askAgain(node) }
 
   func close() {
@@ -166,22 +169,23 @@ extension PeerFeeds: TalksWithPeers {
 }
 
 extension NodeServices {
-  /// Where a participant takes messages: within this process, if it lives there; `nil` while that is not known.
+  /// Returns the endpoint of a participant's inbox: within this process if the participant is the
+  /// carrier node; `nil` while it is unknown.
   func inbox(of component: CoordinatorPlan.Component) -> PeerPlace? {
     if let host, host.name == component.name { return PeerPlace(host.inbox) }
     guard let neighbours else { return PeerPlace(component.inbox) }
     return neighbours.places(of: component.name)?.inbox
   }
 
-  /// Where a node tells its states: within this process, if it lives there and the contexts are one; `nil` while
-  /// that is not known.
+  /// Returns the endpoint of a node's feed: within this process if the node is the carrier node and
+  /// shares the context; `nil` while it is unknown.
   func feed(of component: CoordinatorPlan.Component) -> PeerPlace? {
     if let host, isWithin(component) { return PeerPlace(host.feed) }
     guard let neighbours else { return PeerPlace(component.feed) }
     return neighbours.places(of: component.name)?.feed
   }
 
-  /// Whether a node's feed is where its neighbours say.
+  /// Whether the endpoint of a node's feed comes from the peer list.
   func isOffHost(_ component: CoordinatorPlan.Component) -> Bool {
     neighbours != nil && !isWithin(component)
   }
@@ -191,12 +195,12 @@ extension NodeServices {
   }
 }
 
-/// Tells the steps of composites to who asks for them.
+/// Reports the steps of composites to subscribers.
 final class ToldCompositeSteps {
-  /// What was shown of one last.
+  /// The last shown state of a composite.
   private final class Last {
     var version: UInt64
-    /// As JSON.
+    /// The state as JSON.
     var state: [UInt8]
 
     init(_ entry: FeedEntry) { (version, state) = (entry.version, entry.state) }
@@ -207,12 +211,12 @@ final class ToldCompositeSteps {
 
   init(to feed: Feed) { self.feed = feed }
 
-  /// A composite shows another state.
+  /// Reports a new state of a composite.
   func take(_ entry: FeedEntry) {
     let name = entry.node ?? feed.node
     let known = composites[name]
     let told = known?.told ?? begin(name, entry)
-    // The first one is shown, and is no step.
+    // The first state is shown, but is not a step.
     guard entry.version > 0 else { return }
     defer {
       composites[name]?.last.version = entry.version
@@ -222,7 +226,7 @@ final class ToldCompositeSteps {
     var body = feed.head(of: name, version: entry.version, place: entry.version)
     body.add("time", entry.time)
     body.add("cause", text: entry.cause)
-    // What was shown while nobody asked is not known any more.
+    // States that were shown without a subscriber are not known.
     if let last = known?.last, last.version + 1 == entry.version {
       body.add("from", json: last.state)
     }

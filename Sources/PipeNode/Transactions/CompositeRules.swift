@@ -1,20 +1,20 @@
 import PipeMachines
 import PipeWire
 
-/// What the pipes that lead from composites are sent: which states the composites enter, and the events that
-/// are made from these.
+/// The rules of pipes that start at composites. They detect the states that composites enter, and
+/// make events of these states.
 ///
-/// A composite enters a state when a synchronized event leads nodes of it there, two or more, and when the
-/// step of one of them makes another state of it.
+/// A composite enters a state when a synchronized event moves two or more of its nodes, and when
+/// the step of a single node changes its state.
 package struct CompositeRules {
   /// An event for a pipe.
   package struct Event: Hashable, Sendable {
     package var pipe: String
-    /// As JSON.
+    /// The event as JSON.
     package var event: [UInt8]
   }
 
-  /// A node is in a state that it could not tell.
+  /// The error that a node is in a state that it could not report.
   package struct UntoldState: Error, CustomStringConvertible {
     package var node: String
 
@@ -34,17 +34,17 @@ package struct CompositeRules {
     let plan: CompositePlan
     let projection: CompositeStates.Projection?
     var rules: [Rule] = []
-    /// The state that it is in, as JSON; `nil` while some node has not told its own, and where there is
-    /// none.
+    /// The state of the composite as JSON; `nil` while a node has not reported its own state, or if
+    /// no state can be made.
     var state: [UInt8]?
   }
 
   private var composites: [Composite]
 
   /// - Parameters:
-  ///   - rules: By the names of their pipes.
-  ///   - projections: By the names of the composites that have one.
-  ///   - nodes: How far the nodes had got.
+  ///   - rules: The rules, each with the name of its pipe.
+  ///   - projections: The projections, by the names of the composites that have one.
+  ///   - nodes: The recorded progress of the nodes.
   package init(
     _ plans: [CompositePlan], rules: [(pipe: String, rule: NodeConfiguration.Rule)],
     projections: [String: CompositeStates.Projection], nodes: [String: CompositeSteps.Node]
@@ -60,14 +60,15 @@ package struct CompositeRules {
           template: try PayloadTemplate(rule.send)))
     }
     composites.removeAll { $0.rules.isEmpty }
-    // What cannot be shown is told of when it is entered.
+    // A state that cannot be shown is reported when it is entered.
     for index in composites.indices { composites[index].state = try? state(of: index, nodes) }
   }
 
-  /// Nodes have moved at once.
+  /// Applies a step of one or more nodes, and returns the events to send.
   /// - Parameters:
-  ///   - nodes: How far all have got.
-  ///   - report: Is told of a composite whose state cannot be made of those of its nodes, and why.
+  ///   - nodes: The progress of all nodes.
+  ///   - report: Called with a composite whose state cannot be made of its nodes' states, and the
+  ///     reason.
   package mutating func take(
     _ step: CompositeSteps.Step, _ nodes: [String: CompositeSteps.Node],
     report: (_ composite: String, any Error) -> Void
@@ -103,19 +104,20 @@ package struct CompositeRules {
           }
         }
       guard isEntered else { return nil }
-      // A template takes values of a case's payload: the nodes are that of the tuple.
+      // A template reads values from the payload of a case. The nodes of a tuple act as such a
+      // payload.
       let source =
         rule.when == nil ? Array(#"{"states":"#.utf8) + state + [UInt8(ascii: "}")] : state
       return Event(pipe: rule.pipe, event: rule.template.render(state: source))
     }
   }
 
-  /// The name of a state's case.
+  /// Returns the name of a state's case.
   private static func label(of state: [UInt8]) -> String? {
     TransactionBody(composite: "", event: state).eventName
   }
 
-  /// - Returns: `nil` while some node has not told its state.
+  /// - Returns: `nil` while a node has not reported its state.
   private func state(
     of index: Int, _ nodes: [String: CompositeSteps.Node]
   ) throws -> [UInt8]? {

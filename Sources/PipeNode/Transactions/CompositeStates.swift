@@ -1,13 +1,13 @@
 import PipeMachines
 import PipeWire
 
-/// The states that composites show, made of what their components tell and of what was committed.
+/// The states that composites show, made of the states that components report and of commits.
 ///
-/// A commit shows all its moves at once, before any participant tells of its own; what they tell
-/// later of these moves, or of steps before them, is passed over. So no state is shown in which some
-/// participants have taken an event and others not.
+/// A commit shows all its moves at once, before any participant reports its own. Later reports of
+/// these moves, or of steps before them, are ignored. So no composite shows a state in which some
+/// participants have taken an event and others have not.
 package struct CompositeStates {
-  /// What a composite shows of its components' states.
+  /// Computes the state of a composite from the states of its components.
   package typealias Projection = ([JSONValue]) throws -> JSONValue
 
   private struct Known {
@@ -15,14 +15,14 @@ package struct CompositeStates {
     var version: UInt64
     /// The state as JSON.
     var state: [UInt8]
-    /// Whether the component is known to be in it now, and not only to have been there before a restart of the
-    /// coordinator.
+    /// Whether the component is known to be in this state now, not only to have been in it before a
+    /// restart of the coordinator.
     var isPresent = true
   }
 
   private struct Composite {
     let name: String
-    /// The nodes that it consists of, in the order of its state's parts.
+    /// The nodes of the composite, in the order of the parts of its state.
     let nodes: [String]
     let projection: Projection?
     var version: UInt64 = 0
@@ -30,15 +30,16 @@ package struct CompositeStates {
   }
 
   private var known: [String: Known] = [:]
-  /// Components whose new processes have told states that may be older than a commit, and were passed
-  /// over for that.
+  /// The components whose new processes have reported states that may be older than a commit, and
+  /// were therefore ignored.
   package private(set) var unconfirmed: Set<String> = []
   private var composites: [Composite]
   private let places: [String: Int]
-  /// The places of the composites that each node is a part of.
+  /// The indices of the composites that each node is a part of.
   private let placesOfNode: [String: [Int]]
 
-  /// - Parameter projections: By the composites' names, what they show instead of the plain tuple.
+  /// - Parameter projections: The projections that composites show instead of the plain tuple, by
+  ///   name.
   package init(
     _ plans: [CompositePlan], projections: [String: Projection] = [:]
   ) {
@@ -52,10 +53,10 @@ package struct CompositeStates {
     }
   }
 
-  /// A component tells its state.
-  /// - Parameter isCommitting: Whether a commit is under way that it takes part in: its news may be
-  ///   older than that.
-  /// - Returns: The composites that show another state now.
+  /// Applies a state that a component reports.
+  /// - Parameter isCommitting: Whether a commit is in progress that the component takes part in.
+  ///   The report may be older than the commit.
+  /// - Returns: The composites that show a new state.
   package mutating func told(
     _ component: String, incarnation: UInt64, version: UInt64, state: [UInt8],
     isCommitting: Bool
@@ -78,8 +79,9 @@ package struct CompositeStates {
     return changed([component])
   }
 
-  /// Takes out those that are to be asked again: what they tell now is not older than a commit.
-  /// - Parameter isCommitting: Whether a commit is under way that a component takes part in.
+  /// Removes and returns the components to ask again: their next reports are not older than a
+  /// commit.
+  /// - Parameter isCommitting: Whether a commit is in progress that a component takes part in.
   package mutating func takeUnconfirmed(_ isCommitting: (String) -> Bool) -> Set<String> {
     guard !unconfirmed.isEmpty else { return [] }
     let taken = unconfirmed.filter { !isCommitting($0) }
@@ -87,8 +89,8 @@ package struct CompositeStates {
     return taken
   }
 
-  /// Participants had moved before the coordinator was started again; they may have moved on since, so that
-  /// nothing is shown of them before they have told their states.
+  /// Restores moves from before a restart of the coordinator. The participants may have moved on
+  /// since, so nothing is shown of them before they have reported their states.
   package mutating func restore(_ moves: [String: ParticipantMove]) {
     for (component, move) in moves {
       known[component] = Known(
@@ -96,12 +98,12 @@ package struct CompositeStates {
     }
   }
 
-  /// Participants have moved, all at once.
-  /// - Returns: The composites that show another state now.
+  /// Applies the moves of a commit, all at once.
+  /// - Returns: The composites that show a new state.
   package mutating func committed(_ moves: [String: ParticipantMove]) -> [String] {
     for (component, move) in moves {
       let last = known[component]
-      // After a restart of the coordinator, it may have gone further.
+      // After a restart of the coordinator, the component may have gone further.
       if let last, last.isPresent, last.version >= move.version { continue }
       known[component] = Known(
         incarnation: last?.incarnation ?? 0, version: move.version, state: move.state)
@@ -113,7 +115,7 @@ package struct CompositeStates {
     var changed: [Int] = []
     for component in components {
       for place in placesOfNode[component] ?? [] where !changed.contains(place) {
-        // Once all of its nodes are known, they stay so.
+        // Once all nodes of a composite are known, they stay known.
         guard
           composites[place].isShown
             || composites[place].nodes.allSatisfy({ known[$0]?.isPresent == true })
@@ -128,12 +130,13 @@ package struct CompositeStates {
     }
   }
 
-  /// How many states the composite has shown after the first.
+  /// Returns the number of states that the composite has shown after the first.
   package func version(of composite: String) -> UInt64 {
     places[composite].map { composites[$0].version } ?? 0
   }
 
-  /// What the composite shows, as JSON; `nil` while some component has not told its state.
+  /// Returns the state that the composite shows, as JSON; `nil` while a component has not reported
+  /// its state.
   package func state(of name: String) -> [UInt8]? {
     guard let place = places[name] else { return nil }
     let composite = composites[place]

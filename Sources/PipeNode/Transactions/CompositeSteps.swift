@@ -2,16 +2,17 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The steps that the nodes of composites report, in the order in which they were received, and a synchronized event
-/// as one step of all who have taken it.
+/// Orders the step reports of the nodes of composites by arrival, and combines a synchronized event
+/// into one step of all nodes that have taken it.
 ///
-/// A node lets nobody learn of a step before its coordinators have recorded the report. So a step that follows from
-/// another is received after it, and each combination of states that this order goes through has existed.
+/// A node reveals a step only after its coordinators have recorded the report. So a step that
+/// follows from another is received after it, and each combination of states in this order has
+/// existed.
 package struct CompositeSteps: Sendable {
-  /// A step that was received.
+  /// A received step report.
   package struct Told: Hashable, Sendable {
     package var step: ToldStep
-    /// Its place among those of all nodes.
+    /// The index of the report among the reports of all nodes.
     package var place: Int64
 
     package init(_ step: ToldStep, place: Int64) {
@@ -23,11 +24,11 @@ package struct CompositeSteps: Sendable {
     fileprivate var synchronized: TransactionID? { step.entry == .step ? step.transaction : nil }
   }
 
-  /// How far a node has got.
+  /// The progress of a node.
   package struct Node: Hashable, Sendable {
-    /// The state that its last step led to, as JSON; `nil` where it could not tell that.
+    /// The state that the last step led to, as JSON; `nil` if the node could not report it.
     package var state: [UInt8]?
-    /// The last transaction that it has taken, or that it cannot take any more.
+    /// The last transaction that the node has taken, or can no longer take.
     package var passed: TransactionID
 
     package init(state: [UInt8]?, passed: TransactionID) {
@@ -36,11 +37,11 @@ package struct CompositeSteps: Sendable {
     }
   }
 
-  /// What nodes have done at once, by their names.
+  /// A simultaneous step of one or more nodes, by their names.
   package struct Step: Hashable, Sendable {
     package var told: [String: Told]
     package var transaction: TransactionID?
-    /// Whether a state was entered; a node that was started again only stands in one.
+    /// Whether a state was entered. A restarted node only reports the state that it is in.
     package var isEntry: Bool
 
     package init(told: [String: Told], transaction: TransactionID?, isEntry: Bool) {
@@ -50,12 +51,12 @@ package struct CompositeSteps: Sendable {
     }
   }
 
-  /// A synchronized event that some have told of, and others not.
+  /// A synchronized event that some nodes have reported, and others have not.
   package struct Wait: Hashable, Sendable {
     package var transaction: TransactionID
-    /// Who has told of it, and waits.
+    /// The nodes that have reported the event, and wait.
     package var told: [String]
-    /// Who has not.
+    /// The nodes that have not reported the event.
     package var missing: [String]
 
     package init(_ transaction: TransactionID, told: [String], missing: [String]) {
@@ -65,17 +66,17 @@ package struct CompositeSteps: Sendable {
     }
   }
 
-  /// Of the nodes that have told of a step.
+  /// The progress of the nodes that have reported a step.
   package private(set) var nodes: [String: Node]
   private var waiting: [String: Queue<Told>]
   private let names: [String]
-  /// Up to where a new process of a node can tell nothing of its transactions.
+  /// The last transaction that a new process of a node can report nothing about.
   private var begun: [String: TransactionID] = [:]
 
   /// - Parameters:
-  ///   - names: The nodes that tell their steps.
-  ///   - recorded: How far they had got. Each process of a node tells first where it begins, so that one
-  ///     of which nothing is recorded is still to say what it has passed.
+  ///   - names: The nodes that report their steps.
+  ///   - recorded: The recorded progress of the nodes. Each process of a node first reports where
+  ///     it begins, so a node without a record still reports what it has passed.
   package init(of names: [String], recorded: [String: Node] = [:]) {
     self.names = names.sorted()
     nodes = recorded.filter { names.contains($0.key) }
@@ -84,25 +85,27 @@ package struct CompositeSteps: Sendable {
 
   package mutating func append(_ told: Told, of node: String) { waiting[node]?.append(told) }
 
-  /// A new process of a node, which has heard of no transaction, has joined.
-  /// - Parameter last: The last transaction that was given before.
+  /// Notes that a new process of a node has joined, which knows of no transaction.
+  /// - Parameter last: The last transaction that was issued before.
   package mutating func began(_ node: String, after last: TransactionID) { begun[node] = last }
 
-  /// How many steps of a node wait for those of others.
+  /// Returns the number of steps of a node that wait for steps of other nodes.
   package func waitingCount(of node: String) -> Int { waiting[node]?.count ?? 0 }
 
-  /// Whether steps are here that are not taken.
+  /// Whether received steps have not been taken.
   package var hasWaiting: Bool { waiting.values.contains { !$0.isEmpty } }
 
-  /// The last transaction that a node has told of, or will not any more.
+  /// Returns the last transaction that a node has reported, or will no longer report.
   package func passed(by node: String) -> TransactionID { nodes[node]?.passed ?? .zero }
 
-  /// Who waits for whom.
-  /// - Parameter participants: Who has taken a transaction; `nil` where that is forgotten.
+  /// Returns which nodes wait for which.
+  /// - Parameter participants: Returns the participants of a transaction; `nil` if they are
+  ///   forgotten.
   package func waits(participants: (TransactionID) -> [String]?) -> [Wait] {
     let heads = Set(names.compactMap { waiting[$0]?.first?.synchronized })
     return heads.sorted().compactMap { transaction in
-      // Who has told of it after something else is waited for because of that.
+      // A node that has reported the event behind another step is not missing: it waits because of
+      // that step.
       let missing = (participants(transaction) ?? []).filter { name in
         !isReady(name, for: transaction)
           && waiting[name]?.contains { $0.synchronized == transaction } != true
@@ -113,11 +116,12 @@ package struct CompositeSteps: Sendable {
     }
   }
 
-  /// Takes out the next step; `nil` while there is none, or it waits for what others are still to tell: a
-  /// synchronized event that only some have reported has its place where the first of them has.
+  /// Removes and returns the next step; `nil` while there is none, or while it waits for other
+  /// reports. A synchronized event that only some nodes have reported takes the position of its
+  /// first report.
   /// - Parameters:
-  ///   - participants: Who has taken a transaction; `nil` where that is forgotten.
-  ///   - last: The last transaction that was given.
+  ///   - participants: Returns the participants of a transaction; `nil` if they are forgotten.
+  ///   - last: The last transaction that was issued.
   package mutating func next(
     participants: (TransactionID) -> [String]?, last: TransactionID
   ) -> Step? {
@@ -132,8 +136,9 @@ package struct CompositeSteps: Sendable {
       names.filter { waiting[$0]?.first?.synchronized == transaction }, transaction, last)
   }
 
-  /// Whose next step can be taken, so that in the end that of this node can; `nil` while there is none.
-  /// - Parameter looked: The synchronized events that were looked at already.
+  /// Returns the node whose next step can be taken, so that eventually the step of `name` can;
+  /// `nil` while there is none.
+  /// - Parameter looked: The synchronized events that were examined already.
   private func movable(
     _ name: String, _ participants: (TransactionID) -> [String]?,
     _ looked: inout Set<TransactionID>
@@ -143,18 +148,20 @@ package struct CompositeSteps: Sendable {
     guard looked.insert(transaction).inserted else { return nil }
     let missing = (participants(transaction) ?? []).filter { !isReady($0, for: transaction) }
     if missing.isEmpty { return name }
-    // They have done it, or will, after what they have reported before.
+    // The missing nodes have taken the event, or will, after the steps that they have reported
+    // before.
     for other in missing {
       if let found = movable(other, participants, &looked) { return found }
     }
     return nil
   }
 
-  /// Whether a participant has told of the transaction next, will not any more, or tells nothing here.
+  /// Whether a participant's next report is the transaction, or it will no longer report it, or it
+  /// reports no steps here.
   private func isReady(_ name: String, for transaction: TransactionID) -> Bool {
     guard let waiting = waiting[name] else { return true }
     if let told = waiting.first?.step.transaction, told >= transaction { return true }
-    // It has told of it, after something else.
+    // The node has reported the transaction behind another step.
     if waiting.contains(where: { $0.synchronized == transaction }) { return false }
     return passed(by: name) >= transaction
   }
@@ -169,7 +176,7 @@ package struct CompositeSteps: Sendable {
       var passed = max(passed(by: name), transaction ?? .zero)
       switch told.step.entry {
       case .step: break
-      // What it had taken before is gone with what it had recorded.
+      // Transactions that the node had taken before are lost with its records.
       case .first: passed = max(passed, begun[name] ?? last)
       case .none:
         step.isEntry = false
@@ -181,12 +188,12 @@ package struct CompositeSteps: Sendable {
   }
 }
 
-/// Which of the waits for what nodes are still to tell are worth a line in the log: those that last, and
-/// each ever less often.
+/// Selects the waits for missing reports that are logged: those that last, and each of them ever
+/// less often.
 package struct StepWaits: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
-  /// One to be told.
+  /// A wait to log.
   package struct Told: Hashable, Sendable {
     package var wait: CompositeSteps.Wait
     package var duration: Duration
@@ -196,7 +203,7 @@ package struct StepWaits: Sendable {
       self.duration = duration
     }
 
-    /// It as the log tells it.
+    /// The log message.
     package var warning: String {
       func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
       return "synchronized event \(wait.transaction): \(list(wait.told)) told of it at least "
@@ -207,15 +214,15 @@ package struct StepWaits: Sendable {
   }
 
   private var known: [TransactionID: (since: Instant, due: Instant)] = [:]
-  /// Whether somebody is to look again.
+  /// Whether a check is scheduled.
   package var isLooking = false
 
-  /// How often it is looked, and how long a wait lasts before it is told first.
+  /// The interval between checks, and the duration of a wait before it is first logged.
   package static let interval: Duration = .seconds(5)
 
   package init() {}
 
-  /// - Returns: The waits that are to be told now.
+  /// - Returns: The waits to log now.
   package mutating func look(_ waits: [CompositeSteps.Wait], at now: Instant) -> [Told] {
     let last = known
     known = [:]
@@ -223,7 +230,7 @@ package struct StepWaits: Sendable {
       let since = last[wait.transaction]?.since ?? now
       let due = last[wait.transaction]?.due ?? now + Self.interval
       let isDue = now >= due
-      // Then after twice the time.
+      // The next message follows after twice the time.
       known[wait.transaction] = (since, isDue ? now + (now - since) : due)
       return isDue ? Told(wait, for: now - since) : nil
     }

@@ -5,12 +5,12 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Hosts the coordinator of one conflict class of composites: performs what
-/// ``CoordinatorStateMachine`` decides, and shows the composites' states.
+/// The content of the coordinator of one conflict class of composites: performs the decisions of
+/// ``CoordinatorStateMachine``, and shows the composites' states.
 final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadLetters,
   AnswersQuestions, Coordinates, EndsByItself, CoordinatorLinksOwner
 {
-  /// What its journal and its description name instead of a machine.
+  /// The name in the journal and the description, in place of a machine's name.
   static let machineName = JournalSnapshot.compositeMachine
 
   let description: MachineDescription
@@ -19,7 +19,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   private let node: String
   private let journal: Journal?
   private let projections: CompositeFeed.Projections
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var coordinator: CoordinatorStateMachine
   private var records: CoordinatorRecords
@@ -27,7 +27,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   private var callers = CoordinatorCallers()
   private lazy var pipes = CoordinatorPipes(
     of: self, letters: DeadLetters(journal: journal), log: log)
-  /// The pipes that lead from composites, where there are any.
+  /// The rules of pipes that start at composites, if there are any.
   private var rules: CoordinatorRules?
   private var outs: [(NodeConfiguration.Out, OutPipe)] = []
   private var ins: [InPipe] = []
@@ -47,13 +47,13 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   /// The event of the commit that is being performed.
   @exclusivity(unchecked)
   private var committing: String?
-  /// By the participant, the caller as which its process announces events.
+  /// The caller id under which each participant's process announces events.
   private var announcers: [String: String] = [:]
-  /// Those of callers that are connected to the inbox.
+  /// The messages of callers that are connected to the inbox.
   @exclusivity(unchecked)
   private var messages = NodeStatus.Messages()
 
-  /// - Parameter incarnation: No two processes of the node have the same.
+  /// - Parameter incarnation: Unique among the processes of the node.
   init(
     node: String, incarnation: UInt64, journal: Journal?, projections: CompositeFeed.Projections,
     log: NodeLog
@@ -88,7 +88,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     self.plan = plan
     let planned = plan.conflictClass.composites
     defer { journal?.forgetContents() }
-    // This makes the pipes, with their dead letters of the journal.
+    // This creates the pipes, with the dead letters of the journal.
     pipes.connect(ins.filter { plan.pipes[$0.name] != nil })
     takeOver(from: planned)
     let recorded = try journal?.components() ?? [:]
@@ -111,7 +111,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
         + "that they know: they are told again")
   }
 
-  /// Tells what former coordinators of these composites have left.
+  /// Takes over from former coordinators of these composites: logs and counts the events that they
+  /// had not sent, which are lost.
   private func takeOver(from composites: [CompositePlan]) {
     guard let journal else { return }
     for former in FormerCoordinator.all(of: composites, now: node, beside: journal, log: log) {
@@ -144,7 +145,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  /// Aborts what is not decided; what is committed goes on until all have acknowledged it.
+  /// Aborts undecided transactions. Committed ones continue until all participants have
+  /// acknowledged them.
   func prepareToStop() { perform(coordinator.stop()) }
 
   var mayStop: Bool { coordinator.transactionsUnderWay.isEmpty }
@@ -203,8 +205,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  /// Ends, before anything is aborted or committed of which the journal may know nothing. The next process finds the
-  /// reason in the journal, and is failed at once.
+  /// Ends the node, before it aborts or commits anything that the journal may not know of. The next
+  /// process finds the reason in the journal, and fails at once.
   private func refuse(_ mismatch: JournalMismatch) {
     let reason = mismatch.reason
     do {
@@ -225,7 +227,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  /// Waits no longer for those who are in none of the composites any more: they will not answer.
+  /// Stops waiting for participants that are no longer in any of the composites: they will not
+  /// answer.
   private func release(except participants: Set<String>) {
     for transaction in coordinator.transactionsUnderWay {
       for gone in transaction.participants where !participants.contains(gone) {
@@ -237,8 +240,9 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  /// Says that the coordinator is at this place; cuts its connections where it is told to.
-  /// - Parameter participant: Whom the place is about; `nil` where it is about all.
+  /// Reports that the coordinator has reached a failpoint; cuts its connections if the failpoint
+  /// requires that.
+  /// - Parameter participant: The participant that the failpoint concerns; `nil` for all.
   private func reach(_ point: Failpoint, with participant: String? = nil) {
     if Failpoint.hit(point) { links?.cut(to: participant) }
   }
@@ -264,7 +268,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  /// Takes what a caller asks for, at the inbox or as a participant.
+  /// Handles a caller's request, at the inbox or from a participant.
   func take(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, of participant: String?,
     reply: @escaping Reply
@@ -296,8 +300,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  /// A participant's process gives what it announces numbers of its own: what former ones have asked for is not asked
-  /// for again.
+  /// Notes the caller id of a participant's process. Each process numbers its announcements itself,
+  /// and requests of former processes are not repeated.
   private func announces(_ participant: String, as caller: String) {
     let former = announcers.updateValue(caller, forKey: participant)
     if let former, former != caller { coordinator.acknowledge(former, before: .max) }
@@ -324,8 +328,9 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
 
   // MARK: Pipes
 
-  /// Asks for an event that a pipe has brought.
-  /// - Parameter id: Its number, where an answer to an earlier one is of no interest any more.
+  /// Requests an event that a pipe has delivered.
+  /// - Parameter id: The id of the request; answers to earlier requests are no longer needed then.
+  ///   `nil` if the pipe needs no id.
   func ask(
     _ event: [UInt8], through pipe: String, _ mode: TransactionMode, as id: RequestID?,
     _ reply: @escaping Reply
@@ -336,7 +341,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
       as: id ?? callers.unnamed(in: coordinator.epoch), reply: reply)
   }
 
-  /// The request of this number may be asked anew.
+  /// Allows the request of this id to be tried again.
   func renew(_ id: RequestID) { coordinator.renew(id) }
 
   func schedule(after delay: Duration, _ action: @escaping () -> Void) {
@@ -359,13 +364,14 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     lookAtWaits()
   }
 
-  /// A commit is needed until all who take part in it have told of it.
+  /// Notes the progress of a node's step reports. A commit is needed until all its participants
+  /// have reported it.
   private func stepsWereTold(by node: String) {
     guard let rules else { return }
     coordinator.stepsTold(by: node, through: rules.passed(by: node))
   }
 
-  /// Looks after a while who still waits for whom, where somebody does.
+  /// Schedules a check of which nodes still wait for which, if any node waits.
   private func lookAtWaits() {
     guard let rules, rules.needsLook else { return }
     rules.beginLook()

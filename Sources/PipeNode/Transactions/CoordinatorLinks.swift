@@ -3,37 +3,38 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// Takes what comes over the connections to participants.
+/// Handles the input from the connections to participants.
 protocol CoordinatorLinksOwner: AnyObject {
   func received(_ message: ParticipantMessage, from participant: String)
-  /// A participant takes part; with `nil`, it is not connected any more.
+  /// Handles a participant that takes part; with `nil`, a participant that is no longer connected.
   func changed(_ join: ParticipantJoin?, of participant: String)
-  /// An effect of a participant asks for something.
+  /// Handles a request from an effect of a participant.
   func take(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, of participant: String?,
     reply: @escaping Reply)
 }
 
-/// A coordinator's connections to its participants: those to other processes by one socket.
+/// A coordinator's connections to its participants. Connections to other processes share one
+/// socket.
 final class CoordinatorLinks {
   private(set) weak var owner: (any CoordinatorLinksOwner)?
   private let loop: PollLoop
-  /// One for each context that participants are in.
+  /// The routers, one for each context of participants.
   @exclusivity(unchecked)
   private var routers: [ConnectingRouter] = []
-  /// By the number of the participant, which the routers know it by.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  /// The connections, indexed by the number by which the routers know the participant.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var links: [CoordinatorLink] = []
   @exclusivity(unchecked)
   private var numbers: [String: Int] = [:]
-  /// Those with replies that go out when the batch is done.
+  /// The connections with replies that are sent at the end of the batch.
   @exclusivity(unchecked)
   private var withReplies: [CoordinatorLink] = []
   @exclusivity(unchecked)
   private var isInBatch = false
 
-  /// How often a participant that has said nothing is asked for an answer.
+  /// The interval after which a silent participant is asked for an answer.
   private static let probeInterval: Duration = .seconds(5)
 
   init(
@@ -58,7 +59,7 @@ final class CoordinatorLinks {
     services.neighbours?.tell(self)
   }
 
-  /// The one in this context.
+  /// Returns the router of this context.
   private func router(
     in context: Context, as name: String
   ) throws(TransportError) -> ConnectingRouter {
@@ -100,7 +101,7 @@ final class CoordinatorLinks {
     if isInBatch { withReplies.append(link) } else { link.flush() }
   }
 
-  /// Lets replies go out together with the messages of a batch, or at its end.
+  /// Sends replies together with the messages of a batch, or at the end of the batch.
   func batch(_ body: () -> Void) {
     isInBatch = true
     body()
@@ -110,7 +111,7 @@ final class CoordinatorLinks {
   }
 
   /// Cuts connections, as a failing network would.
-  /// - Parameter participant: To whom; `nil` for all.
+  /// - Parameter participant: The participant of the connection; `nil` for all.
   func cut(to participant: String?) {
     for link in links where participant == nil || link.participant == participant { link.cut() }
   }
@@ -122,7 +123,7 @@ final class CoordinatorLinks {
 
   var garbage: UInt64 { links.reduce(0) { $0 + $1.garbage } }
 
-  /// The messages of all.
+  /// The messages of all connections.
   var messages: NodeStatus.Messages {
     links.reduce(into: NodeStatus.Messages()) { sum, link in
       sum.sent += link.messages.sent
@@ -145,19 +146,19 @@ extension CoordinatorLinks: TalksWithPeers {
 final class CoordinatorLink {
   let participant: String
   private let number: Int
-  /// Where the participant is; `nil` while that is not known.
+  /// The endpoint of the participant; `nil` while it is unknown.
   private var place: PeerPlace?
-  /// Whether it is in this process, where no connection ends by itself.
+  /// Whether the participant is in this process, where no connection ends by itself.
   private let isLocal: Bool
   private let router: ConnectingRouter
   private let log: NodeLog
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var isConnected = false
-  /// Whether the participant has said that it takes part, on the connection that there is.
+  /// Whether the participant has joined on the current connection.
   @exclusivity(unchecked)
   private(set) var isJoined = false
-  /// Whether it ever has.
+  /// Whether the participant has ever joined.
   private var hasJoined = false
   private(set) var garbage: UInt64 = 0
   @exclusivity(unchecked)
@@ -165,12 +166,12 @@ final class CoordinatorLink {
   @exclusivity(unchecked)
   private var replies: [(RequestReply, request: UInt64)] = []
   private let name: String
-  /// The id of the coordinator's journal; `nil` where it keeps none.
+  /// The id of the coordinator's journal; `nil` if it keeps none.
   private let journal: UInt64?
   private let loop: PollLoop
   @exclusivity(unchecked)
   private var silence = PeerSilence()
-  /// Whether the participant owes an answer, and messages that it has sent.
+  /// Whether the participant owes an answer, and the number of messages that it has sent.
   @exclusivity(unchecked)
   private var isWaiting = false
   @exclusivity(unchecked)
@@ -198,14 +199,14 @@ final class CoordinatorLink {
     self.log = log
   }
 
-  /// Connects, if it is known where the participant is.
+  /// Connects, if the endpoint of the participant is known.
   func connect() throws(TransportError) {
     guard let place else { return }
     try router.connect(number, to: place)
     if isLocal { connected() }
   }
 
-  /// Parts from the participant, which is gone or is another process now.
+  /// Disconnects from the participant, which is gone or is another process now.
   func part() {
     guard !isLocal else { return }
     place = nil
@@ -213,7 +214,7 @@ final class CoordinatorLink {
     disconnected()
   }
 
-  /// Connects to the participant, where it is now.
+  /// Connects to the participant at its current endpoint.
   func meet(at place: PeerPlace) {
     guard !isLocal else { return }
     part()
@@ -225,7 +226,7 @@ final class CoordinatorLink {
     }
   }
 
-  /// What has become of the connection.
+  /// Handles a change of the connection.
   func told(_ event: ConnectionMonitor.Event) {
     switch event {
     case .connected: connected()
@@ -233,7 +234,7 @@ final class CoordinatorLink {
     }
   }
 
-  /// Sends, if the participant takes part; what is lost is said again, or asked for.
+  /// Sends a message, if the participant has joined. A lost message is sent again, or requested.
   func send(_ message: CoordinatorMessage) {
     guard isJoined else { return }
     flush()
@@ -248,8 +249,8 @@ final class CoordinatorLink {
 
   // MARK: Silence
 
-  /// Asks a participant that has said nothing since this was last called: nobody would miss
-  /// what it says otherwise.
+  /// Asks a participant that has been silent since the last call. Otherwise a lost message of the
+  /// participant would go unnoticed.
   func probe() {
     defer { answersAtProbe = answers }
     guard isConnected, !isWaiting, answers == answersAtProbe else { return }
@@ -276,7 +277,7 @@ final class CoordinatorLink {
     case .wait: break
     case .ask: ask()
     case .reconnect:
-      // One that has not started yet has nothing to say.
+      // A participant that has not started yet is expected to be silent.
       if hasJoined {
         reconnections += 1
         log.silence(
@@ -299,8 +300,8 @@ final class CoordinatorLink {
     try? connect()
   }
 
-  /// Asks whether it takes part, until it has answered: what is asked may go to one that has connected
-  /// under this end's name, and so may the answer.
+  /// Asks whether the participant takes part, until it has answered. The question and the answer
+  /// may be lost to another program that has connected under this end's name.
   private func ask() {
     router.sendEmpty(to: number)
     awaitAnswer()
@@ -314,11 +315,11 @@ final class CoordinatorLink {
     links?.owner?.changed(nil, of: participant)
   }
 
-  /// Answers what an effect has asked for: with the next message, so that it wakes the participant
-  /// together with that, or when told to ``flush()``.
+  /// Queues the answer to a request of an effect. It is sent with the next message, so that both
+  /// wake the participant together, or by ``flush()``.
   func append(_ reply: RequestReply, to request: UInt64) { replies.append((reply, request)) }
 
-  /// Sends the replies that wait.
+  /// Sends the queued replies.
   func flush() {
     guard !replies.isEmpty else { return }
     defer { replies.removeAll(keepingCapacity: true) }
@@ -330,7 +331,8 @@ final class CoordinatorLink {
     }
   }
 
-  /// An effect needs to know of a commit which one it is, and no more.
+  /// Returns the frame of a reply. An effect only needs to know which transaction committed its
+  /// event.
   private static func frame(
     of reply: RequestReply, to request: UInt64
   ) -> (FrameHeader, [UInt8]) {

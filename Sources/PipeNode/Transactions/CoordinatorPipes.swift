@@ -3,15 +3,15 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The pipes that lead to composites. The events of one are asked for one after the other, and each
-/// under a number of its own, so that one that comes again is not taken twice.
+/// The pipes into composites. The events of a pipe are requested one after the other, each under
+/// its own number, so that a repeated event is not taken twice.
 final class CoordinatorPipes {
   private unowned let coordinator: CoordinatorContent
   private let log: NodeLog
   private var pipes: [CoordinatorPipe] = []
   private var letters: DeadLetters
 
-  /// How long an event waits whose participants could not be asked.
+  /// How long an event waits after its participants could not be asked.
   private static let pause: Duration = .milliseconds(50)
 
   init(of coordinator: CoordinatorContent, letters: DeadLetters, log: NodeLog) {
@@ -31,8 +31,8 @@ final class CoordinatorPipes {
 
   func takeTurn() {
     for index in pipes.indices {
-      // Here and not when it came, which was after a record: the pipe's number must be recorded before
-      // it is acknowledged.
+      // The reply arrived after a record, and is handled only now: the pipe's number must be
+      // recorded before it is acknowledged.
       if let reply = pipes[index].takeReply() { dispose(of: index, after: reply) }
       if let entry = pipes[index].next() { ask(entry, of: index) }
     }
@@ -46,7 +46,7 @@ final class CoordinatorPipes {
     ) { [weak self] in self?.pipes[index].answered($0) }
   }
 
-  /// The event that was asked for is done with, or asked for again after a while.
+  /// Finishes the requested event, or requests it again after a pause.
   private func dispose(of index: Int, after reply: RequestReply) {
     guard let entry = pipes[index].asked else { return }
     let pipe = pipes[index].pipe
@@ -57,7 +57,7 @@ final class CoordinatorPipes {
       problem = "refused: " + withheld.map(\.description).joined(separator: "; ")
     case .invalid(let text): problem = text
     case .synchronized, .busy, .unavailable, .forgotten, .done, .moved, .refused, .explained:
-      // None has moved, and not because of a state.
+      // No participant has moved, and the reason was not a state.
       pipes[index].pause()
       coordinator.renew(pipes[index].id(of: entry))
       return coordinator.schedule(after: Self.pause) { [weak self] in
@@ -86,12 +86,12 @@ final class CoordinatorPipes {
 
   // MARK: Dead letters
 
-  /// Asks for the event of a dead letter once more, or drops it.
+  /// Requests the event of a dead letter again, or drops it.
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let letter = letters[id] else { return reply(.invalid("it has no dead letter \(id)")) }
     if drops {
       letters.remove(id)
-      // Told with the record that this turn makes, or after it: a letter that comes back is harmless.
+      // Answered before the removal is recorded: a dead letter that comes back is harmless.
       return reply(.done)
     }
     coordinator.ask(letter.event.bytes, through: letter.pipe, .try, as: nil) { [weak self] answer in
@@ -107,22 +107,22 @@ final class CoordinatorPipes {
   func becameRecorded() { letters.recorded() }
 }
 
-/// One of these pipes.
+/// A pipe into a composite.
 private struct CoordinatorPipe {
   struct Entry {
     var sequence: UInt64
-    /// The numbering that it came in; its sender may have begun another one since.
+    /// The stream of the event. Its sender may have begun another stream since.
     var stream: UInt64
     var event: [UInt8]
   }
 
   let pipe: InPipe
   private var waiting = Queue<Entry>()
-  /// The first of them, while it is asked for.
+  /// The event that is being requested, which was the first one waiting.
   private(set) var asked: Entry?
-  /// What has become of it.
+  /// The answer to the request.
   private var reply: RequestReply?
-  /// Whether the first one is left alone for a while.
+  /// Whether no event is requested for a while.
   private var isPausing = false
 
   init(_ pipe: InPipe) { self.pipe = pipe }
@@ -135,10 +135,10 @@ private struct CoordinatorPipe {
     waiting.append(Entry(sequence: sequence, stream: pipe.state.stream, event: event))
   }
 
-  /// Whether there is something to do.
+  /// Whether there is a reply to handle, or an event to request.
   var hasWork: Bool { reply != nil || asked == nil && !isPausing && !waiting.isEmpty }
 
-  /// Takes the next event to ask for.
+  /// Takes the next event to request.
   mutating func next() -> Entry? {
     guard asked == nil, !isPausing else { return nil }
     asked = waiting.popFirst()
@@ -154,7 +154,7 @@ private struct CoordinatorPipe {
 
   mutating func finish() { asked = nil }
 
-  /// The event that was asked for waits to be asked for again.
+  /// Puts the requested event back, to be requested again after a pause.
   mutating func pause() {
     if let asked { waiting.prepend(contentsOf: [asked]) }
     asked = nil

@@ -2,33 +2,36 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// The pipes that lead from composites: takes what the nodes tell of their steps, and sends what follows
-/// from it. What they tell is recorded when it is received, which they wait for; how far they have got, with the
-/// events that were sent.
+/// The pipes that start at composites: takes the step reports of nodes, and sends the events that
+/// follow.
+///
+/// A report is recorded when it is received, since its node waits for that. The progress of the
+/// nodes is recorded together with the events that were sent.
 final class CoordinatorRules {
-  /// Who tells what has become of a transaction.
+  /// Returns the participants of a transaction.
   typealias Participants = (TransactionID) -> [String]?
 
   private let log: NodeLog
   private let outs: [String: OutPipe]
   private let ins: [(pipe: InPipe, node: String)]
   private var steps: CompositeSteps
-  /// What was received and is not taken, each under its place among all.
+  /// The received reports that are not taken yet, each under its index among all reports.
   private var received = PostponedRecords()
   private var rules: CompositeRules
   /// The nodes that have moved since the last record.
   private(set) var moved: Set<String> = []
   private var waits = StepWaits()
-  /// How often no state could be made of a composite's nodes.
+  /// How often a composite's state could not be made of its nodes' states.
   private(set) var failures: UInt64 = 0
 
-  /// Steps taken before the loop looks at its sockets again. Unit: steps.
+  /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static let stepsPerTurn = 512
 
-  /// Makes the part of a coordinator that is for pipes from its composites; `nil` where there are none.
+  /// Creates the part of a coordinator that serves pipes from its composites; `nil` if there are
+  /// none.
   /// - Parameters:
-  ///   - recorded: What the journal has of how far nodes have got, by their names.
-  ///   - consumed: What it has of their pipes.
+  ///   - recorded: The recorded progress of the nodes, by their names.
+  ///   - consumed: The journal's records of the nodes' pipes.
   init?(
     outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], _ plan: CoordinatorPlan,
     projections: [String: CompositeStates.Projection], recorded: [String: [UInt8]],
@@ -56,7 +59,7 @@ final class CoordinatorRules {
     for (name, id, event) in events.sorted(by: { $0.id < $1.id }) {
       received.restore(id)
       guard let node = ins.first(where: { $0.pipe.name == name })?.node else {
-        // Of a node that is in none of the composites any more.
+        // The node is no longer in any of the composites.
         received.finish(id)
         continue
       }
@@ -66,8 +69,8 @@ final class CoordinatorRules {
     }
   }
 
-  /// Takes what a pipe has brought, if it is one of these.
-  /// - Returns: Whether it is.
+  /// Takes the events that a pipe has delivered, if it carries step reports.
+  /// - Returns: Whether the pipe carries step reports.
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) -> Bool {
     guard let node = ins.first(where: { $0.pipe === pipe })?.node else { return false }
     try events.forEach { bytes, sequence in
@@ -79,7 +82,7 @@ final class CoordinatorRules {
       if step == nil {
         log.warning("pipe '\(pipe.name)': event \(sequence) tells no step, and is passed over")
       }
-      // In the place of one that tells nothing is one that changes nothing.
+      // An event without a step is replaced by a report that changes nothing.
       steps.append(
         CompositeSteps.Told(step ?? ToldStep(.none, state: steps.nodes[node]?.state), place: place),
         of: node)
@@ -88,18 +91,18 @@ final class CoordinatorRules {
     return true
   }
 
-  /// A new process of a node, which has heard of no transaction, has joined.
+  /// Notes that a new process of a node has joined, which knows of no transaction.
   func began(_ node: String, after last: TransactionID) { steps.began(node, after: last) }
 
-  /// Whether something has come since it was last seen that all that is there waits for others.
+  /// Whether a report has arrived since all received reports were last found to wait for others.
   private var hasArrived = false
 
   var hasWork: Bool { hasArrived && !isFull }
 
-  /// Whether an event may find no room: no step is taken then.
+  /// Whether a pipe has no capacity for another event. No step is taken then.
   private var isFull: Bool { outs.values.contains(where: \.isFull) }
 
-  /// Takes steps that are there, and sends what follows.
+  /// Takes the steps that are ready, and sends the events that follow.
   func takeTurn(participants: Participants, last: TransactionID) {
     var budget = Self.stepsPerTurn
     while budget > 0, !isFull {
@@ -128,20 +131,20 @@ final class CoordinatorRules {
     }
   }
 
-  /// The nodes whose steps are told.
+  /// The nodes that report their steps.
   var nodes: [String] { ins.map(\.node) }
 
-  /// The last transaction that a node has told of, or will not any more.
+  /// Returns the last transaction that a node has reported, or will no longer report.
   func passed(by node: String) -> TransactionID { steps.passed(by: node) }
 
   // MARK: Who waits for whom
 
-  /// Whether steps wait, and nobody looks for how long.
+  /// Whether steps wait and no check is scheduled.
   var needsLook: Bool { !waits.isLooking && steps.hasWaiting }
 
   func beginLook() { waits.isLooking = true }
 
-  /// Tells of who has waited for long, and for whom.
+  /// Logs which nodes have waited for long, and for which other nodes.
   func look(participants: Participants) {
     waits.isLooking = false
     for wait in waits.look(steps.waits(participants: participants), at: .now) {
@@ -169,7 +172,7 @@ final class CoordinatorRules {
 }
 
 extension CompositeSteps.Node {
-  /// As the journal has it; `nil` for anything else.
+  /// Decodes a record of the journal; `nil` for anything else.
   fileprivate init?(_ bytes: [UInt8]) {
     guard let members = JSONTokens.members(of: bytes),
       let passed = members["passed"].flatMap(JSONTokens.label).flatMap(TransactionID.init)

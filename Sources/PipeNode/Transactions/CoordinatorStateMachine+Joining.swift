@@ -1,16 +1,19 @@
 import PipeMachines
 import PipeWire
 
-// Whether the journal is the one that this coordinator had, as its participants tell when they join.
+// The check whether the journal is the one that this coordinator had, by what its participants
+// report when they join.
 
 extension CoordinatorStateMachine {
-  /// The participants that the coordinator waits for after a start, before it aborts what it knows nothing of.
+  /// Sets the participants that the coordinator waits for after a start, before it aborts
+  /// transactions that it does not know.
   package mutating func expect(_ participants: Set<String>) { joining.expected = participants }
 
-  /// A participant says that it takes part.
+  /// Handles the join of a participant.
   ///
-  /// Where it is prepared for a transaction of an earlier process that is not recorded, it is answered when the others
-  /// have joined, or have had time to: one of them may have taken what this journal lacks.
+  /// If the participant is prepared for a transaction of an earlier process that is not recorded,
+  /// it is answered when the other participants have joined, or have had time to. One of them may
+  /// have taken what this journal lacks.
   package mutating func joined(_ participant: String, _ join: ParticipantJoin) -> [Action] {
     guard !identity.isRefused else { return [] }
     if let mismatch = mismatch(of: participant, join) {
@@ -28,7 +31,8 @@ extension CoordinatorStateMachine {
     return joining.isComplete(connectedParticipants) ? actions + endJoining() : actions
   }
 
-  /// Answers those that are prepared for what no participant has taken that runs.
+  /// Answers the participants that wait: no running participant has taken their prepared
+  /// transactions.
   mutating func endJoining() -> [Action] {
     joining.end().reduce(into: []) { actions, waiting in
       actions += connected(
@@ -36,7 +40,7 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// What a participant has recorded, and this journal lacks.
+  /// Returns what the participant has recorded and this journal lacks.
   private func mismatch(of participant: String, _ join: ParticipantJoin) -> JournalMismatch? {
     guard let id = identity.id, let history = join.history else { return nil }
     guard history.journal == id else {
@@ -56,15 +60,16 @@ extension CoordinatorStateMachine {
   }
 }
 
-/// By what a coordinator tells that a participant has recorded something under its journal.
+/// The identity of a coordinator's journal. It shows whether a participant's records were made
+/// under this journal.
 struct JournalIdentity: Sendable {
-  /// `nil` where the coordinator keeps none.
+  /// The id of the journal; `nil` if the coordinator keeps none.
   let id: UInt64?
-  /// Whether participants may name another one, as after a reset.
+  /// Whether participants may name another journal, as after a reset.
   let acceptsOthers: Bool
-  /// Whether the last records may be gone, by a loss of power.
+  /// Whether the last records may be lost, after a power failure.
   let mayLackRecords: Bool
-  /// Whether the coordinator ends, since it is not the journal that it had.
+  /// Whether the coordinator ends, since the journal is not the one that it had.
   var isRefused = false
 
   init(_ journal: CoordinatorJournal) {
@@ -77,7 +82,7 @@ struct JournalIdentity: Sendable {
 /// The participants of a coordinator that has just started, while it waits for all of them.
 struct JoiningParticipants: Sendable {
   var expected: Set<String> = []
-  /// Those that wait for an answer, which is the end of what they are prepared for.
+  /// The participants that wait for an answer: the outcome of their prepared transaction.
   private var waiting: [String: ParticipantJoin] = [:]
   private var isOver = false
   /// No transaction of this process is before this one.
@@ -87,7 +92,7 @@ struct JoiningParticipants: Sendable {
 
   func isWaiting(_ participant: String) -> Bool { waiting[participant] != nil }
 
-  /// Whether a participant is prepared for what an earlier process has given.
+  /// Whether a participant is prepared for a transaction that an earlier process issued.
   func mustWait(_ participant: String, _ join: ParticipantJoin, last: TransactionID) -> Bool {
     guard !isOver, let prepared = join.prepared else { return false }
     return prepared < first || prepared > last
@@ -97,12 +102,12 @@ struct JoiningParticipants: Sendable {
 
   mutating func remove(_ participant: String) { waiting[participant] = nil }
 
-  /// Whether all have joined.
+  /// Whether all expected participants have joined.
   func isComplete(_ connected: Set<String>) -> Bool {
     !isOver && expected.allSatisfy { connected.contains($0) || waiting[$0] != nil }
   }
 
-  /// Waits for none any more.
+  /// Stops waiting. Returns the participants that still wait for an answer.
   mutating func end() -> [(participant: String, join: ParticipantJoin)] {
     isOver = true
     defer { waiting = [:] }
@@ -110,7 +115,7 @@ struct JoiningParticipants: Sendable {
   }
 }
 
-/// What tells a coordinator that its journal is not the one that it had.
+/// The evidence that a coordinator's journal is not the one that it had.
 package enum JournalMismatch: Hashable, Sendable {
   /// A participant was prepared under another journal of this coordinator, and there was no reset.
   case otherJournal(String)
@@ -119,7 +124,7 @@ package enum JournalMismatch: Hashable, Sendable {
   /// A participant is prepared for a transaction of a start that the journal lacks.
   case lacksStart(TransactionID, of: String)
 
-  /// The reason as the node tells it.
+  /// The reason, for the log and the node's failure.
   package var reason: String {
     switch self {
     case .otherJournal(let participant):

@@ -1,14 +1,14 @@
 import PipeMachines
 import PipeWire
 
-// What participants say, and what they are told.
+// Messages from and to participants.
 
 extension CoordinatorStateMachine {
-  /// A participant's connection is there, or there again.
+  /// Handles a new connection to a participant, the first or a later one.
   /// - Parameters:
-  ///   - watermark: The highest transaction that the participant has heard of.
-  ///   - prepared: The one that it is prepared for. It is told the end of that first, so that it is not
-  ///     busy with it when it is asked anew.
+  ///   - watermark: The highest transaction that the participant knows of.
+  ///   - prepared: The transaction that the participant is prepared for. Its outcome is sent first,
+  ///     so that the participant is not busy with it at the next request.
   package mutating func connected(
     _ participant: String, watermark: TransactionID = .zero, prepared: TransactionID? = nil
   ) -> [Action] {
@@ -21,10 +21,10 @@ extension CoordinatorStateMachine {
     return actions + wake([participant]) + grant()
   }
 
-  /// Begins a new epoch where a participant has heard of a number that this coordinator has not given
-  /// yet: it would pass over all numbers up to that.
+  /// Begins a new epoch if a participant knows of a number that this coordinator has not issued
+  /// yet. The participant would ignore all numbers up to that.
   ///
-  /// Such a number was given by a coordinator of another name, or by one whose journal is gone.
+  /// Such a number was issued by a coordinator of another name, or by one whose journal is lost.
   private mutating func rise(above watermark: TransactionID) -> [Action] {
     guard phase != .ended, watermark > last, watermark.epoch < UInt64(Int64.max) else { return [] }
     last = TransactionID(epoch: watermark.epoch + 1, sequence: 0)
@@ -33,7 +33,7 @@ extension CoordinatorStateMachine {
     return [.record(.start(epoch: epoch)), .forget(watermark)]
   }
 
-  /// A participant's connection is gone, with all that was under way on it.
+  /// Handles the loss of a participant's connection, with all messages in flight.
   package mutating func disconnected(_ participant: String) -> [Action] {
     participants.disconnect(participant)
     joining.remove(participant)
@@ -44,7 +44,7 @@ extension CoordinatorStateMachine {
     return actions
   }
 
-  /// A participant has sent a message.
+  /// Handles a message of a participant.
   package mutating func received(
     _ message: ParticipantMessage, from participant: String
   ) -> [Action] {
@@ -58,7 +58,7 @@ extension CoordinatorStateMachine {
       return acknowledged + take(.yes(participant, move), transaction)
     case .query where joining.isWaiting(participant): return []
     case .query(let transaction):
-      // No record: aborted. A record would have brought the transaction back.
+      // Without a record, the transaction was aborted: a record would have restored it.
       guard transactions[transaction] != nil else {
         let isForgotten = transaction <= answers.forgottenThrough
         return [.send(.abort(transaction), to: participant)]
@@ -66,10 +66,10 @@ extension CoordinatorStateMachine {
       }
       return take(.query(participant), transaction)
     case .evaluating(let transaction):
-      // Else it is under way, and the answer is waited for.
+      // Otherwise the transaction is in progress, and its answer is awaited.
       return transactions[transaction] == nil ? [.send(.abort(transaction), to: participant)] : []
     case .no(let transaction, .withdrawn):
-      // It will not be asked for again, or else anew.
+      // The event will not be requested again, or only as a new request.
       guard let caller = answers.caller(of: transaction) else { return [] }
       let actions = take(.no(participant, .withdrawn), transaction) + withdraw(caller)
       renew(caller)
@@ -90,7 +90,8 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// A participant that says yes has recorded the step of every commit before that: it was free.
+  /// Acknowledges earlier commits. A participant that votes yes was free, so it has recorded the
+  /// steps of all commits before.
   private mutating func acknowledge(
     before transaction: TransactionID, by participant: String
   ) -> [Action] {
@@ -100,13 +101,14 @@ extension CoordinatorStateMachine {
     return actions
   }
 
-  /// A participant's feed tells of a step that it has taken by itself.
+  /// Handles a step that a participant has taken by itself, as its feed reports.
   package mutating func told(_ participant: String, version: UInt64) -> [Action] {
     guard participants.told(participant, version: version) else { return [] }
     return wake([participant]) + grant()
   }
 
-  /// Who takes part in a transaction that is under way or committed; `nil` where that is forgotten.
+  /// Returns the participants of a transaction that is in progress or committed; `nil` if it is
+  /// forgotten.
   package func participants(of transaction: TransactionID) -> [String]? {
     if let known = transactions[transaction] { return known.participants }
     guard let caller = answers.caller(of: transaction),
@@ -115,7 +117,7 @@ extension CoordinatorStateMachine {
     return versions.keys.sorted()
   }
 
-  /// Whom the coordinator can ask, and what is under way.
+  /// The participants that the coordinator can ask, and the transactions in progress.
   package var explanation: CoordinatorExplanation {
     CoordinatorExplanation(
       connected: connectedParticipants.sorted(),
@@ -124,7 +126,7 @@ extension CoordinatorStateMachine {
       })
   }
 
-  /// A record is durable.
+  /// Handles a record that has become durable.
   package mutating func recorded(_ record: CoordinatorRecord) -> [Action] {
     switch record {
     case .start(let epoch):
@@ -136,7 +138,7 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// Gives an input to a transaction, if it is there, and does what it decides.
+  /// Passes an input to a transaction, if it exists, and carries out the decision.
   mutating func take(
     _ input: TransactionStateMachine.Input, _ id: TransactionID, _ commit: CommitRecord? = nil
   ) -> [Action] {
@@ -169,8 +171,9 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// The commit's record is durable. The locks are free at once: a connection carries the next
-  /// PREPARE behind this COMMIT, so that a participant is asked in the state that this leads to.
+  /// Completes a commit whose record is durable. The locks are released at once: a connection
+  /// delivers the next PREPARE after this COMMIT, so that a participant evaluates it in the state
+  /// after the commit.
   private mutating func commit(
     _ commit: CommitRecord, _ transaction: TransactionStateMachine
   ) -> [Action] {

@@ -5,80 +5,84 @@ import PipeWire
 ///
 /// The shell owns the journal and the connections to callers and participants. It
 ///
-/// - makes this value of what the journal tells, and performs what ``start()`` returns;
-/// - calls ``request(_:_:)`` and ``ask(_:for:)`` for what comes from callers, ``received(_:from:)``
-///   for what comes from participants, ``connected(_:)`` and ``disconnected(_:)`` for each
+/// - creates this value from the journal's contents, and performs the actions of ``start()``;
+/// - calls ``request(_:_:)`` and ``ask(_:for:)`` for messages from callers, ``received(_:from:)``
+///   for messages from participants, ``connected(_:)`` and ``disconnected(_:)`` for each
 ///   participant's connection, and ``fired(_:)`` for timers;
-/// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It may
-///   make several records durable at once.
+/// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It
+///   may make several records durable at once.
 ///
-/// A connection brings messages in order and each once; what it had under way when it broke is lost.
-/// Whatever else a connection does, nothing is taken by some and not by others. A caller that has
-/// lost its connection sends its request again under the same number: it then gets the one answer
-/// that there is. A replacement of a coordinator is not started before the old
-/// one is dead.
+/// A connection delivers messages in order, each once. When it breaks, messages in flight are lost.
+/// Whatever else a connection does, no event is taken by some participants and not by others.
+///
+/// A caller that has lost its connection repeats its request under the same number, and then gets
+/// the one answer that there is. A replacement of a coordinator must not start before the old
+/// process is dead.
 package struct CoordinatorStateMachine: Sendable {
-  /// What the shell has to do.
+  /// An action that the shell must perform.
   package enum Action: Hashable, Sendable {
     /// Makes the record durable, then calls ``CoordinatorStateMachine/recorded(_:)``.
     case record(CoordinatorRecord)
-    /// All participants have the commit of this record: it is kept for callers only. To be noted in
-    /// the journal some time; if that is lost, participants are told once more.
+    /// Notes in the journal, at any time, that all participants have the commit: its record is kept
+    /// for callers only. If the note is lost, the participants receive the commit again.
     case acknowledged(TransactionID)
-    /// The record is of no use any more. To be removed from the journal some time, which then keeps
-    /// the highest number removed.
+    /// Removes the record from the journal, at any time: it is no longer needed. The journal then
+    /// keeps the highest number removed.
     case forget(TransactionID)
-    /// Sends, if the participant is connected.
+    /// Sends the message, if the participant is connected.
     case send(CoordinatorMessage, to: String)
-    /// Clients are forgotten, with their requests up to this number. To be noted in the journal together with the
-    /// commits that are forgotten.
+    /// Notes in the journal, together with the forgotten commits, that clients are forgotten with
+    /// their requests up to this number.
     case forgetRequests(through: UInt64)
-    /// Answers a caller, if it is there.
+    /// Answers a caller, if it is connected.
     case reply(RequestID, TransactionReply)
-    /// Tells a client that its request is not tried, since it may have been before: higher numbers are new.
+    /// Answers a client that its request is not tried, since it may have been tried before. Higher
+    /// numbers are new.
     case replyForgotten(RequestID, through: UInt64)
-    /// Shows the composite state that a transaction has led to: these have moved, all at once.
+    /// Shows the composite state that a transaction has led to: these participants have moved, all
+    /// at once.
     case publish(TransactionID, [String: ParticipantMove])
-    /// Calls ``CoordinatorStateMachine/fired(_:)`` after the time that the timer is for, once.
+    /// Calls ``CoordinatorStateMachine/fired(_:)`` once, after the time of the timer.
     case startTimer(Timer)
     case cancelTimer(Timer)
-    /// Tells of what no sound journal leads to.
+    /// Logs a contradiction that does not occur with a sound journal.
     case report(CoordinatorProblem)
-    /// Ends, and never goes on with this journal: it lacks what a participant has recorded.
+    /// Ends, and never continues with this journal: it lacks what a participant has recorded.
     case refuse(JournalMismatch)
   }
 
-  /// The name by which callers are told that the coordinator itself does not answer for a request.
+  /// The name that callers receive when the coordinator itself is unavailable for a request.
   package let name: String
-  /// The last transaction that was given.
+  /// The last transaction that was issued.
   var last: TransactionID
   var phase = Phase.starting
-  /// Requests that are not answered, and the locks.
+  /// The unanswered requests, and the locks.
   var requests: RequestQueue
   var participants = KnownParticipants()
   var answers: CallerAnswers
   var transactions: [TransactionID: TransactionStateMachine] = [:]
-  /// The commits that each participant has part in and not all have acknowledged, in their order.
+  /// The commits of each participant that not all participants have acknowledged, in their order.
   var committing: [String: [TransactionID]] = [:]
-  /// By what participants tell whether the journal is the one that this coordinator had.
+  /// Shows, by the reports of participants, whether the journal is the one that this coordinator
+  /// had.
   var identity: JournalIdentity
   var joining: JoiningParticipants
-  /// Of each node that tells its steps, the last transaction that it has told of, or will not any more.
+  /// The last transaction that each node with step reports has reported, or will no longer report.
   private var told: [String: TransactionID] = [:]
 
   enum Phase {
-    /// The record of the start is not durable yet: nothing begins.
+    /// The record of the start is not durable yet: no transaction begins.
     case starting
     case running
     case ended
   }
 
-  /// A coordinator as its journal tells.
+  /// Creates a coordinator from its journal.
   /// - Parameters:
-  ///   - resultCapacity: How many answers are kept that their callers have acknowledged; of clients that have not,
-  ///     four times as many. Unit: answers.
-  ///   - overtakingLimit: How often others may get the event that a request waits for, before it
-  ///     keeps them back.
+  ///   - resultCapacity: The number of acknowledged answers to keep. Unacknowledged answers may
+  ///     take four times that. Unit: answers.
+  ///   - overtakingLimit: How often others may get the event that a request waits for, before the
+  ///     request keeps them back.
   package init(
     name: String, journal: CoordinatorJournal = CoordinatorJournal(), resultCapacity: Int = 4096,
     overtakingLimit: Int = 2
@@ -100,58 +104,58 @@ package struct CoordinatorStateMachine: Sendable {
 
   // MARK: What is under way
 
-  /// Which start this is; a new one begins where participants have heard of higher numbers.
+  /// The number of this start. A new epoch begins if participants know of higher numbers.
   package var epoch: UInt64 { last.epoch }
 
   package var connectedParticipants: Set<String> { participants.connected }
 
-  /// Which transaction each participant is locked by, from the request's turn until it is decided.
+  /// The transaction that locks each participant, from the request's turn until the decision.
   package var locks: [String: TransactionID] { requests.locks }
 
-  /// Whether nothing is under way: no locks, no requests.
+  /// Whether nothing is in progress: no locks, no requests.
   package var isIdle: Bool { requests.isEmpty && transactions.isEmpty }
 
-  /// Whether a participant may not have taken yet what was committed.
+  /// Whether a participant may not have taken a commit yet.
   package func isCommitting(_ participant: String) -> Bool { committing[participant] != nil }
 
-  /// How long participants may take to evaluate what a timer waits for.
+  /// Returns how long participants may take to evaluate the event that a timer waits for.
   package func evaluationLimit(of timer: Timer) -> Duration {
     guard case .votes(let transaction) = timer, let caller = answers.caller(of: transaction)
     else { return .zero }
     return requests[caller]?.request.evaluationLimit ?? .zero
   }
 
-  /// A node tells its steps, and has told of its transactions up to this one, or tells nothing of them any
-  /// more. Commits after that in which it has part are not forgotten.
+  /// Notes that a node with step reports has reported its transactions up to this one, or will no
+  /// longer report them. Later commits that involve the node are not forgotten.
   package mutating func stepsTold(by node: String, through transaction: TransactionID) {
     told[node] = max(told[node] ?? .zero, transaction)
   }
 
-  /// The event that a request asks for, while it is not answered.
+  /// Returns the event that an unanswered request asks for.
   package func event(of request: RequestID) -> String? { requests[request]?.request.event }
 
-  /// The transactions that are not decided: no other one may have their participants.
+  /// The undecided transactions. Their participants are not available to other transactions.
   package var undecided: [TransactionStateMachine] {
     Set(locks.values).sorted().compactMap { transactions[$0] }
   }
 
-  /// The transactions under way, with those whose commit not all have acknowledged.
+  /// The transactions in progress, including commits that not all participants have acknowledged.
   package var transactionsUnderWay: [TransactionStateMachine] {
     transactions.values.sorted { $0.id < $1.id }
   }
 
   // MARK: Callers
 
-  /// The coordinator has started; its journal has been read.
+  /// Starts the coordinator, after its journal has been read.
   package mutating func start() -> [Action] {
     let resends = transactions.keys.sorted().map { Action.startTimer(.resend($0)) }
     return [.record(.start(epoch: epoch)), .startTimer(.join)] + resends
   }
 
-  /// The coordinator is to end: aborts what is not decided, and takes nothing any more.
+  /// Stops the coordinator: aborts undecided transactions, and accepts no more requests.
   package mutating func stop() -> [Action] {
     phase = .ended
-    // Of what callers have asked again, this journal may not know that it was committed.
+    // This journal may not know that a repeated request was committed.
     guard !identity.isRefused else { return [] }
     var actions: [Action] = []
     for call in requests.all {
@@ -165,7 +169,7 @@ package struct CoordinatorStateMachine: Sendable {
     return actions
   }
 
-  /// A caller asks for an event, or asks once more.
+  /// Handles a caller's request for an event, or its repetition.
   package mutating func request(_ id: RequestID, _ request: TransactionRequest) -> [Action] {
     if let answer = answers[id] { return [.reply(id, answer)] }
     guard requests[id] == nil else { return [] }
@@ -185,7 +189,7 @@ package struct CoordinatorStateMachine: Sendable {
     return actions
   }
 
-  /// A caller waits no longer for its request, if nothing is under way for it.
+  /// Withdraws a request whose caller no longer waits, if no transaction is in progress for it.
   package mutating func withdraw(_ id: RequestID) -> [Action] {
     guard let call = requests[id] else { return [] }
     guard call.isRunning else { return finish(id, .atomic(.unavailable(name))) + grant() }
@@ -193,21 +197,23 @@ package struct CoordinatorStateMachine: Sendable {
     return []
   }
 
-  /// A caller waits for no answer to a request before this one, and never sends it again.
+  /// Notes that a caller waits for no answer to a request before this one, and never repeats such a
+  /// request.
   package mutating func acknowledge(_ caller: String, before oldest: UInt64) {
     answers.acknowledge(caller, before: oldest)
   }
 
-  /// A caller that was told that none has moved is to ask anew under the same number.
+  /// Allows a request to be tried again under the same number. Its caller was answered that no
+  /// participant has moved.
   package mutating func renew(_ id: RequestID) { answers.renew(id) }
 
-  /// A caller asks, by a request of its own, what has become of a transaction.
+  /// Answers a query about the outcome of a transaction. The query is a request of its own.
   package func ask(_ id: RequestID, for transaction: TransactionID) -> [Action] {
     if let answer = answers.caller(of: transaction).flatMap({ answers[$0] }) {
       return [.reply(id, answer)]
     }
     let isUndecided = transactions[transaction] != nil
-    // A number that was not given yet, or that was forgotten: nothing can be said of it.
+    // The outcome of a number that was not issued yet, or that is forgotten, is unknown.
     let isKnown = transaction > answers.forgottenThrough && transaction <= last
     let reply: SynchronizedReply =
       isUndecided || !isKnown ? .unknown(transaction) : .unavailable(name)
@@ -216,14 +222,14 @@ package struct CoordinatorStateMachine: Sendable {
 
   // MARK: Turns
 
-  /// Begins every request that can.
+  /// Begins every request that can begin.
   mutating func grant() -> [Action] {
     guard phase == .running else { return [] }
     let turns = requests.takeTurns(after: &last, asking: participants)
     return turns.reduce(into: []) { $0 += take($1) }
   }
 
-  /// Lets requests have their turn again that wait for one of these to change.
+  /// Gives another turn to requests that wait for one of these participants to change.
   mutating func wake(_ names: [String]) -> [Action] {
     requests.wake(names, asking: participants).map { .cancelTimer(.retry($0)) }
   }
@@ -264,7 +270,7 @@ package struct CoordinatorStateMachine: Sendable {
 
   // MARK: Answers
 
-  /// Answers a caller, once and for all.
+  /// Gives a caller its final answer.
   mutating func finish(_ id: RequestID, _ reply: TransactionReply) -> [Action] {
     requests.remove(id).map { finish($0, reply) } ?? []
   }
@@ -292,7 +298,7 @@ package struct CoordinatorStateMachine: Sendable {
   }
 }
 
-/// What a coordinator makes durable.
+/// A record that a coordinator makes durable.
 package enum CoordinatorRecord: Hashable, Sendable {
   /// A start, by its epoch.
   case start(epoch: UInt64)
@@ -300,13 +306,13 @@ package enum CoordinatorRecord: Hashable, Sendable {
   case commit(CommitRecord)
 }
 
-/// What contradicts the coordinator's journal.
+/// A message that contradicts the coordinator's journal.
 package enum CoordinatorProblem: Hashable, Sendable {
-  /// A participant is prepared for a transaction of which nothing is known any more. It is told that
-  /// the transaction was aborted.
+  /// A participant is prepared for a transaction that is completely forgotten. The coordinator
+  /// answers that it was aborted.
   case queryOfForgotten(TransactionID, from: String)
 
-  /// The problem as the log tells it.
+  /// The log message.
   package var warning: String {
     switch self {
     case .queryOfForgotten(let transaction, let participant):

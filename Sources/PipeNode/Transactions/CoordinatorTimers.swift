@@ -8,7 +8,7 @@ final class CoordinatorTimers {
 
   private let loop: PollLoop
   private let fire: (Timer) -> Void
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var running: [Timer: TimerQueue.ID] = [:]
 
@@ -16,13 +16,14 @@ final class CoordinatorTimers {
   private static let voteTimeout: Duration = .seconds(2)
   /// How long participants have to acknowledge a commit before it is sent again.
   private static let resendInterval: Duration = .milliseconds(200)
-  /// How long a request that is not to wait waits while its participants have part in no commit.
+  /// How long a request that must not wait stays queued for its locks while no commit involves its
+  /// participants.
   private static let lockTimeout: Duration = .seconds(1)
-  /// How long participants that run may take to join after a start.
+  /// How long running participants may take to join after a start.
   private static let joinTimeout: Duration = .seconds(1)
-  /// How long a request that waits is left alone, where no participant tells of a change.
+  /// The interval after which a waiting request is retried if no participant reports a change.
   private static let retryInterval: Duration = .milliseconds(500)
-  /// How long a request that was overtaken keeps others back.
+  /// How long an overtaken request keeps other requests back.
   private static let patience: Duration = .milliseconds(50)
 
   init(loop: PollLoop, _ fire: @escaping (Timer) -> Void) {
@@ -30,7 +31,7 @@ final class CoordinatorTimers {
     self.fire = fire
   }
 
-  /// - Parameter evaluationLimit: How long participants may take beside that to answer.
+  /// - Parameter evaluationLimit: The additional time that participants may take to answer.
   func start(_ timer: Timer, _ evaluationLimit: Duration) {
     let delay =
       switch timer {
@@ -60,29 +61,31 @@ final class CoordinatorTimers {
   }
 }
 
-// What becomes due.
+// The timers of the state machine.
 
 extension CoordinatorStateMachine {
-  /// What a timer is for, which says how long it takes; its owner may fire it late, or twice.
+  /// The purpose of a timer, which determines its duration. The owner may fire a timer late, or
+  /// twice.
   package enum Timer: Hashable, Sendable {
-    /// All participants are to have answered.
+    /// All participants should have answered.
     case votes(TransactionID)
     /// COMMIT is sent again.
     case resend(TransactionID)
-    /// A request that is not to wait has not got its locks. It waits on where others did get the event
-    /// meanwhile: its turn comes.
+    /// A request that must not wait has not got its locks in time. It stays queued if its
+    /// participants have taken part in commits since: its turn comes.
     case locks(RequestID)
     /// The caller's own deadline.
     case deadline(RequestID, Duration)
-    /// A waiting request is tried again, if nothing else has caused that: news may be lost.
+    /// A waiting request is retried, unless another event has caused that: notifications may be
+    /// lost.
     case retry(RequestID)
     /// A request that others have overtaken has kept them back long enough.
     case patience(RequestID)
-    /// Those who run have joined by now.
+    /// All running participants should have joined.
     case join
   }
 
-  /// A timer has fired.
+  /// Handles a timer that has fired.
   package mutating func fired(_ timer: Timer) -> [Action] {
     switch timer {
     case .votes(let transaction): return take(.votesOverdue, transaction)
@@ -123,7 +126,7 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// Gives a request that is queued its time to get its locks, from now on.
+  /// Starts the time that a queued request has to get its locks.
   mutating func startLockTimer(_ id: RequestID) -> [Action] {
     requests.startWaitingForLocks(id, of: participants)
     return [.startTimer(.locks(id))]

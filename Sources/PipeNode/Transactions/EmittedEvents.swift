@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeWire
 
-/// An event that an effect has given, and that its machine takes only together with others.
+/// An event that an effect has emitted, and that its machine takes only together with others.
 package struct EmittedEvent {
   /// The effect's number in its engine.
   let effect: UInt64
@@ -21,12 +21,12 @@ package struct EmittedEvent {
     self.body = body
   }
 
-  /// What asks the coordinator for it, until it is taken.
+  /// The message that requests the event from the coordinator, until the event is taken.
   var request: (header: FrameHeader, body: [UInt8]) {
     (header(.await, sequence: name.number), body.bytes)
   }
 
-  /// What tells the coordinator that it is not waited for any more.
+  /// The message that withdraws the request for the event.
   var withdrawal: (header: FrameHeader, body: [UInt8]) {
     (header(.withdraw, sequence: name.number), [])
   }
@@ -38,35 +38,35 @@ package struct EmittedEvent {
   }
 }
 
-/// The events that effects of a node have given, and that are not taken yet.
+/// The events that effects of a node have emitted, and that are not taken yet.
 package struct EmittedEvents {
-  /// What the coordinator has answered.
+  /// An answer of the coordinator.
   enum Answer {
     /// The event was taken, in a step that is applied.
     case applied(EmittedEvent)
-    /// It is taken, by a commit that is still to come.
+    /// The event is taken by a commit that has not arrived yet.
     case committed(EmittedEvent)
     case invalid(EmittedEvent, reason: String)
   }
 
   package init() {}
 
-  /// Those that were asked for, by the numbers of the requests.
+  /// The requested events, by the numbers of the requests.
   private var asked: [UInt64: EmittedEvent] = [:]
-  /// What the transactions that are not applied yet are for.
+  /// The events of the transactions that are not applied yet.
   private var committed: [TransactionID: EmittedEvent] = [:]
-  /// How many were taken since the coordinator was told which ones still wait.
+  /// The number of taken events. They are acknowledged to the coordinator in groups.
   private var takenCount = 0
-  /// The last event that was taken, where the coordinator is to be told.
+  /// The last taken event, while its acknowledgement to the coordinator is due.
   private var acknowledged: EmittedEvent?
 
-  /// Events that are taken before the coordinator is told so.
+  /// The number of events that are acknowledged to the coordinator together.
   private static let acknowledgedTogether = 64
 
-  /// Those that the coordinator is asked for.
+  /// The events that are requested from the coordinator.
   var waiting: some Collection<EmittedEvent> { asked.values }
 
-  /// Whether an event was asked for by a number of this lower half, and is still to be taken.
+  /// Whether an event with this lower half of its number was requested, and is still wanted.
   func isWaiting(_ half: UInt32, _ isWanted: (EmittedEvent) -> Bool) -> Bool {
     asked.values.contains {
       UInt32(truncatingIfNeeded: $0.name.number) == half && isWanted($0)
@@ -75,7 +75,7 @@ package struct EmittedEvents {
 
   package mutating func add(_ event: EmittedEvent) { asked[event.name.number] = event }
 
-  /// Reads an answer; `nil` where it is to no event, or another one comes.
+  /// Reads an answer; `nil` if it belongs to no event, or if another answer will follow.
   /// - Parameter applied: The last transaction whose step is applied.
   mutating func answered(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, applied: TransactionID
@@ -95,20 +95,20 @@ package struct EmittedEvents {
       asked[header.sequence] = nil
       let json = (try? JSONValue(parsing: Array(body))) ?? .null
       return .invalid(event, reason: json["error"]?.string ?? "no reason given")
-    // The coordinator ends, and the next one is asked again.
+    // The coordinator ends, and the next one gets the request again.
     case .synchronized: return nil
     case .moved, .refused, .busy, .unavailable, .forgotten, .done, .explained, nil: return nil
     }
   }
 
-  /// An event was taken.
+  /// Notes that an event was taken.
   package mutating func noteTaken(_ event: EmittedEvent) {
     takenCount += 1
     if takenCount.isMultiple(of: Self.acknowledgedTogether) { acknowledged = event }
   }
 
-  /// Now and then, what tells the coordinator which answers are not waited for any more. An effect that has not ended
-  /// may be run again, and then gives all its events again.
+  /// Returns, from time to time, the message that acknowledges answers to the coordinator. An
+  /// effect that has not ended may be run again, and then emits all its events again.
   /// - Parameter oldestEffect: The version of the step that started the oldest effect which has not ended.
   package mutating func takeAcknowledgement(oldestEffect: UInt64?) -> FrameHeader? {
     guard let event = acknowledged.take() else { return nil }
@@ -118,12 +118,13 @@ package struct EmittedEvents {
     return event.header(.acknowledge, sequence: oldest)
   }
 
-  /// Takes out what a transaction is for, whose step is taken now.
+  /// Removes and returns the event of a transaction whose step is taken now.
   mutating func take(_ transaction: TransactionID) -> EmittedEvent? {
     committed.isEmpty ? nil : committed.removeValue(forKey: transaction)
   }
 
-  /// Takes out what is not to be taken any more: its effect was cancelled, or has withdrawn it.
+  /// Removes and returns the events that must not be taken any more: their effect was cancelled, or
+  /// has withdrawn them.
   mutating func takeUnwanted(_ isWanted: (EmittedEvent) -> Bool) -> [EmittedEvent] {
     guard !asked.isEmpty else { return [] }
     let unwanted = asked.values.filter { !isWanted($0) }
@@ -131,19 +132,20 @@ package struct EmittedEvents {
     return unwanted
   }
 
-  /// Takes out all.
+  /// Removes and returns all events.
   mutating func takeAll() -> [EmittedEvent] {
     defer { (asked, committed) = ([:], [:]) }
     return Array(asked.values) + committed.values
   }
 }
 
-/// The names of requests for events that the effects of a node have given.
+/// The names of requests for events that the effects of a node have emitted.
 ///
-/// An effect that is run again gives its events under the same names, and each of them is taken once. What a
-/// model announces is never given again, so that another process has other names for it.
+/// An effect that is run again emits its events under the same names, and each of them is taken
+/// once. The events that a model announces are never emitted again, so another process has other
+/// names for them.
 package struct EmittedNumbers {
-  /// Whose request it is, and its number among those.
+  /// The scope of a request, and its number within the scope.
   package struct Name: Hashable {
     package let scope: UInt64
     package let number: UInt64
@@ -154,18 +156,18 @@ package struct EmittedNumbers {
     }
   }
 
-  /// How many events each effect has given, by its number in the engine.
+  /// The number of events that each effect has emitted, by the effect's number in the engine.
   private var counts: [UInt64: UInt64] = [:]
   private var announced: UInt64 = 0
   private let process: UInt64
 
-  /// Effects that are remembered before those that have ended are looked for.
+  /// The number of remembered effects at which ended effects are removed.
   private static let kept = 64
 
-  /// - Parameter process: A random number, of this process alone.
+  /// - Parameter process: A random number that only this process uses.
   package init(process: UInt64 = .random(in: 1...UInt64(Int64.max))) { self.process = process }
 
-  /// The name of the next event of an effect.
+  /// Returns the name of the next event of an effect.
   /// - Parameters:
   ///   - journal: The id of the node's journal.
   ///   - isRunning: Whether an effect has not ended.
@@ -175,7 +177,7 @@ package struct EmittedNumbers {
   ) -> Name {
     if case .announced = place {
       announced += 1
-      // Apart from those of effects: an answer has the number alone.
+      // Distinct from the numbers of effects: an answer carries only the number.
       return Name(scope: process, number: 1 << 63 | announced)
     }
     if counts.count >= Self.kept { counts = counts.filter { isRunning($0.key) } }
@@ -186,7 +188,8 @@ package struct EmittedNumbers {
       number: origin.version << 24 | UInt64(origin.feedback & 0xFF) << 16 | count & 0xFFFF)
   }
 
-  /// The name of a journal, for the first 65,536 events of an effect; each block of as many after that has another.
+  /// Returns the scope for a block of 65,536 events of an effect: the journal's id for the first
+  /// block, another value for each later block.
   private static func scope(_ journal: UInt64, block: UInt64) -> UInt64 {
     guard block > 0 else { return journal }
     return max(1, (journal &+ block &* 0x9E37_79B9_7F4A_7C15) >> 1)

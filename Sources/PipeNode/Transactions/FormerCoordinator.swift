@@ -3,17 +3,18 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// The journal of a process that coordinated one of a coordinator's composites before the topology's file
-/// was changed: nobody else opens it. What it was to send and has not is lost, and told as that.
+/// The journal of a process that coordinated one of a coordinator's composites before the topology
+/// file was changed. No other process opens it. Events that it had not sent are lost, and are
+/// reported as lost.
 struct FormerCoordinator {
   let name: String
   private let journal: Journal
-  /// Its pipes with events that were not acknowledged.
+  /// The pipes with events that were not acknowledged.
   private let sent: [String: JournalContents.Sent]
-  /// The numbers of steps that it had received and not taken.
+  /// The numbers of the steps that were received and not taken.
   private let received: [Int64]
 
-  /// The journals of former coordinators that hold something.
+  /// Returns the former coordinators that have left a journal.
   static func all(
     of composites: [CompositePlan], now node: String, beside journal: Journal, log: NodeLog
   ) -> [FormerCoordinator] {
@@ -34,7 +35,7 @@ struct FormerCoordinator {
     else { return nil }
     var identity = own.identity
     identity.node = name
-    // With its lock: it does not run.
+    // Opening takes the journal's lock: the former coordinator does not run.
     journal = try Journal(path, identity: identity, durability: own.durability)
     self.name = name
     sent = journal.contents?.sent.filter { !$0.value.events.isEmpty } ?? [:]
@@ -42,9 +43,10 @@ struct FormerCoordinator {
     journal.forgetContents()
   }
 
-  /// Tells what is lost with it, and throws it away: where the file is changed back, it is not sent late.
-  /// - Parameter outs: The pipes that lead from its composites now.
-  /// - Returns: The events that are lost, by the names of their pipes.
+  /// Reports the events that are lost with the journal, and removes them: if the file is changed
+  /// back, they are not sent late.
+  /// - Parameter outs: The pipes that start at the composites now.
+  /// - Returns: The number of lost events, by the names of their pipes.
   func dispose(
     to outs: [NodeConfiguration.Out], log: NodeLog
   ) throws -> [String: UInt64] {

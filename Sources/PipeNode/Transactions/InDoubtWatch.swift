@@ -3,10 +3,10 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// Whether a participant is told the end of what it is prepared for: when it asks, and what its log
-/// says of that.
+/// Tracks whether a participant knows the outcome of its prepared transaction: when it asks, and
+/// what it logs about that.
 final class InDoubtWatch {
-  /// Why it asks.
+  /// The reason why the participant asks.
   enum Cause {
     case restart, lostConnection, silence
 
@@ -20,7 +20,7 @@ final class InDoubtWatch {
     }
   }
 
-  /// How an event has ended.
+  /// The outcome of an event.
   enum End {
     case committed, aborted
 
@@ -32,29 +32,31 @@ final class InDoubtWatch {
     }
   }
 
-  /// Whether it has asked for the end, and is not told.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  /// Whether the participant has asked for the outcome and has no answer.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   var isInDoubt: Bool
-  /// Since when it is prepared, or this process runs. Unit: nanoseconds since 1970.
+  /// The time at which the participant became prepared, or this process started. Unit: nanoseconds
+  /// since 1970.
   @exclusivity(unchecked)
   private(set) var preparedAt = WallClock.nanoseconds
   private let coordinator: String
   private let log: NodeLog
   private let loop: PollLoop
   private let query: () -> Void
-  /// Whether the log says that the end is not known.
+  /// Whether the log says that the outcome is unknown.
   private var isNoted = false
   @exclusivity(unchecked)
   private var timer: TimerQueue.ID?
-  /// When the coordinator is to be asked; `nil` where nothing is prepared.
+  /// The time at which to ask the coordinator; `nil` if nothing is prepared. Unit: nanoseconds
+  /// of ``BootClock``.
   @exclusivity(unchecked)
   private var due: Int64?
 
-  /// How long a prepared participant waits for the end before it asks. Unit: nanoseconds.
+  /// How long a prepared participant waits for the outcome before it asks. Unit: nanoseconds.
   private static let queryInterval: Int64 = 200_000_000
 
-  /// - Parameter query: Called when the coordinator has not told the end for a while.
+  /// - Parameter query: Called when the coordinator has not sent the outcome for a while.
   init(
     isInDoubt: Bool, coordinator: String, loop: PollLoop, log: NodeLog,
     _ query: @escaping () -> Void
@@ -68,7 +70,7 @@ final class InDoubtWatch {
 
   func prepared() { preparedAt = WallClock.nanoseconds }
 
-  /// Says, once, that nobody has told the end of what is prepared.
+  /// Logs, once, that the outcome of the prepared transaction is unknown.
   func note(_ cause: Cause, of prepared: PreparedStep?) {
     guard !isNoted, let prepared else { return }
     isNoted = true
@@ -77,7 +79,7 @@ final class InDoubtWatch {
         + "promised to take it, and asks '\(coordinator)' how it has ended")
   }
 
-  /// Says how an event has ended that was in doubt.
+  /// Logs the outcome of an event that was in doubt.
   func note(_ end: End, of transaction: TransactionID, prepared: PreparedStep?) {
     guard isNoted, prepared?.transaction == transaction else { return }
     isNoted = false
@@ -93,8 +95,8 @@ final class InDoubtWatch {
 
   func stopTimer() { due = nil }
 
-  /// The timer runs on when the query is not due any more: that is more often than not, and soon
-  /// something else is prepared.
+  /// Schedules the timer. It continues to run when the query is no longer due: that is the usual
+  /// case, and another transaction is prepared soon.
   private func schedule(after nanoseconds: Int64) {
     guard timer == nil else { return }
     timer = loop.schedule(after: .nanoseconds(nanoseconds), for: self) { $0.fired() }

@@ -1,19 +1,20 @@
 import PipeMachines
 import PipeWire
 
-/// What a coordinator knows of its participants: who is connected, and what they would refuse, so that
-/// a request that waits does not ask them in vain.
+/// A coordinator's knowledge of its participants: which are connected, and which events they would
+/// refuse, so that waiting requests do not ask them needlessly.
 ///
-/// `reduce` is pure: what a machine has refused in a state, it refuses in that state again. The state
-/// of a participant is known from its last commit or refusal, until it tells of a step of its own.
+/// `reduce` is pure: a machine that has refused an event in a state refuses it in that state again.
+/// The state of a participant is known from its last commit or refusal, until it reports a step of
+/// its own.
 struct KnownParticipants: Sendable {
   private struct Standing {
-    /// Its state and version, where they are known.
+    /// The participant's state and version, if they are known.
     var present: ParticipantMove?
-    /// What it has refused in which state; few, so that a look at each does.
+    /// The refused events, with the states that refused them; few enough for a linear search.
     var refused: [(state: [UInt8], event: [UInt8], withholding: Withholding)] = []
 
-    /// Why it would refuse an event in its present state.
+    /// Returns the known refusal of an event in the present state.
     func withholding(_ event: [UInt8]) -> Withholding? {
       guard let present else { return nil }
       var known = refused.first { $0.event == event && $0.state == present.state }?.withholding
@@ -23,21 +24,22 @@ struct KnownParticipants: Sendable {
   }
 
   private(set) var connected: Set<String> = []
-  /// Those that were connected at any time, while the others may be about to be, after a start.
+  /// The participants that have ever connected; `nil` once running participants have had time to
+  /// join after a start.
   private var joined: Set<String>? = []
   private var standings: [String: Standing] = [:]
-  /// How many commits each has had part in, of this process.
+  /// The number of commits of this process that each participant was part of.
   private var commitCounts: [String: UInt64] = [:]
 
-  /// What is remembered of one participant before it is forgotten. Unit: refusals.
+  /// The number of refusals that are remembered per participant. Unit: refusals.
   private static let kept = 16
-  /// Larger states and events are not remembered: they seldom come again. Unit: bytes.
+  /// The size limit of remembered states and events: larger ones seldom come again. Unit: bytes.
   private static let longest = 256
 
   mutating func connect(_ participant: String) {
     connected.insert(participant)
     joined?.insert(participant)
-    // It may be another process, and of another program.
+    // The participant may be another process, even of another program.
     standings[participant] = nil
   }
 
@@ -46,18 +48,18 @@ struct KnownParticipants: Sendable {
     standings[participant] = nil
   }
 
-  /// After a start, those that run have joined by now.
+  /// Notes that running participants have had time to join after a start.
   mutating func endJoining() { joined = nil }
 
-  /// Whether a participant that is not connected may be about to be, after a start.
+  /// Whether an unconnected participant may be about to join, after a start.
   func mayJoin(_ participant: String) -> Bool { joined?.contains(participant) == false }
 
-  /// How many commits these have had part in.
+  /// Returns the number of commits that these participants were part of.
   func commitCount(of participants: [String]) -> UInt64 {
     participants.reduce(0) { $0 + commitCounts[$1, default: 0] }
   }
 
-  /// A participant has refused an event, as its state does not allow it.
+  /// Notes that a participant has refused an event because of its state.
   mutating func refused(_ participant: String, _ event: [UInt8], _ refusal: ParticipantRefusal) {
     guard case .refused(_, let version, let state) = refusal else { return }
     var standing = standings[participant] ?? Standing()
@@ -71,16 +73,16 @@ struct KnownParticipants: Sendable {
     standings[participant] = standing
   }
 
-  /// A participant takes a step that was committed.
+  /// Notes that a participant takes a committed step.
   mutating func moved(_ participant: String, _ move: ParticipantMove) {
     commitCounts[participant, default: 0] += 1
     standings[participant, default: Standing()].present = move
   }
 
-  /// A participant has taken a step of its own, or may have.
+  /// Notes that a participant has taken a step of its own, or may have.
   mutating func changed(_ participant: String) { standings[participant]?.present = nil }
 
-  /// The same; returns whether it is news.
+  /// Notes the reported version of a participant. Returns whether it shows a new step.
   mutating func told(_ participant: String, version: UInt64) -> Bool {
     guard let present = standings[participant]?.present, present.version < version else {
       return false
@@ -89,7 +91,7 @@ struct KnownParticipants: Sendable {
     return true
   }
 
-  /// Who is known to refuse an event now.
+  /// Returns the known refusals of an event, in the present states of the participants.
   func refusals(of event: [UInt8], by participants: [String]) -> [Withholding] {
     participants.compactMap { standings[$0]?.withholding(event) }
   }

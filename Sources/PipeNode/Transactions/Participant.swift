@@ -5,17 +5,18 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// A node's part in synchronized events: performs what ``ParticipantStateMachine`` decides.
+/// A node's participant in synchronized events: performs the decisions of
+/// ``ParticipantStateMachine``.
 ///
-/// The records are the node's: what is prepared, and the transaction whose step was taken, are written
-/// with the state, and told to the coordinator after that.
+/// Its records are part of the node's records. A prepared step, and the transaction of a taken
+/// step, are written with the state, and only then reported to the coordinator.
 final class Participant {
   /// The coordinator's routing id at the inbox.
   let peer: [UInt8]
   /// Whether no other input may be taken.
   @exclusivity(unchecked)
   private(set) var isFrozen: Bool
-  /// What has passed between the coordinator and this node.
+  /// The numbers of messages to and from the coordinator.
   @exclusivity(unchecked)
   private(set) var messages = NodeStatus.Messages()
   private let configuration: NodeConfiguration.Participant
@@ -23,12 +24,12 @@ final class Participant {
   private let steps: ParticipatingSteps
   private let services: NodeServices
   private let log: NodeLog
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var state: ParticipantStateMachine
   @exclusivity(unchecked)
   private var records = ParticipantRecords()
-  /// The journal of its coordinator under which it was last prepared.
+  /// The coordinator's journal under which the node was last prepared.
   @exclusivity(unchecked)
   private var coordinator: KnownCoordinator?
   @exclusivity(unchecked)
@@ -39,23 +40,25 @@ final class Participant {
   ) { [unowned self] in queryIsDue() }
   @exclusivity(unchecked)
   private var isStarted = false
-  /// Whether the coordinator has connected to this process; what came before that was meant for the
-  /// process before.
+  /// Whether the coordinator has connected to this process. Earlier messages were meant for the
+  /// previous process.
   @exclusivity(unchecked)
   private var isConnected = false
   @exclusivity(unchecked)
   private var toldVersion: UInt64
-  /// What is taken and recorded: the next yes tells it, or else it is told before the next message, or soon.
+  /// The transactions that are recorded but not acknowledged. The next yes implies their
+  /// acknowledgement; otherwise it is sent before the next message, or soon.
   @exclusivity(unchecked)
   private var unacknowledged: [TransactionID] = []
   @exclusivity(unchecked)
   private var acknowledgementTimer: TimerQueue.ID?
-  /// When the transition that runs must have returned.
+  /// The timer for the limit of the running transition.
   @exclusivity(unchecked)
   private var limitTimer: TimerQueue.ID?
 
-  /// How late an acknowledgement may be. Well before the coordinator says the commit again, and long enough
-  /// that something mostly comes first that it can travel with: it wakes nobody by itself then.
+  /// The longest delay of an acknowledgement. It ends well before the coordinator repeats the
+  /// commit. It is long enough that another message mostly comes first: the acknowledgement then
+  /// wakes no process by itself.
   private static let acknowledgementDelay: Duration = .milliseconds(100)
 
   init(
@@ -76,10 +79,12 @@ final class Participant {
     self.log = log
   }
 
-  /// The composites through which alone the event is taken; `nil` where it is not synchronized.
+  /// Returns the composites through which the event must be taken; `nil` if it is not
+  /// synchronized.
   func composites(of event: String) -> [String]? { configuration.events[event] }
 
-  /// Why an event is not taken when it is sent to this node.
+  /// Returns the reason to refuse an event that is sent to this node directly; `nil` if the node
+  /// may take it.
   func problem(withDirect event: String?) -> String? {
     guard let event, let composites = composites(of: event) else { return nil }
     let names = composites.map { "'\($0)'" }.joined(separator: " or ")
@@ -88,10 +93,11 @@ final class Participant {
 
   // MARK: What it is prepared for
 
-  /// Whether it has asked for the end of what it is prepared for, and is not told.
+  /// Whether the node has asked for the outcome of its prepared transaction, and has no answer.
   var isInDoubt: Bool { watch.isInDoubt }
 
-  /// What it is asked or prepared to take together with others, or is just taking; `nil` where it is free.
+  /// Returns the transaction that the node is evaluating, prepared for or taking; `nil` if it is
+  /// free.
   func prepared(of node: String) -> InDoubtTransaction? {
     guard let (transaction, event) = state.underWay else { return nil }
     let body = TransactionBody(event)
@@ -100,7 +106,7 @@ final class Participant {
       transaction: transaction, since: watch.preparedAt)
   }
 
-  /// What it is prepared for and in doubt about.
+  /// Returns the prepared transaction, if it is in doubt.
   func inDoubt(of node: String) -> InDoubtTransaction? { isInDoubt ? prepared(of: node) : nil }
 
   private func queryIsDue() {
@@ -110,7 +116,7 @@ final class Participant {
 
   // MARK: The coordinator
 
-  /// The machine runs; the coordinator may have come before.
+  /// Notes that the machine runs. The coordinator may have connected before.
   func started() {
     isStarted = true
     watch.note(.restart, of: state.preparedStep)
@@ -118,20 +124,20 @@ final class Participant {
     join()
   }
 
-  /// The coordinator's connection is there, or there again.
+  /// Handles a new connection of the coordinator, the first or a later one.
   func connected() {
     isConnected = true
-    // Else it joins when it does.
+    // Otherwise the node joins when it starts.
     guard isStarted else { return }
     watch.note(.lostConnection, of: state.preparedStep)
     join()
-    // A commit that the last coordinator told just before its end is not known to this one, where
-    // nothing is recorded.
+    // A coordinator without a record does not know a commit that its predecessor sent just before
+    // its end.
     machine.tellState()
   }
 
   private func join() {
-    // Not counted: it belongs to the connection.
+    // Not counted: the message belongs to the connection.
     let join = ParticipantJoin(
       watermark: state.watermark, prepared: state.preparedStep?.transaction, history: history)
     let frame = join.frame
@@ -140,14 +146,14 @@ final class Participant {
     perform(state.connected())
   }
 
-  /// What it has taken under its coordinator's name.
+  /// The coordinator's journal, and the last commit that the node has taken under it.
   private var history: ParticipantJoin.History? {
     guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
     let isOlder = state.committed <= coordinator.since
     return .init(journal: coordinator.journal, committed: isOlder ? .zero : state.committed)
   }
 
-  /// Notes under which journal of its coordinator it is asked.
+  /// Notes the coordinator's journal that a request names.
   private func note(_ journal: UInt64?) {
     guard coordinator?.journal != journal || coordinator?.name != configuration.coordinator,
       coordinator != nil || journal != nil
@@ -158,7 +164,7 @@ final class Participant {
     records.change(coordinator)
   }
 
-  /// Takes a frame of the coordinator's.
+  /// Handles a frame of the coordinator.
   func received(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
@@ -173,7 +179,7 @@ final class Participant {
       guard finishTaking() else { return }
       reach(.prepareBefore)
       note(CoordinatorMessage.journal(header, body))
-      // What its effect does not want any more it does not take either.
+      // An event that its effect no longer wants is not taken.
       let isWanted = asked.map { emitted.isWaiting($0) { machine.wants($0) } } ?? true
       let evaluate =
         isWanted ? steps.evaluate : { _ throws(ParticipantRefusal) in throw .withdrawn }
@@ -196,9 +202,9 @@ final class Participant {
     }
   }
 
-  /// What comes behind a commit is about the state that the commit leads to; what the node has kept
-  /// since it was prepared has its turn first.
-  /// - Returns: `false` where the node has ended or stopped meanwhile.
+  /// Finishes the step of a commit before a later message, which concerns the state after the
+  /// commit. Inputs that the node has kept since it was prepared have their turn first.
+  /// - Returns: `false` if the node has ended or stopped.
   private func finishTaking() -> Bool {
     !state.isTaking || services.finishTurn() && isStarted
   }
@@ -220,35 +226,37 @@ final class Participant {
         unacknowledged.append(transaction)
         scheduleAcknowledgement()
       case .send(let message):
-        // What was promised is asked for again; of what runs only a connection that there is waits.
+        // A promised transaction will be queried again. A running evaluation is awaited only on the
+        // current connection.
         if case .unroutable = send(message) { isConnectionGone = true }
       case .startLimit(let transaction, let limit):
         watch.prepared()
         startLimit(limit, of: transaction)
       case .stopLimit: stopLimit()
       case .standBack: steps.standBack()
-      // They are taken in the next turn.
+      // The kept inputs are taken in the next turn.
       case .unfreeze: break
       case .startQueryTimer: watch.startTimer()
       case .stopQueryTimer: watch.stopTimer()
       case .report(let problem): report(problem)
       }
     }
-    // A step that ends it tells of itself.
+    // A step that ends the doubt shows the new state anyway.
     if wasInDoubt != isInDoubt, state.isPrepared || state.takesInputs { machine.inDoubtChanged() }
     if isConnectionGone { perform(state.disconnected()) }
   }
 
   // MARK: Transitions that take their time
 
-  /// The machine knows where the event leads that it was asked about, or refuses it.
+  /// Handles the result of an evaluation: where the event leads the machine, or the refusal.
   func evaluated(_ result: Result<ParticipantMove, ParticipantRefusal>) {
     guard isStarted, let transaction = state.underWay?.transaction else { return }
     reach(.evaluateAfter)
     perform(state.evaluated(transaction, result))
   }
 
-  /// Fewer transitions run on that nobody waits for.
+  /// Notifies the coordinator that the node may evaluate again, since an abandoned transition has
+  /// returned.
   func mayEvaluateAgain() {
     guard isStarted else { return }
     perform(state.stepped())
@@ -302,7 +310,7 @@ final class Participant {
     return services.send(frame.header, frame.body, peer)
   }
 
-  /// Tells the coordinator what was taken.
+  /// Acknowledges the recorded transactions to the coordinator.
   private func acknowledge() {
     guard !unacknowledged.isEmpty else { return }
     let transactions = unacknowledged
@@ -321,18 +329,19 @@ final class Participant {
   private func report(_ problem: ParticipantProblem) {
     log.warning(problem.warning)
     switch problem {
-    // Else the coordinator would tell it for ever.
+    // Otherwise the coordinator would repeat the commit forever.
     case .commitOfUnknown(let transaction): send(ParticipantMessage.ack(transaction).frame)
     case .abortOfCommitted: break
     }
   }
 
-  /// Says that the node is at this place; cuts the connections at its inbox where it is told to.
+  /// Reports that the node has reached a failpoint; cuts the connections at its inbox if the
+  /// failpoint requires that.
   private func reach(_ point: Failpoint) {
     if Failpoint.hit(point) { services.cut() }
   }
 
-  /// The node stops.
+  /// Stops the participant with its node.
   func stop() {
     acknowledge()
     isStarted = false
@@ -346,7 +355,7 @@ final class Participant {
 
   // MARK: Events of effects
 
-  /// Asks the coordinator for an event that an effect has given, until it is taken.
+  /// Requests an event that an effect has emitted, until it is taken.
   func emit(_ event: EmittedEvent) {
     emitted.add(event)
     send(event.request)
@@ -367,10 +376,10 @@ final class Participant {
     }
   }
 
-  /// Tells the coordinator now and then which answers are not waited for any more: once it is recorded which effects
-  /// have ended.
+  /// Acknowledges answers to the coordinator from time to time, after the ends of effects are
+  /// recorded.
   private func acknowledgeEmitted() {
-    // Not counted: it belongs to no one event.
+    // Not counted: the message belongs to no single event.
     if let header = emitted.takeAcknowledgement(oldestEffect: machine.oldestEffect) {
       _ = services.send(header, [], peer)
     }
@@ -380,15 +389,16 @@ final class Participant {
 
   var hasUnrecorded: Bool { records.hasUnrecorded }
 
-  /// Whether the journal has a prepared step that was aborted: no harm, but for who reads it.
+  /// Whether the journal has a prepared step that was aborted. That is harmless, but misleads
+  /// readers of the journal.
   var hasAborted: Bool { records.hasAborted }
 
-  /// Makes prepared steps durable that need no record for that.
+  /// Makes prepared steps durable, if a mark suffices for that and no record is needed.
   func markPrepared(in journal: Journal) { records.markPrepared(in: journal) }
 
   func record(into journal: Journal) throws { try records.write(to: journal) }
 
-  /// What was taken is recorded, or needs no record.
+  /// Continues after the steps are recorded, or need no record.
   /// - Parameter version: The count of the machine's steps.
   func becameRecorded(version: UInt64) {
     for record in records.takeRecorded() {
@@ -396,7 +406,7 @@ final class Participant {
       case .prepared: reach(.prepareRecorded)
       case .step(let step):
         reach(.stepRecorded)
-        // Not a step of its own: those who wait for a change are told by the coordinator.
+        // Not a step of its own: the coordinator wakes the requests that wait for a change.
         if step.move.version == version { toldVersion = version }
       }
       perform(state.recorded(record))

@@ -2,38 +2,41 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// What the journal of a participant lacks, in order.
+/// The records of a participant that the journal lacks, in order.
 struct ParticipantRecords {
   private var records: [ParticipantRecord] = []
-  /// The last commit among these.
+  /// The last commit among the records.
   private var committed: TransactionID?
-  /// The coordinator's journal is another one, or there is none any more; and whether that has just been written.
+  /// The coordinator's new journal, `nil` if it keeps none any more, and whether the change has
+  /// just been written.
   private var coordinator: (known: KnownCoordinator?, isWritten: Bool)?
-  /// How many of these are durable as they are.
+  /// The number of records that are durable without being written.
   private var durableCount = 0
-  /// A prepared step that was aborted, which the journal is told some time; and whether it has just
-  /// been.
+  /// An aborted prepared step that the journal must note some time, and whether that has just been
+  /// written.
   private var aborted: (transaction: TransactionID, isWritten: Bool)?
 
   var hasUnrecorded: Bool { records.count > durableCount }
 
-  /// Whether the journal has a prepared step that was aborted: no harm, but for who reads it.
+  /// Whether the journal has a prepared step that was aborted. That is harmless, but misleads
+  /// readers of the journal.
   var hasAborted: Bool { aborted != nil }
 
-  /// - Parameter isCommitted: Whether it is the step of a transaction, which all take.
+  /// - Parameter isCommitted: Whether the record is the step of a transaction that all participants
+  ///   take.
   mutating func append(_ record: ParticipantRecord, isCommitted: Bool) {
     records.append(record)
     if isCommitted, case .step(let step) = record { committed = step.transaction }
   }
 
-  /// The node is asked under another journal of its coordinator, or one that keeps none.
+  /// Notes that the coordinator uses another journal, or none.
   mutating func change(_ known: KnownCoordinator?) { coordinator = (known, false) }
 
   mutating func abort(_ transaction: TransactionID) { aborted = (transaction, false) }
 
-  /// Makes prepared steps durable that need no record for that.
+  /// Makes prepared steps durable, if a mark suffices for that and no record is needed.
   mutating func markPrepared(in journal: Journal) {
-    // Under which journal it is prepared must be recorded as well.
+    // The new journal of the coordinator must be recorded as well.
     guard coordinator == nil else { return }
     while durableCount < records.count, case .prepared(let step) = records[durableCount],
       journal.markPrepared(step)
@@ -45,7 +48,7 @@ struct ParticipantRecords {
       switch record {
       case .prepared(let step): try journal.prepared(step)
       case .step(let step):
-        // What a node takes for itself is in no journal of a coordinator's.
+        // A step that the node takes for itself is in no coordinator's journal.
         if step.transaction == committed { try journal.applied(step.transaction) }
       }
     }
@@ -59,7 +62,7 @@ struct ParticipantRecords {
     }
   }
 
-  /// Takes out what is recorded, or needs no record.
+  /// Removes and returns the records that are durable, or need no record.
   mutating func takeRecorded() -> [ParticipantRecord] {
     defer { records = [] }
     durableCount = 0

@@ -1,97 +1,103 @@
 import PipeMachines
 import PipeWire
 
-/// A node's part in synchronized events: a pure state machine.
+/// A participant in synchronized events: a pure state machine.
 ///
 /// The shell owns the node's machine, its journal and the connection to the coordinator. It
 ///
 /// - calls ``prepare(_:event:wantsChange:evaluate:)``, ``commit(_:)``, ``abort(_:)`` and
-///   ``deliver(_:event:evaluate:)`` for what comes from the coordinator, and ``connected()`` when
-///   the connection is there (again);
-/// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It may
-///   make several records durable at once, in the order of the actions, but makes durable what is
-///   being taken (``isTaking``) before it gives the next PREPARE or DELIVER;
-/// - has the machine run a transition that takes its time while it is ``Phase/evaluating(_:)``, and calls
-///   ``evaluated(_:_:)`` when that has returned, or ``limitPassed(_:)`` when its time is up;
-/// - calls ``disconnected()`` where a message finds that the connection is gone;
+///   ``deliver(_:event:evaluate:)`` for messages from the coordinator, and ``connected()`` on each
+///   new connection;
+/// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It
+///   may make several records durable at once, in the order of the actions. It makes a step that is
+///   being taken (``isTaking``) durable before it passes on the next PREPARE or DELIVER;
+/// - lets the machine run an asynchronous transition in ``Phase/evaluating(_:)``, and calls
+///   ``evaluated(_:_:)`` when the transition has returned, or ``limitPassed(_:)`` when its time is
+///   up;
+/// - calls ``disconnected()`` if a message finds that the connection is lost;
 /// - keeps every other input (events, effects' results, timers) while ``takesInputs`` is false, and
-///   goes on with them at ``Action/unfreeze``; after each step of its own, and when it has refused to
-///   evaluate and would now, it calls ``stepped()``;
-/// - after a start makes this value of the journal, and performs what ``start()`` returns.
+///   continues with them at ``Action/unfreeze``;
+/// - calls ``stepped()`` after each step of the node's own, and when the machine would evaluate
+///   again after it has refused to;
+/// - creates this value from the journal after a start, and performs the actions of ``start()``.
 ///
-/// A participant that is prepared is frozen until its coordinator tells the end: it never decides.
+/// A prepared participant is frozen until its coordinator sends the outcome: it never decides by
+/// itself.
 package struct ParticipantStateMachine: Sendable {
-  /// What the shell has to do.
+  /// An action that the shell must perform.
   package enum Action: Hashable, Sendable {
     /// Makes the record durable, then calls ``ParticipantStateMachine/recorded(_:)``.
     case record(ParticipantRecord)
     case send(ParticipantMessage)
-    /// Takes the step: enters the state, with output and pipe rules. The record that follows is durable
-    /// together with all that this leads to, and nothing of it is shown to others before that.
+    /// Takes the step: enters the state, with output and pipe rules. The record that follows
+    /// becomes durable together with all consequences. None of them is visible to others before
+    /// that.
     case enter(PreparedStep)
-    /// Calls ``ParticipantStateMachine/limitPassed(_:)`` after that time, once.
+    /// Calls ``ParticipantStateMachine/limitPassed(_:)`` once, after this time.
     case startLimit(TransactionID, Duration)
     case stopLimit
-    /// Has the machine stand where it stood: what runs is cancelled, and where it has led is forgotten.
+    /// Rolls the machine back: cancels the running transition, and discards its result.
     case standBack
-    /// Goes on with the inputs that were kept.
+    /// Continues with the inputs that were kept.
     case unfreeze
-    /// Calls ``ParticipantStateMachine/queryTimerFired()`` after a while, once.
+    /// Calls ``ParticipantStateMachine/queryTimerFired()`` once, after a while.
     case startQueryTimer
     case stopQueryTimer
-    /// Tells of a message that no sound coordinator sends; nothing was done.
+    /// Logs a message that no sound coordinator sends. Nothing was changed.
     case report(ParticipantProblem)
   }
 
-  /// Says where an event would lead the machine, which does not take it by that; or begins to find out.
+  /// Returns where an event would lead the machine, without taking it, or starts to find out.
   package typealias Evaluate = (_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer
 
-  /// The phases; all but `free` are frozen.
+  /// The phases. The participant is frozen in all phases except `free`.
   package enum Phase: Hashable, Sendable {
     case free
-    /// Its transition runs, which takes its time. Nothing is promised, so nothing is recorded.
+    /// An asynchronous transition runs. Nothing is promised, so nothing is recorded.
     case evaluating(ParticipantEvaluation)
-    /// The record that it is prepared is not durable yet, so it has not said yes.
+    /// The record of the prepared step is not durable yet, so the participant has not voted yes.
     case preparing(PreparedStep)
     case prepared(PreparedStep)
-    /// The step's record is not durable yet.
+    /// The record of the step is not durable yet.
     case applying(PreparedStep)
-    /// The same, of an event that it takes for itself.
+    /// The record of a step that the node takes for itself is not durable yet.
     case delivering(PreparedStep)
   }
 
   package private(set) var phase: Phase
-  /// The highest transaction that it has heard of; no PREPARE up to it is new.
+  /// The highest transaction that the participant knows of. No PREPARE up to it is new.
   package private(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
   package private(set) var applied: TransactionID
-  /// The highest of these that was committed, and not taken by this node for itself. An earlier version of this
-  /// library recorded those as well.
+  /// The highest applied transaction that was committed, and not taken by this node for itself. An
+  /// earlier version of this library recorded the latter as well.
   package private(set) var committed: TransactionID
-  /// When ``ParticipantMessage/changed`` is to be said.
+  /// The condition for sending ``ParticipantMessage/changed``.
   private var owed = Owed.nothing
 
-  /// What those are told who were refused and wait. They ask again then, so that one word does for all.
+  /// A notification owed to requests that were refused and wait. They ask again then, so one
+  /// message serves all of them.
   private enum Owed: Comparable {
     case nothing
-    /// The next step: it was refused in the state that it found.
+    /// Due at the next step: a request was refused in the present state.
     case nextStep
-    /// That it is free, or its next step: it was refused because it was not.
+    /// Due when the participant is free, or at its next step: a request was refused because it was
+    /// not free.
     case release
   }
 
-  /// A participant as its journal tells.
+  /// Creates a participant from its journal.
   /// - Parameters:
   ///   - prepared: The last ``ParticipantRecord/prepared(_:)``.
   ///   - applied: The transaction of the last ``ParticipantRecord/step(_:)``.
-  ///   - version: The count of steps that the journal tells of.
+  ///   - version: The count of steps in the journal.
   package init(
     prepared: PreparedStep? = nil, applied: TransactionID = .zero, version: UInt64 = 0
   ) {
     self.applied = applied
     committed = applied
     watermark = max(applied, prepared?.transaction ?? .zero)
-    // A step since then shows that the transaction has ended.
+    // A later step shows that the transaction has ended.
     if let prepared, prepared.transaction > applied, prepared.move.version == version + 1 {
       phase = .prepared(prepared)
     } else {
@@ -99,7 +105,7 @@ package struct ParticipantStateMachine: Sendable {
     }
   }
 
-  /// Whether it takes a step whose record is not durable yet.
+  /// Whether the participant is taking a step whose record is not durable yet.
   package var isTaking: Bool {
     switch phase {
     case .applying, .delivering: true
@@ -107,7 +113,7 @@ package struct ParticipantStateMachine: Sendable {
     }
   }
 
-  /// The step that it is prepared for, or is taking.
+  /// The step that the participant is prepared for, or is taking.
   package var step: PreparedStep? {
     switch phase {
     case .free, .evaluating: nil
@@ -115,7 +121,7 @@ package struct ParticipantStateMachine: Sendable {
     }
   }
 
-  /// The transaction under way, and its event.
+  /// The transaction in progress, and its event.
   package var underWay: (transaction: TransactionID, event: [UInt8])? {
     if case .evaluating(let evaluation) = phase {
       return (evaluation.transaction, evaluation.event)
@@ -123,7 +129,7 @@ package struct ParticipantStateMachine: Sendable {
     return step.map { ($0.transaction, $0.event) }
   }
 
-  /// The step for which it has said yes, while it waits for the end.
+  /// The step that the participant has voted yes for, while it waits for the outcome.
   package var preparedStep: PreparedStep? {
     if case .prepared(let step) = phase { step } else { nil }
   }
@@ -133,14 +139,14 @@ package struct ParticipantStateMachine: Sendable {
   /// Whether the node may take other inputs now.
   package var takesInputs: Bool { if case .free = phase { true } else { false } }
 
-  /// Whether it takes a step that all take.
+  /// Whether the participant is taking a step that all participants take.
   package var isApplying: Bool { if case .applying = phase { true } else { false } }
 }
 
 // The table of DESIGN.md 3.3, a method for each input.
 
 extension ParticipantStateMachine {
-  /// The node has started; its journal has been read.
+  /// Starts the participant, after its journal has been read.
   package func start() -> [Action] {
     switch phase {
     case .prepared: [.startQueryTimer]
@@ -148,7 +154,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The connection to the coordinator is there, or there again.
+  /// Handles a new connection of the coordinator, the first or a later one.
   package func connected() -> [Action] {
     switch phase {
     case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
@@ -157,7 +163,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The coordinator has not told the end for a while.
+  /// Handles the query timer: the coordinator has not sent the outcome for a while.
   package func queryTimerFired() -> [Action] {
     switch phase {
     case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
@@ -166,7 +172,8 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The connection to the coordinator is gone, and nobody waits for what runs. What is promised stays so.
+  /// Handles the loss of the coordinator's connection: a running evaluation is no longer awaited. A
+  /// promise stays valid.
   package mutating func disconnected() -> [Action] {
     switch phase {
     case .evaluating: unfreeze(after: Self.endOfEvaluation + [.standBack])
@@ -174,8 +181,8 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The coordinator asks whether the event is enabled.
-  /// - Parameter evaluate: Asks the machine, once, without a step.
+  /// Handles PREPARE: the coordinator asks whether the event is enabled.
+  /// - Parameter evaluate: Evaluates the event without a step; called at most once.
   package mutating func prepare(
     _ transaction: TransactionID, event: [UInt8], wantsChange: Bool, evaluate: Evaluate
   ) -> [Action] {
@@ -188,15 +195,15 @@ extension ParticipantStateMachine {
       // The answer follows when the record is durable.
       return []
     case .evaluating(let evaluation) where evaluation.transaction == transaction:
-      // It follows when the transition has returned, which runs once.
+      // The answer follows when the transition, which runs once, has returned.
       return []
     case .free, .evaluating, .preparing, .prepared, .applying, .delivering: break
     }
     return begin(transaction, event, .prepare(wantsChange: wantsChange), evaluate)
   }
 
-  /// The coordinator asks the node to take the event for itself.
-  /// - Parameter evaluate: Asks the machine, once, without a step.
+  /// Handles DELIVER: the coordinator asks the node to take the event for itself.
+  /// - Parameter evaluate: Evaluates the event without a step; called at most once.
   package mutating func deliver(
     _ transaction: TransactionID, event: [UInt8], evaluate: Evaluate
   ) -> [Action] {
@@ -208,8 +215,8 @@ extension ParticipantStateMachine {
     return begin(transaction, event, .deliver, evaluate)
   }
 
-  /// Finds out where an event leads that the coordinator asks about. Where its transaction is not new,
-  /// nobody waits for an answer.
+  /// Evaluates an event for the coordinator. If its transaction is not new, no answer is
+  /// awaited.
   private mutating func begin(
     _ transaction: TransactionID, _ event: [UInt8], _ purpose: ParticipantEvaluation.Purpose,
     _ evaluate: Evaluate
@@ -233,7 +240,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// It is known where the event leads.
+  /// Continues with the result of an evaluation.
   private mutating func go(
     on transaction: TransactionID, _ event: [UInt8], _ purpose: ParticipantEvaluation.Purpose,
     with move: ParticipantMove
@@ -261,11 +268,11 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The transition that takes its time has returned, or has thrown.
+  /// Handles the result of an asynchronous transition, which has returned or thrown.
   package mutating func evaluated(
     _ transaction: TransactionID, _ result: Result<ParticipantMove, ParticipantRefusal>
   ) -> [Action] {
-    // Else its time was up, or the transaction was aborted.
+    // Otherwise its time was up, or the transaction was aborted.
     guard case .evaluating(let request) = phase, request.transaction == transaction else {
       return []
     }
@@ -277,7 +284,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The transition has not returned in time.
+  /// Handles a transition that has not returned in time.
   package mutating func limitPassed(_ transaction: TransactionID) -> [Action] {
     guard case .evaluating(let request) = phase, request.transaction == transaction else {
       return []
@@ -285,7 +292,7 @@ extension ParticipantStateMachine {
     return giveUp(request, request.overdue)
   }
 
-  /// A transition has come to nothing: the machine stands where it stood, and takes other inputs.
+  /// Gives up an evaluation: the machine is rolled back, and takes other inputs.
   private mutating func giveUp(
     _ request: ParticipantEvaluation, _ refusal: ParticipantRefusal
   ) -> [Action] {
@@ -296,7 +303,7 @@ extension ParticipantStateMachine {
 
   private static let endOfEvaluation: [Action] = [.stopLimit, .stopQueryTimer]
 
-  /// The coordinator says that all take the event.
+  /// Handles COMMIT: all participants take the event.
   package mutating func commit(_ transaction: TransactionID) -> [Action] {
     switch phase {
     case .prepared(let step) where step.transaction == transaction:
@@ -312,7 +319,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The coordinator says that none takes the event.
+  /// Handles ABORT: no participant takes the event.
   package mutating func abort(_ transaction: TransactionID) -> [Action] {
     watermark = max(watermark, transaction)
     switch phase {
@@ -329,7 +336,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// A record is durable.
+  /// Handles a record that has become durable.
   package mutating func recorded(_ record: ParticipantRecord) -> [Action] {
     switch (phase, record) {
     case (.preparing(let step), .prepared(let recorded)) where step == recorded:
@@ -345,7 +352,7 @@ extension ParticipantStateMachine {
         after: [.send(.delivered(step.transaction, .success(step.move.version)))], hasMoved: true)
     case (.free, .prepared), (.evaluating, .prepared), (.preparing, .prepared),
       (.prepared, .prepared), (.applying, .prepared), (.delivering, .prepared):
-      // The transaction was aborted meanwhile.
+      // The transaction was aborted before its record was durable.
       return []
     case (.free, .step), (.evaluating, .step), (.preparing, .step), (.prepared, .step),
       (.applying, .step), (.delivering, .step):
@@ -353,14 +360,16 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The node has taken a step of its own, or would evaluate what it has refused to.
+  /// Notes that the node has taken a step of its own, or would evaluate again after it has refused
+  /// to.
   package mutating func stepped() -> [Action] {
     guard owed > .nothing else { return [] }
     owed = .nothing
     return [.send(.changed)]
   }
 
-  /// It is free, and stands where it stood: only who was refused for that is told.
+  /// Notifies requests that were refused because the participant was not free. It is free now, in
+  /// the same state.
   private mutating func released() -> [Action] { owed == .release ? stepped() : [] }
 
   /// - Parameter hasMoved: Whether a step was taken.
@@ -370,22 +379,23 @@ extension ParticipantStateMachine {
   }
 }
 
-/// What a participant keeps in its journal.
+/// A record that a participant keeps in its journal.
 package enum ParticipantRecord: Hashable, Sendable {
-  /// It is ready for the step. The next record of a step ends that, whichever step it is.
+  /// The participant is prepared for the step. The next record of any step ends that.
   case prepared(PreparedStep)
-  /// The step is taken; the state and the transaction are one record.
+  /// The step is taken. The state and the transaction are one record.
   case step(PreparedStep)
 }
 
 /// A message that contradicts what the participant knows.
 package enum ParticipantProblem: Hashable, Sendable {
-  /// A commit of a transaction that it never said yes to: its journal is not the one it had.
+  /// A commit of a transaction that the participant never voted yes for: its journal is not the one
+  /// that it had.
   case commitOfUnknown(TransactionID)
   /// An abort of a transaction that was committed.
   case abortOfCommitted(TransactionID)
 
-  /// The problem as the log tells it.
+  /// The log message.
   package var warning: String {
     switch self {
     case .commitOfUnknown(let transaction):
@@ -399,18 +409,18 @@ package enum ParticipantProblem: Hashable, Sendable {
   }
 }
 
-/// What a machine says to an event that it is to take together with others.
+/// A machine's answer to an event that it should take together with others.
 package enum ParticipantAnswer: Hashable, Sendable {
   case moves(ParticipantMove)
-  /// Its transition takes its time, and runs; it stands in a state meanwhile.
+  /// The asynchronous transition runs, while the machine stays in this state.
   case takesTime(limit: Duration, version: UInt64, state: [UInt8])
 }
 
-/// A question of the coordinator that the machine has yet to answer.
+/// A request of the coordinator that the machine has not answered yet.
 package struct ParticipantEvaluation: Hashable, Sendable {
-  /// What the answer is for.
+  /// The purpose of the answer.
   package enum Purpose: Hashable, Sendable {
-    /// A promise. Where it is refused, the coordinator may want to hear of the next step.
+    /// A promise. After a refusal, the coordinator may want to be notified of the next step.
     case prepare(wantsChange: Bool)
     /// The step itself.
     case deliver
@@ -419,6 +429,6 @@ package struct ParticipantEvaluation: Hashable, Sendable {
   package let transaction: TransactionID
   package let event: [UInt8]
   package let purpose: Purpose
-  /// What is said when its time is up.
+  /// The answer when the time is up.
   package let overdue: ParticipantRefusal
 }

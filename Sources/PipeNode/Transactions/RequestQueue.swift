@@ -1,25 +1,25 @@
 import PipeMachines
 import PipeWire
 
-/// The requests that are not answered, and which of them may begin: one that can have the locks of all
-/// its participants at once, first come first served.
+/// The unanswered requests, and the choice of those that may begin. A request begins when it can
+/// lock all its participants at once. Earlier requests come first.
 struct RequestQueue: Sendable {
-  /// A request that is not answered.
+  /// An unanswered request.
   struct Call: Sendable {
     let id: RequestID
     let request: TransactionRequest
-    /// Its place among all that came.
+    /// The number of the request in the order of arrival.
     let place: UInt64
     fileprivate(set) var phase = Phase.queued
-    /// Why it has failed so far.
+    /// The failure of the last attempt.
     fileprivate(set) var failure: SynchronizedReply?
-    /// The caller waits no longer than for what is under way.
+    /// Whether the caller waits only for the attempt in progress.
     fileprivate(set) var isOverdue = false
-    /// Its next attempt asks also those who are known to refuse.
+    /// Whether the next attempt also asks participants that are known to refuse.
     fileprivate var isInsistent = false
-    /// How many commits its participants had had part in when it began to wait for their locks.
+    /// The number of its participants' commits when the request began to wait for their locks.
     fileprivate(set) var commitsSeen: UInt64 = 0
-    /// How often a later request has got the event.
+    /// The number of later requests that have got the event.
     fileprivate var overtaken = 0
     fileprivate(set) var keepsOthersBack = false
 
@@ -27,9 +27,9 @@ struct RequestQueue: Sendable {
       /// Waits for locks.
       case queued
       case running(TransactionID)
-      /// Waits until one of these has changed, who have refused.
+      /// Waits for a change of one of these participants, which have refused.
       case sleeping(Set<String>)
-      /// Was not tried, since these are known to refuse.
+      /// Was not tried, since these participants are known to refuse.
       case deferred([Withholding])
     }
 
@@ -37,7 +37,7 @@ struct RequestQueue: Sendable {
 
     var isRunning: Bool { if case .running = phase { true } else { false } }
 
-    /// Whether it waits for a change of somebody.
+    /// Whether the request waits for a change of a participant.
     var isWaiting: Bool {
       switch phase {
       case .sleeping, .deferred: true
@@ -54,44 +54,44 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// What becomes of a request that has its turn.
+  /// The outcome of a request's turn.
   enum Turn {
-    /// It has the locks of its participants.
+    /// The request has the locks of its participants.
     case begins(Call, TransactionID)
-    /// It waits for another chance.
+    /// The request waits for another chance.
     case waits(RequestID)
-    /// It has failed, and is not here any more.
+    /// The request has failed, and was removed.
     case fails(Call, SynchronizedReply)
   }
 
   private var calls: [UInt64: Call] = [:]
   private var places: [RequestID: UInt64] = [:]
-  /// The places of those that need a participant, in order.
+  /// The numbers of the requests that need a participant, in order.
   private var placesByParticipant: [String: [UInt64]] = [:]
   private var lastPlace: UInt64 = 0
-  /// Those that wait for locks, by their places, in the order in which they came.
+  /// The numbers of the requests that wait for locks, in the order of arrival.
   private var queue: [UInt64] = []
-  /// How many keep others back.
+  /// The number of requests that keep others back.
   private var keepers = 0
-  /// Which transaction each participant is locked by, from the request's turn until it is decided.
+  /// The transaction that locks each participant, from the request's turn until the decision.
   private(set) var locks: [String: TransactionID] = [:]
   private let overtakingLimit: Int
 
-  /// - Parameter overtakingLimit: How often others may get the event that a request waits for, before it
-  ///   keeps them back.
+  /// - Parameter overtakingLimit: How often others may get the event that a request waits for,
+  ///   before the request keeps them back.
   init(overtakingLimit: Int) { self.overtakingLimit = overtakingLimit }
 
   /// Whether nothing is locked, and no request waits.
   var isEmpty: Bool { locks.isEmpty && calls.isEmpty }
 
-  /// All, in the order in which they came.
+  /// All requests, in the order of arrival.
   var all: [Call] { calls.values.sorted { $0.place < $1.place } }
 
   subscript(id: RequestID) -> Call? { places[id].flatMap { calls[$0] } }
 
   // MARK: Requests
 
-  /// Takes a request in, as the last one.
+  /// Adds a request as the last one.
   mutating func add(_ id: RequestID, _ request: TransactionRequest) {
     lastPlace += 1
     calls[lastPlace] = Call(id: id, request: request, place: lastPlace)
@@ -102,7 +102,7 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// Takes out a request that is to be answered.
+  /// Removes and returns a request that will be answered.
   mutating func remove(_ id: RequestID) -> Call? {
     guard let place = places.removeValue(forKey: id), let call = calls.removeValue(forKey: place)
     else { return nil }
@@ -114,12 +114,12 @@ struct RequestQueue: Sendable {
     return call
   }
 
-  /// The caller of a request that is under way waits for no other attempt.
+  /// Notes that the caller of a running request waits for no further attempt.
   mutating func setOverdue(_ id: RequestID) { update(id) { $0.isOverdue = true } }
 
-  /// A request that waits has its turn again, also with those who are known to refuse: what was known
-  /// of them may be old.
-  /// - Returns: `false` where it does not wait.
+  /// Gives a waiting request another turn, also with participants that are known to refuse: that
+  /// knowledge may be outdated.
+  /// - Returns: `false` if the request is not waiting.
   mutating func retry(_ id: RequestID) -> Bool {
     guard let place = places[id], calls[place]?.isWaiting == true else { return false }
     calls[place]?.isInsistent = true
@@ -127,20 +127,20 @@ struct RequestQueue: Sendable {
     return true
   }
 
-  /// A request that is queued begins to wait for its locks.
+  /// Notes that a queued request begins to wait for its locks.
   mutating func startWaitingForLocks(_ id: RequestID, of known: KnownParticipants) {
     guard let call = self[id] else { return }
     calls[call.place]?.commitsSeen = known.commitCount(of: call.request.participants)
   }
 
-  /// The reply to a request whose participants are locked.
+  /// Returns the reply to a request whose participants are locked.
   func busy(_ call: Call) -> SynchronizedReply {
     let locked = call.request.participants.filter { locks[$0] != nil }
-    // Kept back by another request, which is about to lock them.
+    // Without locks, another request keeps this one back, and is about to lock the participants.
     return .busy((locked.isEmpty ? call.request.participants : locked).sorted())
   }
 
-  /// An attempt has failed.
+  /// Handles a failed attempt.
   mutating func fail(_ id: RequestID, _ reply: SynchronizedReply) -> Turn? {
     guard let call = self[id] else { return nil }
     guard case .await = call.request.mode, !call.isOverdue else {
@@ -156,7 +156,7 @@ struct RequestQueue: Sendable {
     queue.removeAll { $0 == call.place }
   }
 
-  /// Whose change may let the event be taken.
+  /// Returns the participants whose change may let the event be taken.
   private static func obstacles(
     _ reply: SynchronizedReply, of request: TransactionRequest
   ) -> Set<String> {
@@ -178,9 +178,9 @@ struct RequestQueue: Sendable {
 
   // MARK: Turns
 
-  /// Locks the participants of every request that can have all of them and takes none from an earlier
-  /// one.
-  /// - Parameter last: The last transaction that was given; the new ones follow it.
+  /// Locks the participants of every request that can lock all of them and takes none from an
+  /// earlier request.
+  /// - Parameter last: The last transaction that was issued; the new ones follow it.
   mutating func takeTurns(
     after last: inout TransactionID, asking known: KnownParticipants
   ) -> [Turn] {
@@ -192,7 +192,7 @@ struct RequestQueue: Sendable {
       if call.request.mode != .broadcast,
         let missing = participants.first(where: { !known.connected.contains($0) })
       {
-        // After a start, one that is tried once waits for those who are on their way.
+        // After a start, a `try` request waits for participants that are about to join.
         if call.request.mode == .try, known.mayJoin(missing) { continue }
         if let turn = fail(call.id, .unavailable(missing)) { turns.append(turn) }
         continue
@@ -203,7 +203,8 @@ struct RequestQueue: Sendable {
         turns.append(.waits(call.id))
         continue
       }
-      // Those that are kept back reserve nothing: what they are kept back for may need it.
+      // Requests that are kept back reserve nothing: the request that keeps them back may need the
+      // participants.
       if isKeptBack(call) { continue }
       if participants.allSatisfy({ locks[$0] == nil && !reserved.contains($0) }) {
         last.sequence += 1
@@ -223,7 +224,7 @@ struct RequestQueue: Sendable {
     queue.removeAll { $0 == call.place }
   }
 
-  /// Frees the locks of a transaction.
+  /// Releases the locks of a transaction.
   mutating func unlock(_ participants: [String], of transaction: TransactionID) {
     for participant in participants {
       if let place = locks.index(forKey: participant), locks[place].value == transaction {
@@ -232,16 +233,16 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// Who would refuse the event of a request that waits, as far as is known.
+  /// Returns the known refusals of a waiting request's event.
   private func refusals(of call: Call, _ known: KnownParticipants) -> [Withholding] {
-    // One that is tried once is told what they say now.
+    // A request that is tried once gets the present answers of its participants.
     guard case .await = call.request.mode, !call.isInsistent else { return [] }
     return known.refusals(of: call.request.question, by: call.request.participants)
   }
 
-  /// Lets the requests have their turn again that wait for one of these to change, unless somebody is
-  /// known to refuse still.
-  /// - Returns: Those that have.
+  /// Gives another turn to the requests that wait for one of these participants to change, unless a
+  /// participant is still known to refuse.
+  /// - Returns: The requests that have another turn.
   mutating func wake(
     _ participants: some Sequence<String>, asking known: KnownParticipants
   ) -> [RequestID] {
@@ -263,23 +264,24 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// Puts a waiting request back into the queue, at the place that it came at.
+  /// Puts a waiting request back into the queue, at its original position.
   private mutating func queueAgain(_ place: UInt64) {
     calls[place]?.phase = .queued
     queue.insert(place, at: queue.firstIndex { $0 > place } ?? queue.endIndex)
   }
 }
 
-// An event that needs several participants at once could be kept waiting for ever by events that
-// need fewer, or others. So a request that has often been overtaken keeps back later ones of the
-// same event at a shared participant: for a while, since what it waits for may lie behind them.
+// An event that needs several participants at once could be starved by events that need fewer, or
+// others. So a request that has often been overtaken keeps back later requests of the same event at
+// a shared participant. It does so for a limited time, since the change that it waits for may
+// depend on those requests.
 extension RequestQueue {
   private func isKeptBack(_ call: Call) -> Bool {
     keepers > 0 && competitors(before: call).contains(where: \.keepsOthersBack)
   }
 
-  /// Notes whom a request that was committed has overtaken.
-  /// - Returns: Those that keep others back from now on.
+  /// Counts the requests that a committed request has overtaken.
+  /// - Returns: The requests that begin to keep others back.
   mutating func countOvertaken(by call: Call) -> [RequestID] {
     competitors(before: call).filter(\.isWaiting).compactMap { other in
       let isKeeper = other.keepsOthersBack || other.overtaken + 1 >= overtakingLimit
@@ -291,7 +293,7 @@ extension RequestQueue {
     }
   }
 
-  /// A request has kept others back long enough.
+  /// Notes that a request has kept others back long enough.
   mutating func stopKeepingBack(_ id: RequestID) {
     update(id) {
       $0.keepsOthersBack = false
@@ -299,7 +301,8 @@ extension RequestQueue {
     }
   }
 
-  /// Earlier requests of the same event that share a participant with this one, in their order.
+  /// Returns the earlier requests of the same event that share a participant with this one, in
+  /// their order.
   private func competitors(before call: Call) -> [Call] {
     var found: Set<UInt64> = []
     for participant in call.request.participants {

@@ -1,24 +1,25 @@
 import PipeMachines
 import PipeWire
 
-/// One transaction at its coordinator, from the grant of its locks until all know its end.
+/// One transaction at its coordinator, from the grant of its locks until all participants know its
+/// outcome.
 ///
-/// The coordinator's table of DESIGN.md 3.3: a pure value that answers each input with what is to be
-/// done. A transaction that is not there is idle, or forgotten; see ``CoordinatorStateMachine``.
+/// The coordinator's table of DESIGN.md 3.3: a pure value that answers each input with a decision.
+/// A transaction without a value is idle or forgotten; see ``CoordinatorStateMachine``.
 package struct TransactionStateMachine: Sendable {
   package let id: TransactionID
-  /// Who takes part.
+  /// The participants of the transaction.
   package let participants: [String]
   package private(set) var phase: Phase
 
   package enum Phase: Hashable, Sendable {
-    /// Asked all, and has the yes of these.
+    /// All participants were asked, and these have voted yes.
     case collecting([String: ParticipantMove])
-    /// All have said yes; the commit's record is not durable yet.
+    /// All participants have voted yes; the record of the commit is not durable yet.
     case recording([String: ParticipantMove])
-    /// Committed; these have not acknowledged it.
+    /// Committed; these participants have not acknowledged it.
     case committing(Set<String>)
-    /// A broadcast, with the results of these.
+    /// A broadcast, with the results of these participants.
     case delivering([String: BroadcastResult])
   }
 
@@ -28,11 +29,11 @@ package struct TransactionStateMachine: Sendable {
     case ack(String)
     case query(String)
     case delivered(String, Result<UInt64, ParticipantRefusal>)
-    /// The commit's record is durable.
+    /// The record of the commit is durable.
     case recorded
-    /// Not all have answered in time.
+    /// Not all participants have answered in time.
     case votesOverdue
-    /// Not all have acknowledged in time.
+    /// Not all participants have acknowledged in time.
     case resendDue
     case connected(String)
     case disconnected(String)
@@ -42,15 +43,16 @@ package struct TransactionStateMachine: Sendable {
     case nothing
     /// Makes the commit durable: the commit point.
     case recordCommit([String: ParticipantMove])
-    /// The commit is durable: answers the caller, sends COMMIT to all, frees the locks.
+    /// The commit is durable: answers the caller, sends COMMIT to all participants, releases the
+    /// locks.
     case commit
     /// Sends COMMIT again.
     case resend([String])
-    /// Sends ABORT to these, answers the caller, frees the locks.
+    /// Sends ABORT to these participants, answers the caller, releases the locks.
     case abort(SynchronizedReply, [String])
-    /// All have acknowledged.
+    /// All participants have acknowledged.
     case finish
-    /// Answers the caller of a broadcast, frees the locks.
+    /// Answers the caller of a broadcast, releases the locks.
     case answer([String: BroadcastResult])
   }
 
@@ -60,17 +62,18 @@ package struct TransactionStateMachine: Sendable {
     self.phase = phase
   }
 
-  /// One whose participants are asked now.
+  /// Creates a transaction whose participants are asked now.
   package static func atomic(_ id: TransactionID, _ participants: [String]) -> Self {
     Self(id: id, participants: participants, phase: .collecting([:]))
   }
 
-  /// One that was committed before the coordinator started.
+  /// Creates a transaction that was committed before the coordinator started.
   package static func recovered(_ id: TransactionID, _ participants: [String]) -> Self {
     Self(id: id, participants: participants, phase: .committing(Set(participants)))
   }
 
-  /// One whose participants are each asked to take an event for itself; `unavailable` are not asked.
+  /// Creates a broadcast: each participant is asked to take the event for itself. Those in
+  /// `unavailable` are not asked.
   package static func broadcast(
     _ id: TransactionID, _ participants: [String], unavailable: [String]
   ) -> Self {
@@ -108,7 +111,7 @@ extension TransactionStateMachine {
     case .no(let participant, let refusal):
       guard participants.contains(participant) else { return .nothing }
       let withholding = refusal.withholding(by: participant)
-      // It has nothing to undo.
+      // The participant that has refused has nothing to undo.
       return .abort(
         withholding.map { .refused([$0]) } ?? .busy([participant]),
         participants.filter { $0 != participant })
@@ -118,9 +121,9 @@ extension TransactionStateMachine {
     case .disconnected(let participant):
       guard participants.contains(participant) else { return .nothing }
       return .abort(.unavailable(participant), participants)
-    // Undecided: the answer to a query is the decision, when it is made.
+    // Undecided: the decision, when it is made, answers the query.
     case .query, .connected: return .nothing
-    // Nothing of the kind was asked for.
+    // No such message was requested.
     case .ack, .delivered, .recorded, .resendDue: return .nothing
     }
   }
@@ -130,7 +133,8 @@ extension TransactionStateMachine {
     case .recorded:
       phase = .committing(Set(participants))
       return .commit
-    // All are prepared, so that nothing stops it any more; whoever asks is told when it is done.
+    // All participants are prepared, so nothing can stop the commit. The commit itself answers
+    // queries.
     case .yes, .no, .query, .votesOverdue, .connected, .disconnected: return .nothing
     case .ack, .delivered, .resendDue: return .nothing
     }
@@ -143,7 +147,8 @@ extension TransactionStateMachine {
       phase = .committing(left)
       return left.isEmpty ? .finish : .nothing
     case .yes(let participant, _), .query(let participant):
-      // It is prepared, so it has not got the commit, whatever it acknowledges later.
+      // The participant is prepared, so it has not received the commit, whatever it acknowledges
+      // later.
       return participants.contains(participant) ? .resend([participant]) : .nothing
     case .connected(let participant):
       return unacknowledged.contains(participant) ? .resend([participant]) : .nothing
@@ -182,7 +187,7 @@ extension TransactionStateMachine {
 }
 
 extension ParticipantRefusal {
-  /// Who withholds the event, in which state, and why; `nil` where it is busy.
+  /// Returns the participant's refusal, with its state and reason; `nil` if it is busy.
   func withholding(by participant: String) -> Withholding? {
     guard case .refused(let reason, let version, let state) = self else { return nil }
     return Withholding(
