@@ -27,7 +27,7 @@ DEBUG := .build/debug
 SANITIZED := PipeSupportTests|PipeSystemTests|PipeMachinesTests|PortableMachinesTests|PipeWireTests|PipeTopologyTests|PipeTransportTests|PipeJournalTests|PipeNodeTests|PipeClientTests|PipeSupervisionTests|PipeModelCheckerSearchTests|PipeDiagramsTests|PipeInspectorTests|PipeKubernetesTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
-.PHONY: help preflight setup build run test test-web test-package test-release sanitize bench soak fuzz mutants cluster-test \
+.PHONY: help preflight setup build run test test-web pictures test-package test-release sanitize bench soak fuzz mutants cluster-test \
   docs lint format clean
 
 # What 'make bench' measures: by default everything.
@@ -52,6 +52,7 @@ help:
 	@echo "make test    build, and run every test but the next"
 	@echo "make test-package  write, build and test the package of docs/GETTING-STARTED.md"
 	@echo "make test-web   run the tests of the inspector's page in Chromium, which it installs"
+	@echo "make pictures  draw the pictures of docs/pictures again"
 	@echo "make test-release  run the tests with nodes on the programs of 'make build'"
 	@echo "make build   build the programs that run fast"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
@@ -99,6 +100,13 @@ test-web: setup
 	tools/build --product orchestrator
 	tools/build --product inspector
 	@tools/test-web
+
+# What the documents show: of the terminal by the debug build, of the page by Chromium.
+pictures: setup
+	tools/build --product nodes
+	tools/build --product orchestrator
+	@tools/pictures
+	GOLDENS=write tools/test-web -k goldens
 
 # What a new user's package takes: it builds the library once more.
 test-package: setup

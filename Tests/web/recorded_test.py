@@ -90,6 +90,8 @@ class Recorded(PageTest):
         for look in self.each_look():
             picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png())).convert("RGB")
             picture.save(os.path.join(os.path.dirname(self.picture(look)), look + ".png"))
+            if look.endswith("-1280"):
+                problems.append(goldens.document_difference("page-" + look.split("-")[0], picture))
             for panel in PANELS:
                 place = self.script(
                     "const place = document.getElementById('h-' + arguments[0]).closest('section')"
