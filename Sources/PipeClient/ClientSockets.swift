@@ -369,8 +369,8 @@ final class ClientSockets {
 
   /// Handles the loss of the connection to a node. If the node keeps a journal, an unanswered event
   /// is sent again with the same number, so that it is applied once. Otherwise its outcome is
-  /// unknown. A dead letter is not retried again: it may be what ended the node, and still exists
-  /// if it was not applied.
+  /// unknown. A request to retry a dead letter is not sent again: the dead letter may be what ended
+  /// the node, and still exists if it was not applied.
   private func lost(_ peer: ClientPeer) {
     peer.forgetTold()
     for request in peer.requests.values where request.isSent {

@@ -34,7 +34,7 @@ extension TopologyClient {
 
   /// Sends the event of a dead letter to its node again. If the machine takes the event, the dead
   /// letter is removed. If the machine refuses the event again, the dead letter stays. If the dead
-  /// letter stands for an effect, the effect runs again, and the outcome is `done`.
+  /// letter represents an effect, the effect runs again, and the outcome is `done`.
   /// - Throws: ``TopologyClientError``: `invalidEvent` if there is no such dead letter.
   @discardableResult
   public func resend(

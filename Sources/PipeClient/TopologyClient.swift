@@ -159,7 +159,8 @@ public final class TopologyClient: Sendable {
   ///
   /// At most 1,024 requests to a node are in flight. Further requests wait until some of these are
   /// answered, for as long as the node answers any.
-  /// - Parameter timeout: The longest wait for the answer, once the request is in flight; `nil`, the default, is 5 s.
+  /// - Parameter timeout: The longest wait for the answer, once the request is in flight; `nil`,
+  ///   the default, is 5 s.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` if the node did not answer.
   /// - Note: If the node keeps a journal and dies before it answers, the event is sent to its next
   ///   process with the same number, and is applied once.

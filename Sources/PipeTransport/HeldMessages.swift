@@ -4,7 +4,8 @@ import PipeWire
 /// A queue of messages that wait until other processes have recorded their causes. Each message is
 /// then sent through its socket, in order.
 ///
-/// The causes are numbered, in one sequence for each recording process. One thread owns the messages and their sockets.
+/// The causes are numbered, in one sequence for each recording process. One thread owns the
+/// messages and their sockets.
 package final class HeldMessages {
   private struct Message {
     let socket: Socket

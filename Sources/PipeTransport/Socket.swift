@@ -55,7 +55,8 @@ package final class Socket {
   /// Whether a message was received since this property was last set to `false`.
   @exclusivity(unchecked)
   var hasReceived = false
-  /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
+  /// A descriptor that is readable when something has happened to the socket. Source:
+  /// zmq_getsockopt(3), ZMQ_FD.
   let descriptor: Int32
 
   package init(_ kind: Kind, in context: Context) throws(TransportError) {

@@ -22,7 +22,7 @@ package final class AdoptedProcess: Sendable {
     }
     pid = recorded.pid
     self.descriptor = descriptor
-    // The number may belong to another process by now. Only the same start time proves that it is
+    // The number may belong to another process since. Only the same start time proves that it is
     // the same process.
     guard try ProcessStatus.read(pid)?.startTime == recorded.startTime, !hasEnded else {
       return nil

@@ -130,7 +130,7 @@ package final class TopologyLock: Sendable {
     close(descriptor)
     held.withLock { $0 = anew }
     describe()
-    // If the file has been removed again by now, the next check creates it.
+    // If the file has been removed again since, the next check creates it.
     return .restored
   }
 

@@ -54,7 +54,7 @@ package struct LogPager {
         behind: request.marks.first { $0.node == node }, request, byteLimit: share)
     }
     if request.isFollowed, parts.count > 1 {
-      // A log that was read earlier may have an older entry by now.
+      // A log that was read earlier may have got an older entry since.
       let end = clock()
       for index in parts.indices { parts[index].cut { start < $0 && $0 <= end } }
     }

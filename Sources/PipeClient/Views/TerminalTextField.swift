@@ -101,7 +101,7 @@ public struct TerminalTextField: Hashable, Sendable {
 
 /// The field of a view that receives keys.
 public struct TerminalFocus<Field: CaseIterable & Hashable & Sendable>: Hashable, Sendable {
-  /// The field.
+  /// The field that receives keys.
   public var field: Field
 
   /// Makes a focus on a field.

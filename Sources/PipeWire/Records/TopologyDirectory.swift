@@ -104,11 +104,11 @@ public struct PipeInformation: Codable, Hashable, Sendable {
 public struct TopologyDirectory: Codable, Hashable, Sendable {
   /// The topology's name.
   public var topology: String
-  /// The file it was read from.
+  /// The path of the topology file.
   public var file: String
   /// The orchestrator's process id.
   public var pid: Int32
-  /// `starting`, `running`, `stopping`, …
+  /// The phase of the topology: `starting`, `running`, `stopping`, …
   public var phase: String
   /// Whether all nodes that should run are running.
   public var isRunning: Bool
