@@ -127,8 +127,8 @@ package struct RequestWindow: Sendable {
 
   /// - Parameters:
   ///   - first: The number of the first request; see ``RequestKey/firstID(at:)``.
-  /// - limit: The maximum number of requests in flight, and the maximum distance between the
-  ///   numbers of the oldest and the newest one.
+  ///   - limit: The maximum number of requests in flight, and the maximum distance between the
+  ///     numbers of the oldest and the newest one.
   package init(first: UInt64, limit: Int = 1_024) {
     next = first
     self.first = first

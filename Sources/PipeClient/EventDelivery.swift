@@ -72,8 +72,8 @@ extension RequestOutcome {
 extension SynchronizedReply {
   /// Returns the outcome of an event as a sentence.
   /// - Parameters:
-  /// - event: The event; `nil` if the outcome was requested by the number of the transaction.
-  /// - fields: The names of the state's fields, by node, for states that are structs.
+  ///   - event: The event; `nil` if the outcome was requested by the number of the transaction.
+  ///   - fields: The names of the state's fields, by node, for states that are structs.
   package func wording(
     of event: JSONValue?, by composite: String, _ fields: [String: [String]]
   ) -> String {

@@ -32,8 +32,8 @@ package struct InDoubtMarks: Sendable {
 
   /// - Parameters:
   ///   - shown: The nodes and composites that are watched.
-  /// - classes: The conflict classes of composites whose doubts are reported.
-  /// - seesEvery: Whether every state is reported.
+  ///   - classes: The conflict classes of composites whose doubts are reported.
+  ///   - seesEvery: Whether every state is reported.
   package init(shown: Set<String>, classes: [ConflictClassPlan], seesEvery: Bool = true) {
     self.shown = shown
     self.seesEvery = seesEvery

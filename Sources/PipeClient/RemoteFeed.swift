@@ -16,9 +16,9 @@ final class RemoteFeed<State: MachineState>: Sendable {
   private let following: Task<Void, Never>
 
   /// - Parameters:
-  /// - first: The change that the stream has already delivered.
-  /// - report: Called with an error for each state that is not of the type, and with `nil` for each
-  ///   other state.
+  ///   - first: The change that the stream has already delivered.
+  ///   - report: Called with an error for each state that is not of the type, and with `nil` for
+  ///     each other state.
   /// - Throws: ``TopologyClientError`` if the first state is not of the type.
   init(
     first: StateChange, of stream: StateStream,

@@ -32,9 +32,9 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
 
   /// Follows a node that runs, or soon will.
   /// - Parameters:
-  /// - node: The node's name: of a machine, a model, a constant, or a composite. A composite takes
-  ///   no events here.
-  /// - timeout: The longest wait for the outcome of an event; `nil`, the default, is the client's timeout.
+  ///   - node: The node's name: of a machine, a model, a constant, or a composite. A composite
+  ///     takes no events here.
+  ///   - timeout: The longest wait for the outcome of an event; `nil`, the default, is the client's timeout.
   /// - Throws: ``TopologyClientError``: `unknownNode`; `nodeDown` if the node does not run;
   ///   `otherType` if its states or events are not of these types.
   public init(_ node: String, of client: TopologyClient, timeout: Duration? = nil) async throws {

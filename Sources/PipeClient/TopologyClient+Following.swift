@@ -84,9 +84,9 @@ package struct StepFollowing: Sendable {
 extension TopologyClient {
   /// Follows the steps of nodes, and the events that they refuse, as they are received.
   /// - Parameters:
-  /// - nodes: The nodes to follow. Nodes that are not there are left out.
-  /// - end: Called when no more frames come: the topology has gone down, or the client is closed.
-  /// - receive: Called for each frame on the client's own thread, which it must not block.
+  ///   - nodes: The nodes to follow. Nodes that are not there are left out.
+  ///   - end: Called when no more frames come: the topology has gone down, or the client is closed.
+  ///   - receive: Called for each frame on the client's own thread, which it must not block.
   package func followSteps(
     of nodes: [NodeInformation], ending end: @escaping @Sendable () -> Void,
     _ receive: @escaping @Sendable (FeedFrame) -> Void

@@ -223,8 +223,8 @@ extension TopologyClient {
 extension TopologyClient {
   /// Requests an event that a composite's components take together, all or none.
   /// - Parameters:
-  /// - mode: Whether the event is tried once, or until it is enabled.
-  /// - timeout: The longest wait for the answer, beyond the time that `mode` allows; `nil` is 5 s.
+  ///   - mode: Whether the event is tried once, or until it is enabled.
+  ///   - timeout: The longest wait for the answer, beyond the time that `mode` allows; `nil` is 5 s.
   /// - Returns: The outcome. If it is `unknown`, request it later with ``ask(_:about:timeout:)``.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` if the composite did not answer.
   public func synchronize(

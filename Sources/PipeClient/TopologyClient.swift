@@ -204,9 +204,9 @@ public final class TopologyClient: Sendable {
   /// If a consumer is slower than the nodes, the oldest buffered changes of a node are dropped. The
   /// node's next change says how many were missed.
   /// - Parameters:
-  /// - states: Every state, which is the default, or the latest only.
-  /// - tellingInDoubt: Whether to report ``StateChange/doubts``; for composites, the doubts of
-  ///   their nodes. A state then comes again, with the same version, when a doubt begins or ends.
+  ///   - states: Every state, which is the default, or the latest only.
+  ///   - tellingInDoubt: Whether to report ``StateChange/doubts``; for composites, the doubts of
+  ///     their nodes. A state then comes again, with the same version, when a doubt begins or ends.
   public func states(
     of nodes: [String]? = nil, _ states: WatchedStates = .every, tellingInDoubt: Bool = false
   ) async throws -> StateStream {
@@ -234,8 +234,8 @@ public final class TopologyClient: Sendable {
 
   /// Starts to read feeds.
   /// - Parameters:
-  /// - end: Called when no more messages come: the topology has gone down, or the client is closed.
-  /// - begin: Starts a watch, and returns its id.
+  ///   - end: Called when no more messages come: the topology has gone down, or the client is closed.
+  ///   - begin: Starts a watch, and returns its id.
   /// - Returns: A closure that ends the watch.
   func follow(
     ending end: @escaping @Sendable () -> Void,
@@ -339,8 +339,8 @@ extension TopologyClient {
   /// orchestrator rejects the key, calls throw ``TopologyClientError/unreachable(_:_:)``. If the
   /// connection breaks later, the client waits 10 s for it to recover.
   /// - Parameters:
-  /// - endpoint: The orchestrator's endpoint as reached from here, `tcp://HOST:PORT`. The host may
-  ///   be a name, which is resolved for each connection. `nil` is the endpoint in the key file.
+  ///   - endpoint: The orchestrator's endpoint as reached from here, `tcp://HOST:PORT`. The host
+  ///     may be a name, which is resolved for each connection. `nil` is the endpoint in the key file.
   ///   - path: A copy of the file `client.key` in the runtime directory of the run, of mode 600.
   /// - Throws: ``TopologyClientError/unusableKey(_:)``
   public static func attach(

@@ -68,7 +68,7 @@ package struct RemoteTopology: Sendable {
   /// Reads the key file.
   /// - Parameters:
   ///   - path: A copy of the `client.key` of the run.
-  /// - endpoint: The orchestrator's endpoint as reached from here; `nil` is the endpoint in the file.
+  ///   - endpoint: The orchestrator's endpoint as reached from here; `nil` is the endpoint in the file.
   /// - Throws: ``TopologyClientError/unusableKey(_:)``
   package init(key path: String, at endpoint: String? = nil) throws(TopologyClientError) {
     let address: ControlAddress

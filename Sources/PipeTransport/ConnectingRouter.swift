@@ -40,8 +40,8 @@ package final class ConnectingRouter {
   /// Connects to a peer and replaces its former connection. Messages queued for the former
   /// connection are lost.
   /// - Parameters:
-  /// - peer: The peer's number, from 0 and without large gaps.
-  /// - place: The peer's endpoint, which no other peer has.
+  ///   - peer: The peer's number, from 0 and without large gaps.
+  ///   - place: The peer's endpoint, which no other peer has.
   package func connect(_ peer: Int, to place: PeerPlace) throws(TransportError) {
     disconnect(peer)
     while connections.count <= peer { connections.append(nil) }

@@ -44,8 +44,8 @@ package final class FeedWatch {
   private static let checkInterval: Duration = .milliseconds(500)
 
   /// - Parameters:
-  /// - topic: The topic to subscribe to: states or summaries.
-  /// - tellsInDoubt: Whether to deliver a state again when its doubts have changed.
+  ///   - topic: The topic to subscribe to: states or summaries.
+  ///   - tellsInDoubt: Whether to deliver a state again when its doubts have changed.
   package init(
     feeds: [String], topic: FeedTopic = .states(areCommitted: nil), in context: Context,
     loop: PollLoop,

@@ -36,7 +36,7 @@ package final class TopologyLock: Sendable {
   /// Keeps the files of its live processes: see ``Survivor``.
   /// - Parameters:
   ///   - file: The topology file.
-  /// - deployment: The deployment file; `nil` if all nodes are on one host.
+  ///   - deployment: The deployment file; `nil` if all nodes are on one host.
   /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` if another orchestrator holds the lock.
   package static func acquire(
     _ directories: RuntimeDirectories, file: String?, deployment: String? = nil

@@ -33,10 +33,10 @@ package struct LogReader {
   /// Returns the entries written since the last call, in order. The first call returns the last
   /// lines of each node.
   /// - Parameters:
-  /// - limit: The maximum number of lines of each node on the first call; `nil` for all.
-  /// - time: The time of the oldest lines that the first call returns; `nil` for all.
-  /// - hasMore: Whether another call follows. An entry written during this call then waits for the
-  ///   next call, since a log that was read earlier may have an older entry.
+  ///   - limit: The maximum number of lines of each node on the first call; `nil` for all.
+  ///   - time: The time of the oldest lines that the first call returns; `nil` for all.
+  ///   - hasMore: Whether another call follows. An entry written during this call then waits for
+  ///     the next call, since a log that was read earlier may have an older entry.
   ///   - clock: The time of day.
   package mutating func next(
     limit: Int? = nil, since time: Timestamp? = nil, hasMore: Bool = false,

@@ -12,16 +12,16 @@ package struct TopologyLogs: Sendable {
   private var request: LogRequest
 
   /// - Parameters:
-  /// - directory: The directory of the logs of a topology on this host. It need not exist yet.
-  /// - nodes: The nodes; `nil` for all.
+  ///   - directory: The directory of the logs of a topology on this host. It need not exist yet.
+  ///   - nodes: The nodes; `nil` for all.
   package init(directory: String, nodes: [String]? = nil, follows: Bool = false) {
     source = .files(directory: directory)
     request = LogRequest(nodes: nodes, isFollowed: follows)
   }
 
   /// - Parameters:
-  /// - client: A client of a topology on another host.
-  /// - nodes: The nodes; `nil` for all.
+  ///   - client: A client of a topology on another host.
+  ///   - nodes: The nodes; `nil` for all.
   package init(_ client: TopologyClient, nodes: [String]? = nil, follows: Bool = false) {
     source = .orchestrator(client)
     request = LogRequest(nodes: nodes, isFollowed: follows)
@@ -37,8 +37,8 @@ package struct TopologyLogs: Sendable {
 
   /// Returns entries written since the last call, or some of them, in order of time.
   /// - Parameters:
-  /// - lines: On the first call, the number of last lines of each node; `nil` for all.
-  /// - time: On the first call, the time of the oldest entries. Unit: milliseconds since 1970.
+  ///   - lines: On the first call, the number of last lines of each node; `nil` for all.
+  ///   - time: On the first call, the time of the oldest entries. Unit: milliseconds since 1970.
   /// - Returns: The entries, and whether there are more.
   /// - Throws: ``TopologyClientError``: `failed` if a node has no log.
   package mutating func next(

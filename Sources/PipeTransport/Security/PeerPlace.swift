@@ -18,8 +18,8 @@ package struct PeerPlace: Sendable {
   }
 
   /// - Parameters:
-  /// - key: The peer's public key. Only a process with the secret half is accepted.
-  /// - own: This end's key pair, by which the peer admits it.
+  ///   - key: The peer's public key. Only a process with the secret half is accepted.
+  ///   - own: This end's key pair, by which the peer admits it.
   package init(_ endpoint: String, key: PublicKey, own: CurveKeyPair) {
     self.endpoint = endpoint
     keys = Keys(peer: key, own: own)

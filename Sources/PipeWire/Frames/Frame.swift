@@ -242,9 +242,9 @@ package struct ArrivedEvents {
   private let first: UInt64
 
   /// - Parameters:
-  /// - body: The body of an `events` frame, with `count` events.
-  /// - known: The number of events at the start that the receiver already has.
-  /// - first: The sequence number of the first new event.
+  ///   - body: The body of an `events` frame, with `count` events.
+  ///   - known: The number of events at the start that the receiver already has.
+  ///   - first: The sequence number of the first new event.
   package init(in body: UnsafeRawBufferPointer, count: UInt32, known: Int, first: UInt64) {
     self.body = body
     self.count = count
