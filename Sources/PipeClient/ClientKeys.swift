@@ -1,33 +1,34 @@
 import PipeTransport
 import PipeWire
 
-/// By which keys a client reaches an orchestrator, and nodes that are bound for other hosts.
+/// The keys by which a client reaches an orchestrator, and nodes that are bound for other hosts.
 package struct ClientKeys: Sendable {
   private enum Source {
-    /// The path of the file with its own pair; read where the first such node is to be reached.
+    /// The path of the file with the client's own pair. It is read when such a node is first reached.
     case file(String)
-    /// Those of a monitor that a topology has started.
+    /// The keys of a monitor that a topology has started.
     case monitor(NodeArguments.Keys)
     case remote(RemoteTopology)
   }
 
   private let source: Source
 
-  /// Those of a client on the orchestrator's host: there is no file where all nodes are on it.
+  /// Creates the keys of a client on the orchestrator's host. There is no key file if all nodes are
+  /// on that host.
   package init(in directories: RuntimeDirectories) { source = .file(directories.clientKey) }
 
-  /// Those of a monitor that a topology has started.
+  /// Creates the keys of a monitor that a topology has started.
   package init(_ keys: NodeArguments.Keys) { source = .monitor(keys) }
 
-  /// Those of a client on another host.
+  /// Creates the keys of a client on another host.
   init(_ topology: RemoteTopology) { source = .remote(topology) }
 
-  /// The topology of another host that they are for.
+  /// The topology on another host that the keys are for.
   var remote: RemoteTopology? {
     if case .remote(let topology) = source { topology } else { nil }
   }
 
-  /// The pair of this client.
+  /// Returns this client's pair.
   func pair() throws -> CurveKeyPair {
     switch source {
     case .file(let path): try KeyFile.read(path)
@@ -36,7 +37,7 @@ package struct ClientKeys: Sendable {
     }
   }
 
-  /// Where a control socket is.
+  /// Returns the endpoint of a control socket, with the keys for it.
   func place(of control: String) throws -> PeerPlace {
     switch source {
     case .file: return PeerPlace(control)
@@ -50,11 +51,12 @@ package struct ClientKeys: Sendable {
   }
 }
 
-/// Where the nodes of a topology are that are bound for other hosts, as the orchestrator has told last.
+/// The endpoints and keys of the nodes that are bound for other hosts, as the orchestrator last
+/// reported them.
 ///
-/// Each process of a node has another endpoint and another key; what is asked for is the name that stays.
+/// Each process of a node has another endpoint and another key. A lookup uses a name that stays the same.
 struct DeployedPlaces {
-  /// An endpoint that has changed.
+  /// An inbox or a feed whose place has changed.
   struct Change: Hashable {
     /// See ``NodeInformation/inboxName`` and ``NodeInformation/feedName``.
     let name: String
@@ -68,7 +70,7 @@ struct DeployedPlaces {
 
   private var places: [String: Place] = [:]
 
-  /// Takes what a directory tells. A node that is not there has the place where it was.
+  /// Applies a directory. Returns the changes. A node without an endpoint keeps its former place.
   mutating func take(_ nodes: [NodeInformation]) -> [Change] {
     var changes: [Change] = []
     for node in nodes where node.process != nil {
@@ -83,11 +85,12 @@ struct DeployedPlaces {
     return changes
   }
 
-  /// The place of an inbox or a feed; `nil` where it is not known yet.
+  /// Returns the place of an inbox or a feed; `nil` if it is not known yet.
   func place(of name: String, own: CurveKeyPair) -> PeerPlace? {
     places[name].map { PeerPlace($0.endpoint, key: $0.key, own: own) }
   }
 
-  /// Whether it is the name of one that is bound for other hosts, and no endpoint on this one.
+  /// Whether this is the name of an inbox or a feed bound for other hosts, and not an endpoint on
+  /// this host.
   static func isName(_ name: String) -> Bool { !name.contains("://") }
 }

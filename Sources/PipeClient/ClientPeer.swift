@@ -7,31 +7,31 @@ final class ClientPeer {
   let name: String
   private(set) var socket: Socket
   private(set) var connections: ConnectionMonitor
-  /// Those in flight, by their numbers.
+  /// The requests in flight, by their numbers.
   private(set) var requests: [UInt64: ClientRequest] = [:]
-  /// Those for which too many others are in flight.
+  /// The requests that wait because too many others are in flight.
   private var waiting = Queue<ClientRequest>()
-  /// How many of those are not sent any more.
+  /// The number of waiting requests that were given up.
   private var givenUp = 0
   private var window: RequestWindow
-  /// Whether the last that was heard of the connection is that it is complete: for a moment the socket
-  /// takes messages for one that is gone, and loses them.
+  /// Whether the last reported event of the connection is its completion. For a moment, the socket
+  /// accepts messages for a lost connection, and loses them.
   var isConnected = false
-  /// When the node has answered last.
+  /// When the node last answered.
   private(set) var lastAnswer: ContinuousClock.Instant?
-  /// Whether the orchestrator is asked whether the node runs.
+  /// Whether the client is asking the orchestrator whether the node runs.
   var isLookedFor = false
-  /// The oldest request that a coordinator was told of, and how far that may lag.
+  /// The oldest request that was last reported to a coordinator, and how far the report may lag.
   private var told: UInt64
   private static let lag: UInt64 = 64
   private let first: UInt64
 
-  /// The node that was asked first, which errors tell of.
+  /// The node of the first request, which errors name.
   var node = ""
-  /// What is read of the sockets.
+  /// The registrations of the sockets with the loop.
   var registrations: [PollLoop.Registration] = []
 
-  /// - Parameter name: What its inbox is known by.
+  /// - Parameter name: The name of the node's inbox.
   init(_ name: String, socket: Socket, connections: ConnectionMonitor) {
     self.name = name
     self.socket = socket
@@ -41,7 +41,7 @@ final class ClientPeer {
     window = RequestWindow(first: first)
   }
 
-  /// Goes over to sockets of another process of the node.
+  /// Replaces the sockets with sockets for another process of the node.
   func take(socket: Socket, connections: ConnectionMonitor) {
     close()
     self.socket = socket
@@ -58,10 +58,10 @@ final class ClientPeer {
 
   var hasRequests: Bool { !requests.isEmpty || !waiting.isEmpty }
 
-  /// Takes a request in, as the last one.
+  /// Queues a request behind all others.
   func append(_ request: ClientRequest) { waiting.append(request) }
 
-  /// Gives the next request a number where it may be in flight now.
+  /// Assigns a number to the next request. Returns `nil` if no request waits, or too many are in flight.
   func begin() -> ClientRequest? {
     while waiting.first?.isGivenUp == true {
       _ = waiting.popFirst()
@@ -75,7 +75,7 @@ final class ClientPeer {
     return request
   }
 
-  /// Takes out a request in flight. Returns `false` where it is none.
+  /// Removes a request in flight. Returns `false` if it is not in flight.
   func end(_ request: ClientRequest) -> Bool {
     guard requests[request.id] === request else { return false }
     requests[request.id] = nil
@@ -83,7 +83,7 @@ final class ClientPeer {
     return true
   }
 
-  /// A request that waits is not sent any more.
+  /// Gives up a waiting request, so that it is never sent.
   func giveUp(_ request: ClientRequest) {
     request.isGivenUp = true
     givenUp += 1
@@ -92,8 +92,8 @@ final class ClientPeer {
     for other in waiting.removeAll() where !other.isGivenUp { waiting.append(other) }
   }
 
-  /// The node has forgotten all requests up to a number: has one that was never applied begin again, as the first of
-  /// those that wait. Returns `false` where no number is left.
+  /// Queues a request again, ahead of all others, after the node has forgotten all requests up to a
+  /// number. The request must never have been applied. Returns `false` if no number is left.
   func restart(_ request: ClientRequest, after last: UInt64) -> Bool {
     guard window.skip(through: last), end(request) else { return false }
     request.begin(as: 0)
@@ -101,28 +101,28 @@ final class ClientPeer {
     return true
   }
 
-  /// Takes out all requests.
+  /// Removes all requests and returns them.
   func removeAll() -> [ClientRequest] {
     defer { requests = [:] }
     return Array(requests.values) + waiting.removeAll().filter { !$0.isGivenUp }
   }
 
-  /// The node has answered.
+  /// Records an answer of the node.
   func answered(byteCount: Int) {
     lastAnswer = .now
     window.received(byteCount: byteCount)
   }
 
-  /// The oldest request whose answer is still awaited.
+  /// The number of the oldest request without an answer.
   var oldest: UInt64 { window.oldest }
 
-  /// The oldest request that is not answered yet, where a coordinator is to be told of it.
+  /// Returns the number of the oldest request without an answer, if a report to the coordinator is due.
   func oldestToTell() -> UInt64? {
     guard oldest >= told + Self.lag else { return nil }
     told = oldest
     return oldest
   }
 
-  /// The connection is gone: whoever is there next was told nothing.
+  /// Forgets the reports after the connection is lost: the next process has received none.
   func forgetTold() { told = first }
 }

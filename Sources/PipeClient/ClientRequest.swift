@@ -7,20 +7,20 @@ final class ClientRequest {
   enum Content: Sendable {
     case event([UInt8])
     case deadLetter(UInt64, drops: Bool)
-    /// To a coordinator; the count says how long it may wait. Unit: milliseconds.
+    /// A request to a coordinator. The count limits how long the request may wait. Unit: milliseconds.
     case synchronize([UInt8], SynchronizeFlag, count: UInt32)
-    /// What would be said to an event, or to all where there is none.
+    /// A question about the response to an event, or to all events if it names none.
     case explain([UInt8])
   }
 
-  /// What a node answers.
+  /// An answer of a node.
   enum Answer: Sendable {
     case outcome(RequestOutcome)
     case synchronized(TransactionReply)
     case explained(JSONValue)
   }
 
-  /// Its number at the node, from when it is in flight; 0 before that.
+  /// The number of the request at the node while it is in flight; 0 before that.
   private(set) var id: UInt64 = 0
   let content: Content
   let node: NodeInformation
@@ -28,20 +28,20 @@ final class ClientRequest {
   let completion: ClientSockets.Reply
   var timer: TimerQueue.ID?
   var repeatTimer: TimerQueue.ID?
-  /// How long it waits for its answer before it is sent again.
+  /// How long the request waits for its answer before it is sent again.
   var pause: Duration = .milliseconds(250)
-  /// How often the socket has taken it.
+  /// How often the socket has accepted the request.
   private(set) var copies = 0
-  /// How many copies the node has answered without looking at them, and with which words.
+  /// The number of copies that the node has rejected without processing them, and its last reason.
   private(set) var unavailable = 0
   private(set) var reason = ""
-  /// Whether it is sent as soon as the connection is complete.
+  /// Whether the request is sent as soon as the connection is complete.
   var isSubmitted = false
-  /// Whether its caller was told that it was not sent.
+  /// Whether the caller was notified that the request was not sent.
   var isGivenUp = false
-  /// Whether it waits until the node may run.
+  /// Whether the request waits until the node can run.
   var isPostponed = false
-  /// Whether it was sent to a process that then went away.
+  /// Whether the request is sent again: its answer is late, or the connection was lost.
   var isRepeated = false
 
   init(
@@ -54,13 +54,14 @@ final class ClientRequest {
     self.completion = completion
   }
 
-  /// Whether the socket has taken it at least once.
+  /// Whether the socket has accepted the request at least once.
   var isSent: Bool { copies > 0 }
 
-  /// Whether no process can have applied it, nor will: each copy of it was answered without being looked at.
+  /// Whether no process has applied the request, or will: the node has rejected each copy without
+  /// processing it.
   var isUnapplied: Bool { copies == unavailable }
 
-  /// It is in flight under a number; 0 where it is not any more.
+  /// Puts the request in flight under a number, or takes it out of flight if the number is 0.
   func begin(as id: UInt64) {
     self.id = id
     (copies, unavailable) = (0, 0)
@@ -74,23 +75,23 @@ final class ClientRequest {
     self.reason = reason
   }
 
-  /// Whether it is sent again where its answer does not come: it is then taken once all the same.
+  /// Whether the request is sent again if its answer does not come. It is applied only once nevertheless.
   var isRepeatable: Bool {
     guard node.durability != .volatile else { return false }
     return switch content {
     case .event: true
     case .deadLetter(_, let drops): drops
-    // What a broadcast has done is not recorded.
+    // The results of a broadcast are not recorded.
     case .synchronize(_, let flag, _): flag != .broadcast
-    // A node that goes away is a part of the answer.
+    // The loss of a node is part of the answer.
     case .explain: false
     }
   }
 
-  /// Whether it asks, and would change nothing.
+  /// Whether the request only asks, and changes nothing.
   var isQuestion: Bool { if case .explain = content { true } else { false } }
 
-  /// The frame; the same request has the same number however often it is sent.
+  /// Returns the request's frame. A request keeps its number however often it is sent.
   func frame(client: UInt64, oldest: UInt64) -> (FrameHeader, [UInt8]) {
     switch content {
     case .event(let bytes):
@@ -108,9 +109,11 @@ final class ClientRequest {
   }
 }
 
-/// The numbers of a client's requests to one node: the next one, those in flight, and how many may be.
+/// The numbers of a client's requests to one node: the next number, the numbers in flight, and
+/// their limit.
 package struct RequestWindow: Sendable {
-  /// What the answers to the requests in flight may take together, but for the first few. Unit: bytes.
+  /// The maximum total size of the answers to the requests in flight, except for the first few.
+  /// Unit: bytes.
   private static let byteLimit = 16 << 20
   private static let alwaysInFlight = 4
 
@@ -119,19 +122,20 @@ package struct RequestWindow: Sendable {
   private var inFlight: Set<UInt64> = []
   /// No number before this one is in flight.
   private var first: UInt64
-  /// The size of an answer, as far as the last ones tell. Unit: bytes.
+  /// The estimated size of an answer, by the latest ones. Unit: bytes.
   private var answerByteCount = 0
 
   /// - Parameters:
   ///   - first: The number of the first request; see ``RequestKey/firstID(at:)``.
-  ///   - limit: Requests in flight, and the distance between the numbers of the oldest and of the newest one.
+  ///   - limit: The maximum number of requests in flight, and the maximum distance between the
+  ///     numbers of the oldest and the newest one.
   package init(first: UInt64, limit: Int = 1_024) {
     next = first
     self.first = first
     self.limit = limit
   }
 
-  /// The number of a new request; `nil` where as many are in flight as may be, or no number is left.
+  /// Returns the number of a new request; `nil` if too many requests are in flight, or no number is left.
   package mutating func open() -> UInt64? {
     let fitting = Self.byteLimit / max(1, answerByteCount)
     guard inFlight.count < max(Self.alwaysInFlight, min(limit, fitting)),
@@ -142,7 +146,7 @@ package struct RequestWindow: Sendable {
     return next
   }
 
-  /// The client waits for the answer to a request no longer, and never sends it again.
+  /// Ends a request: the client stops waiting for its answer, and never sends it again.
   package mutating func close(_ id: UInt64) {
     inFlight.remove(id)
     if inFlight.isEmpty {
@@ -154,10 +158,11 @@ package struct RequestWindow: Sendable {
     }
   }
 
-  /// The oldest number in flight, or the next one where none is.
+  /// The oldest number in flight, or the next number if there is none in flight.
   package var oldest: UInt64 { first }
 
-  /// Whether there are numbers beyond this one, up to which a node has forgotten requests.
+  /// Skips the numbers through `last`, whose requests a node has forgotten. Returns `false` if no
+  /// number is left.
   package mutating func skip(through last: UInt64) -> Bool {
     guard last < RequestKey.idLimit - 1 else { return false }
     next = max(next, last + 1)
@@ -165,7 +170,7 @@ package struct RequestWindow: Sendable {
     return true
   }
 
-  /// An answer has come. The largest of the last ones counts.
+  /// Records the size of an answer. The largest of the latest ones counts.
   package mutating func received(byteCount: Int) {
     answerByteCount = max(byteCount, answerByteCount - answerByteCount / 8)
   }

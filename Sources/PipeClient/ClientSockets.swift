@@ -9,34 +9,35 @@ final class ClientSockets {
 
   private let loop: PollLoop
   private let context = Context()
-  /// Asks the orchestrator.
+  /// The link to the orchestrator.
   let control: OrchestratorLink
-  /// Asks the next one, where that was killed and its nodes go on: what is under way to a node on another host is
-  /// else not told where the node is started again.
+  /// The link to the next orchestrator, if the first one was killed and its nodes continue. Without
+  /// it, requests to a node on another host would not reach the node after its restart.
   private var successor: OrchestratorLink?
   private let topology: String
   private let endpoint: String
   private let patience: Duration
   private var peers: [String: ClientPeer] = [:]
-  /// Tells this client's requests from those of others.
+  /// Distinguishes this client's requests from those of other clients.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
-  /// What is read of feeds: how each is closed.
+  /// The feeds that the client reads, by the ids of their watches.
   private var watches: [UInt64: FollowedFeeds] = [:]
   private var lastWatch: UInt64 = 0
   private let keys: ClientKeys?
-  /// Its pair, once it was needed.
+  /// The client's key pair, once it was read.
   private var pair: CurveKeyPair?
   private var places = DeployedPlaces()
   private var isAskingForPlaces = false
 
-  /// How often nodes that are bound for other hosts are looked for anew, while they are read or waited for.
+  /// The interval of lookups of nodes that are bound for other hosts, while the client reads from
+  /// them or waits for them.
   private static let placesPause: Duration = .milliseconds(200)
-  /// How long a node that does not take a request is left alone.
+  /// The pause before the client looks for a node that has rejected a request.
   private static let lookPause: Duration = .milliseconds(10)
-  /// How often it is asked whether a node that is gone comes back.
+  /// The interval of checks whether a lost node comes back.
   private static let lostPause: Duration = .milliseconds(200)
 
-  /// - Parameter patience: How long an orchestrator on another host has until it answers.
+  /// - Parameter patience: How long to wait for the first answer of an orchestrator on another host.
   init(
     topology: String, control endpoint: String, keys: ClientKeys?, patience: Duration,
     loop: PollLoop
@@ -53,7 +54,7 @@ final class ClientSockets {
 
   // MARK: Requests
 
-  /// Sends an event to a node's inbox. Where the connection is not complete, nothing is queued.
+  /// Sends a request to a node's inbox. While the connection is incomplete, the socket queues nothing.
   func request(
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
     _ completion: @escaping Reply
@@ -69,8 +70,8 @@ final class ClientSockets {
     }
   }
 
-  /// Sends an event where the connection is complete. Returns `false` where it is not; then the
-  /// completion is not called.
+  /// Sends a request if the connection is complete. Otherwise returns `false` and does not call the
+  /// completion.
   func requestIfConnected(
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
     _ completion: @escaping @Sendable (Result<ClientRequest.Answer?, TopologyClientError>) -> Void
@@ -82,7 +83,7 @@ final class ClientSockets {
     return true
   }
 
-  /// Sends the request when fewer others are in flight than may be.
+  /// Queues the request, and sends it when the number of requests in flight allows.
   private func enqueue(_ request: ClientRequest, at peer: ClientPeer) {
     peer.append(request)
     sendWaiting(to: peer)
@@ -101,7 +102,7 @@ final class ClientSockets {
     request.timer = loop.schedule(after: request.timeout, for: self) { $0.expire(request) }
   }
 
-  /// Hands the request to the socket; returns whether it took it.
+  /// Hands the request to the socket. Returns whether the socket accepted it.
   private func send(_ request: ClientRequest, to peer: ClientPeer) -> Bool {
     let (header, body) = request.frame(client: client, oldest: peer.oldest)
     guard peer.isConnected, case .queued = peer.socket.send(header, body: body) else {
@@ -118,8 +119,8 @@ final class ClientSockets {
     return true
   }
 
-  /// Sends a request again that is not answered: the socket may have given it to a connection that
-  /// was ending, which it then does not tell. One that waits at its node is not taken twice.
+  /// Sends an unanswered request again: the socket may have given it to a connection that was
+  /// closing, and does not report that. A request that waits at its node is not applied twice.
   private func scheduleRepeat(of request: ClientRequest, to peer: ClientPeer) {
     guard request.repeatTimer == nil else { return }
     request.repeatTimer = loop.schedule(after: request.pause, for: self) {
@@ -159,7 +160,8 @@ final class ClientSockets {
               : "nobody answered at its inbox within \(request.timeout.shortText)")))
   }
 
-  /// A request that was not sent goes on waiting for as long as the node answers others.
+  /// Fails a request that was not sent. While the node answers other requests, the request
+  /// continues to wait.
   private func expireWaiting(_ request: ClientRequest, at peer: ClientPeer) {
     if let last = peer.lastAnswer, .now - last < request.timeout {
       return startTimer(of: request)
@@ -189,15 +191,15 @@ final class ClientSockets {
 
   // MARK: Nodes that do not take a request now
 
-  /// Keeps a request for when the node may run: it is then sent again, under its number.
+  /// Keeps a request until the node can run. The request is then sent again with the same number.
   private func postpone(_ request: ClientRequest, at peer: ClientPeer, because reason: String) {
     request.wasPostponed(because: reason)
     request.isPostponed = true
     look(for: peer, after: Self.lookPause)
   }
 
-  /// Asks after a while whether the node of requests that are postponed, or that may have to be sent again, runs or is
-  /// about to.
+  /// Asks the orchestrator, after a pause, whether a node runs or is about to: requests to the node
+  /// are postponed, or may have to be sent again.
   private func look(for peer: ClientPeer, after pause: Duration) {
     guard !peer.isLookedFor else { return }
     peer.isLookedFor = true
@@ -220,7 +222,7 @@ final class ClientSockets {
     where request.isPostponed || request.isRepeated && !peer.isConnected {
       let isPostponed = request.isPostponed
       request.isPostponed = false
-      // Without an orchestrator only the node itself can tell.
+      // Without an orchestrator, only the node itself can answer.
       guard let directory else {
         if !peer.isConnected, control.hasReportedEnd {
           finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
@@ -238,7 +240,7 @@ final class ClientSockets {
           continue
         }
       } else if directory.phase == "running", node?.isOver ?? true {
-        // Where all stop, or a changed file is applied, the node may start again.
+        // While all nodes stop, or a changed file is applied, the node may start again.
         finish(request, of: peer, .failure(.unknownOutcome(name, after: nil)))
         continue
       }
@@ -247,7 +249,7 @@ final class ClientSockets {
     lookForLost(at: peer)
   }
 
-  /// Goes on asking while the node of requests is gone that may have to be sent again.
+  /// Keeps asking while the node is gone and has requests that may have to be sent again.
   private func lookForLost(at peer: ClientPeer) {
     guard !peer.isConnected, peer.requests.values.contains(where: \.isRepeated) else { return }
     look(for: peer, after: Self.lostPause)
@@ -281,7 +283,7 @@ final class ClientSockets {
         connections.read { event in
           peer.isConnected = event == .connected
           guard event == .disconnected else { return }
-          // What it has said before it went.
+          // Reads the replies that the node sent before the connection was lost.
           sockets.readReplies(peer, node: node)
           sockets.lost(peer)
         }
@@ -289,7 +291,7 @@ final class ClientSockets {
     ]
   }
 
-  /// There is another process of the node.
+  /// Connects to another process of the node.
   private func move(_ peer: ClientPeer) throws {
     let (socket, connections) = try connect(to: place(of: peer.name))
     readReplies(peer, node: peer.node)
@@ -301,7 +303,7 @@ final class ClientSockets {
 
   // MARK: Nodes that are bound for other hosts
 
-  /// Where an inbox or a feed is; `nil` where nobody has told that yet.
+  /// Returns the place of an inbox or a feed; `nil` if the orchestrator has not reported it yet.
   private func place(of name: String) throws -> PeerPlace? {
     guard DeployedPlaces.isName(name) else { return PeerPlace(name) }
     guard let keys else {
@@ -314,20 +316,20 @@ final class ClientSockets {
     return places.place(of: name, own: own)
   }
 
-  /// Connects to where nodes are now that are bound for other hosts.
+  /// Connects to the current places of nodes that are bound for other hosts.
   private func follow(_ directory: TopologyDirectory) {
     for change in places.take(directory.nodes) {
-      // One that cannot be connected to is looked for again, and said to be down meanwhile.
+      // If the connection fails, the next lookup tries again. Until then, the node counts as down.
       if let peer = peers[change.name] { try? move(peer) }
       guard let place = try? place(of: change.name) else { continue }
       for feeds in watches.values { feeds.move(change.name, from: change.former, to: place) }
     }
   }
 
-  /// Asks where they are where a request may wait for one that is somewhere else by now.
+  /// Looks up places if a request may wait for a node that has moved.
   private func lookForPlacesIfNeeded() { if needsPlaces { lookForPlaces() } }
 
-  /// Asks where they are, again and again while that matters.
+  /// Looks up places repeatedly, as long as they are required.
   private func lookForPlaces() {
     guard !isAskingForPlaces, let link = try? linkForPlaces() else { return }
     isAskingForPlaces = true
@@ -342,7 +344,7 @@ final class ClientSockets {
     }
   }
 
-  /// Who is asked for places; `nil` where nobody is to be reached any more.
+  /// Returns the link for lookups of places; `nil` if no orchestrator can be reached.
   private func linkForPlaces() throws -> OrchestratorLink? {
     guard control.hasEnded else { return control }
     guard control.isLocal else { return nil }
@@ -365,9 +367,10 @@ final class ClientSockets {
       || peers.values.contains { DeployedPlaces.isName($0.name) && $0.hasRequests }
   }
 
-  /// The node is gone. Where it keeps a journal, an event that it has not answered is sent again under
-  /// the same number, so that it is applied once; else nobody knows whether it was. A letter is not
-  /// resent: it may be what ended the node, and is still there if it was not applied.
+  /// Handles the loss of the connection to a node. If the node keeps a journal, an unanswered event
+  /// is sent again with the same number, so that it is applied once. Otherwise its outcome is
+  /// unknown. A request to retry a dead letter is not sent again: the dead letter may be what ended
+  /// the node, and still exists if it was not applied.
   private func lost(_ peer: ClientPeer) {
     peer.forgetTold()
     for request in peer.requests.values where request.isSent {
@@ -397,7 +400,7 @@ final class ClientSockets {
       } else if request.isRepeated, case .deadLetter(_, drops: true) = request.content,
         case .failure(.invalidEvent) = result
       {
-        // Dropped at the first time.
+        // The first copy has dropped the dead letter.
         finish(request, of: peer, .success(.outcome(.done)))
       } else {
         finish(request, of: peer, result)
@@ -405,8 +408,8 @@ final class ClientSockets {
     }) {}
   }
 
-  /// The node no longer knows which requests of this client it has applied. One that only this copy was sent of
-  /// was not, and begins again under a higher number.
+  /// Handles a node that no longer knows which requests of this client it has applied. A request of
+  /// which only this copy was sent was not applied, and begins again with a higher number.
   private func wasForgotten(_ request: ClientRequest, of peer: ClientPeer, through last: UInt64) {
     if request.copies == request.unavailable + 1, peer.restart(request, after: last) {
       if let timer = request.repeatTimer { loop.cancel(timer) }
@@ -429,7 +432,7 @@ final class ClientSockets {
     return try keep(.watch(watch), of: feeds)
   }
 
-  /// Reads frames of feeds as they are.
+  /// Reads the frames of feeds without decoding them.
   func read(
     _ feeds: [String], _ topics: [FeedTopic],
     _ receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void
@@ -459,10 +462,10 @@ final class ClientSockets {
 
   func unwatch(_ id: UInt64) { watches.removeValue(forKey: id)?.close() }
 
-  /// Lets what reads some feeds leave one out, or read it again.
+  /// Stops or resumes reading one of a watch's feeds.
   func read(_ feed: String, by id: UInt64, _ isWanted: Bool) {
     guard let feeds = watches[id], let place = try? place(of: feed) else { return }
-    // One that cannot be connected to is gone.
+    // A feed that cannot be connected to is gone.
     if isWanted { try? feeds.connect(to: place) } else { feeds.disconnect(place.endpoint) }
   }
 

@@ -2,21 +2,22 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Which events a node, or a composite, takes now, and who withholds the others.
+/// The events of a node or a composite: which of them it takes now, and which nodes block the others.
 public struct EnabledEvents: Hashable, Sendable {
   /// The name of the node, or of the composite.
   public var name: String
-  /// What it is.
+  /// The kind of the node.
   public var kind: NodeInformation.Kind
-  /// Its state as JSON; `nil` where none is known.
+  /// The state as JSON; `nil` if it is unknown.
   public var state: JSONValue?
-  /// The count of its steps; of a composite, the count of states that it has shown after the first.
+  /// The number of the node's steps; for a composite, the number of states that it has shown after
+  /// the first.
   public var version: UInt64?
-  /// Of a node, each event of its alphabet; one that is synchronized, for each composite through which
-  /// it takes it. Of a composite, the events that it synchronizes, then those that its nodes take each
-  /// for itself.
+  /// For a node, each event of its alphabet. A synchronized event is listed for each composite
+  /// through which the node takes it. For a composite, the events that it synchronizes, and then
+  /// the events that its nodes take on their own.
   public var events: [EventEnabledness]
-  /// By node, the names of its state's fields where that is a struct.
+  /// The names of the state's fields, by node, for states that are structs.
   package var stateFields: [String: [String]]
 
   package init(
@@ -31,7 +32,7 @@ public struct EnabledEvents: Hashable, Sendable {
     self.stateFields = stateFields
   }
 
-  /// What is to be said of all of them: enabled where one is.
+  /// The combined verdict: enabled if an event is enabled.
   public var verdict: EventEnabledness.Verdict {
     typealias Verdict = EventEnabledness.Verdict
     let verdicts = Set(events.map(\.verdict))
@@ -43,34 +44,35 @@ public struct EnabledEvents: Hashable, Sendable {
   }
 }
 
-/// Whether an event is taken now, and if not, who withholds it and why.
+/// Whether an event is taken now, and if not, which nodes block it and why.
 ///
-/// Of a synchronized event each participant is asked for itself, so that their answers may be of
-/// slightly different times; an answer tells the version that it is about.
+/// Each participant of a synchronized event is asked separately, so the answers may be of slightly
+/// different times. Each answer has the version that it is about.
 public struct EventEnabledness: Hashable, Sendable {
-  /// What is to be said of the event.
+  /// A verdict on an event.
   public enum Verdict: String, Codable, Hashable, Sendable {
-    /// All take it.
+    /// All participants take the event.
     case enabled
-    /// Somebody withholds it.
+    /// A participant or the coordinator blocks the event.
     case withheld
-    /// A guard decides by the values that it carries, and none were given.
+    /// A guard decides by the event's values, and none were given.
     case dependsOnValue
-    /// Its transition is asynchronous, or its machine an asynchronous function: only a run can tell.
+    /// The event's transition is asynchronous, or its machine is an asynchronous function: only a
+    /// run can decide.
     case undetermined
   }
 
-  /// What one of those says who are to take it.
+  /// The answer of one participant.
   public struct Answer: Hashable, Sendable {
-    /// The node; or the coordinator of the composite, where that keeps the event from being taken.
+    /// The node; or the composite's coordinator, if the coordinator blocks the event.
     public var participant: String
-    /// Its state as JSON; `nil` where it has not told it.
+    /// The participant's state as JSON; `nil` if the participant has not reported it.
     public var state: JSONValue?
-    /// The count of its steps.
+    /// The number of the participant's steps.
     public var version: UInt64?
-    /// Whether it takes the event, as far as the others let it.
+    /// Whether the participant takes the event, regardless of the others.
     public var verdict: Verdict
-    /// Why it withholds the event; `nil` where it does not.
+    /// The reason why the participant blocks the event; `nil` if it does not.
     public var obstacle: EventObstacle?
 
     package init(
@@ -87,13 +89,11 @@ public struct EventEnabledness: Hashable, Sendable {
 
   /// The event's case, with the fields that it carries.
   public var event: CaseDescription
-  /// The composite through which its participants take it together; `nil` where one node takes it
-  /// alone.
+  /// The composite through which the participants take the event together; `nil` if one node takes it alone.
   public var composite: String?
-  /// The nodes that take it: all of them, or none.
+  /// The nodes that take the event: all of them, or none.
   public var participants: [String]
-  /// What each of them says; and before them the coordinator, where that keeps the event from being
-  /// taken.
+  /// The answers of the participants, after the coordinator's answer if the coordinator blocks the event.
   public var answers: [Answer]
 
   package init(
@@ -105,7 +105,7 @@ public struct EventEnabledness: Hashable, Sendable {
     self.answers = answers
   }
 
-  /// What is to be said of the event.
+  /// The combined verdict on the event.
   public var verdict: Verdict {
     let verdicts = Set(answers.map(\.verdict))
     for verdict in [Verdict.withheld, .undetermined, .dependsOnValue]
@@ -113,33 +113,33 @@ public struct EventEnabledness: Hashable, Sendable {
     return .enabled
   }
 
-  /// Those who withhold it.
+  /// The answers of the nodes that block the event.
   public var withheld: [Answer] { answers.filter { $0.obstacle != nil } }
 }
 
-/// Why a node does not take an event now.
+/// The reason why a node does not take an event now.
 public enum EventObstacle: Error, Hashable, Sendable {
-  /// Its machine refuses the event in this state. That the transition is asynchronous is said only of an
-  /// event that is taken together with others, which the node cannot be prepared for.
+  /// The machine refuses the event in this state. An asynchronous transition is a reason only for
+  /// an event that several nodes take together, since the node cannot prepare for it.
   case refused(Refusal)
   /// An asynchronous transition has not returned.
   case inTransition
-  /// These pipes that lead from the node are full.
+  /// These outbound pipes of the node are full.
   case pipesFull([String])
-  /// The node takes part in this synchronized event, which is under way.
+  /// The node takes part in this synchronized event, which is in progress.
   case inTransaction(TransactionID)
-  /// The node is prepared for a synchronized event, and is not told the end.
+  /// The node is prepared for a synchronized event, and does not know the outcome.
   case inDoubt(InDoubtTransaction)
   /// The coordinator of the composite has no connection to the node.
   case notConnected
-  /// It does not run, for this reason.
+  /// The node does not run, for this reason.
   case down(String)
-  /// It has not answered for so long.
+  /// The node has not answered within this time.
   case silent(Duration)
-  /// It could not read what was asked.
+  /// The node could not read the question.
   case unreadable(String)
 
-  /// One word for programs.
+  /// A one-word code for programs.
   public var code: String {
     switch self {
     case .refused(let refusal): refusal.code
@@ -159,8 +159,8 @@ extension EventObstacle: CustomStringConvertible {
   /// The reason in words.
   public var description: String { wording { Timestamp(nanoseconds: $0).description } }
 
-  /// The same.
-  /// - Parameter time: Words nanoseconds since 1970.
+  /// Returns the reason in words.
+  /// - Parameter time: Formats a time in nanoseconds since 1970.
   package func wording(of time: (Int64) -> String) -> String {
     switch self {
     case .refused(.noTransition): "that state has no transition for it"

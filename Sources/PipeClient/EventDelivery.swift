@@ -2,9 +2,9 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// An event that was sent to a node or a composite, and what became of it.
+/// An event that was sent to a node or a composite, with its outcome.
 package struct EventDelivery: Sendable {
-  /// What has become of an event, by who has answered.
+  /// The outcome of an event, by the kind of recipient.
   package enum Outcome: Sendable {
     case node(RequestOutcome)
     case composite(SynchronizedReply)
@@ -14,7 +14,7 @@ package struct EventDelivery: Sendable {
   /// The node or the composite that has answered.
   package var recipient: String
   package var outcome: Outcome
-  /// By node, the names of its state's fields where that is a struct.
+  /// The names of the state's fields, by node, for states that are structs.
   package var stateFields: [String: [String]]
 
   /// Whether the event was taken.
@@ -25,7 +25,7 @@ package struct EventDelivery: Sendable {
     }
   }
 
-  /// What became of the event, in a sentence.
+  /// The outcome of the event, as a sentence.
   package var wording: String {
     switch outcome {
     case .node(let outcome):
@@ -34,7 +34,7 @@ package struct EventDelivery: Sendable {
     }
   }
 
-  /// Why it was refused; `nil` where it was not.
+  /// The reason for the refusal; `nil` if the event was not refused.
   package var refusal: String? {
     switch outcome {
     case .node(.refused(let refusal, _)): refusal.wording.printable
@@ -44,7 +44,7 @@ package struct EventDelivery: Sendable {
   }
 }
 
-/// The longest text of an event or a state in a sentence: what stands behind it is to be found.
+/// The longest text of an event or a state in a sentence: the text after it must stay easy to find.
 private let textLimit = 200
 
 extension JSONValue {
@@ -54,8 +54,8 @@ extension JSONValue {
 }
 
 extension RequestOutcome {
-  /// What became of an event, in a sentence.
-  /// - Parameter fields: The names of the state's fields where that is a struct.
+  /// Returns the outcome of an event as a sentence.
+  /// - Parameter fields: The names of the state's fields, if the state is a struct.
   package func wording(of event: JSONValue, by node: String, fields: [String]?) -> String {
     switch self {
     case .moved(let version, .null): "\(node): \(event.shortText()) was taken  (version \(version))"
@@ -70,10 +70,10 @@ extension RequestOutcome {
 }
 
 extension SynchronizedReply {
-  /// What became of an event, in a sentence.
+  /// Returns the outcome of an event as a sentence.
   /// - Parameters:
-  ///   - event: `nil` where it was asked for by the number of its transaction.
-  ///   - fields: By node, the names of its state's fields where that is a struct.
+  ///   - event: The event; `nil` if the outcome was requested by the number of the transaction.
+  ///   - fields: The names of the state's fields, by node, for states that are structs.
   package func wording(
     of event: JSONValue?, by composite: String, _ fields: [String: [String]]
   ) -> String {
@@ -103,15 +103,15 @@ extension SynchronizedReply {
 }
 
 extension Withholding {
-  /// Its state and its reason.
-  /// - Parameter fields: By node, the names of its state's fields where that is a struct.
+  /// Returns the state and the reason.
+  /// - Parameter fields: The names of the state's fields, by node, for states that are structs.
   package func wording(_ fields: [String: [String]]) -> String {
     "\(state.shortText(fields[participant])): \(reason.wording.printable)"
   }
 }
 
 extension [Withholding] {
-  /// Who withholds an event, and why.
+  /// Returns which nodes block an event, and why.
   fileprivate func wording(_ fields: [String: [String]]) -> String {
     map { "'\($0.participant)' is in \($0.wording(fields))" }.joined(separator: "; ")
   }
@@ -121,6 +121,6 @@ extension JSONValue {
   /// A state or an event as a person types it: a label, or JSON.
   package var typedText: String { string ?? text }
 
-  /// The same of one that may be long.
+  /// The same text, cut to a maximum length.
   fileprivate var shortTypedText: String { typedText.printable.cut(to: 200) }
 }

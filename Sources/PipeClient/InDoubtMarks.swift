@@ -1,26 +1,26 @@
 import PipeMachines
 import PipeWire
 
-/// Marks composites' states with the doubts of the nodes that they are made of.
+/// Marks the states of composites with the transactions in doubt of their nodes.
 ///
-/// A doubt that ends with a commit stays until the composite shows the state that it led to: the two
-/// come through different feeds, in any order. Where only the latest states are told, that state may not be
-/// seen, and the doubt ends at once.
+/// A doubt that ends with a commit stays until the composite shows the resulting state: the two
+/// come through different feeds, in any order. If only the latest states are reported, the
+/// resulting state may never be seen, so the doubt ends at once.
 package struct InDoubtMarks: Sendable {
   private let shown: Set<String>
   private let seesEvery: Bool
   private var composites: [String: Composite] = [:]
-  /// Of each node its last doubt, and the version that it was in then.
+  /// The last doubt of each node, and the node's version at that time.
   private var doubts: [String: (doubt: InDoubtTransaction, version: UInt64)] = [:]
 
   fileprivate struct Composite {
-    /// What its state is made of.
+    /// The nodes of the composite.
     let nodes: [String]
     var last: StateChange?
     var marks: [String: InDoubtTransaction] = [:]
-    /// Nodes that have moved, while the composite has not shown it.
+    /// Nodes that have moved, while the composite has not shown the move yet.
     var moved: Set<String> = []
-    /// Nodes whose move the composite has shown, as far as its cause tells.
+    /// Nodes whose move the composite has shown, according to the cause of its state.
     var caughtUp: Set<String> = []
 
     var marked: StateChange? {
@@ -32,8 +32,8 @@ package struct InDoubtMarks: Sendable {
 
   /// - Parameters:
   ///   - shown: The nodes and composites that are watched.
-  ///   - classes: Those of the composites whose doubts are to be told.
-  ///   - seesEvery: Whether every state is told.
+  ///   - classes: The conflict classes of composites whose doubts are reported.
+  ///   - seesEvery: Whether every state is reported.
   package init(shown: Set<String>, classes: [ConflictClassPlan], seesEvery: Bool = true) {
     self.shown = shown
     self.seesEvery = seesEvery
@@ -42,11 +42,11 @@ package struct InDoubtMarks: Sendable {
     }
   }
 
-  /// The nodes whose doubts are to be known.
+  /// The nodes whose doubts must be known.
   package var nodes: Set<String> { Set(composites.values.flatMap(\.nodes)) }
 
-  /// Takes what a feed tells.
-  /// - Returns: What is to be shown.
+  /// Processes a change from a feed.
+  /// - Returns: The changes to show.
   package mutating func take(_ change: StateChange) -> [StateChange] {
     guard composites[change.node] == nil else {
       composites[change.node]?.take(change)
@@ -67,7 +67,7 @@ package struct InDoubtMarks: Sendable {
 }
 
 extension InDoubtMarks.Composite {
-  /// Takes a state that the composite shows.
+  /// Processes a state that the composite shows.
   fileprivate mutating func take(_ change: StateChange) {
     last = change
     guard !change.isRepeated else { return }
@@ -76,13 +76,13 @@ extension InDoubtMarks.Composite {
     for (node, doubt) in marks where doubt.event == change.cause { caughtUp.insert(node) }
   }
 
-  /// Takes what has become of a node's doubt.
-  /// - Returns: The last state again, where that is marked otherwise now.
+  /// Processes the new doubt of a node, or the end of its doubt.
+  /// - Returns: The last state again, if its marks have changed.
   fileprivate mutating func mark(
     _ node: String, _ doubt: InDoubtTransaction?, hasMoved: Bool
   ) -> StateChange? {
     guard nodes.contains(node) else { return nil }
-    // A node that is started again tells the same doubt anew; what the composite has shown, it has shown.
+    // A restarted node reports the same doubt again. The composite may have shown the move before.
     let former = marks[node]
     let isTheSame =
       doubt != nil && former?.transaction == doubt?.transaction

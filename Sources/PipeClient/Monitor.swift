@@ -1,16 +1,16 @@
 import PipeMachines
 import PipeSupport
 
-/// A read-only observer of a running topology, as a process of its own.
+/// A read-only observer of a running topology, in a process of its own.
 ///
-/// A program registers monitors beside its machines. A topology starts one by `monitors:`, and
-/// `PROGRAM monitor NAME -p TOPOLOGY` attaches one by hand; the nodes notice neither.
+/// A program registers monitors beside its machines. A topology starts a monitor by `monitors:`,
+/// and `PROGRAM monitor NAME -p TOPOLOGY` attaches one manually. The nodes notice neither.
 public protocol Monitor: SendableMetatype {
   /// The name that topology files and the command line use. Default: the type's own name.
   static var name: String { get }
 
-  /// The states that it is told: every one, at the nodes' expense, or the latest, ten times a second at most,
-  /// which costs them next to nothing. Default: `every`.
+  /// The states that the monitor receives: every state, which slows the nodes down, or the latest
+  /// state at most ten times a second, which costs the nodes next to nothing. Default: `every`.
   static var watches: WatchedStates { get }
 
   /// Watches until the stream ends. Returning ends the process with success, throwing with failure.
@@ -33,7 +33,7 @@ extension Monitor {
       parameters: parameters)
   }
 
-  /// Watches a topology through a client, which is closed in the end.
+  /// Watches a topology through a client, and closes the client at the end.
   package static func observe(
     _ client: TopologyClient, watch: [String]?, parameters: JSONValue = [:]
   ) async throws {
@@ -57,7 +57,7 @@ extension Monitor {
 /// }
 /// ```
 public protocol ParameterizedMonitor: Monitor {
-  /// What a topology file can set.
+  /// The parameters that a topology file can set.
   associatedtype Parameters: MachineParameters
 
   /// Watches until the stream ends, as ``Monitor/observe(_:)`` does.
@@ -65,7 +65,7 @@ public protocol ParameterizedMonitor: Monitor {
 }
 
 extension ParameterizedMonitor {
-  /// Watches with the parameters that the type itself has.
+  /// Watches with the default parameters.
   public static func observe(_ states: StateStream) async throws {
     try await observe(states, Parameters())
   }
@@ -77,7 +77,7 @@ extension ParameterizedMonitor {
   }
 }
 
-/// A monitor was given parameters that takes none.
+/// A monitor that takes no parameters was given some.
 private struct UnwantedParameters: Error, CustomStringConvertible {
   let monitor: String
 

@@ -3,7 +3,7 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// What one client asks of its orchestrator, on the thread of the client's loop.
+/// A client's link to its orchestrator, on the thread of the client's loop.
 final class OrchestratorLink {
   typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
 
@@ -15,35 +15,36 @@ final class OrchestratorLink {
 
   private let topology: String
   private let endpoint: String
-  /// Where the topology runs, if that is on another host.
+  /// The topology, if it runs on another host.
   private let remote: RemoteTopology?
   private let loop: PollLoop
   private let socket: Socket
   private let connections: ConnectionMonitor
   private var connection: ControlConnection
-  /// Until when a connection is waited for.
+  /// The timer that limits the wait for a connection.
   private var patience: TimerQueue.ID?
   private var commands: [UInt64: Pending] = [:]
   private var lastID: UInt64 = 0
-  /// Why the orchestrator is not to be reached any more.
+  /// The reason why the orchestrator can no longer be reached.
   private var end: TopologyClientError?
-  /// Whether it has reported that the topology has ended and is not to be started again.
+  /// Whether the orchestrator has reported that the topology has ended and is not to be started again.
   private(set) var hasReportedEnd = false
   private var asksForEnd = false
 
-  /// Called with each directory, before who has asked for it has it.
+  /// Called with each directory, before its requester receives it.
   var onDirectory: ((TopologyDirectory) -> Void)?
-  /// Called once when the orchestrator goes, with whether it has reported the end.
+  /// Called once when the orchestrator is gone, with whether it has reported the end.
   var onGone: ((_ hasReportedEnd: Bool) -> Void)?
 
-  /// How long a connection that has broken is waited for, from another host: longer than both ends need to notice.
+  /// How long to wait for a broken connection to another host. Longer than both ends need to notice
+  /// the break.
   private static let healing: Duration = .seconds(10)
   /// Whether an orchestrator on this host was seen that has not answered yet.
   private var wasSeen = false
-  /// How often it is looked whether an orchestrator on this host that has not answered yet is still there.
+  /// The interval of checks whether an orchestrator on this host still exists, until it answers.
   private static let look: Duration = .milliseconds(250)
 
-  /// - Parameter patience: How long an orchestrator on another host has until it answers.
+  /// - Parameter patience: How long to wait for the first answer of an orchestrator on another host.
   init(
     topology: String, at endpoint: String, keys: ClientKeys?, patience: Duration,
     _ context: Context, loop: PollLoop
@@ -67,10 +68,10 @@ final class OrchestratorLink {
     }
   }
 
-  /// Whether the orchestrator is on this host, where another one can take its place.
+  /// Whether the orchestrator is on this host, where another one can replace it.
   var isLocal: Bool { remote == nil }
 
-  /// Whether the orchestrator is not to be reached any more.
+  /// Whether the orchestrator can no longer be reached.
   var hasEnded: Bool { end != nil }
 
   func close() {
@@ -81,7 +82,7 @@ final class OrchestratorLink {
 
   // MARK: Commands
 
-  /// - Parameter late: What it fails with where there is no answer in time.
+  /// - Parameter late: The error if there is no answer in time.
   func command(
     _ command: ControlCommand, timeout: Duration, late: TopologyClientError,
     _ completion: @escaping Answer
@@ -122,12 +123,12 @@ final class OrchestratorLink {
     }) {}
   }
 
-  /// Why a command was not answered, where an orchestrator of another host was never there.
+  /// Returns why a command was not answered, if an orchestrator on another host was never connected.
   private func silence(after time: Duration) -> TopologyClientError? {
     connection.hasMet ? nil : remote?.silence(after: time, connection)
   }
 
-  /// Lets all that waits for an answer fail.
+  /// Fails all pending commands.
   func fail(_ error: TopologyClientError) {
     let pending = commands.values
     commands = [:]
@@ -141,7 +142,7 @@ final class OrchestratorLink {
 
   private func readConnections() {
     connections.readAttempts { attempt in
-      // What it has said before it went.
+      // Reads the answers that the orchestrator sent before the connection was lost.
       if attempt == .event(.disconnected) { readAnswers() }
       perform(connection.take(attempt, at: .now))
       if attempt == .event(.connected), let patience {
@@ -151,8 +152,8 @@ final class OrchestratorLink {
     }
   }
 
-  /// An orchestrator that is killed before the connection is complete breaks nothing that could be noticed. One that
-  /// has not started yet is waited for.
+  /// Checks whether the orchestrator still exists: if it is killed before the connection is
+  /// complete, no connection breaks. The link waits for an orchestrator that has not started yet.
   private func lookForOrchestrator() {
     loop.schedule(after: Self.look, for: self) { link in
       guard !link.connection.hasMet, link.end == nil else { return }
@@ -199,8 +200,9 @@ final class OrchestratorLink {
 
   // MARK: The end
 
-  /// Asks the orchestrator to report the end of the topology. From another host nothing else distinguishes it from a
-  /// network that carries nothing; on one host, from an orchestrator that was killed, or is to be started again.
+  /// Asks the orchestrator to report the end of the topology. From another host, only this report
+  /// distinguishes the end from a network failure. On one host, it distinguishes the end from an
+  /// orchestrator that was killed, or is about to be started again.
   func askForEnd() {
     guard !asksForEnd else { return }
     asksForEnd = true
@@ -226,27 +228,27 @@ final class OrchestratorLink {
   private func end(because error: TopologyClientError) {
     guard end == nil else { return }
     end = error
-    // What waits for an answer may ask why.
+    // The completions of pending commands may ask for the reason.
     onGone?(hasReportedEnd)
     fail(error)
   }
 }
 
-/// How a client's connection to the orchestrator goes, and what follows from that.
+/// The state of a client's connection to the orchestrator, and the actions that its changes require.
 ///
-/// On one host it breaks where the orchestrator ends. From another host it may come again.
+/// On one host, the connection breaks when the orchestrator ends. A connection to another host may recover.
 package struct ControlConnection {
-  /// What is to be done.
+  /// An action for the link.
   package enum Action: Hashable {
     case nothing
-    /// It has broken, and may come again.
+    /// The connection has broken, and may recover.
     case waitForIt
-    /// It has come again: what was asked before may be lost.
+    /// The connection has recovered. Commands sent before may be lost.
     case askAgain
     case end(Ending)
   }
 
-  /// Why it does not come any more.
+  /// The reason why the connection cannot recover.
   package enum Ending: Hashable { case gone, otherKey, turnedAway }
 
   private enum State: Hashable {
@@ -256,12 +258,12 @@ package struct ControlConnection {
     case ended
   }
 
-  /// Those that the other end has broken off in the handshake, one after the other.
+  /// The attempts in a row that the other end has aborted during the handshake.
   private struct Attempts: Hashable {
     var openedAt: ContinuousClock.Instant?
     var refused = 0
 
-    /// Takes an attempt that has failed; returns whether that is no accident.
+    /// Records a failed attempt. Returns whether the failures show a refusal.
     mutating func isRefused(at now: ContinuousClock.Instant) -> Bool {
       guard let openedAt, now - openedAt < refusalTime else {
         refused = 0
@@ -275,23 +277,24 @@ package struct ControlConnection {
   private let isRemote: Bool
   private var state = State.connecting(Attempts())
 
-  /// Who breaks off a handshake sooner than that has another key; who says nothing is waited for by libzmq for 2 s.
+  /// A peer that aborts a handshake sooner than this has another key. libzmq waits 2 s for a silent peer.
   private static let refusalTime: Duration = .seconds(1)
-  /// Some may be the network's, or libzmq's: whom it is not to let in now it keeps waiting, but breaks off where that is
-  /// decided at once. All of these are over in a second.
+  /// The number of aborted handshakes in a row that show a refusal. Some may be due to the network
+  /// or to libzmq, which keeps a peer waiting that it must not admit now, but aborts the handshake
+  /// if this is decided at once. All these attempts are over in a second.
   private static let refusals = 8
 
   package init(isRemote: Bool) { self.isRemote = isRemote }
 
-  /// Whether it was there at some time.
+  /// Whether the connection was complete at some time.
   package var hasMet: Bool { if case .connecting = state { false } else { true } }
 
-  /// Whether it was never there, and somebody has begun to answer.
+  /// Whether the connection was never complete, but a process has begun to answer.
   package var hasBegun: Bool {
     if case .connecting(let attempts) = state { attempts.openedAt != nil } else { false }
   }
 
-  /// Takes what has become of an attempt to connect.
+  /// Processes the outcome of an attempt to connect.
   package mutating func take(
     _ attempt: ConnectionMonitor.Attempt, at now: ContinuousClock.Instant
   ) -> Action {
@@ -319,7 +322,7 @@ package struct ControlConnection {
       if attempts.isRefused(at: now) { return end(.otherKey) }
       state = .connecting(attempts)
     case (.broken(var attempts), .failed):
-      // The topology has ended, and something else has its place.
+      // The topology has ended, and another process has its address.
       if attempts.isRefused(at: now) { return end(.gone) }
       state = .broken(attempts)
     case (.connecting, .event(.disconnected)), (.broken, .event(.disconnected)),
@@ -330,7 +333,7 @@ package struct ControlConnection {
     return .nothing
   }
 
-  /// It is waited for no longer.
+  /// Stops waiting for the connection.
   package mutating func giveUp() -> Action {
     switch state {
     case .connecting, .broken: end(.gone)

@@ -1,24 +1,25 @@
 import PipeMachines
 import PipeWire
 
-/// A state of a node elsewhere, as its feed tells it.
+/// A state of a remote node, as its feed publishes it.
 struct RemoteState<State: Sendable>: Sendable {
   var state: State
   var incarnation: UInt64
   var version: UInt64
-  /// Whether it is on the way of a step that is not over.
+  /// Whether the node only passes through the state, in a step that is not over.
   var isPassing: Bool
 }
 
-/// The states of a node elsewhere.
+/// The states of a remote node.
 final class RemoteFeed<State: MachineState>: Sendable {
   private let subject: ConcurrentValueSubject<RemoteState<State>>
   private let following: Task<Void, Never>
 
   /// - Parameters:
-  ///   - first: What the stream has told already.
-  ///   - report: Told of a state that is none of the type, and with `nil` of each that is one.
-  /// - Throws: ``TopologyClientError`` where the first state is none of the type.
+  ///   - first: The change that the stream has already delivered.
+  ///   - report: Called with an error for each state that is not of the type, and with `nil` for
+  ///     each other state.
+  /// - Throws: ``TopologyClientError`` if the first state is not of the type.
   init(
     first: StateChange, of stream: StateStream,
     report: @escaping @Sendable (TopologyClientError?) -> Void
@@ -53,30 +54,30 @@ final class RemoteFeed<State: MachineState>: Sendable {
   }
 }
 
-/// The states of a node elsewhere from a step on: those of the step itself, and all that follow.
+/// The states of a remote node from a step on: the states of the step itself, and all that follow.
 ///
-/// To be made before the step's event is sent, so that none is missed.
+/// Create this before you send the step's event, so that no state is missed.
 final class RemoteSteps<State: Sendable> {
   private var iterator: AsyncStream<RemoteState<State>>.Iterator
   private let isDurable: Bool
   private var step = (version: UInt64.max, incarnation: UInt64.max)
   private var isReached = false
-  /// States on the way of a step of which it is not known yet whether it is the one.
+  /// States passed during a step that may turn out to be the expected one.
   private var passed: [RemoteState<State>] = []
-  /// Those that count and were not given yet.
+  /// States that belong to the step or follow it, and are not returned yet.
   private var due: ArraySlice<State> = []
 
-  /// - Parameter isDurable: Whether versions go on when the node is started again.
+  /// - Parameter isDurable: Whether version numbers continue when the node is restarted.
   init(_ iterator: AsyncStream<RemoteState<State>>.Iterator, isDurable: Bool) {
     self.iterator = iterator
     self.isDurable = isDurable
   }
 
-  /// The step has led to this version.
-  /// - Parameter incarnation: The start of the node that the last state seen is of.
+  /// Sets the version that the step has resulted in.
+  /// - Parameter incarnation: The incarnation of the last state seen.
   func count(from version: UInt64, after incarnation: UInt64) { step = (version, incarnation) }
 
-  /// The next state; `nil` once there are no more, or where the task is cancelled.
+  /// Returns the next state; `nil` if there are no more states, or the task is cancelled.
   func next(isolation: isolated (any Actor)? = #isolation) async -> State? {
     while true {
       if let state = due.popFirst() { return state }
@@ -87,7 +88,7 @@ final class RemoteSteps<State: Sendable> {
 
   private func take(_ next: RemoteState<State>) {
     if isReached { return due.append(next.state) }
-    // What a process went through that was killed then belongs to no step.
+    // States that a killed process has passed belong to no step.
     if let last = passed.last, last.incarnation != next.incarnation { passed = [] }
     if next.version >= step.version || !isDurable && next.incarnation > step.incarnation {
       isReached = true

@@ -2,14 +2,14 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// A node of a running topology as a model in this process: its state as its feed tells it, and events
-/// that are sent to it in the order given.
+/// A node of a running topology as a model in this process. Its state comes from the node's feed,
+/// and events are sent to the node in the order given.
 ///
 /// ```swift
 /// let lamp = try await RemoteModel<LampState, LampEvent>("lamp", of: client)
 /// ```
 ///
-/// What is written against a model of its own protocol takes it, where it conforms to that:
+/// Code that is written against a protocol of its own accepts a model that conforms to that protocol:
 ///
 /// ```swift
 /// extension RemoteModel: LampModelProtocol where State == LampState, Event == LampEvent {
@@ -17,9 +17,9 @@ import PipeWire
 /// }
 /// ```
 ///
-/// While its node does not run, ``state`` is the last one that was told, events are not taken, and
-/// ``problem`` says why. It goes on with the node's next process. When the topology goes down, or the
-/// client is closed, its states end.
+/// While the node does not run, ``state`` is the last one that it reported, events are not
+/// accepted, and ``problem`` gives the reason. The model continues with the node's next process.
+/// When the topology goes down, or the client is closed, its states end.
 public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEvent>:
   StateMachineProtocol
 {
@@ -32,10 +32,11 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
 
   /// Follows a node that runs, or soon will.
   /// - Parameters:
-  ///   - node: Its name: of a machine, a model, a constant, or of a composite, which takes no events here.
-  ///   - timeout: The longest wait for what becomes of an event; `nil`, the default, is the client's.
-  /// - Throws: ``TopologyClientError``: `unknownNode`; `nodeDown` where it does not run; `otherType` where
-  ///   its states or events are not these.
+  ///   - node: The node's name: of a machine, a model, a constant, or a composite. A composite
+  ///     takes no events here.
+  ///   - timeout: The longest wait for the outcome of an event; `nil`, the default, is the client's timeout.
+  /// - Throws: ``TopologyClientError``: `unknownNode`; `nodeDown` if the node does not run;
+  ///   `otherType` if its states or events are not of these types.
   public init(_ node: String, of client: TopologyClient, timeout: Duration? = nil) async throws {
     let information = try await Self.find(node, of: client)
     let stream = try await client.states(of: [node])
@@ -52,14 +53,15 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     }
   }
 
-  /// The last state that the node has told.
+  /// The last state that the node has reported.
   public nonisolated var state: State { feed.state }
 
-  /// The last state that the node has told, then each further one, those on the way of a model included.
+  /// The last state that the node has reported, then each later state, including states that a
+  /// model passes.
   public nonisolated var stateDidChange: StatePublisher<State> { feed.states.projected(\.state) }
 
-  /// Why the last event did not reach the node, or its last state was none of `State`; `nil` once one
-  /// did, or was.
+  /// Why the last event did not reach the node, or why its last state is not a `State`; `nil` once
+  /// an event has reached the node, or a state has the type.
   public nonisolated var problem: TopologyClientError? { problems.state }
 
   /// The current ``problem``, then each change.
@@ -69,25 +71,26 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
 
   // MARK: Events
 
-  /// Has the node take an event after those given before it, and does not wait for that.
+  /// Sends an event behind those given before it, and does not wait for the outcome.
   public nonisolated func post(_ event: Event) {
     sender.post(event) { [problems] in Self.note($0, in: problems) }
   }
 
-  /// Has the node take an event after those given before it, and returns what became of it.
+  /// Sends an event behind those given before it, and returns its outcome.
   ///
   /// ``state`` follows, and may lag behind the answer.
-  /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
+  /// - Throws: ``TopologyClientError``; `unknownOutcome` if the node did not answer.
   @discardableResult
   public nonisolated func send(_ event: Event) async throws -> SendOutcome<State> {
     try await outcome(of: answer(to: event))
   }
 
-  /// Sends an event, and returns when the node enters a state that the predicate holds for.
+  /// Sends an event, and returns when the node enters a state that satisfies the predicate.
   ///
-  /// Every state of the event's own step counts, also one on the way, and every later one; none before
-  /// it, however late its change comes. If the event is refused, or the topology goes down, returns at
-  /// once; so it does when the task is cancelled, as if the topology had gone down.
+  /// Every state of the event's own step counts, including states that are only passed, and every
+  /// later state. Earlier states do not count, however late their changes arrive. If the event is
+  /// refused, or the topology goes down, the call returns at once. If the task is cancelled, it
+  /// returns as if the topology had gone down.
   /// - Throws: ``TopologyClientError``.
   @discardableResult
   public nonisolated func send(
@@ -101,8 +104,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     return .finished
   }
 
-  /// Sends an event, and returns when the node enters the case that `state` is, whatever its
-  /// associated values.
+  /// Sends an event, and returns when the node enters the case of `state`, whatever its associated values.
   @discardableResult
   public nonisolated func send(
     _ event: Event, resumeWhen state: State
@@ -128,7 +130,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     try await send(event) { states.contains($0) }
   }
 
-  /// Sends an event; with what became of it, the states that are entered from its own step on.
+  /// Sends an event. Returns its outcome, and the states from the event's own step on.
   nonisolated func following(
     _ event: Event
   ) async throws -> (outcome: SendOutcome<State>, steps: RemoteSteps<State>) {
@@ -168,9 +170,9 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
   }
 }
 
-// The beginning.
+// Helpers of the initializer.
 extension RemoteModel {
-  /// The node, which runs or soon will, and is of these types.
+  /// Returns the node, which runs or soon will, and has these types.
   private static func find(
     _ name: String, of client: TopologyClient
   ) async throws -> NodeInformation {
@@ -178,7 +180,7 @@ extension RemoteModel {
     let node = try client.node(name, in: directory)
     switch node.kind {
     case .monitor: throw TopologyClientError.otherType(name, "it is a monitor, and has no states")
-    // What these show is read when it comes.
+    // The states of these are checked when they arrive.
     case .composite, .constant: return node
     case .machine: break
     }
@@ -192,7 +194,7 @@ extension RemoteModel {
     return node
   }
 
-  /// The state that the node is in.
+  /// Returns the current state of the node.
   private static func first(
     of stream: StateStream, _ name: String, of client: TopologyClient
   ) async throws -> StateChange {
@@ -213,10 +215,10 @@ extension RemoteModel {
 }
 
 extension ViewState where Output == Never {
-  /// Shows the state of a node elsewhere as it is.
+  /// Shows the state of a remote node.
   ///
-  /// An event that does not reach the node counts as refused, with the reason as text; one whose topology
-  /// is gone as sent to a run that has ended.
+  /// An event that does not reach the node counts as refused, with the reason as text. If the
+  /// topology is gone, the event counts as sent to a run that has ended.
   public convenience init(
     _ model: RemoteModel<State, Event>
   ) where State: MachineState & StateProtocol, Event: MachineEvent {
@@ -248,8 +250,8 @@ extension ViewState where Output == Never {
   }
 }
 
-/// Sends events to a node, one after the other in the order given. What waits when it is let go of is sent
-/// all the same.
+/// Sends events to a node, one after the other in the order given. Events that wait are sent even
+/// if the sender is released.
 final class RemoteSender<Event: MachineEvent>: Sendable {
   typealias Answer = @Sendable (Result<RequestOutcome, any Error>) -> Void
 
@@ -271,7 +273,7 @@ final class RemoteSender<Event: MachineEvent>: Sendable {
   func post(_ event: Event, answer: @escaping Answer) { posts.yield((event, answer)) }
 }
 
-/// The states and events that a model elsewhere is to have.
+/// The state and event types that a remote model must have.
 struct RemoteTypes {
   private let state: String
   private let states: [CaseDescription]
@@ -285,8 +287,8 @@ struct RemoteTypes {
     self.events = EnumCases<Event>.descriptions
   }
 
-  /// Why a machine is not of these types; `nil` where it is. States that are structs are compared when
-  /// they come.
+  /// Returns why a machine does not have these types; `nil` if it has. States that are structs are
+  /// checked when they arrive.
   func problem(with machine: MachineDescription) -> String? {
     if states.isEmpty != machine.states.isEmpty {
       return "its states are not of type '\(state)': "
@@ -316,7 +318,7 @@ struct RemoteTypes {
     return other.fields == own.fields ? nil : "which \(holder) has as \(other.wording)"
   }
 
-  /// A state that a node has told.
+  /// Decodes a state that a node has reported.
   static func decode<State: MachineState>(
     _ state: JSONValue, of node: String
   ) throws(TopologyClientError) -> State {

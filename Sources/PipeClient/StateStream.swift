@@ -6,7 +6,7 @@ public struct StateStream: AsyncSequence, Sendable {
   private let buffer: StateStreamBuffer
   private let lifetime: Lifetime
 
-  /// Ends the subscription with the last copy of the stream.
+  /// Ends the subscription when the last copy of the stream is released.
   private final class Lifetime: Sendable {
     let end: @Sendable () -> Void
     init(_ end: @escaping @Sendable () -> Void) { self.end = end }
@@ -35,7 +35,8 @@ public struct StateStream: AsyncSequence, Sendable {
   public func makeAsyncIterator() -> Iterator { Iterator(stream: self) }
 }
 
-/// The changes between the loop's thread and a consumer: bounded, never silent about what gave way.
+/// A bounded buffer for changes between the loop's thread and a consumer. It reports how many
+/// changes it has dropped.
 final class StateStreamBuffer: Sendable {
   private struct State {
     var changes = Queue<StateChange>()
@@ -46,7 +47,7 @@ final class StateStreamBuffer: Sendable {
   }
 
   private let state = Locked(State())
-  /// Changes that may wait. Unit: changes.
+  /// The maximum number of waiting changes. Unit: changes.
   private static let capacity = 8_192
 
   func append(_ change: StateChange) {
@@ -103,16 +104,17 @@ final class StateStreamBuffer: Sendable {
   }
 }
 
-/// Which of the states of nodes are told to who watches them.
+/// The selection of a node's states that an observer receives.
 public enum WatchedStates: Hashable, Sendable {
-  /// Every state, in order. A node writes each of its states for that: one that takes a million events a
-  /// second is several times slower.
+  /// Every state, in order. A node writes each of its states for this. A node that takes a million
+  /// events a second becomes several times slower.
   case every
-  /// The latest state of each node, at most ten times a second, with its counters. Where only these have
-  /// changed, it comes once more under the same version. A node does not feel it.
+  /// The latest state of each node, at most ten times a second, with its counters. If only the
+  /// counters have changed, the state comes again with the same version. This has no measurable
+  /// cost for a node.
   case latest
 
-  /// What is subscribed to.
+  /// The topic to subscribe to.
   var topic: FeedTopic {
     switch self {
     case .every: .states(areCommitted: nil)

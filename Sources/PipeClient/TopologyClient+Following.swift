@@ -2,15 +2,15 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// What is told of nodes beside their states.
+/// A message of a feed about steps or sent events, beside the states.
 package enum FeedMessage: Sendable {
   case step(NodeStep)
   case event(TappedEvent)
 }
 
 extension TopologyClient {
-  /// The steps of some nodes, or of all, from now on: at most 2,000 a second of each, and of the others their
-  /// number. It ends when the topology goes down or the client closes.
+  /// Follows the steps of some nodes, or of all. Delivers at most 2,000 steps a second of each
+  /// node, and the number of the others. The stream ends when the topology goes down or the client closes.
   package func steps(of nodes: [String]? = nil) async throws -> AsyncStream<FeedMessage> {
     let directory = try await directory(fresh: false)
     let chosen =
@@ -19,14 +19,14 @@ extension TopologyClient {
     return try await messages(
       of: Set(chosen.map(\.feedName)), chosen.map { .steps(of: $0.name) }
     ) { frame in
-      // Two names may have the same topic.
+      // Two names may have the same topic number.
       (try? NodeStep(frame: frame)).flatMap { step -> FeedMessage? in
         chosen.contains { $0.name == step.node } ? .step(step) : nil
       }
     }
   }
 
-  /// The events that go into a pipe, from now on, in the same way.
+  /// Follows the events that go into a pipe, in the same way.
   package func tap(_ name: String) async throws -> AsyncStream<FeedMessage> {
     let directory = try await directory(fresh: false)
     guard let pipe = directory.pipes.first(where: { $0.name == name }) else {
@@ -40,7 +40,8 @@ extension TopologyClient {
     }
   }
 
-  /// Messages that may wait for who reads them; who misses some sees that by their numbers. Unit: messages.
+  /// The maximum number of messages that wait for their reader. A reader that misses some detects
+  /// that by their numbers. Unit: messages.
   private static let messagesKept = 8_192
 
   private func messages(
@@ -59,32 +60,33 @@ extension TopologyClient {
   }
 }
 
-/// A frame of a feed as it came: who has no use for its parts needs not read it.
+/// A frame of a feed as it was received. A reader need not decode the parts that it does not use.
 package struct FeedFrame: Sendable {
   /// The number of the node's name; see ``FeedTopic``.
   package var topic: UInt32
   package var version: UInt64
   package var incarnation: UInt64
-  /// Whether it reports an event that was refused or postponed, and no step.
+  /// Whether the frame reports a refused or postponed event instead of a step.
   package var isRefusal: Bool
   /// The body.
   package var json: [UInt8]
 }
 
-/// What follows the steps of nodes.
+/// A subscription to the steps of nodes.
 package struct StepFollowing: Sendable {
-  /// Ends it.
+  /// Ends the subscription.
   package let stop: @Sendable () -> Void
-  /// Lets a node tell no steps any more, by its feed's name, or again: one that nobody asks does not feel it.
+  /// Stops or resumes the steps of a node, by its feed's name. A stopped subscription has no
+  /// measurable cost for the node.
   package let ask: @Sendable (_ feed: String, _ isAsked: Bool) -> Void
 }
 
 extension TopologyClient {
-  /// The steps of nodes, and the events that they refuse, from now on, as they came.
+  /// Follows the steps of nodes, and the events that they refuse, as they are received.
   /// - Parameters:
-  ///   - nodes: Of these; those that are not there are left out.
-  ///   - end: Called when no more comes: the topology has gone down, or the client is closed.
-  ///   - receive: Called for each on the client's own thread, which it must not block.
+  ///   - nodes: The nodes to follow. Nodes that are not there are left out.
+  ///   - end: Called when no more frames come: the topology has gone down, or the client is closed.
+  ///   - receive: Called for each frame on the client's own thread, which it must not block.
   package func followSteps(
     of nodes: [NodeInformation], ending end: @escaping @Sendable () -> Void,
     _ receive: @escaping @Sendable (FeedFrame) -> Void
@@ -119,10 +121,10 @@ final class FollowedFeeds {
 
   private let source: Source
   private let names: Set<String>
-  /// Whether any of them may be elsewhere later.
+  /// Whether a feed may move to another endpoint later.
   let isMoving: Bool
 
-  /// - Parameter names: Endpoints on this host, or what feeds on others are known by.
+  /// - Parameter names: Endpoints on this host, or names of feeds on other hosts.
   init(_ source: Source, of names: [String]) {
     self.source = source
     self.names = Set(names)
@@ -143,11 +145,11 @@ final class FollowedFeeds {
     }
   }
 
-  /// Another process of a node tells its states elsewhere.
+  /// Reads a feed at its new place, after the node has got another process.
   func move(_ name: String, from former: String?, to place: PeerPlace) {
     guard names.contains(name) else { return }
     if let former { disconnect(former) }
-    // One that cannot be connected to is gone again.
+    // A feed that cannot be connected to is gone again.
     try? connect(to: place)
   }
 

@@ -2,9 +2,9 @@ import PipeJournal
 import PipeWire
 
 extension TopologyClient {
-  /// The dead letters of a node, oldest first: all of them where it keeps a journal, else the last
-  /// few.
-  /// - Throws: ``TopologyClientError``: `nodeDown` where it keeps none and does not run.
+  /// Returns the dead letters of a node, oldest first: all of them if it keeps a journal, otherwise
+  /// the last few.
+  /// - Throws: ``TopologyClientError``: `nodeDown` if the node keeps no journal and does not run.
   public func letters(of node: String) async throws -> [DeadLetter] {
     let information = try self.node(node, in: await directory())
     if let path = information.journal {
@@ -23,7 +23,7 @@ extension TopologyClient {
     return status.recentLetters
   }
 
-  /// What the nodes have recorded.
+  /// The recorded data of the nodes.
   package var records: TopologyRecords {
     if remote == nil, let directories = try? RuntimeDirectories(topology: topology) {
       .files(directories)
@@ -32,10 +32,10 @@ extension TopologyClient {
     }
   }
 
-  /// Lets a node take the event of one of its dead letters again. Where the machine takes it, the
-  /// letter is gone; where it refuses it again, the letter stays. One that stands for an effect has that run
-  /// again: the outcome is `done`.
-  /// - Throws: ``TopologyClientError``: `invalidEvent` where there is no such letter.
+  /// Sends the event of a dead letter to its node again. If the machine takes the event, the dead
+  /// letter is removed. If the machine refuses the event again, the dead letter stays. If the dead
+  /// letter represents an effect, the effect runs again, and the outcome is `done`.
+  /// - Throws: ``TopologyClientError``: `invalidEvent` if there is no such dead letter.
   @discardableResult
   public func resend(
     letter id: UInt64, of node: String, timeout: Duration? = nil
@@ -44,7 +44,7 @@ extension TopologyClient {
   }
 
   /// Removes one of a node's dead letters.
-  /// - Throws: ``TopologyClientError``: `invalidEvent` where there is no such letter.
+  /// - Throws: ``TopologyClientError``: `invalidEvent` if there is no such dead letter.
   public func drop(
     letter id: UInt64, of node: String, timeout: Duration? = nil
   ) async throws {

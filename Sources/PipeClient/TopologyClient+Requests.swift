@@ -3,10 +3,10 @@ import PipeSupport
 import PipeWire
 
 extension TopologyClient {
-  /// How often a node that is being started again is looked at.
+  /// The interval of checks on a node that is being restarted.
   private static let pause: Duration = .milliseconds(10)
 
-  /// Asks a node for something, once it runs.
+  /// Sends a request to a node, once it runs.
   func request(
     _ name: String, _ content: ClientRequest.Content, timeout: Duration
   ) async throws -> RequestOutcome {
@@ -18,7 +18,7 @@ extension TopologyClient {
     }
   }
 
-  /// What became of a composite's dead letter.
+  /// Returns the outcome of a composite's dead letter.
   private static func outcome(
     _ reply: SynchronizedReply, of composite: String
   ) throws(TopologyClientError) -> RequestOutcome {
@@ -34,14 +34,14 @@ extension TopologyClient {
     }
   }
 
-  /// Asks a node, or a composite, for something, once it runs.
+  /// Sends a request to a node or a composite, once it runs.
   func exchange(
     _ name: String, _ content: ClientRequest.Content, timeout: Duration
   ) async throws -> ClientRequest.Answer {
     let deadline = ContinuousClock.now + timeout
     var refusal: TopologyClientError?
-    // A node that answered before is asked straight away; only where it is not connected the
-    // orchestrator is asked why, or where it was something else that does not take this.
+    // The client contacts a known node directly. It asks the orchestrator only if the node is not
+    // connected, or was of a kind that does not take the request.
     if let known = shared.state.withLock({ $0.known[name] }),
       (try? check(known, takes: content)) != nil
     {
@@ -67,7 +67,7 @@ extension TopologyClient {
           return try await request(node, content, timeout: left, outOf: timeout)
         } catch let error as TopologyClientError {
           guard case .nodeDown = error else { throw error }
-          // It was not applied: the node has been stopped since, or is not started yet.
+          // The request was not applied: the node has been stopped since, or is not started yet.
           refusal = error
         }
       } else if left <= .zero, node.isRunning, let refusal {
@@ -80,7 +80,7 @@ extension TopologyClient {
     }
   }
 
-  /// - Parameter timeout: The whole time that the caller gave, of which `left` is left.
+  /// - Parameter timeout: The whole time that the caller allowed. Of this time, `left` remains.
   private func request(
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout left: Duration,
     outOf timeout: Duration
@@ -113,7 +113,7 @@ extension TopologyClient {
 }
 
 extension ClientRequest.Content {
-  /// Whether it is an event, or a dead letter, for a node's machine.
+  /// Whether the content is an event, or a dead letter, for a node's machine.
   fileprivate var isForMachine: Bool {
     switch self {
     case .event, .deadLetter: true
@@ -123,7 +123,7 @@ extension ClientRequest.Content {
 }
 
 extension TopologyClientError {
-  /// What is told of a node that runs, and did not take what was sent in the time that there was.
+  /// Returns the error for a node that runs and did not take the request in time.
   fileprivate func asTimeout(of node: String, after time: Duration) -> TopologyClientError {
     guard case .nodeDown(_, let reason) = self else { return self }
     return .timedOut(
@@ -132,33 +132,33 @@ extension TopologyClientError {
   }
 }
 
-/// An event was sent to a composite, which passes on what is one node's own.
+/// An event was sent to a composite. The composite passes on events that one of its nodes takes on its own.
 struct CompositeAsked: Error {}
 
 extension NodeInformation {
-  /// Whether it does not run, and likely soon will without being asked to.
+  /// Whether the node does not run, but likely will soon without a request.
   func isComing(in directory: TopologyDirectory) -> Bool {
     switch phase {
     case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
     case "idle": directory.phase == "starting"
     case "waiting":
-      // For the node in whose process it lives.
+      // The node waits for its carrier node.
       within.flatMap { directory[node: $0] }
         .map { $0.isRunning || $0.isComing(in: directory) } ?? false
     default: false
     }
   }
 
-  /// Whether it does not start again without being asked to.
+  /// Whether the node does not start again without a request.
   var isOver: Bool { ["stopped", "completed", "failed"].contains(phase) }
 }
 
-// Events for whom they are sent to by name, be that a node or a composite.
+// Events for a recipient given by name: a node or a composite.
 extension TopologyClient {
-  /// The events that can be sent to a node or a composite, with what they carry: of a composite those that it
-  /// synchronizes, and then those that one of its nodes takes by itself.
-  /// - Throws: ``TopologyClientError``: `failed` where a node has not described itself yet.
+  /// Returns the events that can be sent to a node or a composite, with their fields. For a
+  /// composite: the events that it synchronizes, and then the events that one of its nodes takes on its own.
+  /// - Throws: ``TopologyClientError``: `failed` if a node has not described itself yet.
   package func alphabet(of name: String) async throws -> [CaseDescription] {
     guard try await node(name, in: directory(fresh: false)).kind == .composite else {
       let machine = try await describe(name)
@@ -172,7 +172,8 @@ extension TopologyClient {
     return events
   }
 
-  /// Sends an event to a node or a composite: what one node of a composite takes by itself goes to that one.
+  /// Sends an event to a node or a composite. If one node of a composite takes the event on its
+  /// own, the event goes to that node.
   package func deliver(
     _ event: JSONValue, to name: String, timeout: Duration? = nil
   ) async throws -> EventDelivery {
@@ -188,16 +189,16 @@ extension TopologyClient {
       stateFields: directory.stateFields)
   }
 
-  /// The node of a composite that takes an event by itself; `nil` where the composite synchronizes it, or it is
-  /// none that can be sent to the composite.
+  /// Returns the node of a composite that takes an event on its own; `nil` if the composite
+  /// synchronizes the event, or the event cannot be sent to the composite.
   package func owner(of event: JSONValue, in composite: String) async throws -> String? {
     guard let name = event.caseName else { return nil }
     return try await plan(of: composite)?.own[name]
   }
 
-  /// The node of a composite that takes an event by itself.
-  /// - Throws: ``TopologyClientError`` `invalidEvent` where the event is synchronized, or nobody's, or
-  ///   several nodes'.
+  /// Returns the node of a composite that takes an event on its own.
+  /// - Throws: ``TopologyClientError`` `invalidEvent` if the event is synchronized, or belongs to
+  ///   no node or to several nodes.
   package func taker(of event: String, in composite: String) async throws -> String {
     guard let plan = try await plan(of: composite) else { throw Self.unknownComposite(composite) }
     if let node = plan.own[event] { return node }
@@ -208,7 +209,7 @@ extension TopologyClient {
         : "it synchronizes '\(event)', which is asked for by 'synchronize'")
   }
 
-  /// `nil` while the nodes have not told what it consists of.
+  /// Returns the plan of a composite; `nil` until the nodes have reported its parts.
   private func plan(of composite: String) async throws -> CompositePlan? {
     try await conflictClasses().lazy.compactMap { $0[composite] }.first
   }
@@ -220,12 +221,12 @@ extension TopologyClient {
 
 // Events that several nodes take together.
 extension TopologyClient {
-  /// Asks a composite for an event that its components take together, all or none.
+  /// Requests an event that a composite's components take together, all or none.
   /// - Parameters:
-  ///   - mode: Whether it is tried once, or until it is enabled.
-  ///   - timeout: The longest wait for the answer, beyond what `mode` allows; `nil` is 5 s.
-  /// - Returns: What became of it. `unknown` where nobody can tell yet: ``ask(_:about:timeout:)``.
-  /// - Throws: ``TopologyClientError``; `unknownOutcome` where the composite did not answer.
+  ///   - mode: Whether the event is tried once, or until it is enabled.
+  ///   - timeout: The longest wait for the answer, beyond the time that `mode` allows; `nil` is 5 s.
+  /// - Returns: The outcome. If it is `unknown`, request it later with ``ask(_:about:timeout:)``.
+  /// - Throws: ``TopologyClientError``; `unknownOutcome` if the composite did not answer.
   public func synchronize(
     _ composite: String, _ event: some MachineEvent, mode: SynchronizedMode = .try,
     timeout: Duration? = nil
@@ -235,8 +236,8 @@ extension TopologyClient {
       timeout: timeout)
   }
 
-  /// Asks a composite for an event given as JSON: a bare label as a string, or
-  /// `{"label": {"field": value}}`.
+  /// Requests an event from a composite, given as JSON: a bare label as a string, or `{"label":
+  /// {"field": value}}`.
   public func synchronize(
     _ composite: String, json event: JSONValue, mode: SynchronizedMode = .try,
     timeout: Duration? = nil
@@ -246,7 +247,7 @@ extension TopologyClient {
       case .try: (.try, .zero)
       case .await(let limit): (.await, limit)
       }
-    // Zero is without limit; so long a wait is as good as that.
+    // Zero means no limit. A limit that is clamped to the maximum is as good as none.
     let count = limit.map { flag == .await ? UInt32(clamping: max(1, $0.wholeMilliseconds)) : 0 }
     let reply = try await exchangeTransaction(
       composite, try Self.body(composite, event), flag, count: count ?? 0,
@@ -257,8 +258,9 @@ extension TopologyClient {
     return answer
   }
 
-  /// Asks each participant of a composite's event to take it for itself; there is no all or none.
-  /// - Returns: What each participant did.
+  /// Asks each participant of a composite's event to take the event on its own. Some may take it
+  /// while others refuse it.
+  /// - Returns: The result of each participant.
   public func broadcast(
     _ composite: String, json event: JSONValue, timeout: Duration? = nil
   ) async throws -> [String: BroadcastResult] {
@@ -271,7 +273,7 @@ extension TopologyClient {
     return results
   }
 
-  /// Asks a composite what has become of a transaction that was not known.
+  /// Asks a composite for the outcome of a transaction that was unknown before.
   public func ask(
     _ composite: String, about transaction: TransactionID, timeout: Duration? = nil
   ) async throws -> SynchronizedReply {
@@ -308,7 +310,7 @@ extension TopologyClient {
       }
       return reply
     } catch TopologyClientError.nodeDown(let name, _) where flag != .broadcast && flag != .ask {
-      // Nobody was asked.
+      // No participant was asked.
       return .atomic(.unavailable(name))
     }
   }

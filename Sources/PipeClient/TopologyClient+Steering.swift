@@ -3,8 +3,8 @@ import PipeSupport
 import PipeWire
 
 extension TopologyClient {
-  /// What a node's machine tells of itself.
-  /// - Throws: ``TopologyClientError``: `failed` where the node has not described itself yet.
+  /// Returns the description of a node's machine.
+  /// - Throws: ``TopologyClientError``: `failed` if the node has not described itself yet.
   public func describe(_ node: String) async throws -> MachineDescription {
     try await check([node])
     return try await command(.describe(node: node)).take {
@@ -12,7 +12,7 @@ extension TopologyClient {
     }
   }
 
-  /// The composites, in classes of which each has one coordinator.
+  /// Returns the composites by conflict class. Each class has one coordinator.
   package func conflictClasses() async throws -> [ConflictClassPlan] {
     try await command(.composites).take {
       if case .composites(let classes) = $0 { classes } else { nil }
@@ -29,14 +29,14 @@ extension TopologyClient {
     try await answer(to: .stop(nodes: nodes), nodes, within: timeout, "end").takeDone()
   }
 
-  /// Stops nodes in order and starts them again, and waits until the new ones run.
+  /// Stops nodes in order, starts them again, and waits until the new processes run.
   public func restart(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
     try await answer(to: .restart(nodes: nodes), nodes, within: timeout, "run again").takeDone()
   }
 
-  /// Starts nodes, and where wanted all that they depend on.
-  /// - Parameter timeout: The longest wait until they run; `nil` does not wait.
-  /// - Returns: The nodes that were to run.
+  /// Starts nodes, and on request all their dependencies.
+  /// - Parameter timeout: The longest wait until the nodes run; `nil` does not wait.
+  /// - Returns: The nodes that should run.
   package func bringUp(
     _ nodes: [String], withDependencies: Bool, within timeout: Duration?
   ) async throws -> [String] {
@@ -49,30 +49,31 @@ extension TopologyClient {
     return try await answer(to: command, nodes, within: timeout, "run").takeNodes()
   }
 
-  /// Stops nodes and all that depend on them, those first, and waits until their processes have ended.
-  /// - Returns: The nodes that were to end.
+  /// Stops nodes and all their dependents, the dependents first, and waits until their processes
+  /// have ended.
+  /// - Returns: The nodes that should end.
   package func bringDown(
     _ nodes: [String], within timeout: Duration
   ) async throws -> [String] {
     try await answer(to: .bringDown(nodes: nodes), nodes, within: timeout, "end").takeNodes()
   }
 
-  /// Sends a signal to a node's process, as `kill` does; its restart policy applies.
+  /// Sends a signal to a node's process, as `kill` does. The node's restart policy applies.
   public func kill(_ node: String, signal: Int32 = 9) async throws {
     try await check([node])
     try await command(.kill(node: node, signal: signal)).takeDone()
   }
 
-  /// Asks for the topology's end, and returns as soon as it was asked for.
-  /// - Parameter force: Kills the nodes, instead of stopping them in order.
+  /// Requests the end of the topology, and does not wait for it.
+  /// - Parameter force: Whether to kill the nodes, instead of stopping them in order.
   public func down(force: Bool = false) async throws {
     try await command(force ? .forceDown : .down).takeDone()
   }
 
-  /// Asks for the topology's end, and waits until its processes have ended.
-  /// - Returns: How it ended; `nil` where the orchestrator goes without telling.
-  /// - Throws: ``TopologyClientError/notAnswering(_:after:)`` where it does not take the command
-  ///   within `patience`, and `timedOut` where it does not come to an end within `timeout`.
+  /// Requests the end of the topology, and waits until its processes have ended.
+  /// - Returns: The outcome; `nil` if the orchestrator ends without reporting it.
+  /// - Throws: ``TopologyClientError/notAnswering(_:after:)`` if the orchestrator does not accept
+  ///   the command within `patience`, and `timedOut` if the topology does not end within `timeout`.
   package func end(
     force: Bool, patience: Duration, within timeout: Duration
   ) async throws -> TopologyOutcome? {
@@ -90,7 +91,7 @@ extension TopologyClient {
         if isFirst { resume(result) }
       }
       let silence = TopologyClientError.notAnswering(topology, after: patience)
-      // Asked for before the end begins, which may come at once.
+      // The outcome is requested before the end begins, since the end may come at once.
       sockets.control.command(.outcome, timeout: timeout, late: late) { result in
         let isTaken = progress.withLock { $0.isTaken }
         tell(isTaken ? result : result.mapError { $0 == late ? silence : $0 })
@@ -107,8 +108,8 @@ extension TopologyClient {
     return outcome
   }
 
-  /// Has the orchestrator read and check a file, and tell what it changes.
-  /// - Throws: `TopologyErrors` where the file is wrong.
+  /// Asks the orchestrator to read and check a file, and to report what the file changes.
+  /// - Throws: `TopologyErrors` if the file has errors.
   package func plan(
     _ request: ChangeRequest, within timeout: Duration
   ) async throws -> PlannedChange {
@@ -119,7 +120,7 @@ extension TopologyClient {
     }
   }
 
-  /// Has the topology go over to a file that was planned, and waits until what is new in it runs.
+  /// Applies a file that was planned, and waits until its new processes run.
   package func apply(_ planned: PlannedChange, within timeout: Duration) async throws {
     let late = TopologyClientError.timedOut(
       "after \(timeout.shortText), waiting for the change to come through; the orchestrator goes "
@@ -127,7 +128,7 @@ extension TopologyClient {
     try await command(.apply(plan: planned.number), timeout: timeout, late: late).takeDone()
   }
 
-  /// - Parameter goal: What is waited for, for where it does not come about in time.
+  /// - Parameter goal: The awaited condition, for the timeout error.
   private func answer(
     to command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
   ) async throws -> ControlAnswer {
@@ -143,7 +144,7 @@ extension TopologyClient {
     }
   }
 
-  /// Why nodes are not where they should be, as far as that is known: `: 'motor' waits for 'door'`.
+  /// Returns why nodes are not in the expected phase, if known: `: 'motor' waits for 'door'`.
   private func reasons(of nodes: [String]) async -> String {
     guard let directory = try? await directory(fresh: false) else { return "" }
     let known = nodes.compactMap { name in
@@ -159,9 +160,9 @@ extension TopologyClient {
 }
 
 extension ControlAnswer {
-  /// What an answer has for who asked.
-  /// - Parameter value: Takes it out; `nil` where it is another answer.
-  /// - Throws: What the orchestrator said where it said no.
+  /// Returns the value of an answer.
+  /// - Parameter value: Extracts the value; `nil` if the answer is of another kind.
+  /// - Throws: The orchestrator's error, if it answered with one.
   func take<Value>(_ value: (ControlAnswer) -> Value?) throws -> Value {
     switch self {
     case .failed(let reason): throw TopologyClientError.failed(reason)

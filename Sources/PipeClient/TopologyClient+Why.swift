@@ -1,10 +1,10 @@
 import PipeMachines
 import PipeWire
 
-// Which events are enabled, and who withholds the others. Nodes are asked, and do not change by that.
+// Enabled events, and the nodes that block the others. A question does not change a node.
 extension TopologyClient {
-  /// Which events a node, or a composite, takes now, and who withholds the others.
-  /// - Parameter timeout: How long each node has to answer; one that does not withholds its events.
+  /// Returns which events a node, or a composite, takes now, and which nodes block the others.
+  /// - Parameter timeout: How long each node has to answer. A node that does not answer blocks its events.
   /// - Throws: ``TopologyClientError``.
   public func enabledEvents(
     of name: String, timeout: Duration = .seconds(2)
@@ -12,10 +12,10 @@ extension TopologyClient {
     try await explain(name, nil, timeout: timeout)
   }
 
-  /// Whether a node, or a composite, takes an event now, and if not, who withholds it and why.
-  /// - Returns: The event alone; more than once where several composites, or several nodes of the
+  /// Returns whether a node, or a composite, takes an event now, and if not, which nodes block it and why.
+  /// - Returns: The event alone; more than once if several composites, or several nodes of the
   ///   composite, take it.
-  /// - Throws: ``TopologyClientError``; `invalidEvent` where nobody takes it in any state.
+  /// - Throws: ``TopologyClientError``; `invalidEvent` if no node takes the event in any state.
   public func why(
     _ name: String, _ event: some MachineEvent, timeout: Duration = .seconds(2)
   ) async throws -> EnabledEvents {
@@ -23,8 +23,8 @@ extension TopologyClient {
       name, JSONValue(parsing: EventCodec().encode(event)), timeout: timeout)
   }
 
-  /// Asks so of an event given as JSON: `{"label": {"field": value}}`, or a bare label, which stands
-  /// for every value of its case.
+  /// Returns the same for an event given as JSON: `{"label": {"field": value}}`, or a bare label,
+  /// which represents every value of its case.
   public func why(
     _ name: String, json event: JSONValue, timeout: Duration = .seconds(2)
   ) async throws -> EnabledEvents {
@@ -62,7 +62,7 @@ extension TopologyClient {
     }
     let asked = Set(questions.flatMap(\.participants))
     let coordinators = Set(questions.compactMap(\.coordinator))
-    // A bare label is asked of each participant as it stands; a value as each of them reads it.
+    // Each participant receives the event unchanged: a bare label, or a value that it decodes itself.
     let body = event?.bytes ?? []
     async let nodeAnswers: [String: NodeAnswer<NodeExplanation>] = answers(
       of: asked, body, in: directory, timeout)
@@ -80,7 +80,7 @@ extension TopologyClient {
 
   // MARK: Asking
 
-  /// Asks all of them at once.
+  /// Asks all nodes at once.
   private func answers<Explanation: Decodable & Sendable>(
     of names: Set<String>, _ event: [UInt8], in directory: TopologyDirectory, _ timeout: Duration
   ) async -> [String: NodeAnswer<Explanation>] {
@@ -122,9 +122,9 @@ extension TopologyClient {
   }
 }
 
-// Who is to be asked about which events.
+// The nodes to ask about each event.
 extension TopologyClient {
-  /// Of a node: each event of its alphabet.
+  /// Returns the questions about a node: each event of its alphabet.
   static func questions(
     about node: String, _ machine: MachineDescription, _ classes: [ConflictClassPlan]
   ) -> [EnablednessQuestion] {
@@ -140,7 +140,8 @@ extension TopologyClient {
     }
   }
 
-  /// Of a composite: what it synchronizes, and what its nodes take each for itself.
+  /// Returns the questions about a composite: the events that it synchronizes, and the events that
+  /// its nodes take on their own.
   static func questions(
     about plan: CompositePlan, in group: ConflictClassPlan,
     _ machines: [String: MachineDescription]
@@ -159,14 +160,14 @@ extension TopologyClient {
 
   // MARK: One event
 
-  /// Those of the questions that are about an event of a node.
+  /// Returns the questions about an event of a node.
   static func choose(
     _ event: JSONValue, of node: String, _ machine: MachineDescription,
     _ questions: [EnablednessQuestion]
   ) throws(TopologyClientError) -> [EnablednessQuestion] {
     let chosen = questions.filter { $0.event.name == event.caseName }
     guard chosen.isEmpty else { return try check(event, of: node, chosen) }
-    // Not in its alphabet, or none of its events at all.
+    // The event is not in the alphabet, or the machine has no such event.
     let label = event.caseName.map { JSONValue.string($0) } ?? event
     let owner = "machine '\(machine.machine)'"
     let bare = machine.events.map { CaseDescription(name: $0.name) }
@@ -175,7 +176,7 @@ extension TopologyClient {
       node, problem ?? "\(owner) takes event '\(event.caseName ?? "")' in no state")
   }
 
-  /// Those of the questions that are about an event of a composite.
+  /// Returns the questions about an event of a composite.
   static func choose(
     _ event: JSONValue, of plan: CompositePlan, _ questions: [EnablednessQuestion]
   ) throws(TopologyClientError) -> [EnablednessQuestion] {
@@ -187,11 +188,11 @@ extension TopologyClient {
     return try check(event, of: plan.name, chosen)
   }
 
-  /// Throws where the event's values are not those of its case.
+  /// Throws if the event's values do not match its case.
   private static func check(
     _ event: JSONValue, of name: String, _ questions: [EnablednessQuestion]
   ) throws(TopologyClientError) -> [EnablednessQuestion] {
-    // A bare label stands for every value.
+    // A bare label represents every value.
     if event.string != nil { return questions }
     for question in questions {
       if let problem = [question.event].problem(with: event, noun: "event", owner: "it") {
@@ -203,14 +204,14 @@ extension TopologyClient {
 }
 
 extension ConflictClassPlan {
-  /// The vectors by which a node takes an event, each once.
+  /// Returns the vectors by which a node takes an event, without duplicates.
   fileprivate func vectors(of event: String, with node: String) -> [SyncVector] {
     Set(composites.flatMap(\.vectors))
       .filter { $0.event == event && $0.participants.contains(node) }
       .sorted { $0.composite < $1.composite }
   }
 
-  /// What the event of a vector carries.
+  /// Returns the description of a vector's event.
   fileprivate func event(of vector: SyncVector) -> CaseDescription? {
     for composite in composites {
       if let place = composite.vectors.firstIndex(of: vector) { return composite.events[place] }
@@ -219,22 +220,22 @@ extension ConflictClassPlan {
   }
 }
 
-/// An event, and who is to be asked whether it is enabled.
+/// An event, and the nodes to ask whether it is enabled.
 package struct EnablednessQuestion: Hashable, Sendable {
   package var event: CaseDescription
-  /// The composite through which it is taken; `nil` where one node takes it alone.
+  /// The composite through which the participants take the event; `nil` if one node takes it alone.
   package var composite: String?
-  /// The process of that composite.
+  /// The coordinator of that composite.
   package var coordinator: String?
   package var participants: [String]
 
-  /// An event that a node takes for itself.
+  /// Creates a question about an event that a node takes on its own.
   package init(_ event: CaseDescription, of node: String) {
     self.event = event
     participants = [node]
   }
 
-  /// An event that several nodes take together.
+  /// Creates a question about an event that several nodes take together.
   package init(_ event: CaseDescription, _ vector: SyncVector, coordinator: String) {
     self.event = event
     composite = vector.composite
@@ -243,11 +244,11 @@ package struct EnablednessQuestion: Hashable, Sendable {
   }
 }
 
-/// What one who was asked has told, or why it keeps the event from being taken.
+/// A node's explanation, or the reason why it blocks the event.
 package typealias NodeAnswer<Explanation> = Result<Explanation, EventObstacle>
 
 extension EnablednessQuestion {
-  /// The answer, from what the nodes and the coordinators have said.
+  /// Returns the answer, composed from the answers of the nodes and the coordinators.
   package func answer(
     nodes: [String: NodeAnswer<NodeExplanation>],
     coordinators: [String: NodeAnswer<CoordinatorExplanation>]
@@ -288,7 +289,7 @@ extension EnablednessQuestion {
       verdict: verdict, obstacle: obstacle)
   }
 
-  /// What an evaluation that is no refusal says.
+  /// Returns the verdict for an evaluation that is not a refusal.
   private static func verdict(_ evaluation: Evaluation) -> EventEnabledness.Verdict {
     switch evaluation {
     case .taken: .enabled
@@ -297,7 +298,8 @@ extension EnablednessQuestion {
     }
   }
 
-  /// What may lead to another state, so that the present one does not count.
+  /// Returns the reason for a hold after which the node may be in another state: its current state
+  /// then does not matter.
   private static func hold(_ hold: NodeExplanation.Hold?) -> EventObstacle? {
     switch hold {
     case .transaction(let prepared): .inTransaction(prepared.transaction)
@@ -319,7 +321,7 @@ extension EnablednessQuestion {
     }
   }
 
-  /// Why the coordinator could not ask the participant now.
+  /// Returns why the coordinator could not ask the participant now; `nil` if it could.
   private static func obstacle(
     to participant: String, _ links: CoordinatorExplanation
   ) -> EventObstacle? {

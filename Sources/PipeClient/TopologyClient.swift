@@ -3,40 +3,41 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// Attaches to a running topology: reads its states, sends it events, steers its nodes.
+/// A client of a running topology: reads its states, sends it events, controls its nodes.
 ///
-/// Any number of clients may attach and leave at any time; the nodes do not notice.
+/// Any number of clients may attach and detach at any time; the nodes do not notice.
 public final class TopologyClient: Sendable {
   /// The topology's name.
   public let topology: String
-  /// Where it runs, if that is on another host.
+  /// The topology, if it runs on another host.
   package let remote: RemoteTopology?
   private let thread: LoopThread
   let shared: Shared
-  /// The longest wait for an answer, where a call names none.
+  /// The longest wait for an answer, if a call gives no other timeout.
   let answerTimeout: Duration
 
-  /// What the loop's thread and callers share.
+  /// State that the loop's thread and callers share.
   final class Shared: Sendable {
     struct State {
-      // Used on the loop's thread only; the mutex hands it over.
+      // Used on the loop's thread only. The mutex hands it over.
       var sockets: LoopOwned<ClientSockets>?
-      /// What is read of feeds: how each is told that no more comes.
+      /// The closures that end the streams, by the ids of their watches.
       var streams: [UInt64: @Sendable () -> Void] = [:]
-      /// Nodes that have answered a request; their endpoints stay for as long as the topology runs.
+      /// Nodes that have answered a request. Their endpoints stay the same for as long as the
+      /// topology runs.
       var known: [String: NodeInformation] = [:]
-      /// Those who wait for the next directory, and whether one is asked for.
+      /// The callers that wait for the next directory, and whether a request for one is in flight.
       var awaitingDirectory: [CheckedContinuation<TopologyDirectory, any Error>] = []
       var isAskingForDirectory = false
       var isClosed = false
-      /// Whether the orchestrator is not to be reached any more, and has not told that the topology has ended.
+      /// Whether the orchestrator can no longer be reached, and has not reported the end of the topology.
       var isLost = false
     }
     let state = Locked(State())
   }
 
   /// Attaches to the orchestrator at a control endpoint.
-  /// - Parameter keys: By which it reaches nodes that are bound for other hosts; `nil` for none.
+  /// - Parameter keys: The keys for nodes that are bound for other hosts; `nil` for none.
   package init(
     topology: String, control: String, keys: ClientKeys? = nil,
     answerTimeout: Duration = .seconds(5)
@@ -67,13 +68,13 @@ public final class TopologyClient: Sendable {
 
   deinit { close() }
 
-  /// Runs tasks on the client's own thread, between what it does itself.
+  /// An executor that runs tasks on the client's own thread, between the client's own work.
   ///
-  /// A request of a task that prefers it changes threads less often, and is answered sooner. What such
-  /// a task does must not block: the client then neither sends nor receives.
+  /// A task that prefers it switches threads less often for a request, and gets the answer sooner.
+  /// Such a task must not block: the client can then neither send nor receive.
   public var executor: any TaskExecutor { LoopExecutor(thread.handle) }
 
-  /// Detaches. Calls that wait end with ``TopologyClientError/closed``, streams end.
+  /// Detaches. Pending calls fail with ``TopologyClientError/closed``, and streams end.
   public func close() {
     let wasClosed = shared.state.withLock { state in
       defer { state.isClosed = true }
@@ -91,7 +92,7 @@ public final class TopologyClient: Sendable {
 
   // MARK: The directory
 
-  /// The topology as it is now, with what each running node tells of itself.
+  /// Returns the current topology, with a new report of each running node.
   public func directory() async throws -> TopologyDirectory {
     try await directory(fresh: true)
   }
@@ -102,7 +103,8 @@ public final class TopologyClient: Sendable {
     }
   }
 
-  /// The directory as it is told from now on: all who ask while another one is awaited share the next.
+  /// Returns a directory that is not older than the call. All callers that wait during one request
+  /// share the next directory.
   func sharedDirectory() async throws -> TopologyDirectory {
     try await withCheckedThrowingContinuation { continuation in
       let isFirst = shared.state.withLock { state in
@@ -135,14 +137,14 @@ public final class TopologyClient: Sendable {
     return node
   }
 
-  /// Asks the orchestrator something, which it answers at once.
+  /// Sends a command that the orchestrator answers at once.
   package func command(_ command: ControlCommand) async throws -> ControlAnswer {
     try await self.command(
       command, timeout: answerTimeout, late: .notAnswering(topology, after: answerTimeout))
   }
 
-  /// Asks the orchestrator for something that takes its time.
-  /// - Parameter late: What is thrown where it is not done in time.
+  /// Sends a command that takes time.
+  /// - Parameter late: The error if the command is not done in time.
   package func command(
     _ command: ControlCommand, timeout: Duration, late: TopologyClientError
   ) async throws -> ControlAnswer {
@@ -153,15 +155,15 @@ public final class TopologyClient: Sendable {
 
   // MARK: Events
 
-  /// Sends an event to a node and waits for what becomes of it; a node that is just being started
-  /// again is waited for.
+  /// Sends an event to a node and waits for its outcome. Waits for a node that is being restarted.
   ///
-  /// At most 1,024 requests to a node are in flight; others wait until some of these are answered, for as long as
-  /// the node answers any.
-  /// - Parameter timeout: The longest wait for the answer, once the request is in flight; `nil`, the default, is 5 s.
-  /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
-  /// - Note: Where the node keeps a journal and dies before it answers, the event is sent to the next
-  ///   process under the same number, and is applied once.
+  /// At most 1,024 requests to a node are in flight. Further requests wait until some of these are
+  /// answered, for as long as the node answers any.
+  /// - Parameter timeout: The longest wait for the answer, once the request is in flight; `nil`,
+  ///   the default, is 5 s.
+  /// - Throws: ``TopologyClientError``; `unknownOutcome` if the node did not answer.
+  /// - Note: If the node keeps a journal and dies before it answers, the event is sent to its next
+  ///   process with the same number, and is applied once.
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration? = nil
@@ -197,14 +199,14 @@ public final class TopologyClient: Sendable {
 
   // MARK: States
 
-  /// The states of some nodes, or of all: of each its current state at once, then what changes.
+  /// Returns the states of some nodes, or of all: first the current state of each, then its changes.
   ///
-  /// A consumer that is slower than the nodes makes the oldest buffered changes of a node give way;
-  /// the next change that it gets says how many it missed.
+  /// If a consumer is slower than the nodes, the oldest buffered changes of a node are dropped. The
+  /// node's next change says how many were missed.
   /// - Parameters:
   ///   - states: Every state, which is the default, or the latest only.
-  ///   - tellingInDoubt: Whether ``StateChange/doubts`` are told, of composites those of their
-  ///     nodes. A state then comes once more, under the same version, when a doubt begins or ends.
+  ///   - tellingInDoubt: Whether to report ``StateChange/doubts``; for composites, the doubts of
+  ///     their nodes. A state then comes again, with the same version, when a doubt begins or ends.
   public func states(
     of nodes: [String]? = nil, _ states: WatchedStates = .every, tellingInDoubt: Bool = false
   ) async throws -> StateStream {
@@ -218,7 +220,7 @@ public final class TopologyClient: Sendable {
     let marks = InDoubtMarks(
       shown: names, classes: hasComposites ? try await conflictClasses() : [],
       seesEvery: states == .every)
-    // Composites share a feed where they share participants.
+    // Composites that share participants share a feed.
     let feeds = Set(chosen.map(\.feedName)).union(
       marks.nodes.compactMap { directory[node: $0]?.feedName })
     let locked = Locked(marks)
@@ -230,11 +232,11 @@ public final class TopologyClient: Sendable {
     return StateStream(buffer: buffer, onEnd: stop)
   }
 
-  /// Begins to read feeds.
+  /// Starts to read feeds.
   /// - Parameters:
-  ///   - end: Called when no more comes: the topology has gone down, or the client is closed.
-  ///   - begin: Begins it, and returns its number.
-  /// - Returns: What ends it.
+  ///   - end: Called when no more messages come: the topology has gone down, or the client is closed.
+  ///   - begin: Starts a watch, and returns its id.
+  /// - Returns: A closure that ends the watch.
   func follow(
     ending end: @escaping @Sendable () -> Void,
     _ begin: @escaping @Sendable (ClientSockets) throws -> UInt64
@@ -259,13 +261,13 @@ public final class TopologyClient: Sendable {
     }
   }
 
-  /// Does something on the client's own thread; nothing where it is closed.
+  /// Runs a closure on the client's own thread, unless the client is closed.
   func post(_ body: @escaping @Sendable (ClientSockets) -> Void) {
     let shared = shared
     thread.handle.post { shared.onLoop(body) }
   }
 
-  /// Waits until a node is in a state that the predicate accepts, and returns that change.
+  /// Waits until a node is in a state that satisfies the predicate, and returns that change.
   public func wait(
     for node: String, within timeout: Duration,
     until accepts: @escaping @Sendable (JSONValue) -> Bool
@@ -293,7 +295,7 @@ public final class TopologyClient: Sendable {
     let handle = thread.handle
     return try await withCheckedThrowingContinuation { continuation in
       handle.post {
-        // Called once for each: a call that comes after the end is answered all the same.
+        // Each call is answered exactly once, even if it comes after the end.
         let isOpen = shared.onLoop { sockets in body(sockets) { continuation.resume(with: $0) } }
         if !isOpen { continuation.resume(throwing: TopologyClientError.closed) }
       }
@@ -302,7 +304,7 @@ public final class TopologyClient: Sendable {
 }
 
 extension TopologyClient.Shared {
-  /// Runs on the loop's thread only. Returns `false` where the client is closed.
+  /// Runs a closure. To be called on the loop's thread only. Returns `false` if the client is closed.
   @discardableResult
   func onLoop(_ body: (ClientSockets) -> Void) -> Bool {
     guard let owned = state.withLock({ $0.sockets }) else { return false }
@@ -320,8 +322,8 @@ extension TopologyClient.Shared {
 }
 
 extension TopologyClient {
-  /// Attaches to a running topology by its name; without one to the only one that runs.
-  /// - Throws: ``TopologyClientError``: `notRunning`, or `ambiguous` where several run.
+  /// Attaches to a running topology by its name, or to the only running topology.
+  /// - Throws: ``TopologyClientError``: `notRunning`, or `ambiguous` if several topologies run.
   public static func attach(to name: String? = nil) throws -> TopologyClient {
     let directories = try RunningTopology.choose(name)
     return try TopologyClient(
@@ -333,11 +335,12 @@ extension TopologyClient {
 extension TopologyClient {
   /// Attaches to a topology that runs on another host.
   ///
-  /// It returns before the orchestrator has answered. Where that does not come within 5 s, or is not let in, calls
-  /// throw ``TopologyClientError/unreachable(_:_:)``. A connection that breaks later is waited for, for 10 s.
+  /// Returns before the orchestrator has answered. If there is no answer within 5 s, or the
+  /// orchestrator rejects the key, calls throw ``TopologyClientError/unreachable(_:_:)``. If the
+  /// connection breaks later, the client waits 10 s for it to recover.
   /// - Parameters:
-  ///   - endpoint: Where its orchestrator is reached from here, `tcp://HOST:PORT`; the host may be a name, which is
-  ///     looked up at each connect. `nil` for where the key file says that it is.
+  ///   - endpoint: The orchestrator's endpoint as reached from here, `tcp://HOST:PORT`. The host
+  ///     may be a name, which is resolved for each connection. `nil` is the endpoint in the key file.
   ///   - path: A copy of the file `client.key` in the runtime directory of the run, of mode 600.
   /// - Throws: ``TopologyClientError/unusableKey(_:)``
   public static func attach(
@@ -358,22 +361,21 @@ extension TopologyClient {
 }
 
 extension TopologyClient {
-  /// How a command line names the topology: `-p NAME`, or `--key FILE` from another host.
+  /// The command-line options that name the topology: `-p NAME`, or `--key FILE` from another host.
   package var choice: String {
     guard let remote else { return "-p \(topology)" }
     return "--key \(remote.path)" + (remote.isRedirected ? " --connect \(remote.endpoint)" : "")
   }
 
-  /// That the connection to an orchestrator on another host was lost, where that has not told that the topology has
-  /// gone down: it may go on.
+  /// The error for a lost connection to an orchestrator on another host that has not reported the
+  /// end of the topology: the topology may continue.
   package var lossOfConnection: TopologyClientError? {
     guard let remote, shared.state.withLock({ $0.isLost }) else { return nil }
     return .unreachable(remote.endpoint, .broken)
   }
 
-  /// Why the orchestrator is not to be reached any more, with what to do; `nil` where the topology
-  /// has gone down. Blocks the thread for a second at most, while an orchestrator that ends holds its
-  /// lock.
+  /// Why the orchestrator can no longer be reached, with what to do about it; `nil` if the topology
+  /// has gone down. Blocks the thread for a second at most, while an ending orchestrator holds its lock.
   package var problemAtEnd: TopologyClientError? {
     if remote != nil { return lossOfConnection }
     do {
@@ -392,7 +394,7 @@ extension TopologyClient {
 }
 
 extension RunningTopology {
-  /// The directories of the running topology with this name, or of the only one that runs.
+  /// Returns the directories of the running topology with this name, or of the only running topology.
   package static func choose(_ name: String?) throws -> RuntimeDirectories {
     let roots = RuntimeRoots()
     if let name {

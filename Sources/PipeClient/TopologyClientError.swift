@@ -1,11 +1,12 @@
 import PipeMachines
 import PipeSupport
 
-/// Why a call on a running topology failed.
+/// An error of a call on a running topology.
 public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// No topology of that name runs; with the names of those that do.
+  /// No topology of that name runs; with the names of running topologies.
   case notRunning(String, running: [String])
-  /// The topology's orchestrator was killed, and these nodes of its live on; with the files that it ran by.
+  /// The topology's orchestrator was killed, and these nodes of it still run; with its topology and
+  /// deployment files.
   case orphaned(String, nodes: [String], file: String?, deployment: String? = nil)
   /// No topology runs at all.
   case noneRunning
@@ -13,55 +14,56 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   case ambiguous([String])
   /// The orchestrator is gone.
   case orchestratorGone(String)
-  /// An orchestrator on another host is not to be reached, at this endpoint.
+  /// An orchestrator on another host cannot be reached at this endpoint.
   case unreachable(String, Unreachable)
-  /// The file that is to have the key for a topology of another host cannot be used, and why.
+  /// The key file for a topology on another host cannot be used, for this reason.
   case unusableKey(String)
-  /// The orchestrator is there, and did not answer within the time.
+  /// The orchestrator runs, but did not answer within this time.
   case notAnswering(String, after: Duration)
-  /// There is no node of that name; with the names there are.
+  /// There is no node of that name; with the existing names.
   case unknownNode(String, known: [String])
-  /// There is no pipe of that name; with the names there are.
+  /// There is no pipe of that name; with the existing names.
   case unknownPipe(String, known: [String])
   /// The node does not run now.
   case nodeDown(String, String)
-  /// The node takes no input now: a pipe of its is full. Nothing was applied; try again.
+  /// The node takes no input now: one of its pipes is full. Nothing was applied; try again.
   case busy(String, String)
   /// The bytes are not an event of the node's machine. Nothing was applied.
   case invalidEvent(String, String)
-  /// The node did not answer within the time, or went away where there is none: the event may have
-  /// been applied, or may be yet.
+  /// The node did not answer within this time, or, if there is no time, disappeared. The event may
+  /// have been applied, or may still be.
   case unknownOutcome(String, after: Duration?)
-  /// The node's states or events are not of the types that it is taken for.
+  /// The node's states or events are not of the expected types.
   case otherType(String, String)
-  /// A wait ended before what it waits for; with what follows "timed out".
+  /// A wait timed out; with the text that follows "timed out".
   case timedOut(String)
-  /// The orchestrator said no.
+  /// The orchestrator answered with this error.
   case failed(String)
   /// The client was closed.
   case closed
 
-  /// Why an orchestrator on another host is not to be reached.
+  /// The reason why an orchestrator on another host cannot be reached.
   public enum Unreachable: Hashable, Sendable {
-    /// Nobody answered within this time.
+    /// No process answered within this time.
     case silent(after: Duration)
-    /// Somebody is there who has not let this client in within this time.
+    /// A process answered, but did not admit this client within this time.
     case unfinished(after: Duration)
-    /// No address is known for the name of the host.
+    /// The name of the host cannot be resolved.
     case unknownHost(String)
-    /// Somebody is there who does not have the key of the orchestrator that is meant.
+    /// The process at the endpoint does not have the key of the expected orchestrator.
     case otherKey
-    /// The orchestrator does not let this key in.
+    /// The orchestrator rejected this client's key.
     case turnedAway
-    /// The connection has broken before a command was answered, which may have been carried out, or may yet be.
+    /// The connection broke before a command was answered. The command may have been carried out,
+    /// or may still be.
     case lost
-    /// The connection has broken, and has not come again in time. The topology may go on.
+    /// The connection broke, and did not recover in time. The topology may continue.
     case broken
   }
 
   static let outOfPlace = TopologyClientError.failed("an answer out of place")
 
-  /// What went wrong, and what to do next.
+  /// A description of the error, with what to do next.
   public var description: String {
     switch self {
     case .notRunning(let name, let running):
@@ -104,7 +106,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
 }
 
 extension TopologyClientError {
-  /// The exit code of a command that ends for this. Source: DESIGN.md 6.
+  /// The exit code of a command that ends with this error. Source: DESIGN.md 6.
   package var exitCode: Int32 {
     switch self {
     case .notRunning, .noneRunning, .orphaned: 3
@@ -118,7 +120,7 @@ extension TopologyClientError {
 }
 
 extension TopologyClientError.Unreachable {
-  /// What it is, and what to do.
+  /// Returns a description of the reason, with what to do next.
   fileprivate func wording(at endpoint: String) -> String {
     let copy = "copy 'client.key' anew from the runtime directory on its host"
     return switch self {
@@ -146,11 +148,12 @@ extension TopologyClientError.Unreachable {
   }
 }
 
-/// What became of an event that a client sent.
+/// The outcome of an event that a client sent.
 public enum RequestOutcome: Hashable, Sendable {
-  /// The machine took it. The state is `null` where the node was asked again, and had only kept that.
+  /// The machine took the event. The state is `null` in the answer to a repeated request, since the
+  /// node keeps the version alone.
   case moved(version: UInt64, state: JSONValue)
-  /// The machine refused it in this state.
+  /// The machine refused the event in this state.
   case refused(Refusal, state: JSONValue)
   /// A dead letter was dropped, or its effect runs again.
   case done

@@ -2,15 +2,16 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// What the nodes of a topology have recorded, read in one way: from the files of this host, whether the topology runs or
-/// not, or through its orchestrator on another host.
+/// The recorded data of a topology's nodes. It comes from the files of this host, whether the
+/// topology runs or not, or from the orchestrator on another host.
 package enum TopologyRecords: Sendable {
   case files(RuntimeDirectories)
   case orchestrator(TopologyClient)
 
-  /// The dead letters in the journal of a node, oldest first.
-  /// - Parameter path: The journal, where that is known; else it is where this host records it.
-  /// - Returns: The letters, and the number of refused events that became none, since there were too many.
+  /// Returns the dead letters in the journal of a node, oldest first.
+  /// - Parameter path: The journal's path, if it is known; otherwise this host's record has it.
+  /// - Returns: The dead letters, and the number of refused events that did not become dead letters
+  ///   because there were too many.
   /// - Throws: ``JournalError``, or ``TopologyClientError``.
   package func letters(
     of node: String, journal path: String? = nil
@@ -33,8 +34,8 @@ package enum TopologyRecords: Sendable {
     }
   }
 
-  /// What the journal of a node holds.
-  /// - Parameter limit: The most records, and the most events of each pipe.
+  /// Returns the contents of a node's journal.
+  /// - Parameter limit: The maximum number of records, and of events of each pipe.
   /// - Throws: ``JournalError``, or ``TopologyClientError``.
   package func journal(of node: String, limit: Int) async throws -> JournalSnapshot {
     switch self {
@@ -51,8 +52,8 @@ package enum TopologyRecords: Sendable {
     }
   }
 
-  /// The logs of nodes, of all where `nodes` is `nil`.
-  /// - Parameter follows: Whether what is written later is read as well.
+  /// Returns the logs of some nodes, or of all nodes if `nodes` is `nil`.
+  /// - Parameter follows: Whether to read entries that are written later, too.
   package func logs(of nodes: [String]? = nil, follows: Bool = false) -> TopologyLogs {
     switch self {
     case .files(let directories):
@@ -63,12 +64,12 @@ package enum TopologyRecords: Sendable {
 }
 
 extension LetterPage {
-  /// The most that a page has, but for a letter that takes more. Unit: bytes.
+  /// The maximum size of a page, unless a single dead letter is larger. Unit: bytes.
   private static let byteLimit = 1 << 20
-  /// Unit: letters.
+  /// The maximum number of dead letters in a page.
   private static let letterLimit = 200
 
-  /// Reads the letters in a journal that have higher numbers than this.
+  /// Reads the dead letters in a journal that have higher numbers than this.
   package init(of node: String, journal path: String, after id: UInt64) throws(JournalError) {
     let reader = try JournalReader(path, node: node)
     let found = try reader.letters(after: id, limit: Self.letterLimit)

@@ -1,35 +1,35 @@
 import PipeSystem
 import PipeTransport
 
-/// Which running topology is meant, and where it runs.
+/// The running topology that a command is about, and where it runs.
 package enum TopologyTarget: Sendable {
-  /// The one of this name on this host; `nil` for the only one that runs.
+  /// The topology of this name on this host; `nil` for the only running topology.
   case local(String?)
-  /// One whose orchestrator is reached over the network.
+  /// A topology whose orchestrator is reached over the network.
   case remote(RemoteTopology)
 
-  /// The same; where none is named, the one of this name on this host.
+  /// Returns the same target. If it names no topology, returns the topology of this name on this host.
   package func named(elseBy name: @autoclosure () throws -> String) rethrows -> TopologyTarget {
     if case .local(nil) = self { .local(try name()) } else { self }
   }
 
-  /// Those of the one that runs on this host; `nil` on another one.
-  /// - Throws: ``TopologyClientError`` where it does not run here.
+  /// The directories of a topology on this host; `nil` for a topology on another host.
+  /// - Throws: ``TopologyClientError`` if the topology does not run here.
   package var directories: RuntimeDirectories? {
     get throws {
       if case .local(let name) = self { try RunningTopology.choose(name) } else { nil }
     }
   }
 
-  /// The one that runs on another host.
+  /// The topology, if it runs on another host.
   package var remote: RemoteTopology? {
     if case .remote(let topology) = self { topology } else { nil }
   }
 }
 
 extension ParsedArguments {
-  /// The running topology that is meant by `-p`, or by `--key` and `--connect`.
-  /// - Throws: ``TopologyClientError/unusableKey(_:)``, also where these do not fit each other.
+  /// The running topology that `-p`, or `--key` and `--connect`, name.
+  /// - Throws: ``TopologyClientError/unusableKey(_:)``, also if these options contradict each other.
   package var target: TopologyTarget {
     get throws(TopologyClientError) {
       guard let key = value(Option.key.long) else {
@@ -50,13 +50,13 @@ extension ParsedArguments {
   }
 }
 
-/// A topology that runs on another host, as the key file of its clients tells.
+/// A topology that runs on another host, as the key file of its clients describes it.
 package struct RemoteTopology: Sendable {
   /// The topology's name.
   package let name: String
-  /// Where its orchestrator is reached.
+  /// The endpoint of its orchestrator.
   package let endpoint: String
-  /// Whether that is another place than the file says.
+  /// Whether the endpoint differs from the one in the file.
   let isRedirected: Bool
   /// The path of the key file.
   package let path: String
@@ -68,7 +68,7 @@ package struct RemoteTopology: Sendable {
   /// Reads the key file.
   /// - Parameters:
   ///   - path: A copy of the `client.key` of the run.
-  ///   - endpoint: Where the orchestrator is reached from here; `nil` for where the file says that it is.
+  ///   - endpoint: The orchestrator's endpoint as reached from here; `nil` is the endpoint in the file.
   /// - Throws: ``TopologyClientError/unusableKey(_:)``
   package init(key path: String, at endpoint: String? = nil) throws(TopologyClientError) {
     let address: ControlAddress
@@ -89,15 +89,15 @@ package struct RemoteTopology: Sendable {
     self.endpoint = place
   }
 
-  /// Whether no other host reaches it.
+  /// Whether the endpoint is on the loopback interface, which no other host reaches.
   package var isOnLoopback: Bool {
     NetworkAddress(endpoint).map { $0.host.hasPrefix("127.") } ?? false
   }
 
-  /// Where its control socket is, and by which keys it is reached.
+  /// The endpoint of the control socket, with the keys for it.
   var place: PeerPlace { PeerPlace(endpoint, key: control, own: pair) }
 
-  /// Why nobody has answered within this time.
+  /// Returns the error for a missing answer within this time.
   func silence(after time: Duration, _ connection: ControlConnection) -> TopologyClientError {
     if connection.hasBegun { return .unreachable(endpoint, .unfinished(after: time)) }
     if let host = NetworkAddress(endpoint)?.host, !NetworkEndpoint.isKnown(host: host) {

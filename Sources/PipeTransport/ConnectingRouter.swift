@@ -1,29 +1,31 @@
 import CZMQ
 import PipeWire
 
-/// A ROUTER that connects to many peers: one descriptor to wait for, and one for all that comes and goes.
+/// A ROUTER socket that connects to many peers, with one descriptor for messages and one for
+/// connection events.
 ///
-/// A peer has a number, which the caller gives it. libzmq knows a connection by a routing id of ours, and ends
-/// the process where one is given twice: each connection has another, so that one that is still ending is in
-/// nobody's way, and what it still brings is passed over. Source: zmq_setsockopt(3), ZMQ_CONNECT_ROUTING_ID.
+/// The caller numbers the peers. libzmq identifies a connection by the routing id that this type
+/// assigns, and ends the process when two connections get the same id. So each connection gets a
+/// new routing id: a connection that is still closing does not conflict with its successor, and
+/// messages that it still delivers are ignored. Source: zmq_setsockopt(3), ZMQ_CONNECT_ROUTING_ID.
 package final class ConnectingRouter {
   private struct Connection {
     let endpoint: String
-    /// What libzmq calls it.
+    /// The routing id of the connection.
     let id: [UInt8]
   }
 
   package let socket: Socket
   package let context: Context
-  /// Tells of connections, but of those within this process.
+  /// Reports when connections open and close, except connections within this process.
   private let monitor: ConnectionMonitor
-  // Exclusivity is not checked at run time for what each message touches: the loop's thread alone does.
+  // No run-time exclusivity checks for state that each message touches: only the loop's thread uses it.
   @exclusivity(unchecked)
   private var connections: [Connection?] = []
   private var peers: [String: Int] = [:]
   private var count: UInt32 = 0
 
-  /// - Parameter name: By which the peers know this socket.
+  /// - Parameter name: The routing id by which the peers know this socket.
   package init(as name: String, in context: Context) throws(TransportError) {
     self.context = context
     socket = try Socket(.router, in: context)
@@ -32,13 +34,14 @@ package final class ConnectingRouter {
     monitor = try ConnectionMonitor(of: socket, in: context)
   }
 
-  /// Readable when ``readConnections(_:)`` has something to tell.
+  /// The socket that becomes readable when ``readConnections(_:)`` has events to report.
   package var monitorSocket: Socket { monitor.socket }
 
-  /// Connects to a peer, in place of the connection that there was; what was queued for that is gone.
+  /// Connects to a peer and replaces its former connection. Messages queued for the former
+  /// connection are lost.
   /// - Parameters:
-  ///   - peer: From 0, without large gaps.
-  ///   - place: Each peer's endpoint is another.
+  ///   - peer: The peer's number, from 0 and without large gaps.
+  ///   - place: The peer's endpoint, which no other peer has.
   package func connect(_ peer: Int, to place: PeerPlace) throws(TransportError) {
     disconnect(peer)
     while connections.count <= peer { connections.append(nil) }
@@ -50,7 +53,7 @@ package final class ConnectingRouter {
     peers[place.endpoint] = peer
   }
 
-  /// Parts from a peer, if it was connected to; what was queued for it is gone.
+  /// Disconnects from a peer if it is connected. Messages queued for the peer are lost.
   package func disconnect(_ peer: Int) {
     guard connections.indices.contains(peer), let former = connections[peer] else { return }
     socket.disconnect(former.endpoint)
@@ -58,14 +61,14 @@ package final class ConnectingRouter {
     connections[peer] = nil
   }
 
-  /// Sends one frame; what goes to a peer that is not connected yet waits for that.
+  /// Sends one frame. A frame to a peer that is not connected yet waits for the connection.
   @discardableResult
   package func send(_ header: FrameHeader, body: [UInt8] = [], to peer: Int) -> Socket.Sent {
     guard let id = id(of: peer) else { return .unroutable }
     return socket.send(header, body: body, to: id)
   }
 
-  /// Sends a message without a byte.
+  /// Sends an empty message.
   package func sendEmpty(to peer: Int) {
     guard let id = id(of: peer), case .queued = socket.sendPart(id, more: true) else { return }
     socket.sendPart([], more: false)
@@ -81,15 +84,15 @@ package final class ConnectingRouter {
     }
   }
 
-  /// Reads what has happened to connections since the last call.
+  /// Reads the connection events since the last call.
   package func readConnections(_ event: (_ peer: Int, ConnectionMonitor.Event) -> Void) {
     monitor.readEndpoints { what, endpoint in
       if let peer = peers[endpoint] { event(peer, what) }
     }
   }
 
-  /// Closes it; what is queued goes out within the linger.
-  /// - Parameter linger: Unit: milliseconds.
+  /// Closes the socket. Queued messages are sent within the linger period.
+  /// - Parameter linger: The linger period. Unit: milliseconds.
   package func close(linger: Int32) {
     monitor.close()
     socket.setLinger(milliseconds: linger)
@@ -102,7 +105,8 @@ package final class ConnectingRouter {
     connections.indices.contains(peer) ? connections[peer]?.id : nil
   }
 
-  /// Eight bytes, the first of which is none that libzmq gives by itself: the peer and the connection.
+  /// Returns a routing id of eight bytes: a 1, the peer's number and the connection's number.
+  /// Routing ids that libzmq makes begin with 0.
   private static func id(of peer: Int, count: UInt32) -> [UInt8] {
     var id = [UInt8(1)]
     for shift in stride(from: 0, to: 24, by: 8) {

@@ -1,16 +1,17 @@
 import CZMQ
 
-/// Tells when a socket's connections come and go.
+/// Reports when a socket's connections open and close.
 package final class ConnectionMonitor {
   package enum Event: Sendable { case connected, disconnected }
 
-  /// What becomes of attempts to connect, where that is asked for.
+  /// The outcome of an attempt to connect. Reported only if requested.
   package enum Attempt: Hashable, Sendable {
-    /// Somebody has answered; who it is, the handshake tells.
+    /// The transport connection is open. The handshake then authenticates the peer.
     case opened
-    /// The handshake has failed: it is somebody else, who has another key, or who does not go on.
+    /// The handshake failed: another process with another key has answered, or the peer stopped
+    /// responding.
     case failed
-    /// The other end does not let in this end's key.
+    /// The peer rejected this end's key.
     case turnedAway
     case event(Event)
   }
@@ -18,7 +19,7 @@ package final class ConnectionMonitor {
   package let socket: Socket
   private let watched: Socket
 
-  /// - Parameter tellsAttempts: Whether ``readAttempts(_:)`` is to tell more than connections.
+  /// - Parameter tellsAttempts: Whether ``readAttempts(_:)`` reports attempts as well as connections.
   package init(
     of watched: Socket, in context: Context, tellsAttempts: Bool = false
   ) throws(TransportError) {
@@ -38,27 +39,27 @@ package final class ConnectionMonitor {
     ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
     | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
 
-  /// Watches no longer; to be called before the watched socket is closed.
+  /// Stops monitoring. Call this before you close the watched socket.
   ///
-  /// libzmq's thread waits until somebody takes what it tells: without a reader it would do so until its
-  /// context ends, and serve no other socket.
+  /// libzmq's thread waits until its events are read. Without a reader the thread would wait until
+  /// its context ends, and serve no other socket.
   package func close() {
     watched.stopTelling()
     socket.close()
   }
 
-  /// Reads what has happened since the last call.
+  /// Reads the events since the last call.
   package func read(_ event: (Event) -> Void) { readEndpoints { what, _ in event(what) } }
 
-  /// Reads what has happened since the last call, and to which connection.
-  /// - Parameter event: Called with the endpoint as it was given to `connect`, where this end has connected.
+  /// Reads the events since the last call, with the endpoint of each connection.
+  /// - Parameter event: Called with the endpoint as it was passed to `connect`, if this end connected.
   package func readEndpoints(_ event: (Event, _ endpoint: String) -> Void) {
     readCodes { code, endpoint in
       event(code == ZMQ_EVENT_DISCONNECTED ? .disconnected : .connected, endpoint)
     }
   }
 
-  /// Reads what has happened since the last call, with the attempts that it was made to tell.
+  /// Reads the events since the last call, including attempts if the monitor reports them.
   package func readAttempts(_ attempt: (Attempt) -> Void) {
     readCodes { code, _ in
       switch code {

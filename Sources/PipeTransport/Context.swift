@@ -1,9 +1,10 @@
 import CProcess
 import CZMQ
 
-/// A ZeroMQ context: one to a process that takes part in a topology, and another to a node of very many pipes.
+/// A ZeroMQ context. A process that takes part in a topology has one; a node with very many pipes
+/// has a second one.
 package final class Context: Sendable {
-  /// How many sockets there is room for: 12 bytes for each are written at the start.
+  /// The maximum number of sockets in a context. libzmq writes 12 bytes for each at the start.
   package enum Room: Int32, Sendable {
     case few = 1_000
     case many = 65_000
@@ -18,14 +19,14 @@ package final class Context: Sendable {
     _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, room.rawValue)
   }
 
-  // Every socket holds its context, so all are closed by now; what they had queued goes out within
-  // each one's linger.
+  // Every socket holds its context, so all sockets are closed here. Their queued messages are sent
+  // within each socket's linger period.
   deinit {
     while zmq_ctx_term(handle) != 0 && zmq_errno() == EINTR {}
   }
 }
 
-/// A failed call to libzmq: which, on what, and its errno.
+/// A failed libzmq call, with its endpoint and its errno.
 package struct TransportError: Error, Hashable, Sendable, CustomStringConvertible {
   package var call: String
   package var endpoint: String?

@@ -1,23 +1,23 @@
 import CProcess
 import Glibc
 
-/// Waits for any of many descriptors and for an instant, in a time that does not grow with their
-/// number (epoll, timerfd).
+/// Waits for any of many descriptors, or for a deadline. The cost does not grow with the number of
+/// descriptors (epoll, timerfd).
 final class EventWaiter {
   private let descriptor: Int32
-  /// Fires at an instant. It is set anew only where the wait may be shorter than it was: mostly a
-  /// timer is given up before it is due, and a wait with a limit of its own would set and give up
-  /// one each time.
+  /// A timer that fires at the deadline. It is set again only if the next wait may be shorter than
+  /// the last one. Most timers are cancelled before they are due, and a timeout in each wait would
+  /// set and cancel a system timer each time.
   private let alarm: Int32
-  /// When it fires; `nil` where it is not set.
-  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  /// When the alarm fires; `nil` if it is not set.
+  // No run-time exclusivity checks for state that each event touches: only the loop's thread uses it.
   @exclusivity(unchecked)
   private var alarmDue: Int64?
   private let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 64)
-  /// Which number each watched descriptor was last added with.
+  /// The number with which each watched descriptor was last added.
   @exclusivity(unchecked)
   private var numbers: [Int32: UInt64] = [:]
-  /// What cannot be waited for, such as files: always readable.
+  /// Descriptors that epoll does not support, such as files. They are always readable.
   @exclusivity(unchecked)
   private var files: [Int32: UInt64] = [:]
 
@@ -30,7 +30,7 @@ final class EventWaiter {
     add(alarm, Self.alarmNumber)
   }
 
-  /// Other numbers begin at 1.
+  /// The number of the alarm. Other numbers begin at 1.
   private static let alarmNumber: UInt64 = 0
 
   deinit {
@@ -39,7 +39,7 @@ final class EventWaiter {
     events.deallocate()
   }
 
-  /// Watches a descriptor, which is told of by the number.
+  /// Watches a descriptor, which is reported by the number.
   func add(_ watched: Int32, _ number: UInt64) {
     var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: number))
     numbers[watched] = number
@@ -52,7 +52,7 @@ final class EventWaiter {
     }
   }
 
-  /// Watches it no longer. The number of one that was closed may be another one's by now.
+  /// Stops watching a descriptor, unless it was closed and then added again with another number.
   func remove(_ watched: Int32, _ number: UInt64) {
     guard numbers[watched] == number else { return }
     numbers[watched] = nil
@@ -61,16 +61,16 @@ final class EventWaiter {
     _ = epoll_ctl(descriptor, EPOLL_CTL_DEL, watched, &event)
   }
 
-  /// Waits, and calls back with the numbers of descriptors that are readable or at their end; with
-  /// some of them where they are many.
-  /// - Parameter due: The end of the wait, on the steady clock; `nil` is without limit, 0 does not
+  /// Waits, and calls back with the numbers of descriptors that are readable or at end of file.
+  /// Reports only some of them if many are ready.
+  /// - Parameter due: The deadline, on the steady clock. `nil` waits without limit, 0 does not
   ///   wait. Unit: nanoseconds.
   func wait(until due: Int64?, _ found: (UInt64) -> Void) {
     let waits = due != 0 && files.isEmpty
     if waits, let due, due < alarmDue ?? .max { setAlarm(due) }
     let count = epoll_wait(
       descriptor, events.baseAddress, Int32(events.count), waits ? -1 : 0)
-    // Interrupted by a signal: nothing was found.
+    // The count is negative if a signal interrupted the wait.
     for place in 0..<max(0, Int(count)) {
       let number = events[place].data.u64
       if number == Self.alarmNumber { alarmFired() } else { found(number) }
@@ -81,7 +81,7 @@ final class EventWaiter {
   private func setAlarm(_ due: Int64) {
     var time = itimerspec()
     time.it_value.tv_sec = Int(due / 1_000_000_000)
-    // All zero would turn it off.
+    // Zero seconds and nanoseconds would disarm the timer.
     time.it_value.tv_nsec = max(1, Int(due % 1_000_000_000))
     let code = timerfd_settime(alarm, Int32(TFD_TIMER_ABSTIME), &time, nil)
     precondition(code == 0, "timerfd_settime: errno \(errno)")

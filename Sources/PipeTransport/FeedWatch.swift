@@ -1,10 +1,10 @@
 import PipeMachines
 import PipeWire
 
-/// Reads the feeds of some nodes: drops what was told before, counts states that were missed, asks again for
-/// the last value where the publisher may have dropped it.
+/// Reads the feeds of some nodes. Drops values that it has already delivered, counts missed states,
+/// and requests the last value again if the publisher may have dropped it.
 package final class FeedWatch {
-  /// What was told last of a node.
+  /// The last value received from a node.
   private struct Told {
     var incarnation: UInt64
     var version: UInt64
@@ -20,7 +20,7 @@ package final class FeedWatch {
       summary = change.summary
     }
 
-    /// Whether there is something new beside the same state.
+    /// Whether a change to the same state carries new information.
     func differs(from change: StateChange, tellsInDoubt: Bool) -> Bool {
       if tellsInDoubt, doubts != change.doubts { return true }
       guard let other = change.summary else { return false }
@@ -36,7 +36,7 @@ package final class FeedWatch {
   private let tellsInDoubt: Bool
   private var seen: [String: Told] = [:]
   private var received = 0
-  /// Messages since it last found nothing more to read.
+  /// The number of messages since the last time that no message was left to read.
   private var backlog = 0
   private var timer: TimerQueue.ID?
 
@@ -44,8 +44,8 @@ package final class FeedWatch {
   private static let checkInterval: Duration = .milliseconds(500)
 
   /// - Parameters:
-  ///   - topic: What it takes: states, or summaries.
-  ///   - tellsInDoubt: Whether a state is told again whose doubts have changed.
+  ///   - topic: The topic to subscribe to: states or summaries.
+  ///   - tellsInDoubt: Whether to deliver a state again when its doubts have changed.
   package init(
     feeds: [String], topic: FeedTopic = .states(areCommitted: nil), in context: Context,
     loop: PollLoop,
@@ -63,12 +63,12 @@ package final class FeedWatch {
     check()
   }
 
-  /// Reads the feed of one more node, which tells its last value first.
+  /// Reads the feed of another node, which sends its last value first.
   package func connect(to place: PeerPlace) throws(TransportError) {
     try socket.connect(to: place)
   }
 
-  /// Reads a feed no longer; what was queued from it is gone.
+  /// Stops reading a feed. Messages queued from the feed are lost.
   package func disconnect(_ feed: String) { socket.disconnect(feed) }
 
   package func close() {
@@ -78,7 +78,7 @@ package final class FeedWatch {
     socket.close()
   }
 
-  /// Asks for a node's last value once more, and takes it whatever was told before.
+  /// Requests a node's last value again, and delivers it even if it was delivered before.
   package func askAgain(_ node: String) {
     seen[node] = nil
     askAgain()
@@ -86,10 +86,10 @@ package final class FeedWatch {
 
   private func askAgain() { try? socket.subscribe(to: topic.bytes) }
 
-  /// Reads all that has come.
+  /// Reads all messages that have arrived.
   package func drain() { while read() == Self.readsPerTurn {} }
 
-  /// Returns how many messages there were, of as many as are read in one go.
+  /// Reads some messages. Returns their number, at most `readsPerTurn`.
   @discardableResult
   private func read() -> Int {
     var count = 0
@@ -125,10 +125,11 @@ package final class FeedWatch {
     receive(change)
   }
 
-  /// So many messages without a pause that a publisher may have dropped the last one.
+  /// The number of messages without a pause after which a publisher may have dropped the last one.
   private static let flood = Int(FeedSubscriptions.room) / 4
 
-  /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
+  /// Checks for a flood at intervals. After a flood the publisher may have dropped the last value
+  /// at the high-water mark, so the watch requests it.
   private func check() {
     timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
       if watch.received >= Self.flood { watch.askAgain() }
@@ -138,7 +139,7 @@ package final class FeedWatch {
   }
 }
 
-/// Reads frames of some feeds, as they come.
+/// Reads the frames of some feeds as they arrive.
 package final class FeedReader {
   private let socket: Socket
   private let loop: PollLoop
@@ -147,7 +148,7 @@ package final class FeedReader {
 
   private static let readsPerTurn = 256
 
-  /// - Parameter receive: Told of each frame, which is valid during the call only.
+  /// - Parameter receive: Receives each frame, which is valid during the call only.
   package init(
     feeds: [String], topics: [FeedTopic], in context: Context, loop: PollLoop,
     _ receive: @escaping (UnsafeRawBufferPointer) -> Void
@@ -161,10 +162,10 @@ package final class FeedReader {
     registration = loop.add(socket, for: self) { $0.read() }
   }
 
-  /// Reads a feed no longer; what was queued from it is gone.
+  /// Stops reading a feed. Messages queued from the feed are lost.
   package func disconnect(_ feed: String) { socket.disconnect(feed) }
 
-  /// Reads a feed again, or one more.
+  /// Reads a feed again, or another feed.
   package func connect(to place: PeerPlace) throws(TransportError) {
     try socket.connect(to: place)
   }

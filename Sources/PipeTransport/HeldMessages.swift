@@ -1,9 +1,11 @@
 import PipeSupport
 import PipeWire
 
-/// Messages that wait until other processes have recorded their causes; then each leaves at its socket, in order.
+/// A queue of messages that wait until other processes have recorded their causes. Each message is
+/// then sent through its socket, in order.
 ///
-/// The causes are numbered, in one sequence for each recording process. One thread owns the messages and their sockets.
+/// The causes are numbered, in one sequence for each recording process. One thread owns the
+/// messages and their sockets.
 package final class HeldMessages {
   private struct Message {
     let socket: Socket
@@ -24,7 +26,8 @@ package final class HeldMessages {
   /// The last batch, which grows until there is a new cause.
   private var last: Batch?
 
-  /// Frames that reveal no step. Without them the two ends would consider each other lost.
+  /// Frames that reveal no step, and so are never kept. If they were, the two ends would consider
+  /// each other lost.
   private static let handshakes: [FrameKind] = [.open, .welcome, .join]
 
   /// The numbers that the first message waits for; `nil` if no message waits.

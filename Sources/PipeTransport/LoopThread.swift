@@ -3,13 +3,13 @@ import Glibc
 import PipeSupport
 import PipeSystem
 
-/// A thread of its own that runs a poll loop: for programs whose main thread is not the loop's.
+/// A thread that runs a poll loop, for programs whose main thread does not.
 package final class LoopThread: Sendable {
   /// Posts work to the loop.
   package let handle: LoopHandle
   private let identifier: Locked<pthread_t?>
 
-  /// Starts the thread. `setUp` runs on it first, with the loop; what it makes stays there.
+  /// Starts the thread. It first calls `setUp` with the loop; objects created there stay on the thread.
   package init(_ setUp: @escaping @Sendable (PollLoop) -> Void) {
     let started = Locked<LoopHandle?>(nil)
     let ready = Semaphore()
@@ -35,8 +35,8 @@ package final class LoopThread: Sendable {
     identifier = Locked(thread)
   }
 
-  /// Waits for the thread, which must have been told to stop its loop. Called on that thread, it leaves
-  /// the thread to end by itself.
+  /// Waits for the thread to end. The caller must have stopped its loop. When called on that
+  /// thread, detaches the thread instead of waiting.
   package func join() {
     guard
       let thread = identifier.withLock({ value in
@@ -61,7 +61,7 @@ package final class LoopThread: Sendable {
 package final class LoopHandle: Sendable {
   private struct State {
     var posted: [@Sendable () -> Void] = []
-    /// The thread that runs the loop; it needs not be woken.
+    /// The thread that runs the loop. Work that this thread posts need not wake the loop.
     var thread: pthread_t?
     var hasEnded = false
   }
@@ -73,7 +73,7 @@ package final class LoopHandle: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Runs the work on the loop's thread, in the order posted; at once where that has ended.
+  /// Runs the work on the loop's thread, in the order posted. Runs it at once if the loop has ended.
   package func post(_ work: @escaping @Sendable () -> Void) {
     let (isAsleep, hasEnded) = state.withLock { state in
       if !state.hasEnded { state.posted.append(work) }
@@ -83,13 +83,13 @@ package final class LoopHandle: Sendable {
     if hasEnded { work() } else if isAsleep { _ = eventfd_write(descriptor, 1) }
   }
 
-  /// This thread runs the loop from now on.
+  /// Records that the current thread runs the loop.
   func begin() { state.withLock { $0.thread = pthread_self() } }
 
-  /// Whether work is posted, of which nothing tells where the loop's own thread did it.
+  /// Whether posted work is pending. No descriptor signals work that the loop's own thread has posted.
   var hasPosted: Bool { state.withLock { !$0.posted.isEmpty } }
 
-  /// Runs what is still posted. The loop must have stopped for good.
+  /// Runs all pending work. The loop must have stopped for good.
   package func end() {
     let rest = state.withLock { state in
       state.hasEnded = true
@@ -99,7 +99,7 @@ package final class LoopHandle: Sendable {
     for work in rest { work() }
   }
 
-  /// Takes what has woken the loop.
+  /// Clears the wake-up signal and runs the posted work.
   func awoke() {
     var value: eventfd_t = 0
     _ = eventfd_read(descriptor, &value)
@@ -127,8 +127,8 @@ package final class LoopExecutor: TaskExecutor {
   }
 }
 
-/// A value that one loop's thread uses and others only pass on.
-// The owner upholds it: `value` is read in closures posted to that loop, and nowhere else.
+/// A value that only one loop's thread uses. Other threads only pass it on.
+// The owner ensures this: it reads `value` only in closures posted to that loop.
 package struct LoopOwned<Value>: @unchecked Sendable {
   package let value: Value
   package init(_ value: Value) { self.value = value }

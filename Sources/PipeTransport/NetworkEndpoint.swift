@@ -4,9 +4,9 @@ import Glibc
 package enum NetworkEndpoint {
   private static let prefix = "tcp://"
 
-  /// The endpoint with the address that the host's name stands for: libzmq looks names up to connect, and not to
-  /// bind.
-  /// - Returns: The endpoint as it is, where its host is a number, a network interface or a name that is not known.
+  /// Returns the endpoint with its host's name resolved to an address. libzmq resolves names when
+  /// it connects, but not when it binds.
+  /// - Returns: The endpoint unchanged if its host is a number, a network interface or an unknown name.
   package static func resolved(_ endpoint: String) -> String {
     guard endpoint.hasPrefix(prefix), let colon = endpoint.lastIndex(of: ":") else {
       return endpoint
@@ -20,7 +20,7 @@ package enum NetworkEndpoint {
     return prefix + number + endpoint[colon...]
   }
 
-  /// Whether a host's name stands for an address here.
+  /// Whether a host's name resolves to an address on this host.
   package static func isKnown(host: String) -> Bool { address(of: host) != nil }
 
   /// The first IPv4 address of a host, as text.
@@ -41,13 +41,13 @@ package enum NetworkEndpoint {
   }
 }
 
-/// Listening sockets that libzmq is given, and closes with its own.
+/// Listening descriptors for libzmq sockets, which close them.
 enum ListeningDescriptor {
   private static let prefix = "ipc://"
-  /// As many as libzmq lets wait. Unit: connections.
+  /// The maximum number of pending connections, as in libzmq. Unit: connections.
   private static let backlog: Int32 = 100
 
-  /// Listens at the path of an `ipc://` endpoint, in the place of whoever did so before.
+  /// Listens at the path of an `ipc://` endpoint, and replaces any former listener.
   static func make(at endpoint: String) throws(TransportError) -> Int32 {
     let path = Array(endpoint.dropFirst(prefix.count).utf8)
     var address = sockaddr_un()

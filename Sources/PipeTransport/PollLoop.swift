@@ -1,13 +1,14 @@
 import PipeSupport
 
-/// Drives everything on the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
+/// Drives sockets, descriptors, timers and posted work on the one thread that owns a process's sockets.
 ///
-/// It waits for the sockets' descriptors itself: `zmq_poll` asks every socket twice a turn, by a
-/// system call each. What a turn costs depends on how much there is to do, not on how many there are.
+/// The loop waits for the sockets' descriptors itself, since `zmq_poll` checks every socket twice a
+/// turn, with one system call each. The cost of a turn depends on the amount of work, not on the
+/// number of sockets.
 ///
-/// Everything that it calls back runs on the thread that called `run`. Only its ``handle`` may be
-/// used from elsewhere. What was removed, cancelled or closed is not called any more, not even in the
-/// turn in which it was; what is called for an owner is not called once that has gone.
+/// All callbacks run on the thread that called `run`. Other threads may use only the ``handle``. A
+/// source that was removed, cancelled or closed gets no more callbacks, not even in the same turn.
+/// Callbacks for an owner end when the owner is deallocated.
 package final class PollLoop {
   /// A registered socket or descriptor.
   package struct Registration: Hashable, Sendable { fileprivate let id: UInt64 }
@@ -16,11 +17,11 @@ package final class PollLoop {
     let id: UInt64
     let socket: Socket?
     let descriptor: Int32
-    /// Whose it is; see ``PollLoop/resident``.
+    /// The resident that registered the source; see ``PollLoop/resident``.
     let resident: Int
     let onReadable: () -> Void
-    // Exclusivity is not checked at run time for what each turn touches: the loop's thread alone does.
-    /// Whether it is among those that are called back next.
+    // No run-time exclusivity checks for state that each turn touches: only the loop's thread uses it.
+    /// Whether the source is among those to call back next.
     @exclusivity(unchecked)
     var isReady = false
     @exclusivity(unchecked)
@@ -37,7 +38,7 @@ package final class PollLoop {
       self.onReadable = onReadable
     }
 
-    /// Lets the socket call back no more.
+    /// Disables the socket's callbacks.
     func forget() {
       isRemoved = true
       socket?.onPossibleInput = nil
@@ -50,10 +51,10 @@ package final class PollLoop {
   private let waiter: EventWaiter
   @exclusivity(unchecked)
   private var sources: [UInt64: Source] = [:]
-  /// Those whose sockets may have a message that no descriptor tells of.
+  /// Sources whose sockets may have a message that no descriptor signals.
   @exclusivity(unchecked)
   private var due: [Source] = []
-  /// Those that are called back next.
+  /// Sources to call back next.
   @exclusivity(unchecked)
   private var ready: [Source] = []
   @exclusivity(unchecked)
@@ -61,21 +62,21 @@ package final class PollLoop {
   private var lastID: UInt64 = 0
   @exclusivity(unchecked)
   private var isStopped = false
-  /// Those who take turns before each wait.
+  /// Callbacks that take turns before each wait.
   @exclusivity(unchecked)
   private var turns: [Turns] = []
-  /// Whose work is done now, where several share the loop: what is registered meanwhile is called back
-  /// for the same one. What other threads post is the first one's, 0.
+  /// The resident whose work runs now, if several share the loop. Callbacks that it registers
+  /// belong to the same resident. Work that other threads post belongs to the first resident, 0.
   @exclusivity(unchecked)
   private(set) var resident = 0
-  /// Called whenever another one's work begins.
+  /// Called whenever the work of another resident begins.
   @exclusivity(unchecked)
   package var onResident: ((Int) -> Void)?
 
   private final class Turns {
     let id: UInt64
     let resident: Int
-    /// Answers whether there is work left.
+    /// Takes one turn. Returns whether work is left.
     let take: () -> Bool
     @exclusivity(unchecked)
     var isRemoved = false
@@ -99,8 +100,8 @@ package final class PollLoop {
     for source in sources.values { source.forget() }
   }
 
-  /// Calls back while a message waits to be read, and now and then when none does, until the socket is
-  /// closed. What is captured is kept alive so long.
+  /// Calls back while a message waits to be read, and sometimes when none does, until the socket is
+  /// closed. Captured values are kept alive until then.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
     let source = Source(nextID(), socket, socket.descriptor, of: resident, onReadable)
@@ -112,7 +113,7 @@ package final class PollLoop {
     return registration
   }
 
-  /// Does so for an owner, which it does not keep alive.
+  /// Adds a socket for an owner without keeping the owner alive.
   @discardableResult
   package func add<Owner: AnyObject>(
     _ socket: Socket, for owner: Owner, onReadable: @escaping (Owner) -> Void
@@ -120,13 +121,14 @@ package final class PollLoop {
     add(socket) { [weak owner] in if let owner { onReadable(owner) } }
   }
 
-  /// Calls back while the descriptor is readable, or at its end. What is captured is kept alive so long.
+  /// Calls back while the descriptor is readable or at end of file. Captured values are kept alive
+  /// until the registration is removed.
   @discardableResult
   package func add(descriptor: Int32, onReadable: @escaping () -> Void) -> Registration {
     add(Source(nextID(), nil, descriptor, of: resident, onReadable))
   }
 
-  /// Does so for an owner, which it does not keep alive.
+  /// Adds a descriptor for an owner without keeping the owner alive.
   @discardableResult
   package func add<Owner: AnyObject>(
     descriptor: Int32, for owner: Owner, onReadable: @escaping (Owner) -> Void
@@ -134,8 +136,8 @@ package final class PollLoop {
     add(descriptor: descriptor) { [weak owner] in if let owner { onReadable(owner) } }
   }
 
-  /// Calls back before each wait: what is queued is sent there, in one go.
-  /// - Parameter hasWork: Where it answers `true` the loop does not wait: there is work left to take.
+  /// Calls back before each wait, so that the owner can send its queue in one go.
+  /// - Parameter hasWork: Returns whether work is left. If so, the loop does not wait.
   @discardableResult
   package func addTurns<Owner: AnyObject>(
     for owner: Owner, hasWork: @escaping (Owner) -> Bool, take: @escaping (Owner) -> Void
@@ -150,7 +152,7 @@ package final class PollLoop {
     return Registration(id: id)
   }
 
-  /// Does the work of one of those who share the loop.
+  /// Performs work on behalf of one of the residents that share the loop.
   package func asResident<Result, Failure: Error>(
     _ number: Int, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -176,7 +178,7 @@ package final class PollLoop {
     waiter.remove(source.descriptor, source.id)
   }
 
-  /// Calls back once, after the delay. What is captured is kept alive so long.
+  /// Calls back once, after the delay. Captured values are kept alive until then.
   @discardableResult
   package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
     let time = BootClock.nanoseconds + delay.clampedNanoseconds
@@ -187,7 +189,7 @@ package final class PollLoop {
     }
   }
 
-  /// Does so for an owner, which it does not keep alive.
+  /// Schedules a timer for an owner without keeping the owner alive.
   @discardableResult
   package func schedule<Owner: AnyObject>(
     after delay: Duration, for owner: Owner, _ work: @escaping (Owner) -> Void
@@ -200,7 +202,7 @@ package final class PollLoop {
   /// Makes `run` return after the current turn.
   package func stop() { isStopped = true }
 
-  /// Runs until `stop`; not at all where that was called before.
+  /// Runs until `stop` is called. Returns at once if it was called before.
   package func run() {
     handle.begin()
     while !isStopped { turn() }
@@ -220,7 +222,7 @@ package final class PollLoop {
       isBusy = true
       if isStopped { return }
     } else if !isBusy, !due.isEmpty {
-      // Mostly nothing is there, and the wait can follow at once; else it is the next turn's.
+      // Usually no message is there, and the wait can follow at once. Otherwise the next turn continues.
       takeDue()
       isBusy = dispatch()
       if isStopped { return }
@@ -239,12 +241,12 @@ package final class PollLoop {
     }
   }
 
-  /// Calls back for what is ready.
-  /// - Returns: Whether a message was received, or may have come.
+  /// Calls back the sources that are ready.
+  /// - Returns: Whether a message was received, or may have arrived.
   @discardableResult
   private func dispatch() -> Bool {
     guard !ready.isEmpty else { return false }
-    // In place, so that its room is used again.
+    // Iterates in place to reuse the array's storage.
     var hasReceived = false
     var place = 0
     while place < ready.count {
@@ -260,7 +262,7 @@ package final class PollLoop {
       if isStopped { break }
       hasReceived = hasReceived || source.socket?.hasReceived == true
     }
-    // Not `removeAll`, which goes a long way for the one that there mostly is.
+    // Not `removeAll`, which costs more for the usual single element.
     while !ready.isEmpty { ready.removeLast() }
     return hasReceived || due.contains { $0.socket?.mayHaveInput == true }
   }
@@ -271,12 +273,12 @@ package final class PollLoop {
     ready.append(source)
   }
 
-  /// Makes ready whose sockets may have input.
+  /// Marks the sources as ready whose sockets may have input.
   private func takeDue() {
     while let source = due.popLast() {
       guard let socket = source.socket else { continue }
       socket.isDue = false
-      // What has come since it was put here may have been taken.
+      // A callback may have read the message in the same turn.
       if socket.mayHaveInput { makeReady(source) }
     }
   }
@@ -293,9 +295,9 @@ package final class PollLoop {
   }
 }
 
-/// Work that is due at instants of the steady clock; some hundreds at most, so a sorted array does.
+/// Work that is due at instants of the steady clock. A sorted array suffices for some hundreds of timers.
 package struct TimerQueue {
-  /// Names a scheduled timer.
+  /// The identity of a scheduled timer.
   package struct ID: Hashable, Sendable {
     fileprivate let due: Int64
     fileprivate let number: UInt64
@@ -311,10 +313,10 @@ package struct TimerQueue {
 
   package init() {}
 
-  /// When the next timer is due; `nil` where there is none. Unit: nanoseconds.
+  /// When the next timer is due; `nil` if there is none. Unit: nanoseconds.
   package var next: Int64? { entries.first?.id.due }
 
-  /// - Parameter due: Unit: nanoseconds.
+  /// - Parameter due: When the work is due. Unit: nanoseconds.
   package mutating func schedule(at due: Int64, _ work: @escaping () -> Void) -> ID {
     lastNumber += 1
     let id = ID(due: due, number: lastNumber)
@@ -327,13 +329,15 @@ package struct TimerQueue {
     if place < entries.count, entries[place].id == id { entries.remove(at: place) }
   }
 
-  /// How many were scheduled so far: what tells those from later ones.
+  /// The number of timers scheduled so far, which is also the number of the newest timer.
   package var newest: UInt64 { lastNumber }
 
-  /// Takes out the earliest that is due; one at a time, since each may cancel another.
+  /// Removes the earliest timer that is due, and returns its work. Takes one timer at a time, since
+  /// each may cancel another.
   /// - Parameters:
-  ///   - now: Unit: nanoseconds.
-  ///   - newest: Those that were scheduled since are left, and what is due behind them.
+  ///   - now: The current time. Unit: nanoseconds.
+  ///   - newest: The number of the newest timer to take. Newer timers stay, and so do timers that
+  ///     are due after them.
   package mutating func takeDue(at now: Int64, through newest: UInt64) -> (() -> Void)? {
     guard let first = entries.first, first.id.due <= now, first.id.number <= newest else {
       return nil
@@ -341,7 +345,8 @@ package struct TimerQueue {
     return entries.removeFirst().work
   }
 
-  /// Where a timer is, or belongs: behind those that are due earlier, or at the same time and are older.
+  /// Returns the index of a timer, or the index to insert it at: after timers that are due earlier,
+  /// and after older timers that are due at the same time.
   private func place(of id: ID) -> Int {
     var low = 0
     var high = entries.count

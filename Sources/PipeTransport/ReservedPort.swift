@@ -3,20 +3,22 @@ import Glibc
 import PipeSupport
 import PipeSystem
 
-/// A port of this machine's that nobody else gets. Who connects waits until a socket is bound there.
+/// A port of this host that no other process can get. Peers that connect wait until a socket is
+/// bound to the port.
 package final class ReservedPort {
   /// `tcp://ADDRESS:PORT`, with an IPv4 address in numbers.
   package let endpoint: String
-  /// It listens; -1 once a socket has it.
+  /// The listening descriptor; -1 once a socket has taken it over.
   private var descriptor: Int32
 
   private static let prefix = "tcp://"
-  /// As many as libzmq lets wait. Unit: connections.
+  /// The maximum number of pending connections, as in libzmq. Unit: connections.
   private static let backlog: Int32 = 100
 
-  /// Takes a port where somebody has just listened, whose connections may not have come to their ends.
-  /// - Throws: ``TransportError`` of `bind` or `listen`: with `EADDRINUSE` where another process has the port, with
-  ///   `EADDRNOTAVAIL` where no interface has the address, and with `EINVAL` where the endpoint is none.
+  /// Reserves a port, even if connections of a former listener have not ended completely.
+  /// - Throws: ``TransportError`` of `bind` or `listen`: `EADDRINUSE` if another process has the
+  ///   port, `EADDRNOTAVAIL` if no interface has the address, `EINVAL` if the endpoint is
+  ///   malformed.
   package init(_ endpoint: String) throws(TransportError) {
     self.endpoint = endpoint
     guard var address = Self.address(of: endpoint) else {
@@ -27,7 +29,7 @@ package final class ReservedPort {
     guard descriptor >= 0 else {
       throw TransportError(call: "socket", endpoint: endpoint, code: errno)
     }
-    // As libzmq does: connections that have ended linger in the system.
+    // As libzmq does: the system keeps ended connections for a while.
     var isOn: Int32 = 1
     setsockopt(
       descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))
@@ -36,7 +38,7 @@ package final class ReservedPort {
         bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
       }
     }
-    // Two that only bind may have one port.
+    // Two sockets that only bind may share a port. Only one can listen.
     guard isBound, listen(descriptor, Self.backlog) == 0 else {
       let code = errno
       close(descriptor)
@@ -46,7 +48,7 @@ package final class ReservedPort {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Hands the descriptor over to who closes it.
+  /// Hands over the descriptor. The receiver closes it.
   fileprivate func take() -> Int32 {
     defer { descriptor = -1 }
     return descriptor
@@ -65,7 +67,7 @@ package final class ReservedPort {
 }
 
 extension Socket {
-  /// Binds to a port that was taken before.
+  /// Binds to a reserved port.
   package func bind(_ port: ReservedPort) throws(TransportError) {
     let descriptor = port.take()
     guard descriptor >= 0 else {
@@ -76,26 +78,27 @@ extension Socket {
   }
 }
 
-/// This process's connections over `ipc` and `tcp`, cut as a failing network would: for failpoints.
+/// This process's connections over `ipc` and `tcp`, which failpoints cut as a failing network would.
 package enum LocalConnections {
   /// Shuts down every connection that has the endpoint at its near or its far end.
   ///
-  /// What was sent may have arrived; what is sent from now on is lost, until both ends have noticed
-  /// and connected anew. ZeroMQ is not asked, since a socket that is bound cannot part from a peer.
+  /// Messages sent before may have arrived. Messages sent afterwards are lost until both ends have
+  /// noticed and reconnected. This does not go through ZeroMQ, since a bound socket cannot
+  /// disconnect a peer.
   /// - Parameter endpoint: An `ipc://` endpoint, or a `tcp://` one whose address is a number.
-  /// - Returns: How many were cut.
+  /// - Returns: The number of connections that were cut.
   @discardableResult
   package static func cut(_ endpoint: String) -> Int {
     FileSystem.entries(of: "/proc/self/fd").compactMap { Int32($0) }.count { descriptor in
-      // A socket that listens has that name, too, and no far end.
+      // A listening socket has that name, too, but no far end.
       guard let far = name(descriptor, getpeername) else { return false }
       guard far == endpoint || name(descriptor, getsockname) == endpoint else { return false }
       return shutdown(descriptor, Int32(SHUT_RDWR)) == 0
     }
   }
 
-  /// What libzmq would call a connection's end; without a path where that has none, `nil` where there is no
-  /// connection.
+  /// Returns libzmq's name for one end of a connection: without a path if the end has none, `nil`
+  /// if there is no connection.
   private static func name(
     _ descriptor: Int32,
     _ ask: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32

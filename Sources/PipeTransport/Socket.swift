@@ -19,42 +19,44 @@ package final class Socket {
     }
   }
 
-  /// What became of a message.
+  /// The outcome of sending a message.
   package enum Sent: Sendable { case queued, wouldBlock, unroutable }
 
   let handle: UnsafeMutableRawPointer
   private let context: Context
   private let kind: Kind
-  /// Who may send to it, where it is bound for other hosts. It looks at the last part of a message.
+  /// The gate that admits peers, if the socket is bound for other hosts. It checks the last part of
+  /// each message.
   @exclusivity(unchecked)
   var gate: PeerGate?
-  /// Keeps what is sent until others have recorded what led to it; `nil` where nothing waits for that.
+  /// Keeps messages until other processes have recorded their causes; `nil` if no message must wait.
   @exclusivity(unchecked)
   package var held: HeldMessages?
-  /// The peer of the last message, kept for its room.
-  // Exclusivity is not checked at run time for what each message touches: the loop's thread alone does.
+  /// The routing id of the last message's peer, kept to reuse its storage.
+  // No run-time exclusivity checks for state that each message touches: only the loop's thread uses it.
   @exclusivity(unchecked)
   private var peer: [UInt8] = []
   @exclusivity(unchecked)
   private var isOpen = true
-  /// Whether a message may wait without the descriptor saying so: any call on the socket may have
-  /// taken in what the descriptor told of. Known to be untrue after a `receive` that found none.
+  /// Whether a message may wait although the descriptor does not signal it. Any call on the socket
+  /// may have consumed the descriptor's signal. `false` after a `receive` that found no message.
   @exclusivity(unchecked)
   private(set) var mayHaveInput = true {
     didSet { if mayHaveInput, !isDue { tellPossibleInput() } }
   }
-  /// Called when a message may wait, unless that is known.
+  /// Called when a message may wait, unless `isDue` is set.
   @exclusivity(unchecked)
   var onPossibleInput: (() -> Void)?
-  /// Whether it is known that a message may wait; to be set to `false` by who looks for one.
+  /// Whether `onPossibleInput` was called. The loop resets it when it looks for a message.
   @exclusivity(unchecked)
   var isDue = false
-  /// Called before it is closed, while its descriptor is still its own.
+  /// Called before the socket is closed, while its descriptor is still valid.
   var onClose: (() -> Void)?
-  /// Whether a message was received since somebody set this to `false`.
+  /// Whether a message was received since this property was last set to `false`.
   @exclusivity(unchecked)
   var hasReceived = false
-  /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
+  /// A descriptor that is readable when something has happened to the socket. Source:
+  /// zmq_getsockopt(3), ZMQ_FD.
   let descriptor: Int32
 
   package init(_ kind: Kind, in context: Context) throws(TransportError) {
@@ -68,7 +70,8 @@ package final class Socket {
     self.descriptor = descriptor
     guard code == 0 else { throw .last("zmq_getsockopt(ZMQ_FD)") }
     try set(ZMQ_LINGER, 0)
-    // A reconnect is tried soon and then less often: a restarted peer is found within milliseconds.
+    // Attempts to reconnect start soon and then become rarer: a restarted peer is found within
+    // milliseconds.
     try set(ZMQ_RECONNECT_IVL, 5)
     try set(ZMQ_RECONNECT_IVL_MAX, 200)
     switch kind {
@@ -76,7 +79,7 @@ package final class Socket {
       try set(ZMQ_ROUTER_MANDATORY, 1)
       try set(ZMQ_ROUTER_HANDOVER, 1)
     case .publisher:
-      // Every subscription is passed up, a repeated one too: it asks for the last value.
+      // Every subscription is passed on, even a repeated one, which requests the last value.
       try set(ZMQ_XPUB_VERBOSE, 1)
     case .dealer, .subscriber, .pair: break
     }
@@ -90,12 +93,12 @@ package final class Socket {
     onPossibleInput()
   }
 
-  /// Tells nobody of its connections any more.
+  /// Stops the monitoring of the socket's connections.
   func stopTelling() {
     if isOpen { zmq_socket_monitor(handle, nil, 0) }
   }
 
-  /// Closes the socket; messages that are still queued go out within the linger.
+  /// Closes the socket. Queued messages are sent within the linger period.
   package func close() {
     guard isOpen else { return }
     isOpen = false
@@ -125,21 +128,22 @@ package final class Socket {
     }
   }
 
-  /// How long `close` goes on sending what is queued. Unit: milliseconds.
+  /// Sets how long `close` goes on sending queued messages. Unit: milliseconds.
   package func setLinger(milliseconds: Int32) { try? set(ZMQ_LINGER, milliseconds) }
 
-  /// The name by which a ROUTER knows this socket. Set it before `connect`.
+  /// Sets the name by which a ROUTER knows this socket. Call this before `connect`.
   package func setRoutingID(_ id: String) throws(TransportError) {
     try set(ZMQ_ROUTING_ID, Array(id.utf8))
   }
 
-  /// Messages that may wait in this socket, each way. Unit: messages; 0 is no limit.
+  /// Sets how many messages may wait in this socket in each direction. Unit: messages; 0 is no limit.
   package func setHighWaterMark(_ messages: Int32) throws(TransportError) {
     try set(ZMQ_SNDHWM, messages)
     try set(ZMQ_RCVHWM, messages)
   }
 
-  /// The largest message accepted from a peer; one that sends a larger one is disconnected.
+  /// Sets the size of the largest message accepted from a peer. A peer that sends a larger one is
+  /// disconnected.
   package func setMaximumMessage(byteCount: Int64) throws(TransportError) {
     try set(ZMQ_MAXMSGSIZE, int64: byteCount)
   }
@@ -147,8 +151,8 @@ package final class Socket {
   /// Refuses messages while no connection is complete, instead of queueing them for later.
   package func sendOnlyWhenConnected() throws(TransportError) { try set(ZMQ_IMMEDIATE, 1) }
 
-  /// Asks for every message that begins so; asked again, makes the publisher send its last value
-  /// again.
+  /// Subscribes to all messages that begin with the topic. A repeated subscription makes the
+  /// publisher send its last value again.
   package func subscribe(to topic: [UInt8]) throws(TransportError) {
     try set(ZMQ_SUBSCRIBE, topic)
   }
@@ -158,10 +162,10 @@ package final class Socket {
     guard zmq_bind(handle, endpoint) == 0 else { throw .last("zmq_bind", endpoint: endpoint) }
   }
 
-  /// Binds to an `ipc://` endpoint, whose file stays when the socket is closed.
+  /// Binds to an `ipc://` endpoint whose file stays when the socket is closed.
   ///
-  /// libzmq removes the file of a `bind` by another thread, some time after the socket was closed: who
-  /// binds there anew in the meantime, in this process or another one, would lose its file.
+  /// After a plain `bind`, a thread of libzmq removes the file some time after the socket was
+  /// closed. If this process or another one has bound there again by then, it loses its file.
   package func bindKeepingFile(_ endpoint: String) throws(TransportError) {
     let listener = try ListeningDescriptor.make(at: endpoint)
     try set(ZMQ_USE_FD, listener)
@@ -173,7 +177,7 @@ package final class Socket {
     guard zmq_connect(handle, endpoint) == 0 else { throw .last("zmq_connect", endpoint: endpoint) }
   }
 
-  /// Parts from a peer that `connect` named; what was queued for it is gone.
+  /// Disconnects from an endpoint that was passed to `connect`. Messages queued for the peer are lost.
   package func disconnect(_ endpoint: String) {
     mayHaveInput = true
     zmq_disconnect(handle, endpoint)
@@ -181,7 +185,8 @@ package final class Socket {
 
   // MARK: Sending
 
-  /// Sends one frame, to a peer by its routing id where this is a ROUTER; one that is kept until later counts as queued.
+  /// Sends one frame; on a ROUTER, to the peer with the routing id. A frame that is kept until
+  /// later counts as queued.
   @discardableResult
   package func send(
     _ header: FrameHeader, body: [UInt8] = [], to peer: [UInt8]? = nil
@@ -207,7 +212,7 @@ package final class Socket {
     return finish(&message, more: false)
   }
 
-  /// Sends one part as it is.
+  /// Sends one part of a message.
   @discardableResult
   package func sendPart(_ bytes: [UInt8], more: Bool) -> Sent {
     var message = zmq_msg_t()
@@ -255,8 +260,8 @@ package final class Socket {
     }
   }
 
-  /// Reads one message, if one waits, and calls back with its first part: before a gate could look at it, which is
-  /// what a socket with one must not do.
+  /// Reads one message, if one waits, and calls back with its first part. Must not be used on a
+  /// socket with a gate, since the gate has not checked the message at this point.
   package func receiveFirst(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
     var parts = 0
     return receiveParts { bytes, _ in
@@ -265,14 +270,14 @@ package final class Socket {
     }
   }
 
-  /// Reads one message, if one waits: all of its parts.
+  /// Reads all parts of one message, if one waits.
   func receiveAll() -> [[UInt8]]? {
     var parts: [[UInt8]] = []
     return receiveParts({ bytes, _ in parts.append(Array(bytes)) }) ? parts : nil
   }
 
   private func receiveParts(_ part: (UnsafeRawBufferPointer, _ more: Bool) -> Void) -> Bool {
-    // Who reads one message after the other may be told by one of them to close it.
+    // A message may cause its reader to close this socket.
     while isOpen {
       var message = zmq_msg_t()
       zmq_msg_init(&message)

@@ -4,15 +4,15 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// A process that is not our child, held so that nobody else who may have its number by now is
-/// mistaken for it.
+/// A process that is not a child of this process. It is held by a descriptor, so that a later
+/// process with the same number is not mistaken for it.
 package final class AdoptedProcess: Sendable {
   package let pid: Int32
-  /// Readable once it has ended.
+  /// A descriptor that becomes readable once the process has ended.
   package let descriptor: Int32
 
-  /// The live process that a line of `/proc/PID/stat` tells of, or `nil` where that has ended.
-  /// - Throws: ``SystemError`` where the system does not tell: it is out of descriptors, say.
+  /// Finds the live process that a line of `/proc/PID/stat` describes; `nil` if the process has ended.
+  /// - Throws: ``SystemError`` if the system cannot answer: it is out of descriptors, for example.
   package init?(statLine line: some Collection<UInt8>) throws(SystemError) {
     guard let recorded = ProcessStatus(line) else { return nil }
     let descriptor = pr_process_descriptor(recorded.pid)
@@ -22,13 +22,14 @@ package final class AdoptedProcess: Sendable {
     }
     pid = recorded.pid
     self.descriptor = descriptor
-    // Whoever the number belonged to when it was opened: only the same start makes it the same one.
+    // The number may belong to another process since. Only the same start time proves that it is
+    // the same process.
     guard try ProcessStatus.read(pid)?.startTime == recorded.startTime, !hasEnded else {
       return nil
     }
   }
 
-  /// Any live process, by its number.
+  /// Finds a live process by its number.
   package init?(pid: Int32) {
     let descriptor = pr_process_descriptor(pid)
     guard descriptor >= 0 else { return nil }
@@ -41,19 +42,19 @@ package final class AdoptedProcess: Sendable {
   package var hasEnded: Bool { Self.wait(for: [self], until: .now).isEmpty }
 
   /// Sends a signal, to the whole process group if asked.
-  /// - Returns: Whether there was still somebody to send it to.
+  /// - Returns: Whether the process still existed.
   @discardableResult
   package func signal(_ signal: Signal, group: Bool = false) -> Bool {
     pr_process_signal(descriptor, signal.number, group ? 1 : 0) == 0
   }
 
-  /// How it ended, where the system tells that to others than its parent.
+  /// How the process ended, if the system reports that to processes other than its parent.
   package var exit: ProcessExit? {
     var status: Int32 = 0
     return pr_process_exit(descriptor, &status) == 0 ? ProcessExit(waitStatus: status) : nil
   }
 
-  /// Waits until processes have ended; returns those that have not in time.
+  /// Waits until processes have ended. Returns the processes that have not ended in time.
   package static func wait(
     for processes: [AdoptedProcess], until deadline: ContinuousClock.Instant
   ) -> [AdoptedProcess] {
@@ -71,13 +72,13 @@ package final class AdoptedProcess: Sendable {
   }
 }
 
-/// What the first line of `/proc/PID/stat` tells of a process.
+/// The contents of the first line of `/proc/PID/stat`.
 struct ProcessStatus: Hashable {
   var pid: Int32
-  /// Since the system's start. Unit: clock ticks.
+  /// The start of the process, counted from the system's start. Unit: clock ticks.
   var startTime: UInt64
 
-  /// Reads the line; `nil` where it is not one. Source: proc(5).
+  /// Parses the line; `nil` if it is malformed. Source: proc(5).
   init?(_ line: some Collection<UInt8>) {
     let text = String(decoding: line, as: UTF8.self)
     // The second field is the program's name in brackets, and may hold any characters itself.
@@ -90,14 +91,14 @@ struct ProcessStatus: Hashable {
     self.startTime = startTime
   }
 
-  /// What is told of a process, or `nil` where there is none of that number.
+  /// Reads the status of a process; `nil` if no process has this number.
   static func read(_ pid: Int32) throws(SystemError) -> ProcessStatus? {
     let path = "/proc/\(pid)/stat"
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     if descriptor < 0, errno == ENOENT { return nil }
     guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
     defer { close(descriptor) }
-    // It may end before it is read.
+    // The process may end before its file is read.
     return (try? FileSystem.read(descriptor, limit: 4096)).flatMap { ProcessStatus($0) }
   }
 }
@@ -106,19 +107,20 @@ struct ProcessStatus: Hashable {
 package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
   case exited(code: Int32)
   case signalled(number: Int32)
-  /// It is gone, and the system tells only its parent how. `saidGoodbye`: whether it told us itself
-  /// that it ends in order.
+  /// The process is gone, and the system reports its exit only to its parent. `saidGoodbye`:
+  /// whether the process announced that it ends in order.
   case untold(saidGoodbye: Bool)
-  /// It ran on another host, and nobody there tells how it ended; where that is not certain, nor whether it did.
+  /// The process ran on another host, which does not report how it ended. If this is not certain,
+  /// the host does not report whether it ended, either.
   case unseen(isCertain: Bool)
-  /// It ran on another host, where its lease has run out, and it has been killed so.
+  /// The process ran on another host, where it was killed when its lease ran out.
   case leaseRanOut
 
-  /// The end of a node for which a full disk is to blame, and so no number of restarts: `EX_TEMPFAIL` of
-  /// sysexits.h.
+  /// The exit of a node because of a full disk, which does not count against the restart limit:
+  /// `EX_TEMPFAIL` of sysexits.h.
   package static let diskFull = ProcessExit.exited(code: NodeHandshake.diskFullCode)
 
-  /// Reads the status word of waitpid(2).
+  /// Parses the status word of waitpid(2).
   package init(waitStatus status: Int32) {
     let signal = status & 0x7F
     self = signal == 0 ? .exited(code: (status >> 8) & 0xFF) : .signalled(number: signal)

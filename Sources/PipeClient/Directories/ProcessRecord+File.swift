@@ -4,23 +4,23 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The file of a record is locked by the process that it tells of: that inherits the lock from the
-/// orchestrator through the fork and holds it until its end, whoever else ends before. Its second
-/// line is the process's own `/proc/self/stat`, which it writes before it runs its program. So
-/// there is no instant at which a process lives that no record tells of.
+/// The file of a record is locked by the process that it describes. The process inherits the lock
+/// from the orchestrator through the fork and holds it until it ends, whichever other processes end
+/// before. The second line of the file is the process's own `/proc/self/stat`, which it writes
+/// before it runs its program. So a record describes each live process at every instant.
 ///
-/// Where another program has removed the file, the orchestrator writes it again. That one is not locked; its third
-/// line names the run of the system in which the second one means its process.
+/// If another program has removed the file, the orchestrator writes it again. The new file is not
+/// locked. Its third line identifies the boot of the system for which the second line is valid.
 ///
-/// What a process is told later, to open more pipes, is in a file of its own beside it.
+/// Pipes that a running process opens later are described in a separate file beside it.
 extension ProcessRecord {
-  /// What the file's name ends with, behind the node's name.
+  /// The suffix of the file's name, after the node's name.
   package static let suffix = ".process"
 
-  /// Writes the file and locks it. The descriptor is for the child, and to be closed after the fork.
+  /// Writes the file and locks it. The descriptor is for the child; close it after the fork.
   package func write(in directories: RuntimeDirectories) throws -> Int32 {
     let path = Self.path(of: node, in: directories)
-    // A new file: what a former process left to its own children may still hold the old one's lock.
+    // Creates a new file, since children of a former process may still hold the old file's lock.
     let new = path + ".new"
     unlink(new)
     let descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -40,16 +40,16 @@ extension ProcessRecord {
     }
   }
 
-  /// Whether the process has written which one it is.
+  /// Whether the process has identified itself in its record.
   static func isSigned(_ bytes: [UInt8]) -> Bool { bytes.count { $0 == 0x0A } > 1 }
 
-  /// The same record for a file that no process locks.
+  /// Returns the same record for a file that no process locks.
   static func unlocked(_ bytes: [UInt8]) -> [UInt8] {
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).prefix(2)
     return Array(lines.joined(separator: [0x0A])) + Array("\n\(BootClock.boot)\n".utf8)
   }
 
-  /// Notes that a process was told to open more pipes.
+  /// Records that a process was asked to open more pipes.
   package static func extend(
     _ node: String, by configuration: NodeConfiguration, in directories: RuntimeDirectories
   ) throws {
@@ -58,7 +58,7 @@ extension ProcessRecord {
       with: try JSONValue(encoding: configuration).bytes)
   }
 
-  /// Takes what was noted of more pipes.
+  /// Applies the record of more pipes.
   fileprivate mutating func readExtension(in directories: RuntimeDirectories) {
     guard let text = FileSystem.text(of: directories.runtime + "/" + node + Self.extensionSuffix),
       let configuration = try? JSONValue(parsing: text.utf8)
@@ -70,7 +70,7 @@ extension ProcessRecord {
     directories.runtime + "/" + node + suffix
   }
 
-  /// The records that are there, of processes that live and of such as have ended since.
+  /// Returns the existing records, of live processes and of processes that have ended since.
   package static func all(in directories: RuntimeDirectories) -> [ProcessRecord] {
     FileSystem.entries(of: directories.runtime).filter { $0.hasSuffix(suffix) }.compactMap { name in
       let text = FileSystem.text(of: directories.runtime + "/" + name)
@@ -84,33 +84,33 @@ extension ProcessRecord {
     for suffix in fileSuffixes { unlink(directories.runtime + "/" + node + suffix) }
   }
 
-  /// What a node's files in the runtime directory end with.
+  /// The suffixes of a node's files in the runtime directory.
   package static let fileSuffixes = [
     suffix, extensionSuffix, keySuffix, placeSuffix, ".in", ".feed", ".out", ".err",
   ]
-  /// What the file ends with that tells of pipes that were opened later.
+  /// The suffix of the file that describes pipes opened later.
   private static let extensionSuffix = suffix + ".outs"
-  /// What the file of its key pair ends with.
+  /// The suffix of the file with the node's key pair.
   static let keySuffix = ".node.key"
-  /// What the file ends with that tells where its sockets are.
+  /// The suffix of the file with the endpoints of the node's sockets.
   static let placeSuffix = ".node.place"
 }
 
-/// A process of a node that lives though nobody supervises it.
+/// A live process of a node that no orchestrator supervises.
 package struct Survivor: Sendable {
   package let node: String
-  /// `nil` where another version of this program wrote it in a form that is not known.
+  /// The record; `nil` if another version of this program wrote it in an unknown format.
   package let record: ProcessRecord?
   package let process: AdoptedProcess
-  /// The node in whose process it lives; `nil` where that is its own.
+  /// The carrier node of an embedded coordinator; `nil` if the node has its own process.
   package var host: String? { record?.launch.host }
-  /// Whether it is bound for other hosts, and so runs by a deployment file.
+  /// Whether the node is bound for other hosts, and so belongs to a topology with a deployment file.
   package var isDeployed: Bool { record?.launch.address != nil }
 
-  /// The live processes of a topology whose lock the caller holds, or at least nobody else does.
-  /// - Parameter patience: How long one is waited for that was just forked and has not yet written
-  ///   who it is.
-  /// - Throws: ``DirectoryError/unknownProcess(record:)`` where it does not.
+  /// Returns the live processes of a topology. The caller, or no process, must hold the topology's lock.
+  /// - Parameter patience: How long to wait for a process that was just forked and has not
+  ///   identified itself yet.
+  /// - Throws: ``DirectoryError/unknownProcess(record:)`` if the process does not identify itself.
   /// - Note: Each takes a descriptor; see ``OpenFileLimit/raise()``.
   package static func all(
     in directories: RuntimeDirectories, patience: Duration = .seconds(5)
@@ -121,7 +121,7 @@ package struct Survivor: Sendable {
     where name.hasSuffix(ProcessRecord.suffix) {
       let path = directories.runtime + "/" + name
       let node = String(name.dropLast(ProcessRecord.suffix.count))
-      // Between its fork and its program a process has no number that anybody knows.
+      // Between its fork and the start of its program, no other process knows the number of a process.
       let lines = try Polling.wait(every: .milliseconds(2), until: deadline) {
         () throws(DirectoryError) in try linesOfHolder(path)
       }
@@ -139,8 +139,8 @@ package struct Survivor: Sendable {
     return survivors + lodgersElsewhere(survivors, in: directories)
   }
 
-  /// Those that live in processes on other hosts, where nobody can lock their records: they are taken for alive as long
-  /// as these are.
+  /// Returns the embedded coordinators in processes on other hosts, where no process can lock their
+  /// records. They count as alive as long as their carrier nodes are.
   private static func lodgersElsewhere(
     _ survivors: [Survivor], in directories: RuntimeDirectories
   ) -> [Survivor] {
@@ -153,8 +153,8 @@ package struct Survivor: Sendable {
     }
   }
 
-  /// The lines of a record; none where nobody holds it and it is a leftover, `nil` where its process has
-  /// not written yet who it is.
+  /// Returns the lines of a record: none if no process holds it, so that it is a leftover; `nil` if
+  /// its process has not identified itself yet.
   private static func linesOfHolder(
     _ path: String
   ) throws(DirectoryError) -> [ArraySlice<UInt8>]? {
@@ -162,15 +162,16 @@ package struct Survivor: Sendable {
     if descriptor < 0, errno == ENOENT || errno == ELOOP { return [] }
     guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
     defer { close(descriptor) }
-    // The holder's lock is exclusive; this one, if it is granted, goes with the descriptor.
+    // The holder's lock is exclusive. This lock, if it is granted, ends with the descriptor.
     let isLocked = flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
     let bytes = (try? FileSystem.read(descriptor, limit: 4 << 20)) ?? []
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
     guard isLocked else {
-      // Written again while its process lived: its start time tells whether it still does.
+      // The record was written again while its process lived. The start time shows whether the
+      // process still lives.
       return lines.count > 3 && lines[2].elementsEqual(BootClock.boot.utf8) ? lines : []
     }
-    // Behind the last line's end there is an empty one.
+    // An empty line follows the end of the last line.
     return lines.count > 2 ? lines : nil
   }
 }

@@ -4,24 +4,25 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Where all topologies of a user have their sockets and their state.
+/// The directories with the sockets and the state of all topologies of a user.
 package struct RuntimeRoots: Hashable, Sendable {
-  /// Holds a directory of sockets per running topology.
+  /// The directory that holds a directory of sockets for each running topology.
   package let runtime: String
-  /// Holds a directory of logs and journals per topology.
+  /// The directory that holds a directory of logs and journals for each topology.
   package let state: String
-  /// Why the runtime directory of the login is not used; `nil` where it is, or another was chosen.
+  /// The reason why the login's runtime directory is not used; `nil` if it is used, or another one
+  /// was chosen.
   package let fallback: Fallback?
 
-  /// Why sockets are in `/tmp`.
+  /// The reason why sockets are in `/tmp`.
   package enum Fallback: Hashable, Sendable {
     case unset
-    /// `XDG_RUNTIME_DIR` is no directory of this user.
+    /// `XDG_RUNTIME_DIR` is not a directory of this user.
     case foreign(String)
   }
 
-  /// From the environment: `PIPERUNTIME_ROOT` if set, else the XDG directories, else `/tmp` and the
-  /// home directory.
+  /// Chooses the directories by the environment: `PIPERUNTIME_ROOT` if set, otherwise the XDG
+  /// directories, otherwise `/tmp` and the home directory.
   package init(environment: [String: String] = ProcessEnvironment.current, user: uid_t = geteuid())
   {
     func variable(_ name: String) -> String? {
@@ -35,7 +36,7 @@ package struct RuntimeRoots: Hashable, Sendable {
     }
     let temporary = "/tmp/piperuntime-\(user)"
     let login = variable("XDG_RUNTIME_DIR")
-    // A login by su leaves the variable pointing to somebody else's directory, or to none.
+    // After a login by su, the variable points to another user's directory, or to none.
     if let login, login.hasPrefix("/"), OwnedDirectory.owner(of: login) == user {
       runtime = login + "/piperuntime"
       fallback = nil
@@ -54,7 +55,7 @@ package struct RuntimeRoots: Hashable, Sendable {
 }
 
 extension RuntimeRoots {
-  /// Where sockets are, and why there, in a sentence; `nil` where that was chosen.
+  /// A sentence that says where the sockets are, and why; `nil` if their directory was chosen.
   package var fallbackNote: String? {
     guard let fallback else { return nil }
     let reason =
@@ -71,38 +72,40 @@ extension RuntimeRoots {
 package struct RuntimeDirectories: Hashable, Sendable {
   package let topology: String
   package let roots: RuntimeRoots
-  /// Sockets and the lock. Exists while the topology runs; mode 0700.
+  /// The directory of the sockets and the lock. Exists while the topology runs; mode 0700.
   package var runtime: String { roots.runtime + "/" + topology }
-  /// What outlives a run.
+  /// The directory for data that outlives a run.
   package var state: String { roots.state + "/" + topology }
   package var logs: String { state + "/logs" }
   package var lock: String { runtime + "/lock" }
   package var journals: String { state + "/journals" }
 
-  /// The journal of a node; beside it are the files that SQLite and the node add to it.
+  /// Returns the path of a node's journal. The files that SQLite and the node add to it are beside it.
   package func journal(of node: String) -> String { Self.journal(of: node, in: journals) }
 
-  /// The journal of a node in a directory.
+  /// Returns the path of a node's journal in a directory.
   package static func journal(of node: String, in directory: String) -> String {
     directory + "/" + node + ".sqlite"
   }
 
   /// The key pair of the control socket that is bound for other hosts.
   package var controlKey: String { runtime + "/control.key" }
-  /// Where that socket is bound, for an orchestrator that comes after one that was killed.
+  /// The file with that socket's endpoint, for the successor of a killed orchestrator.
   package var controlPlace: String { runtime + "/control.place" }
   /// The key pair by which clients reach nodes that are bound for other hosts.
   package var clientKey: String { runtime + "/client.key" }
 
-  /// The key pair of a node's process that is bound for other hosts. No node has a dot in its name.
+  /// Returns the path of the key pair of a node's process that is bound for other hosts. Node names
+  /// have no dots.
   package func key(of node: String) -> String { runtime + "/" + node + ProcessRecord.keySuffix }
 
-  /// Where the sockets of a node's process are that is bound for other hosts, as that has told.
+  /// Returns the path of the file with the endpoints of a node's process that is bound for other
+  /// hosts, as the process has reported them.
   package func place(of node: String) -> String {
     runtime + "/" + node + ProcessRecord.placeSuffix
   }
 
-  /// - Throws: ``DirectoryError`` where the name cannot be a file's.
+  /// - Throws: ``DirectoryError`` if the name is not valid as a file name.
   package init(topology: String, roots: RuntimeRoots = RuntimeRoots()) throws(DirectoryError) {
     guard isSafeName(topology) else { throw .unsafeName(topology) }
     self.topology = topology
@@ -121,8 +124,8 @@ package struct RuntimeDirectories: Hashable, Sendable {
   /// The longest path of a Unix socket on Linux. Unit: bytes.
   package static let pathLimit = 107
 
-  /// `ipc://` and the socket's path.
-  /// - Throws: ``DirectoryError`` where the path is too long or a node's name cannot be a file's.
+  /// Returns `ipc://` and the socket's path.
+  /// - Throws: ``DirectoryError`` if the path is too long, or a node's name is not valid as a file name.
   package func endpoint(_ socket: Socket) throws(DirectoryError) -> String {
     let path = runtime + "/" + (try fileName(of: socket))
     guard path.utf8.count <= Self.pathLimit else { throw .pathTooLong(path) }
@@ -141,10 +144,10 @@ package struct RuntimeDirectories: Hashable, Sendable {
   }
 }
 
-/// Directories that nobody else may look into.
+/// Directories that only their owner may access.
 package enum OwnedDirectory {
-  /// Creates the directory with mode 0700, or checks that the one there is ours, is no link and is
-  /// closed to others.
+  /// Creates the directory with mode 0700. If the directory exists, checks that it belongs to this
+  /// user and is not a link, and closes it to other users.
   package static func make(_ path: String) throws(DirectoryError) {
     do {
       try FileSystem.makeDirectories(FileSystem.directory(of: path))
@@ -166,8 +169,8 @@ package enum OwnedDirectory {
     }
   }
 
-  /// Creates a directory for what outlives a run, and those above it, or checks that the one there
-  /// can be written to.
+  /// Creates a directory for data that outlives a run, with its parents. If the directory exists,
+  /// checks that it is writable.
   static func makeWritable(_ path: String) throws(DirectoryError) {
     do {
       try FileSystem.makeDirectories(path, mode: 0o700)
@@ -179,7 +182,7 @@ package enum OwnedDirectory {
     }
   }
 
-  /// The owner of a directory, or `nil` where there is none.
+  /// Returns the owner of a directory, or `nil` if there is none.
   static func owner(of path: String) -> uid_t? {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
@@ -187,23 +190,23 @@ package enum OwnedDirectory {
   }
 }
 
-/// Why a topology's directories cannot be used.
+/// The reason why a topology's directories cannot be used.
 package enum DirectoryError: Error, Hashable, Sendable {
-  /// A topology's or node's name that cannot be a file's.
+  /// The name of a topology or a node is not valid as a file name.
   case unsafeName(String)
-  /// A socket path over the limit of ``RuntimeDirectories/pathLimit`` bytes.
+  /// A socket path is longer than ``RuntimeDirectories/pathLimit`` bytes.
   case pathTooLong(String)
   /// The directory belongs to another user, or is a link or a file.
   case notOurs(path: String, owner: UInt32?)
-  /// An orchestrator holds the topology's lock; its pid where the lock file tells it.
+  /// An orchestrator holds the topology's lock; with its pid, if the lock file contains it.
   case alreadyRunning(topology: String, pid: Int32?, file: String?)
-  /// A process of the topology lives and has not said which one it is.
+  /// A live process of the topology has not identified itself.
   case unknownProcess(record: String)
-  /// A directory that cannot be made or written to.
+  /// A directory cannot be created or written to.
   case unusable(Purpose, SystemError)
   case system(SystemError)
 
-  /// What a directory holds.
+  /// The purpose of a directory.
   package enum Purpose: Hashable, Sendable {
     /// Logs and journals.
     case state
@@ -260,14 +263,15 @@ extension DirectoryError.Purpose {
   }
 }
 
-/// Where the journals are of a topology's nodes: in its state directory, or for nodes that may move to another host
-/// where all hosts see them.
+/// The locations of a topology's journals: in its state directory, or, for nodes that may move to
+/// another host, where all hosts see them.
 package struct JournalPlaces: Hashable, Sendable {
-  /// The journals that are elsewhere than in the state directory, by the nodes.
+  /// The journals outside the state directory, by node.
   private let elsewhere: [String: String]
   private let directories: RuntimeDirectories
 
-  /// Reads what the last run has written down; nothing, where all were in the state directory.
+  /// Reads the locations that the last run recorded. There is no record if all journals were in the
+  /// state directory.
   package init(in directories: RuntimeDirectories) {
     self.directories = directories
     let text = FileSystem.contents(of: Self.file(in: directories)) ?? []
@@ -277,11 +281,11 @@ package struct JournalPlaces: Hashable, Sendable {
   /// The path of a node's journal.
   package subscript(node: String) -> String { elsewhere[node] ?? directories.journal(of: node) }
 
-  /// The nodes whose journals are elsewhere.
+  /// The nodes with journals outside the state directory.
   package var nodesElsewhere: [String] { elsewhere.keys.sorted() }
 
-  /// Writes down where the journals of a run are, for those who read them after it.
-  /// - Parameter paths: The journals of its nodes.
+  /// Records the locations of a run's journals for later readers.
+  /// - Parameter paths: The journals of the run's nodes.
   package static func write(_ paths: [String: String], in directories: RuntimeDirectories) throws {
     let elsewhere = paths.filter { $0.value != directories.journal(of: $0.key) }
     let file = file(in: directories)

@@ -3,11 +3,11 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The files by which a topology's processes are found, kept in place while it runs.
+/// The files by which a topology's processes are found. They are kept in place while the topology runs.
 ///
-/// Cleaners of temporary files take what is old, whoever needs it. So the directories are locked, which
-/// systemd-tmpfiles respects; what is in them is made to look recent now and then, which tmpreaper and tmpwatch
-/// respect; and what is removed all the same is written again.
+/// Cleaners of temporary files remove old files, even if they are in use. So the directories are
+/// locked, which systemd-tmpfiles respects. The files in them are made to look recent at intervals,
+/// which tmpreaper and tmpwatch respect. Files that are removed nevertheless are written again.
 package final class RuntimeFiles {
   private struct Saved {
     var version: String
@@ -20,28 +20,28 @@ package final class RuntimeFiles {
   private var refreshedAt: ContinuousClock.Instant?
   private var locks: [Int32] = []
 
-  /// How often the files are made to look recent.
+  /// The interval at which the files are made to look recent.
   private static let refreshInterval: Duration = .seconds(60)
-  /// The longest file that is kept. Unit: bytes.
+  /// The size of the largest file that is saved. Unit: bytes.
   private static let byteLimit = 4 << 20
 
   package init(in directories: RuntimeDirectories) {
     self.directories = directories
     for path in [directories.runtime, directories.state] {
       let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-      // Without a lock the files are written again, as where a cleaner respects none.
+      // Without a lock, removed files are written again, as with a cleaner that respects no locks.
       if descriptor >= 0, flock(descriptor, LOCK_SH | LOCK_NB) == 0 { locks.append(descriptor) }
     }
   }
 
   deinit { for descriptor in locks { close(descriptor) } }
 
-  /// Looks after the files, of which another program may have removed some.
+  /// Restores files that another program has removed.
   /// - Parameter isWanted: Whether the file of this name still belongs to a process or to the run.
-  /// - Returns: The names of those that are written again.
+  /// - Returns: The names of the restored files.
   package func keepInPlace(where isWanted: (_ name: String) -> Bool) -> [String] {
     refresh()
-    // Whatever appears, goes or is replaced changes the directory.
+    // A file that appears, disappears or is replaced changes the directory.
     let look = FileSystem.version(of: directories.runtime)
     guard look != lastLook else { return [] }
     let names = Set(FileSystem.entries(of: directories.runtime))
@@ -60,8 +60,8 @@ package final class RuntimeFiles {
     return restored.sorted()
   }
 
-  /// Remembers what is in the files now.
-  /// - Returns: Whether all of it is final.
+  /// Saves the current contents of the files.
+  /// - Returns: Whether all contents are final.
   private func save(_ names: Set<String>) -> Bool {
     var isComplete = true
     for name in names where Self.suffixes.contains(where: name.hasSuffix) {
@@ -69,7 +69,7 @@ package final class RuntimeFiles {
       let version = FileSystem.version(of: path)
       guard saved[name]?.version != version else { continue }
       guard let bytes = FileSystem.contents(of: path, limit: Self.byteLimit) else { continue }
-      // A process that has just been forked has not written yet which one it is.
+      // A process that was just forked has not identified itself yet.
       guard !name.hasSuffix(ProcessRecord.suffix) || ProcessRecord.isSigned(bytes) else {
         isComplete = false
         continue
@@ -81,8 +81,8 @@ package final class RuntimeFiles {
 
   private static let suffixes = [ProcessRecord.suffix, ".key", ".place"]
 
-  /// Makes the files look recent: those that processes are found by, and, by the time of the last access alone, logs
-  /// and journals of nodes that have nothing to do.
+  /// Makes the files look recent: the files by which processes are found, and, only by the time of
+  /// the last access, logs and journals of idle nodes.
   private func refresh() {
     if let refreshedAt, .now - refreshedAt < Self.refreshInterval { return }
     refreshedAt = .now

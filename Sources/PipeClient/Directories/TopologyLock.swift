@@ -4,10 +4,10 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The exclusive right to run a topology under its name, held until `release` or our end.
+/// The exclusive right to run a topology under its name, held until `release` or the end of this process.
 ///
-/// It is a flock(2), which the kernel drops however the holder ends: a lock file that nobody holds
-/// is a leftover, whatever it says.
+/// The lock is a flock(2), which the kernel releases however the holder ends. A lock file that no
+/// process holds is a leftover, whatever its contents.
 package final class TopologyLock: Sendable {
   package let directories: RuntimeDirectories
   private let file: Locked<String?>
@@ -29,23 +29,23 @@ package final class TopologyLock: Sendable {
 
   private var descriptor: Int32 { held.withLock { $0 } }
 
-  /// What an orchestrator that was killed had started, whether it lives on or not.
+  /// The processes that a killed orchestrator had started, whether they are alive or not.
   package var formerProcesses: [ProcessRecord] { former.withLock { $0 } }
 
-  /// Creates the directories, takes the lock and removes what a killed orchestrator left, but for
-  /// what its processes hold that live on: see ``Survivor``.
+  /// Creates the directories, takes the lock, and removes what a killed orchestrator left behind.
+  /// Keeps the files of its live processes: see ``Survivor``.
   /// - Parameters:
   ///   - file: The topology file.
-  ///   - deployment: The deployment file; `nil` where all nodes are on one host.
-  /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` where another one holds it.
+  ///   - deployment: The deployment file; `nil` if all nodes are on one host.
+  /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` if another orchestrator holds the lock.
   package static func acquire(
     _ directories: RuntimeDirectories, file: String?, deployment: String? = nil
   ) throws(DirectoryError) -> TopologyLock {
     for directory in [directories.state, directories.logs, directories.journals] {
       try OwnedDirectory.makeWritable(directory)
     }
-    // Somebody who only looks holds the lock for an instant, and an orchestrator that just ends takes
-    // its file away.
+    // A process that only checks holds the lock for an instant, and an orchestrator that is ending
+    // removes the lock's file.
     let lock = try Polling.wait(every: .milliseconds(2), until: .now + .milliseconds(50)) {
       () throws(DirectoryError) in try take(directories, file: file, deployment: deployment)
     }
@@ -54,14 +54,14 @@ package final class TopologyLock: Sendable {
       throw .alreadyRunning(
         topology: directories.topology, pid: holder?.pid, file: holder?.file)
     }
-    // First of all: until then the file tells of whoever held the lock before.
+    // This comes first: until then the file describes the former holder of the lock.
     lock.describe()
     lock.former.withLock { $0 = ProcessRecord.all(in: directories) }
     try lock.removeLeftovers()
     return lock
   }
 
-  /// The lock, or `nil` where another has it, or its file has just been taken away.
+  /// Returns the lock, or `nil` if another process has it, or its file was just removed.
   private static func take(
     _ directories: RuntimeDirectories, file: String?, deployment: String?
   ) throws(DirectoryError) -> TopologyLock? {
@@ -81,10 +81,10 @@ package final class TopologyLock: Sendable {
     return nil
   }
 
-  /// Removes the sockets and the runtime directory, and gives the name free. Logs stay; where a
-  /// process lives on, so do its files, by which it is found, and the keys that it knows.
+  /// Removes the sockets and the runtime directory, and releases the name. Logs stay. If a process
+  /// is still alive, the files by which it is found stay, and so do the keys that it knows.
   package func release() {
-    // What is not ours any more may be another run's by now.
+    // A directory that is no longer ours may belong to another run.
     if isInPlace, (try? removeLeftovers()) == true {
       unlink(directories.lock)
       rmdir(directories.runtime)
@@ -92,29 +92,29 @@ package final class TopologyLock: Sendable {
     flock(descriptor, LOCK_UN)
   }
 
-  /// Tells others that the run goes by other files from now on.
+  /// Publishes in the lock file that the run has changed to other files.
   package func goOn(with file: String, by deployment: String?) {
     self.file.withLock { $0 = file }
     self.deployment.withLock { $0 = deployment }
     describe()
   }
 
-  /// Whether others still find the run that holds the lock.
+  /// Whether other processes still find the run that holds the lock.
   package enum Presence: Hashable, Sendable {
     case inPlace
-    /// The lock's file had been removed, and is there again.
+    /// The lock's file had been removed, and was created again.
     case restored
-    /// The lock's file had been removed, and somebody just looks at the one in its place: to be asked
-    /// again.
+    /// The lock's file had been removed, and another process is checking the file in its place. Ask again.
     case lookedAt
-    /// The directory with the sockets has been removed, or is another run's.
+    /// The directory with the sockets was removed, or belongs to another run.
     case gone
   }
 
-  /// Sees to it that others find the run: makes the lock's file anew where somebody has removed it.
+  /// Makes sure that other processes find the run: creates the lock's file again if another program
+  /// has removed it.
   package func keepInPlace() -> Presence {
     if isInPlace { return .inPlace }
-    // Of a topology on several hosts there is no socket, but a file that says where its orchestrator listens.
+    // A topology on several hosts has no socket here, but a file with the endpoint of its orchestrator.
     let isFound = [directories.runtime + "/control", directories.controlPlace].contains {
       FileSystem.exists($0)
     }
@@ -122,7 +122,7 @@ package final class TopologyLock: Sendable {
     let anew = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard anew >= 0 else { return .gone }
     guard flock(anew, LOCK_EX | LOCK_NB) == 0 else {
-      // Who only looks shares it, for an instant; another run does not.
+      // A process that only checks shares the lock for an instant. Another run does not.
       let isShared = flock(anew, LOCK_SH | LOCK_NB) == 0
       close(anew)
       return isShared ? .lookedAt : .gone
@@ -130,23 +130,23 @@ package final class TopologyLock: Sendable {
     close(descriptor)
     held.withLock { $0 = anew }
     describe()
-    // A file that has been removed again meanwhile is made again at the next look.
+    // If the file has been removed again since, the next check creates it.
     return .restored
   }
 
-  /// Whether the file that is locked is still the one under the lock's path.
+  /// Whether the locked file is still the file at the lock's path.
   private var isInPlace: Bool {
     FileIdentity(directories.lock).map { $0 == FileIdentity(descriptor: descriptor) } == true
   }
 
-  /// - Returns: Whether nothing but the lock is left.
+  /// - Returns: Whether only the lock is left.
   @discardableResult
   private func removeLeftovers() throws(DirectoryError) -> Bool {
     let survivors = try Survivor.all(in: directories)
     var held = Set(
       survivors.flatMap { survivor in ProcessRecord.fileSuffixes.map { survivor.node + $0 } })
     if !survivors.isEmpty {
-      // By these, those that are bound for other hosts find and know the next orchestrator.
+      // Nodes that are bound for other hosts find and authenticate the next orchestrator by these files.
       let files = [directories.controlKey, directories.controlPlace, directories.clientKey]
       held.formUnion(files.map { String($0.dropFirst(directories.runtime.utf8.count + 1)) })
     }

@@ -1,7 +1,7 @@
 import PipeSupport
 import PipeWire
 
-/// Where a log line came from.
+/// The source of a log line.
 package enum LogStream: String, Hashable, Sendable, CaseIterable {
   /// The node's stdout.
   case out
@@ -25,10 +25,11 @@ package struct LogEntry: Hashable, Sendable {
     self.text = text
   }
 
-  /// The line as it stands in a log.
+  /// The line as written in a log.
   package var line: String { "\(time.description) \(stream.rawValue) \(text)" }
 
-  /// A line that an orchestrator of another host has read; a line that is not of our form has no time.
+  /// Creates an entry from a line that an orchestrator on another host has read. A line in another
+  /// format has no time.
   package init(_ line: LogPage.Line) {
     self =
       LogEntry(node: line.node, line: line.text)
@@ -36,7 +37,7 @@ package struct LogEntry: Hashable, Sendable {
         node: line.node, time: Timestamp(milliseconds: 0), stream: .out, text: line.text)
   }
 
-  /// Reads a line of a log file: `2026-11-20T09:00:00.123Z out text`.
+  /// Parses a line of a log file: `2026-11-20T09:00:00.123Z out text`.
   package init?(node: String, line: String) {
     let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
     guard parts.count == 3, let time = Timestamp(parts[0]),
@@ -46,15 +47,16 @@ package struct LogEntry: Hashable, Sendable {
   }
 }
 
-/// The order of lines of several logs: that of their times, across steps of the clock.
+/// The order of lines of several logs: by time, across steps of the clock.
 package enum LogOrder {
-  /// What the orchestrator notes in every log where the clock of its host was set back.
+  /// The beginning of the note that the orchestrator writes to every log when the clock of its host
+  /// was set back.
   package static let clockNote = "the clock was set back by "
 
   private struct Key: Comparable {
     /// The number of times that the clock was set back after the line, negated: all logs end in the same era.
     var era: Int
-    /// Of the line, or the latest of a line before it in its log.
+    /// The time of the line, or the latest time of a line before it in its log.
     var time: Timestamp
     var index: Int
 
@@ -63,7 +65,8 @@ package enum LogOrder {
     }
   }
 
-  /// The order of entries of several logs, by their indices; the entries of each log keep their order.
+  /// Returns the order of the entries of several logs, by their indices. The entries of each log
+  /// keep their order.
   static func order(of entries: [LogEntry]) -> [Int] {
     var steps: [String: Int] = [:]
     for entry in entries where entry.isClockNote { steps[entry.node, default: 0] += 1 }
@@ -87,9 +90,9 @@ extension LogEntry {
   }
 }
 
-/// Cuts a stream of bytes into lines of text, whatever the bytes are.
+/// Splits a stream of bytes into lines of text, whatever the bytes are.
 ///
-/// Invalid UTF-8 becomes replacement characters; a line over the limit is cut into several, between
+/// Invalid UTF-8 becomes replacement characters. A line over the limit is cut into several, between
 /// characters.
 package struct LogLineSplitter: Sendable {
   /// The longest line. Unit: bytes. Default: 65536.
@@ -98,7 +101,7 @@ package struct LogLineSplitter: Sendable {
 
   package init(limit: Int = 65536) { self.limit = max(limit, 4) }
 
-  /// Takes the next bytes and returns the lines that they complete, without their ends.
+  /// Appends the next bytes and returns the lines that they complete, without line ends.
   package mutating func append(_ bytes: some Collection<UInt8>) -> [String] {
     var lines: [String] = []
     var rest = bytes[...]
@@ -115,7 +118,7 @@ package struct LogLineSplitter: Sendable {
     return lines
   }
 
-  /// The last line, where the stream ended without a line end.
+  /// Returns the last line, if the stream ended without a line end.
   package mutating func finish() -> String? {
     guard !partial.isEmpty else { return nil }
     defer { partial.removeAll() }
@@ -126,7 +129,7 @@ package struct LogLineSplitter: Sendable {
     var start = 0
     while partial.count - start > limit {
       var end = start + limit
-      // Back to the first byte of a character, which is at most three away in valid text.
+      // Goes back to the first byte of a character, which is at most three bytes away in valid text.
       for step in 0..<4 where partial[end - step] & 0xC0 != 0x80 {
         end -= step
         break

@@ -4,36 +4,38 @@ import PipeWire
 
 /// Reads the logs of a topology's nodes page by page, merged in order of time.
 ///
-/// Nothing is kept in between: the marks of a page say where the next one begins, wherever rotation has moved the files.
+/// The pager keeps no state between pages: the marks of a page give the start of the next one, even
+/// if rotation has moved the files.
 package struct LogPager {
   private let directory: String
   private let byteLimit: Int
 
-  /// The most that a page has, but for a line that is longer. As JSON it may be six times as much.
-  /// Unit: bytes. Source: ``WireLimits/messageByteCount``.
+  /// The maximum size of a page, unless a single line is longer. As JSON, the page may be six times
+  /// as large. Unit: bytes. Source: ``WireLimits/messageByteCount``.
   package static let wireByteLimit = 512 << 10
-  /// The same of a page for a reader of this host, so that many large logs are read in few passes. Unit: bytes.
+  /// The maximum size of a page for a reader on this host, so that many large logs are read in few
+  /// passes. Unit: bytes.
   static let fileByteLimit = 64 << 20
-  /// The least that is read of one node, where there are many. Lines are shorter: they are cut as they are written.
-  /// Unit: bytes.
+  /// The minimum that is read of each node, if there are many nodes. Lines are shorter, since they
+  /// are cut when they are written. Unit: bytes.
   private static let leastShare = 128 << 10
 
-  /// Entries of logs, in the order of their times.
+  /// Log entries in order of time.
   package struct Entries {
     package var entries: [LogEntry]
-    /// Of each log that there is.
+    /// A mark for each existing log.
     package var marks: [LogMark]
-    /// Whether there is more than a page may have.
+    /// Whether there are more entries than fit into a page.
     package var hasMore: Bool
   }
 
-  /// - Parameter byteLimit: The most that a page has, but for a line that is longer.
+  /// - Parameter byteLimit: The maximum size of a page, unless a single line is longer. Unit: bytes.
   package init(directory: String, byteLimit: Int = wireByteLimit) {
     self.directory = directory
     self.byteLimit = byteLimit
   }
 
-  /// The page for a client of another host.
+  /// Returns the page for a client on another host.
   package func page(_ request: LogRequest) -> LogPage {
     let found = entries(request)
     return LogPage(
@@ -41,7 +43,7 @@ package struct LogPager {
       hasMore: found.hasMore)
   }
 
-  /// - Parameter clock: The time of day.
+  /// - Parameter clock: Returns the time of day.
   package func entries(_ request: LogRequest, clock: () -> Timestamp = { .now }) -> Entries {
     let nodes = request.nodes ?? LogReader.nodes(in: directory)
     let share = max(Self.leastShare, byteLimit / max(1, nodes.count))
@@ -52,16 +54,16 @@ package struct LogPager {
         behind: request.marks.first { $0.node == node }, request, byteLimit: share)
     }
     if request.isFollowed, parts.count > 1 {
-      // Another log, which was read before, may have an older entry by now.
+      // A log that was read earlier may have got an older entry since.
       let end = clock()
       for index in parts.indices { parts[index].cut { start < $0 && $0 <= end } }
     }
     return merge(parts)
   }
 
-  /// The first entries of all parts together.
+  /// Merges the first entries of all parts.
   private func merge(_ parts: [LogPart]) -> Entries {
-    // What one that was cut has not shown yet may be older than what others have.
+    // Entries of a log that was cut, and are not read yet, may be older than entries of other logs.
     let horizon = parts.filter(\.hasMore).compactMap(\.lines.last?.time).min()
     let all = parts.indices.flatMap { part in parts[part].lines.map { (part: part, line: $0) } }
     let order =
@@ -89,7 +91,7 @@ package struct LogPager {
 private struct LogPart {
   struct Line {
     let entry: LogEntry
-    /// When it was written, or a line before it, where the clock was set back.
+    /// When the line was written, or a line before it, if the clock was set back.
     let time: Timestamp
     let end: LogMark
   }
@@ -100,15 +102,15 @@ private struct LogPart {
     var offset: Int
   }
 
-  /// Where it begins.
+  /// The position of the first line.
   private(set) var start: LogMark
   private(set) var lines: [Line] = []
   private(set) var hasMore = false
 
-  /// The most files that a mark names before its own.
+  /// The maximum number of former files that a mark names.
   private static let formerLimit = 8
 
-  /// - Returns: `nil` where there is no log.
+  /// - Returns: `nil` if there is no log.
   init?(
     of node: String, at path: String, behind mark: LogMark?, _ request: LogRequest, byteLimit: Int
   ) {
@@ -125,7 +127,7 @@ private struct LogPart {
     var position: Position
     if let mark {
       guard let found = Self.position(of: mark, in: files) else {
-        // Its file was removed, and none has come after it.
+        // The mark's file was removed, and there is no newer file.
         start = mark
         return
       }
@@ -138,7 +140,7 @@ private struct LogPart {
     var time = Timestamp(milliseconds: .min)
     func add(_ bytes: ArraySlice<UInt8>, endingAt end: Int) {
       let text = String(decoding: bytes, as: UTF8.self)
-      // A line that is not of our form, after somebody edited the file, keeps its place.
+      // A line in another format, after the file was edited, keeps its position.
       let entry =
         LogEntry(node: node, line: text)
         ?? LogEntry(node: node, time: lastTime, stream: .out, text: text)
@@ -156,7 +158,7 @@ private struct LogPart {
         rest = rest[(end + 1)...]
       }
       let isCut = bytes.count == left
-      // A line without an end: as long as may be shown at once, or the last one of a file that was put aside.
+      // A line without an end: it is as long as a page may be, or the last line of a rotated file.
       if !rest.isEmpty, isCut ? lines.isEmpty : position.file + 1 < files.count {
         add(rest, endingAt: offset + bytes.count)
       }
@@ -170,27 +172,28 @@ private struct LogPart {
     }
   }
 
-  /// Leaves the lines for the next page from the first one on that was written at such a time.
+  /// Leaves lines for the next page: all lines from the first one with such a time on.
   mutating func cut(from isLater: (Timestamp) -> Bool) {
     guard let index = lines.firstIndex(where: { isLater($0.entry.time) }) else { return }
     lines.removeSubrange(index...)
     hasMore = false
   }
 
-  /// Where the next page begins; `nil` where nothing has come since.
+  /// Returns the start of the next page; `nil` if there are no new lines.
   ///
-  /// A file that another program has truncated is read from its beginning. Of a file that was removed the rest is lost.
+  /// A file that another program has truncated is read from its beginning. The rest of a file that
+  /// was removed is lost.
   private static func position(of mark: LogMark, in files: [LogFile]) -> Position? {
     if let index = files.firstIndex(where: { $0.name == mark.file }) {
       let offset = max(0, mark.offset)
       return Position(file: index, offset: offset <= files[index].byteCount ? offset : 0)
     }
-    // The mark names the newest of the files before its own: all that are older were read as well.
+    // The mark names the newest files before its own. All older files were read as well.
     let next = files.lastIndex { mark.former.contains($0.name) }.map { $0 + 1 } ?? 0
     return next < files.count ? Position(file: next, offset: 0) : nil
   }
 
-  /// Where the last lines begin that are wanted.
+  /// Returns the start of the requested last lines.
   private static func beginning(
     of files: [LogFile], _ node: String, _ request: LogRequest
   ) -> Position {
@@ -198,7 +201,7 @@ private struct LogPart {
     var end: Position?
     var first: Position?
     var count = 0
-    // From the newest file back, as far as they are wanted: there may be many.
+    // Goes back from the newest file only as far as required: there may be many files.
     for index in files.indices.reversed() {
       let (lines, fileEnd) = Self.lines(of: files[index], node)
       end = end ?? Position(file: index, offset: fileEnd)
@@ -212,7 +215,8 @@ private struct LogPart {
     return first ?? end ?? Position(file: 0, offset: 0)
   }
 
-  /// Where the lines of a file begin, each with its time or that of a line before it, and where the last one ends.
+  /// Returns where the lines of a file begin, each with its time or the time of a line before it,
+  /// and where the last line ends.
   private static func lines(
     of file: LogFile, _ node: String
   ) -> (lines: [(start: Int, time: Timestamp)], end: Int) {

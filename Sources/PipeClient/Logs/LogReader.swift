@@ -10,32 +10,33 @@ package struct LogReader {
   private let pager: LogPager
   private var request: LogRequest
 
-  /// - Parameter nodes: The nodes asked for; `nil` for all, including nodes that appear later.
+  /// - Parameter nodes: The requested nodes; `nil` for all, including nodes that appear later.
   package init(directory: String, nodes: [String]? = nil) {
     self.directory = directory
     pager = LogPager(directory: directory, byteLimit: LogPager.fileByteLimit)
     request = LogRequest(nodes: nodes)
   }
 
-  /// The nodes that have a log.
+  /// Returns the nodes that have a log.
   package static func nodes(in directory: String) -> [String] {
     FileSystem.entries(of: directory).compactMap {
       $0.hasSuffix(".log") ? String($0.dropLast(4)) : nil
     }
   }
 
-  /// Says that there is no log of a node.
+  /// Returns the message that there is no log of a node.
   package static func unknown(_ node: String, of topology: String, known: [String]) -> String {
     "topology '\(topology)' has no log of a node '\(node)'"
       + (known.isEmpty ? "" : Suggestion.among(known, like: node))
   }
 
-  /// What was written since the last call, in order; on the first call, the last lines of each node.
+  /// Returns the entries written since the last call, in order. The first call returns the last
+  /// lines of each node.
   /// - Parameters:
-  ///   - limit: The most lines of each node on the first call; `nil` for all.
-  ///   - time: When the lines of the first call were written, or later; `nil` for all.
-  ///   - hasMore: Whether another call follows. An entry that was written during this call then waits for the next
-  ///     one: a log that was read earlier may hold an older one.
+  ///   - limit: The maximum number of lines of each node on the first call; `nil` for all.
+  ///   - time: The time of the oldest lines that the first call returns; `nil` for all.
+  ///   - hasMore: Whether another call follows. An entry written during this call then waits for
+  ///     the next call, since a log that was read earlier may have an older entry.
   ///   - clock: The time of day.
   package mutating func next(
     limit: Int? = nil, since time: Timestamp? = nil, hasMore: Bool = false,
@@ -53,16 +54,17 @@ package struct LogReader {
   }
 }
 
-/// A log file that is open, wherever rotation moves it; closed with its last use.
+/// An open log file, wherever rotation moves it. It is closed when the last reference is released.
 final class LogFile {
-  /// Names the file among all that were or will be in its place: a new file may have the number of a removed one.
+  /// The identity of the file among all former and later files at its path: a new file may have the
+  /// number of a removed one.
   let name: String
   private let descriptor: Int32
 
   init?(_ path: String) {
     descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
-    // Whatever else stands in a log's place may have no end.
+    // Another kind of file at a log's path may have no end.
     guard let identity = FileIdentity(descriptor: descriptor), identity.isOfFile else {
       close(descriptor)
       return nil
@@ -72,26 +74,26 @@ final class LogFile {
 
   deinit { close(descriptor) }
 
-  /// A node's log and those that were put aside before it, oldest first.
-  /// - Parameter current: The log itself, where it is open already.
+  /// Returns a node's log and its rotated files, oldest first.
+  /// - Parameter current: The log itself, if it is open already.
   static func all(_ path: String, from current: LogFile? = nil) -> [LogFile] {
     var files = [current ?? LogFile(path)].compactMap(\.self)
     var index = 1
     while let older = LogFile("\(path).\(index)") {
-      // Rotated after it was opened.
+      // The file was rotated after it was opened.
       if older.name != files.last?.name { files.append(older) }
       index += 1
     }
     return files.reversed()
   }
 
-  /// Unit: bytes.
+  /// The current size of the file. Unit: bytes.
   var byteCount: Int {
     var status = stat()
     return fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// - Parameter limit: The most bytes.
+  /// - Parameter limit: The maximum number of bytes.
   func read(at offset: Int, limit: Int = .max) -> [UInt8] {
     guard lseek(descriptor, off_t(offset), SEEK_SET) >= 0 else { return [] }
     return (try? FileSystem.read(descriptor, limit: limit)) ?? []

@@ -3,40 +3,40 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Writes one node's log file, rotated by size. A full disk or any other error costs lines, which
-/// are counted and reported, and nothing else. When rotation drops the oldest file, the next file begins with how much
-/// was dropped.
+/// Writes one node's log file, rotated by size. A full disk or any other error loses lines, which
+/// are counted and reported, and has no other effect. When rotation drops the oldest file, the next
+/// file begins with the dropped amount.
 ///
-/// Another program may remove, move or truncate the file at any time: the next line finds that out, and begins a new
-/// file, or goes on in the shorter one, with a note of it.
+/// Another program may remove, move or truncate the file at any time. The next line detects that.
+/// It begins a new file, or continues in the shorter one, with a note.
 ///
 /// Not safe for concurrent use: one thread owns it.
 package final class LogWriter {
-  /// What to tell once, not at every line.
+  /// An event to report once, and not for every line.
   package enum Notice: Hashable, Sendable {
     case failing(SystemError)
     case recovered(lostLines: Int)
   }
 
   package let path: String
-  /// How much is kept; `nil` to add lines alone, and leave rotation to the log's main writer.
+  /// The limits of the log; `nil` only adds lines, and leaves rotation to the log's main writer.
   package var retention: LogRetention? { didSet { keepsTooMany = true } }
-  /// Lines that could not be written since the last that could.
+  /// The number of lines that could not be written since the last successful write.
   package private(set) var lostLines = 0
   /// Whether the last attempt failed.
   package private(set) var isFailing = false
 
   private var descriptor: Int32 = -1
-  /// Of the open file.
+  /// The identity of the open file.
   private var identity: FileIdentity?
   private var size = 0
-  /// What another program has done to the file, until the file says so.
+  /// What another program has done to the file, until the file has a note of it.
   private var interference: String?
-  /// Whether there may be more files than are kept.
+  /// Whether there may be more files than the limit.
   private var keepsTooMany = true
-  /// What rotation has dropped, until the file says so. Unit: bytes.
+  /// The amount that rotation has dropped, until the file has a note of it. Unit: bytes.
   private var droppedBytes = 0
-  /// What it had dropped before; `nil` where no file was read yet that says so. Unit: bytes.
+  /// The amount dropped before; `nil` until the files were searched for a note of it. Unit: bytes.
   private var formerlyDroppedBytes: Int?
 
   package init(path: String, keeping retention: LogRetention? = LogRetention()) {
@@ -46,8 +46,8 @@ package final class LogWriter {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Appends lines, with one write for each file that they need.
-  /// - Returns: The start or the end of trouble with the file, to be reported.
+  /// Appends lines, with one write for each file that they fill.
+  /// - Returns: The start or the end of errors, to be reported.
   package func write(
     _ lines: [String], from stream: LogStream, at time: Timestamp = .now
   ) -> Notice? {
@@ -93,7 +93,7 @@ package final class LogWriter {
     return .recovered(lostLines: lost)
   }
 
-  /// What the file must say before the next line.
+  /// The notes that must precede the next line in the file.
   private var pendingNotes: [String] {
     var notes: [String] = []
     if droppedBytes > 0, let retention {
@@ -112,7 +112,7 @@ package final class LogWriter {
 
   private struct WriteError: Error {
     var cause: SystemError
-    /// Whole lines that reached the file. Unit: bytes.
+    /// The complete lines that reached the file. Unit: bytes.
     var written = 0
   }
 
@@ -123,10 +123,10 @@ package final class LogWriter {
       size += count
       return
     }
-    // Half a line would swallow the next one.
+    // The next line would continue a partial line.
     let whole = (bytes[..<count].lastIndex(of: 0x0A) ?? -1) + 1
     ftruncate(descriptor, off_t(size + whole))
-    // Opened anew next time: somebody may have removed the file or replaced the disk.
+    // The next attempt opens the file again: it may have been removed, or the disk replaced.
     close(descriptor)
     (descriptor, identity) = (-1, nil)
     throw WriteError(cause: SystemError("write", on: path, code: problem), written: whole)
@@ -147,7 +147,7 @@ package final class LogWriter {
     return fstat(descriptor, &status) == 0 ? Int(status.st_size) : nil
   }
 
-  /// Finds out what another program has done to the file since the last line.
+  /// Detects what another program has done to the file since the last line.
   private func findInterference() {
     guard descriptor >= 0 else { return }
     if FileIdentity(path) != identity {
@@ -161,7 +161,7 @@ package final class LogWriter {
         interference = "the log file was truncated by another program; it goes on here"
       }
       self.size = size
-      // A new file, so that no reader takes a place in the old text for one in the new.
+      // Begins a new file, so that no reader takes a position in the old text for one in the new text.
       guard size == 0 else { return }
       unlink(path)
       close(descriptor)
@@ -171,9 +171,9 @@ package final class LogWriter {
 
   // MARK: Rotation
 
-  /// Puts the file aside where it would become too large, and drops what is beyond the files that are kept.
-  /// - Parameter lengths: Those of lines. Unit: bytes.
-  /// - Returns: How many of them belong into the file: one at least.
+  /// Rotates the file if it would become too large, and drops files beyond the limit.
+  /// - Parameter lengths: The lengths of the lines. Unit: bytes.
+  /// - Returns: The number of lines that go into the file: at least one.
   private func makeRoom(for lengths: some Collection<Int>) -> Int {
     guard let retention else { return lengths.count }
     if formerlyDroppedBytes == nil { formerlyDroppedBytes = readFormerlyDroppedBytes() }
@@ -202,7 +202,7 @@ package final class LogWriter {
     }
   }
 
-  /// Removes the files from this one on; the file that is written has the index 0.
+  /// Removes the files from this index on. The current file has the index 0.
   private func dropFiles(from first: Int) {
     var index = first
     while let size = Self.size(of: name(of: index)), unlink(name(of: index)) == 0 {
@@ -218,7 +218,7 @@ package final class LogWriter {
     return stat(path, &status) == 0 ? Int(status.st_size) : nil
   }
 
-  /// How much was dropped before, as the newest file that says so says. Unit: bytes.
+  /// Returns the amount that was dropped before, by the newest file with a note of it. Unit: bytes.
   private func readFormerlyDroppedBytes() -> Int {
     for file in LogFile.all(path).reversed() {
       if let total = LogDropNote.lastTotal(in: file.read(at: 0)) { return total }
@@ -227,11 +227,11 @@ package final class LogWriter {
   }
 }
 
-/// The line of a log that says how much of it was dropped.
+/// The log line that says how much of the log was dropped.
 private struct LogDropNote: CustomStringConvertible {
-  /// Since the last such line. Unit: bytes.
+  /// The amount since the last such line. Unit: bytes.
   let bytes: Int
-  /// Since the log began. Unit: bytes.
+  /// The amount since the log began. Unit: bytes.
   let total: Int
   let retention: LogRetention
 
@@ -248,7 +248,7 @@ private struct LogDropNote: CustomStringConvertible {
       + "\(retention.maxFiles == 1 ? "file" : "files") of \(ByteSizeText.write(retention.maxSize))"
   }
 
-  /// How much the last such line of a file says was dropped in all; `nil` where there is none.
+  /// Returns the total in the last such line of a file; `nil` if there is none.
   static func lastTotal(in file: [UInt8]) -> Int? {
     var rest = file[...]
     while let end = rest.lastIndex(of: 0x0A) {
@@ -259,7 +259,7 @@ private struct LogDropNote: CustomStringConvertible {
     return nil
   }
 
-  /// Reads `TIME note older lines were dropped: N bytes here, TOTAL in all; …`.
+  /// Parses `TIME note older lines were dropped: N bytes here, TOTAL in all; …`.
   private static func total(in line: ArraySlice<UInt8>) -> Int? {
     let note = " note \(beginning)".utf8
     guard let blank = line.firstIndex(of: UInt8(ascii: " ")), line[blank...].starts(with: note)

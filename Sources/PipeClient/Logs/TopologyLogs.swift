@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeWire
 
-/// Reads the logs of a topology, and follows them: from its files, or through its orchestrator on another host.
+/// Reads and follows the logs of a topology: from its files, or through its orchestrator on another host.
 package struct TopologyLogs: Sendable {
   private enum Source: Sendable {
     case files(directory: String)
@@ -12,35 +12,35 @@ package struct TopologyLogs: Sendable {
   private var request: LogRequest
 
   /// - Parameters:
-  ///   - directory: Where the logs of a topology of this host are, or will be.
-  ///   - nodes: `nil` for all.
+  ///   - directory: The directory of the logs of a topology on this host. It need not exist yet.
+  ///   - nodes: The nodes; `nil` for all.
   package init(directory: String, nodes: [String]? = nil, follows: Bool = false) {
     source = .files(directory: directory)
     request = LogRequest(nodes: nodes, isFollowed: follows)
   }
 
   /// - Parameters:
-  ///   - client: A client of a topology of another host.
-  ///   - nodes: `nil` for all.
+  ///   - client: A client of a topology on another host.
+  ///   - nodes: The nodes; `nil` for all.
   package init(_ client: TopologyClient, nodes: [String]? = nil, follows: Bool = false) {
     source = .orchestrator(client)
     request = LogRequest(nodes: nodes, isFollowed: follows)
     if follows { client.post { $0.control.askForEnd() } }
   }
 
-  /// Goes on from the same position through another client of the topology.
+  /// Continues from the same position through another client of the topology.
   package func going(on client: TopologyClient) -> TopologyLogs {
     var logs = TopologyLogs(client)
     logs.request = request
     return logs
   }
 
-  /// What was written since the last call, or some of it, in the order of its times.
+  /// Returns entries written since the last call, or some of them, in order of time.
   /// - Parameters:
-  ///   - lines: On the first call: the last lines of each node, so many; `nil` for all.
-  ///   - time: On the first call: since when. Unit: milliseconds since 1970.
+  ///   - lines: On the first call, the number of last lines of each node; `nil` for all.
+  ///   - time: On the first call, the time of the oldest entries. Unit: milliseconds since 1970.
   /// - Returns: The entries, and whether there are more.
-  /// - Throws: ``TopologyClientError``: `failed` where there is no log of a node.
+  /// - Throws: ``TopologyClientError``: `failed` if a node has no log.
   package mutating func next(
     lines: Int? = nil, since time: Int64? = nil
   ) async throws -> (entries: [LogEntry], hasMore: Bool) {

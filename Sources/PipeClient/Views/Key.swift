@@ -1,6 +1,7 @@
-/// A key that was pressed at a terminal. Shift, Ctrl and Alt with a key that moves are not told.
+/// A key that was pressed at a terminal. Shift, Ctrl and Alt are not reported for keys that move
+/// the cursor.
 public enum Key: Hashable, Sendable {
-  /// A key that writes.
+  /// A key that writes a character.
   case character(Character)
   /// A letter with Ctrl, as a lower-case letter.
   case control(Character)
@@ -25,11 +26,11 @@ public enum Key: Hashable, Sendable {
   case function(Int)
 }
 
-/// Makes keys of a terminal's bytes, which may come in any pieces.
+/// Parses the bytes of a terminal, which may come in any pieces, into keys.
 package struct KeyParser {
   private enum Mode: Equatable {
     case ground
-    /// After ESC: a key of its own, or the beginning of a sequence.
+    /// After ESC: the Escape key, or the beginning of a sequence.
     case escape
     /// After ESC [ : parameters up to a final byte.
     case sequence([UInt8])
@@ -37,27 +38,28 @@ package struct KeyParser {
     case single
     /// After ESC [ [, which the Linux console sends for F1 to F5.
     case console
-    /// In a character of several bytes, of which so many are still to come.
+    /// In a character of several bytes, with the number of missing bytes.
     case character([UInt8], missing: Int, isAlternate: Bool)
   }
 
   private var mode = Mode.ground
-  /// A sequence longer than that is none.
+  /// The maximum length of a sequence.
   private static let longestSequence = 32
 
   package init() {}
 
-  /// Whether what comes next decides what the last bytes were.
+  /// Whether the next bytes decide the meaning of the last ones.
   package var isWaiting: Bool { mode != .ground }
 
-  /// Takes bytes, and returns the keys that are complete.
+  /// Parses bytes, and returns the complete keys.
   package mutating func take(_ bytes: some Sequence<UInt8>) -> [Key] {
     var keys: [Key] = []
     for byte in bytes { take(byte, &keys) }
     return keys
   }
 
-  /// Takes that nothing has followed: ESC alone was the key, and the rest of anything else is gone.
+  /// Ends an unfinished input after a pause. A lone ESC is a key, and so is ESC with one character.
+  /// The rest is dropped.
   package mutating func takePause() -> [Key] {
     defer { mode = .ground }
     return switch mode {
@@ -87,7 +89,7 @@ package struct KeyParser {
       if (0x41...0x45).contains(byte) { keys.append(.function(Int(byte) - 0x40)) }
     case .character(let bytes, let missing, let isAlternate):
       guard byte & 0xC0 == 0x80 else {
-        // The character was broken off.
+        // The character is incomplete.
         mode = .ground
         return take(byte, &keys)
       }
@@ -114,13 +116,13 @@ package struct KeyParser {
       append(Self.key(final: byte, bytes), &keys)
     case 0x20...0x3F: mode = .ground
     default:
-      // Not part of any sequence: this one was broken off.
+      // The byte belongs to no sequence: this one is incomplete.
       mode = .ground
       take(byte, &keys)
     }
   }
 
-  /// A byte that begins something.
+  /// Handles a byte that begins a key or a sequence.
   private mutating func start(_ byte: UInt8, isAlternate: Bool, _ keys: inout [Key]) {
     mode = .ground
     switch byte {
@@ -137,13 +139,13 @@ package struct KeyParser {
     case 0xC2...0xDF: mode = .character([byte], missing: 1, isAlternate: isAlternate)
     case 0xE0...0xEF: mode = .character([byte], missing: 2, isAlternate: isAlternate)
     case 0xF0...0xF4: mode = .character([byte], missing: 3, isAlternate: isAlternate)
-    default: break  // No byte of UTF-8.
+    default: break  // Not a byte of UTF-8.
     }
   }
 
   private func append(_ key: Key?, _ keys: inout [Key]) { if let key { keys.append(key) } }
 
-  /// The key of a sequence; `nil` for those of keys that have no name here.
+  /// Returns the key of a sequence; `nil` for keys that have no name here.
   private static func key(final: UInt8, _ parameters: [UInt8]) -> Key? {
     switch final {
     case UInt8(ascii: "A"): return .up

@@ -10,7 +10,7 @@ public struct StyledLine: Hashable, Sendable, ExpressibleByStringInterpolation,
   public struct Span: Hashable, Sendable {
     /// The text; control characters in it are shown as `\u{FFFD}`.
     public var text: String
-    /// How it looks.
+    /// The styles of the text.
     public var styles: Set<TextStyle>
   }
 
@@ -25,27 +25,27 @@ public struct StyledLine: Hashable, Sendable, ExpressibleByStringInterpolation,
   /// Makes a plain line.
   public init(stringLiteral value: String) { self.init(value) }
 
-  /// Puts one line behind the other.
+  /// Appends one line to another.
   public static func + (left: StyledLine, right: StyledLine) -> StyledLine {
     var line = left
     line.spans += right.spans
     return line
   }
 
-  /// The line with another style in all its parts.
+  /// Returns the line with another style added to all its parts.
   public func adding(_ style: TextStyle) -> StyledLine {
     var line = self
     for index in line.spans.indices { line.spans[index].styles.insert(style) }
     return line
   }
 
-  /// The text alone.
+  /// The text without styles.
   public var description: String { spans.map(\.text).joined() }
 
-  /// The columns that it takes.
+  /// The number of columns that the line takes.
   public var width: Int { spans.reduce(0) { $0 + $1.text.displayWidth } }
 
-  /// The line in at most so many columns, with an ellipsis where it was cut.
+  /// Returns the line cut to a number of columns, with an ellipsis if it was cut.
   public func cut(to columns: Int) -> StyledLine {
     guard width > columns else { return self }
     var line = StyledLine("")
@@ -68,7 +68,7 @@ public struct StyledLine: Hashable, Sendable, ExpressibleByStringInterpolation,
   }
 }
 
-/// How text looks on a terminal.
+/// A style of text on a terminal.
 public enum TextStyle: Hashable, Sendable {
   case bold
   case dim
@@ -91,7 +91,7 @@ public enum TerminalColor: Int, Hashable, Sendable, CaseIterable {
 }
 
 extension StyledLine {
-  /// The line with the escape sequences of its styles.
+  /// Returns the line with the escape sequences of its styles.
   /// - Parameter isColored: Whether colours are shown; weights always are.
   func encoded(isColored: Bool) -> String {
     spans.map { span in

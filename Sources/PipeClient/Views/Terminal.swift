@@ -2,7 +2,7 @@ import CProcess
 import Glibc
 import PipeSystem
 
-/// The terminal of this process: its mode, its size, and what is written to it.
+/// The terminal of this process: its mode, its size and its output.
 ///
 /// Owned by one thread.
 final class Terminal {
@@ -15,13 +15,13 @@ final class Terminal {
   private(set) var isEntered = false
   private var pending: [UInt8] = []
 
-  /// The terminal, or `nil` where standard input or output is none that takes cursor movements.
+  /// Opens the terminal; `nil` if standard input or output is not a terminal with cursor movements.
   init?(environment: [String: String] = ProcessEnvironment.current) {
     guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, environment["TERM"] != "dumb"
     else { return nil }
     input = STDIN_FILENO
     isColored = (environment["NO_COLOR"] ?? "").isEmpty
-    // A description of its own: one that is non-blocking must not be so for the shell, too.
+    // Opens a file description of its own: the shell's must not become non-blocking.
     let own = open("/proc/self/fd/\(STDOUT_FILENO)", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     output = own >= 0 ? own : STDOUT_FILENO
     isOwnOutput = own >= 0
@@ -29,7 +29,7 @@ final class Terminal {
 
   deinit { if isOwnOutput { close(output) } }
 
-  /// The columns and rows, or 80 × 24 where the terminal does not tell.
+  /// The columns and rows, or 80 × 24 if the terminal does not report them.
   var size: TerminalSize {
     var size = winsize()
     guard ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
@@ -38,7 +38,7 @@ final class Terminal {
     return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
   }
 
-  /// Whether this process is in the terminal's foreground, or the terminal is not the one that controls it.
+  /// Whether this process is in the terminal's foreground, or the terminal is not its controlling terminal.
   ///
   /// A process in the background that changes the terminal's mode, or reads from it, is stopped by the system.
   var isInForeground: Bool {
@@ -46,7 +46,7 @@ final class Terminal {
     return group < 0 || group == getpgrp()
   }
 
-  /// Shows a screen of its own, and gets each key at once. In the background it does nothing.
+  /// Switches to a screen of its own, and reads each key at once. Does nothing in the background.
   func enter() throws(SystemError) {
     guard !isEntered, isInForeground else { return }
     guard tcgetattr(input, &before) == 0 else {
@@ -62,11 +62,11 @@ final class Terminal {
     write(ScreenPainter.enter)
   }
 
-  /// Gives the terminal back as it was. What it does not take within a second is left out.
+  /// Restores the terminal. Output that the terminal does not accept within a second is dropped.
   func leave() {
     guard isEntered else { return }
     isEntered = false
-    // The shell has taken the terminal back by itself.
+    // The shell has already restored the terminal.
     guard isInForeground else {
       pending = []
       return pr_guard_terminal(input, &before, output, nil)
@@ -83,19 +83,19 @@ final class Terminal {
     pr_guard_terminal(input, &before, output, nil)
   }
 
-  /// Whether all that was written has been taken.
+  /// Whether the terminal has accepted all output.
   var isFlushed: Bool { pending.isEmpty }
 
-  /// Writes text; what the terminal does not take now, ``flush()`` writes.
+  /// Writes text. If the terminal does not accept all of it now, ``flush()`` writes the rest.
   func write(_ text: String) {
     pending += text.utf8
     flush()
   }
 
-  /// Writes what the terminal takes now.
+  /// Writes as much pending output as the terminal accepts now.
   func flush() {
     let (count, problem) = FileSystem.write(pending, to: output)
-    // Where the terminal is gone, reading tells it.
+    // If the terminal is gone, reading reports that.
     if problem == EAGAIN { pending.removeFirst(count) } else { pending = [] }
   }
 
@@ -105,7 +105,7 @@ final class Terminal {
     case closed
   }
 
-  /// Reads what was typed. Called where there is something.
+  /// Reads the typed bytes. Call this when there are any.
   func read() -> Input {
     var bytes = [UInt8](repeating: 0, count: 1_024)
     let count = Glibc.read(input, &bytes, bytes.count)
@@ -113,7 +113,7 @@ final class Terminal {
     return count < 0 && (errno == EINTR || errno == EAGAIN) ? .nothing : .closed
   }
 
-  /// Lets the shell go on, until it continues this process.
+  /// Restores the terminal, and suspends this process until the shell continues it.
   func suspend() {
     leave()
     pr_suspend()

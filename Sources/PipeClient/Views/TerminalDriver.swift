@@ -2,7 +2,8 @@ import Glibc
 import PipeSystem
 import PipeTransport
 
-/// The terminal of this process on a loop: reports the keys, and draws no faster than the terminal takes it.
+/// The terminal of this process on a loop. Reports keys, and draws no faster than the terminal
+/// accepts output.
 ///
 /// Owned by the loop's thread.
 package final class TerminalDriver {
@@ -15,18 +16,18 @@ package final class TerminalDriver {
   private var keyTimer: TimerQueue.ID?
   private var drawTimer: TimerQueue.ID?
   private var lastDrawn = ContinuousClock.now - .seconds(1)
-  /// Takes the keys that were pressed.
+  /// Called with the keys that were pressed.
   package var onKeys: ([Key]) -> Void = { _ in }
   /// Called when the terminal is gone.
   package var onClosed: () -> Void = {}
-  /// All lines that it is to show now.
+  /// Returns all lines to show.
   package var content: (TerminalSize) -> [StyledLine] = { _ in [] }
 
   /// How long ESC waits for the rest of a sequence.
   private static let keyPause: Duration = .milliseconds(50)
 
-  /// - Parameter pause: The least time between two drawings.
-  /// - Returns: `nil` where standard input or output is no terminal that takes cursor movements.
+  /// - Parameter pause: The minimum time between two drawings.
+  /// - Returns: `nil` if standard input or output is not a terminal with cursor movements.
   package init?(on loop: PollLoop, pause: Duration) {
     guard let terminal = Terminal() else { return nil }
     self.loop = loop
@@ -37,11 +38,11 @@ package final class TerminalDriver {
 
   /// The columns and rows.
   package var size: TerminalSize { terminal.size }
-  /// Whether it shows a screen of its own.
+  /// Whether the driver shows a screen of its own.
   package var isStarted: Bool { terminal.isEntered }
 
-  /// Shows a screen of its own, with nothing on it yet, and reports keys from now on. In the background of a shell it
-  /// does nothing: call it again when the process may be in the foreground.
+  /// Switches to an empty screen of its own, and begins to report keys. Does nothing in the
+  /// background of a shell: call it again when the process may be in the foreground.
   package func start() throws(SystemError) {
     guard !isStarted else { return }
     try terminal.enter()
@@ -51,14 +52,14 @@ package final class TerminalDriver {
     }
   }
 
-  /// Starts anew after the process was continued: the shell may have changed the terminal's mode.
+  /// Starts again after the process was continued: the shell may have changed the terminal's mode.
   package func resume() throws(SystemError) {
     stopListening()
     terminal.leave()
     try start()
   }
 
-  /// Lets the shell go on, until it continues this process.
+  /// Restores the terminal, and suspends this process until the shell continues it.
   package func suspend() throws(SystemError) {
     stopListening()
     terminal.suspend()
@@ -70,13 +71,13 @@ package final class TerminalDriver {
     input = nil
   }
 
-  /// Gives the terminal back as it was.
+  /// Restores the terminal.
   package func leave() { terminal.leave() }
 
-  /// Sends it bytes that show nothing.
+  /// Sends bytes that show nothing to the terminal.
   package func send(_ text: String) { terminal.write(text) }
 
-  /// Draws now, or as soon as it may again.
+  /// Draws now, or as soon as the pause allows.
   package func draw() {
     guard isStarted, drawTimer == nil else { return }
     let wait = pause - (.now - lastDrawn)
@@ -84,7 +85,7 @@ package final class TerminalDriver {
     drawTimer = loop.schedule(after: max(wait, .milliseconds(1)), for: self) { driver in
       driver.drawTimer = nil
       driver.terminal.flush()
-      // What it has not taken yet must be whole; then it gets the newest.
+      // A started drawing must be completed first. The next one shows the newest content.
       if driver.terminal.isFlushed { driver.paint() } else { driver.draw() }
     }
   }
@@ -112,7 +113,7 @@ package final class TerminalDriver {
   }
 }
 
-/// Makes the bytes that turn what a terminal shows into what it shall show: only lines that differ.
+/// Encodes the difference between a terminal's current and new content: only the lines that differ.
 package struct ScreenPainter {
   private let isColored: Bool
   private var shown: [String] = []
@@ -120,16 +121,17 @@ package struct ScreenPainter {
 
   package init(isColored: Bool) { self.isColored = isColored }
 
-  /// Takes the terminal over: another screen than the shell's, without a cursor, on which a long
-  /// line is cut off.
+  /// Takes over the terminal: switches to another screen than the shell's, hides the cursor, and
+  /// cuts off long lines.
   package static let enter = "\u{1B}[?1049h\u{1B}[?7l\u{1B}[?25l"
-  /// Gives it back as it was.
+  /// Restores the terminal.
   package static let leave = "\u{1B}[0m\u{1B}[?25h\u{1B}[?7h\u{1B}[?1049l"
 
-  /// What the terminal shows is not known any more.
+  /// Forgets what the terminal shows.
   package mutating func forget() { size = nil }
 
-  /// The bytes that make the terminal show these lines, from the top; empty where it does already.
+  /// Returns the bytes that make the terminal show these lines, from the top; empty if it shows
+  /// them already.
   package mutating func paint(_ lines: [StyledLine], size: TerminalSize) -> String {
     var text = ""
     if size != self.size {
@@ -143,7 +145,7 @@ package struct ScreenPainter {
       guard encoded != shown[row] else { continue }
       shown[row] = encoded
       text += "\u{1B}[\(row + 1);1H\(encoded)"
-      // In the last column the cursor would stand on what was written.
+      // In the last column, the cursor would be on the last character and erase it.
       if line.width < size.columns { text += "\u{1B}[K" }
     }
     return text

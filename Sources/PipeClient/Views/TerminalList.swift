@@ -1,7 +1,7 @@
-/// Which row of a list is selected, and which rows are seen: what a view keeps of a list.
+/// The selected row and the visible rows of a list: the part of a list that a view keeps.
 ///
-/// The rows themselves are the node's, and their count is given with each call: where there are fewer
-/// than before, the last one is selected.
+/// The rows themselves belong to the node, and each call passes their number. If there are fewer
+/// rows than before, the last one is selected.
 public struct TerminalList: Hashable, Sendable {
   private var row = 0
   private var first = 0
@@ -9,25 +9,25 @@ public struct TerminalList: Hashable, Sendable {
   /// Makes a list whose first row is selected.
   public init() {}
 
-  /// The selected row, counted from 0; `nil` where there is none.
+  /// Returns the selected row, counted from 0; `nil` if the list is empty.
   public func selected(of count: Int) -> Int? { count > 0 ? min(row, count - 1) : nil }
 
-  /// The rows that are seen: as before, or moved as little as shows the selected one.
-  /// - Parameter height: The lines that there are for them.
+  /// Returns the visible rows: as before, or moved as little as possible to show the selected row.
+  /// - Parameter height: The number of lines for the rows.
   public func window(of count: Int, height: Int) -> Range<Int> {
     guard let selected = selected(of: count), height > 0 else { return 0..<0 }
     let start = min(max(min(first, count - height), selected - height + 1, 0), selected)
     return start..<min(count, start + height)
   }
 
-  /// Selects a row, or the nearest that there is.
+  /// Selects a row, or the nearest existing one.
   public mutating func select(_ row: Int, of count: Int, height: Int) {
     self.row = max(0, min(row, count - 1))
     first = window(of: count, height: height).lowerBound
   }
 
-  /// Takes a key that moves: up and down, a page, Home and End.
-  /// - Returns: Whether it is such a key, also where it moves nothing.
+  /// Handles a key that moves the selection: up, down, page up, page down, Home and End.
+  /// - Returns: Whether the key is one of these, even if it moves nothing.
   public mutating func press(_ key: Key, of count: Int, height: Int) -> Bool {
     let selected = selected(of: count) ?? 0
     switch key {
@@ -42,8 +42,8 @@ public struct TerminalList: Hashable, Sendable {
     return true
   }
 
-  /// The lines of the rows that are seen, the selected one marked.
-  /// - Parameter row: Makes the line of a row, counted from 0; called for those that are seen.
+  /// Returns the lines of the visible rows, with the selected one marked.
+  /// - Parameter row: Returns the line of a row, counted from 0. Called for visible rows only.
   public func lines(
     of count: Int, height: Int, row: (Int) -> StyledLine
   ) -> [StyledLine] {
@@ -55,16 +55,16 @@ public struct TerminalList: Hashable, Sendable {
   }
 }
 
-/// One of a few options, which stand beside each other.
+/// A selection among a few options, which are shown side by side.
 public struct TerminalPicker<Option: CaseIterable & Hashable & Sendable>: Hashable, Sendable {
-  /// The option that is picked.
+  /// The selected option.
   public var selected: Option
 
   /// Makes a picker.
   public init(_ selected: Option) { self.selected = selected }
 
-  /// Takes a key that picks: left and right, Home and End.
-  /// - Returns: Whether it is such a key, also where it picks nothing else.
+  /// Handles a key that selects: left, right, Home and End.
+  /// - Returns: Whether the key is one of these, even if the selection stays the same.
   public mutating func press(_ key: Key) -> Bool {
     let options = Array(Option.allCases)
     guard let index = options.firstIndex(of: selected) else { return false }
@@ -78,7 +78,7 @@ public struct TerminalPicker<Option: CaseIterable & Hashable & Sendable>: Hashab
     return true
   }
 
-  /// All options, the picked one in brackets; only that one where there is no room for all.
+  /// Returns all options, with the selected one in brackets; only the selected one if they do not all fit.
   /// - Parameter text: The text of an option. Default: its name.
   public func line(
     columns: Int, isFocused: Bool = true, text: (Option) -> String = { "\($0)" }

@@ -1,23 +1,23 @@
 import PipeSupport
 
-/// A line of text that is edited, with a cursor: what a view keeps while somebody types.
+/// An editable line of text with a cursor: the part of a text that a view keeps while a user types.
 ///
-/// Where the text comes from the node, set ``text`` in ``TerminalView/update(_:to:size:)``; what has been
-/// typed stays until then, so nothing that is on its way to the node reverts.
+/// If the text comes from the node, set ``text`` in ``TerminalView/update(_:to:size:)``. The typed
+/// text stays until then, so text that is on its way to the node does not revert.
 public struct TerminalTextField: Hashable, Sendable {
-  /// The longest text. Unit: bytes in UTF-8.
+  /// The maximum length of the text. Unit: bytes in UTF-8.
   public let byteLimit: Int
   private var before = ""
   private var after = ""
 
   /// Makes a field.
-  /// - Parameter byteLimit: The longest text; what does not fit is not taken. Unit: bytes in UTF-8.
+  /// - Parameter byteLimit: The maximum length of the text. Text beyond it is dropped. Unit: bytes in UTF-8.
   public init(_ text: String = "", byteLimit: Int = 1_024) {
     self.byteLimit = byteLimit
     self.text = text
   }
 
-  /// The text. Another one is set without its control characters, and puts the cursor at its end.
+  /// The text. Setting another text drops its control characters, and moves the cursor to its end.
   public var text: String {
     get { before + after }
     set {
@@ -27,12 +27,12 @@ public struct TerminalTextField: Hashable, Sendable {
     }
   }
 
-  /// Where the cursor is. Unit: characters before it.
+  /// The position of the cursor. Unit: characters before it.
   public var cursor: Int { before.count }
 
-  /// Takes a key that writes, moves or deletes: also ^A and ^E for Home and End, ^U and ^K to delete all
-  /// before and behind the cursor.
-  /// - Returns: Whether it is such a key, also where it changes nothing.
+  /// Handles a key that writes, moves the cursor or deletes. ^A and ^E are Home and End; ^U and ^K
+  /// delete all text before and after the cursor.
+  /// - Returns: Whether the key is one of these, even if it changes nothing.
   public mutating func press(_ key: Key) -> Bool {
     switch key {
     case .character(let character): _ = insert(character)
@@ -49,8 +49,8 @@ public struct TerminalTextField: Hashable, Sendable {
     return true
   }
 
-  /// Puts a character before the cursor; a control character is left out.
-  /// - Returns: Whether there was room.
+  /// Inserts a character before the cursor. Ignores a control character.
+  /// - Returns: Whether the character fits.
   private mutating func insert(_ character: Character) -> Bool {
     let text = String(character)
     guard text == text.printable else { return true }
@@ -59,8 +59,8 @@ public struct TerminalTextField: Hashable, Sendable {
     return true
   }
 
-  /// The field in exactly so many columns: with the cursor, and the text around it, where keys come to
-  /// it, and else the beginning of the text.
+  /// Returns the field in exactly this number of columns: if it is focused, the cursor with the
+  /// text around it, otherwise the beginning of the text.
   public func line(columns: Int, isFocused: Bool) -> StyledLine {
     guard columns > 0 else { return "" }
     guard isFocused else {
@@ -78,14 +78,14 @@ public struct TerminalTextField: Hashable, Sendable {
     return whole.cut(to: columns)
   }
 
-  /// As much of the end as fits, with an ellipsis where something is left out.
+  /// Returns as much of the text's end as fits, with an ellipsis if text is left out.
   private static func end(of text: String, columns: Int) -> String {
     var kept: [Character] = []
     var width = 0
     for character in text.reversed() {
       width += character.displayWidth
       guard width <= columns else {
-        // The ellipsis takes the place of the first one, and of marks before it.
+        // The ellipsis replaces the first character, and zero-width marks before it.
         while let first = kept.popLast(), first.displayWidth == 0 {}
         return columns > 0 ? "…" + String(kept.reversed()) : ""
       }
@@ -99,16 +99,16 @@ public struct TerminalTextField: Hashable, Sendable {
   }
 }
 
-/// Which of a view's fields keys go to.
+/// The field of a view that receives keys.
 public struct TerminalFocus<Field: CaseIterable & Hashable & Sendable>: Hashable, Sendable {
-  /// The field.
+  /// The field that receives keys.
   public var field: Field
 
-  /// Makes one.
+  /// Makes a focus on a field.
   public init(_ field: Field) { self.field = field }
 
-  /// Takes Tab, which goes to the next field, and back tab. Behind the last one is the first one.
-  /// - Returns: Whether it is such a key.
+  /// Handles Tab, which moves to the next field, and back tab. After the last field comes the first.
+  /// - Returns: Whether the key is one of these.
   public mutating func press(_ key: Key) -> Bool {
     switch key {
     case .tab: move(by: 1)

@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeSupport
 
-/// A projection of a node's state to what a terminal shows of it: equal screens look equal.
+/// A projection of a node's state to a screen on a terminal. Equal screens look equal.
 ///
 /// ```swift
 /// enum DoorView: TerminalView {
@@ -14,8 +14,8 @@ import PipeSupport
 /// }
 /// ```
 ///
-/// A view that keeps something for itself, such as the selected row of a list or what is typed in a field,
-/// shows a ``Screen`` of its own, made of the node's state and of that:
+/// A view with a state of its own, such as the selected row of a list or the text typed into a
+/// field, shows a ``Screen`` of its own. It is made of the node's state and the view's own state:
 ///
 /// ```swift
 /// enum QuizesView: TerminalView {
@@ -34,58 +34,61 @@ import PipeSupport
 /// }
 /// ```
 ///
-/// A program registers views under ``NodeProgram/views``. `PROGRAM view NAME NODE` attaches one to a
-/// node of a running topology, as a process of its own, and leaves with `q` or ^C.
+/// A program registers views under ``NodeProgram/views``. `PROGRAM view NAME NODE` attaches a view
+/// to a node of a running topology, in a process of its own. `q` or ^C leaves it.
 public protocol TerminalView: SendableMetatype {
-  /// What is shown.
+  /// The content of the screen.
   associatedtype Screen
-  /// The states of the node, or what a composite is projected to. Default: the screens.
+  /// The states of the node, or the states that a composite is projected to. Default: the screens.
   associatedtype State: Codable & Sendable = Screen
-  /// What keys are turned into; `Never` where the view only shows.
+  /// The events that keys are turned into; `Never` if the view only shows.
   associatedtype Event: MachineEvent = Never
 
   /// The name that the command line uses. Default: the type's own name.
   static var name: String { get }
 
-  /// What ``body(_:size:)`` needs at least. Default: 20 columns and 3 rows.
+  /// The minimum size for ``body(_:size:)``. Default: 20 columns and 3 rows.
   static var minimumSize: TerminalSize { get }
 
-  /// What is shown when the view opens. Default: the state.
+  /// Returns the first screen when the view opens. Default: the state.
   static func screen(of state: State) -> Screen
 
-  /// Shows another state of the node, and keeps what is the view's own. Default: keeps nothing.
+  /// Updates the screen to another state of the node, and keeps the view's own state. Default:
+  /// keeps nothing.
   static func update(_ screen: inout Screen, to state: State, size: TerminalSize)
 
-  /// The lines that show a screen. What is beyond the size is cut off.
-  /// - Parameter size: The room that there is, not less than ``minimumSize``.
+  /// Returns the lines that show a screen. Content beyond the size is cut off.
+  /// - Parameter size: The available size, at least ``minimumSize``.
   static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine]
 
-  /// The event that a key sends to the node; `nil` where it does nothing. Default: none does anything.
+  /// Returns the event that a key sends to the node; `nil` if the key sends none. Default: no key
+  /// sends one.
   ///
-  /// `q`, ^C and ^Z do not come here.
+  /// `q`, ^C and ^Z are not passed to this function.
   static func event(for key: Key, in screen: Screen) -> Event?
 
-  /// As ``event(for:in:)``, for a view whose keys change its screen, too. Default: they do not.
+  /// Handles a key like ``event(for:in:)``, for a view whose keys change its screen, too. Default:
+  /// they do not.
   static func press(_ key: Key, in screen: inout Screen, size: TerminalSize) -> Event?
 
-  /// Whether keys that write go into a text. `q` is such a key then, and only ^C ends the view.
+  /// Returns whether keys write into a text. If so, `q` is such a key, and only ^C ends the view.
   /// Default: they do not.
   static func takesText(_ screen: Screen) -> Bool
 
-  /// The event that is sent when the view opens, and again when the node has been started anew.
-  /// Default: none.
+  /// Returns the event to send when the view opens, and again when the node was restarted. Default: none.
   ///
-  /// Neither this one nor the next two are sent to a constant node, or where no terminal is.
+  /// This event and the next two are not sent to a constant node, or without a terminal.
   static func onAppear(_ screen: Screen) -> Event?
 
-  /// The event that is sent when the view is left: by a key, by a signal, or since its terminal is
-  /// closed. Default: none. The view waits for the answer for at most a second.
+  /// Returns the event to send when the view is left: by a key, by a signal, or because its
+  /// terminal was closed. Default: none. The view waits at most a second for the answer.
   static func onDisappear(_ screen: Screen) -> Event?
 
-  /// The event of what has come into sight, such as the last row of a list that can grow. Default: none.
+  /// Returns the event for items that have become visible, such as the last row of a list that can
+  /// grow. Default: none.
   ///
-  /// It is asked for after each change of the screen or of its size, and not sent twice in one state of
-  /// the node.
+  /// The function is called after each change of the screen or of its size. The event is not sent
+  /// twice in one state of the node.
   static func onShow(_ screen: Screen, size: TerminalSize) -> Event?
 }
 
@@ -96,29 +99,29 @@ extension TerminalView {
   /// 20 columns and 3 rows.
   public static var minimumSize: TerminalSize { TerminalSize(columns: 20, rows: 3) }
 
-  /// What is shown when the view opens.
+  /// Replaces the screen with the first screen of the state.
   public static func update(_ screen: inout Screen, to state: State, size: TerminalSize) {
     screen = self.screen(of: state)
   }
 
-  /// None.
+  /// No event.
   public static func event(for key: Key, in screen: Screen) -> Event? { nil }
 
-  /// The screen stays as it is.
+  /// Leaves the screen unchanged, and returns the key's event.
   public static func press(_ key: Key, in screen: inout Screen, size: TerminalSize) -> Event? {
     event(for: key, in: screen)
   }
 
-  /// They do not.
+  /// Keys do not write into a text.
   public static func takesText(_ screen: Screen) -> Bool { false }
 
-  /// None.
+  /// No event.
   public static func onAppear(_ screen: Screen) -> Event? { nil }
 
-  /// None.
+  /// No event.
   public static func onDisappear(_ screen: Screen) -> Event? { nil }
 
-  /// None.
+  /// No event.
   public static func onShow(_ screen: Screen, size: TerminalSize) -> Event? { nil }
 }
 
@@ -127,11 +130,11 @@ extension TerminalView where Screen == State {
   public static func screen(of state: State) -> Screen { state }
 }
 
-/// The room on a terminal.
+/// A size on a terminal.
 public struct TerminalSize: Hashable, Sendable, CustomStringConvertible {
-  /// Characters of one line, wide ones counting twice.
+  /// The number of characters in a line. Wide characters count twice.
   public var columns: Int
-  /// Lines.
+  /// The number of lines.
   public var rows: Int
 
   /// Makes a size.
@@ -144,33 +147,33 @@ public struct TerminalSize: Hashable, Sendable, CustomStringConvertible {
   public var description: String { "\(columns)×\(rows)" }
 }
 
-/// What a view shows of a node, whatever its types.
+/// The content that a view shows of a node, whatever its types.
 package protocol ViewContent {
-  /// The node is in another state.
+  /// Shows another state of the node.
   mutating func show(_ state: JSONValue, size: TerminalSize) throws
-  /// Takes a key; its event, as JSON.
+  /// Handles a key. Returns its event, as JSON.
   mutating func press(_ key: Key, size: TerminalSize) throws -> JSONValue?
   func body(size: TerminalSize) -> [StyledLine]
   var takesText: Bool { get }
-  /// The event of what happens to the view.
+  /// Returns the event for a moment of the view.
   func event(at moment: ViewMoment, size: TerminalSize) throws -> JSONValue?
 }
 
-/// What happens to a view, other than keys.
+/// A moment of a view, other than a key.
 package enum ViewMoment {
   case appearing
   case disappearing
-  /// What is in sight has changed.
+  /// The visible items have changed.
   case showing
 }
 
-/// Opens a view on the first state that is seen of a node.
+/// Opens a view on the first state that is received of a node.
 package protocol ViewReader {
   func read(_ state: JSONValue) throws -> any ViewContent
 }
 
 extension TerminalView {
-  /// A reader of the view's states.
+  /// Returns a reader of the view's states.
   package static func reader() -> any ViewReader { ViewStateReader<Self>() }
 }
 

@@ -2,27 +2,27 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// What a view shows, and what it does with keys: pure, and beside it ``ViewShell`` performs it.
+/// The content of a view, and its reactions to keys. Pure; ``ViewShell`` performs its actions.
 ///
-/// A key is taken in the state that is shown, one after the other: while an event is on its way, later keys
-/// wait. Its answer has the state that it led to.
+/// Keys are handled one after the other, in the state that is shown. While an event is in flight,
+/// later keys wait. The answer to an event has the resulting state.
 package struct ViewSession {
   package enum Action: Equatable {
-    /// What is to be seen has changed.
+    /// Draw the content, which has changed.
     case draw
-    /// Send this event; ``sent(_:)`` tells what became of it.
+    /// Send this event, and pass its outcome to ``sent(_:)``.
     case send(JSONValue)
-    /// After some time, ``stopLeaving()``.
+    /// Call ``stopLeaving()`` after some time.
     case waitToLeave
-    /// Give the terminal back and stop until continued.
+    /// Restore the terminal, and stop until continued.
     case suspend
     case end(ViewEnding)
   }
 
-  /// What became of an event.
+  /// The outcome of an event.
   package enum Sent: Equatable, Sendable {
     case moved(version: UInt64, state: JSONValue)
-    /// Taken by several nodes together, or by one of a composite.
+    /// The event was taken by several nodes together, or by one node of a composite.
     case committed
     case refused(String)
     case failed(String)
@@ -36,7 +36,7 @@ package struct ViewSession {
 
   private enum Phase {
     case open
-    /// The node is told that the view disappears; then it ends so.
+    /// The node is notified that the view disappears. Then the view ends.
     case leaving(ViewEnding)
     case ended
   }
@@ -44,11 +44,11 @@ package struct ViewSession {
   private enum Exchange {
     case idle
     case sending(JSONValue)
-    /// The view has disappeared with this event, and sends no more.
+    /// The event of the disappearing view is in flight. The view sends no more events.
     case sendingLast
   }
 
-  /// An event of what has come into sight, and the state in which that was.
+  /// An event for visible items, and the state in which they became visible.
   private struct Sight: Equatable {
     var event: JSONValue
     var incarnation: UInt64
@@ -63,21 +63,21 @@ package struct ViewSession {
   private var phase = Phase.open
   private var exchange = Exchange.idle
   private var shown: Shown?
-  /// What the status line says of the last event.
+  /// The message in the status line about the last event.
   private var notice: String?
-  /// What the status line says of the node, where it does not run.
+  /// The phase of the node in the status line, if the node does not run.
   private var nodePhase: String?
   private var keys = Queue<Key>()
-  /// Whether the node is told when the view appears, disappears, and shows more.
+  /// Whether the node is notified when the view appears, disappears, and shows more.
   private var tellsOfItself: Bool
-  /// The start of the node that knows of the view.
+  /// The incarnation of the node that was notified of the view.
   private var appeared: UInt64?
   private var lastSight: Sight?
 
-  /// Keys that may wait; further ones are dropped, and the status line says so.
+  /// The maximum number of waiting keys. Further keys are dropped, and the status line says so.
   private static let keyLimit = 64
 
-  /// - Parameter isPrinted: Whether it is printed rather than shown to somebody at a terminal.
+  /// - Parameter isPrinted: Whether the view is printed, and not shown on a terminal.
   package init(
     view: any TerminalView.Type, node: String, size: TerminalSize, isPrinted: Bool = false
   ) {
@@ -91,10 +91,10 @@ package struct ViewSession {
 
   // MARK: Inputs
 
-  /// The node is in another state.
+  /// Shows another state of the node.
   package mutating func show(_ change: StateChange) -> [Action] {
     if case .ended = phase { return [] }
-    // What an answer has told may be newer. Of what comes beside a state a view shows nothing.
+    // An answer may have brought a newer state. A view shows no information beside the state.
     if let shown, change.incarnation == shown.incarnation,
       change.version < shown.version || change.isRepeated
     {
@@ -103,7 +103,7 @@ package struct ViewSession {
     return show(change.state, change.incarnation, change.version) ?? [.draw] + proceed()
   }
 
-  /// - Returns: What follows where the state is not the view's.
+  /// - Returns: The actions that end the view if the state does not have the view's type; otherwise `nil`.
   private mutating func show(
     _ state: JSONValue, _ incarnation: UInt64, _ version: UInt64
   ) -> [Action]? {
@@ -141,7 +141,7 @@ package struct ViewSession {
     return [.draw] + proceed()
   }
 
-  /// What became of the event that was to be sent.
+  /// Processes the outcome of the event in flight.
   package mutating func sent(_ result: Sent) -> [Action] {
     if case .ended = phase { return [] }
     if case .sendingLast = exchange, case .leaving(let ending) = phase { return end(ending) }
@@ -151,7 +151,7 @@ package struct ViewSession {
     case .committed: notice = nil
     case .moved(let version, let state):
       notice = nil
-      // It need not wait until the node's feed tells the state.
+      // Shows the state at once, without waiting for the node's feed.
       if let shown, shown.version < version,
         let end = show(state, shown.incarnation, version)
       {
@@ -169,7 +169,7 @@ package struct ViewSession {
     return [.draw] + proceed()
   }
 
-  /// What the orchestrator tells of the node: whether it runs, is being started, or has ended.
+  /// Processes the orchestrator's report about the node: whether it runs, is being started, or has ended.
   package mutating func look(at directory: TopologyDirectory) -> [Action] {
     if case .ended = phase { return [] }
     guard let node = directory[node: node] else {
@@ -188,7 +188,7 @@ package struct ViewSession {
     return [.draw]
   }
 
-  /// Somebody leaves the view: the node is told first. Asked a second time, the view ends at once.
+  /// Leaves the view after the node is notified. A second request ends the view at once.
   package mutating func leave(_ ending: ViewEnding) -> [Action] {
     switch phase {
     case .ended: return []
@@ -203,7 +203,7 @@ package struct ViewSession {
     }
   }
 
-  /// The node has not answered, and is not waited for any longer.
+  /// Stops waiting for the node's answer, and ends the view.
   package mutating func stopLeaving() -> [Action] {
     guard case .leaving(let ending) = phase else { return [] }
     return end(ending)
@@ -218,7 +218,7 @@ package struct ViewSession {
     }
   }
 
-  /// Sends the next event that there is, unless one is under way.
+  /// Sends the next event if there is one, unless another event is in flight.
   private mutating func proceed() -> [Action] {
     guard case .idle = exchange else { return [] }
     do {
@@ -248,7 +248,7 @@ package struct ViewSession {
     return tellsOfItself ? try eventOfSight() : nil
   }
 
-  /// What has come into sight, unless the node was told of it in this state.
+  /// Returns the event for visible items, unless the node was notified of them in this state.
   private mutating func eventOfSight() throws -> JSONValue? {
     guard let shown, let event = try shown.content.event(at: .showing, size: room) else {
       return nil
@@ -268,7 +268,7 @@ package struct ViewSession {
 
   // MARK: What is to be seen
 
-  /// All lines of the terminal: the view's, and the status line at the bottom.
+  /// All lines of the terminal: the view's lines, and the status line at the bottom.
   package var lines: [StyledLine] {
     let needed = TerminalSize(columns: minimum.columns, rows: minimum.rows + 1)
     guard size.columns >= needed.columns, size.rows >= needed.rows else {
@@ -281,13 +281,13 @@ package struct ViewSession {
     return lines.prefix(room.rows) + [status]
   }
 
-  /// The terminal without its status line.
+  /// The size of the terminal without its status line.
   private var room: TerminalSize {
     TerminalSize(
       columns: max(size.columns, minimum.columns), rows: max(size.rows - 1, minimum.rows))
   }
 
-  /// What the view shows of the state.
+  /// Returns the lines that the view shows for the state.
   package func body(size: TerminalSize) -> [StyledLine] {
     guard let shown else { return [StyledLine("waiting for '\(node)'", .dim)] }
     return shown.content.body(size: size)
@@ -303,7 +303,7 @@ package struct ViewSession {
     return line + StyledLine(gap) + StyledLine(hint, .dim)
   }
 
-  /// A text in the words that fit into each line.
+  /// Wraps a text at words, to the width of the size.
   private static func wrapped(_ text: String, _ size: TerminalSize) -> [StyledLine] {
     var lines: [String] = []
     for word in text.split(separator: " ") {
@@ -317,22 +317,22 @@ package struct ViewSession {
   }
 }
 
-/// How a view ended.
+/// The way in which a view ended.
 package enum ViewEnding: Hashable, Sendable {
-  /// By a key, by SIGINT or SIGTERM, by `-n`, or since nobody reads what it prints.
+  /// A key, SIGINT, SIGTERM or `-n` ended the view, or the reader of its output is gone.
   case quit
   /// The terminal was closed.
   case terminalClosed
-  /// The node does not run any more, for this reason.
+  /// The node no longer runs, for this reason.
   case nodeDown(node: String, reason: String)
-  /// The topology went down, or its orchestrator.
+  /// The topology or its orchestrator ended.
   case topologyDown(String)
-  /// The node's states are not those that the view shows.
+  /// The node's states are not of the type that the view shows.
   case otherStates(node: String, view: String, problem: String)
-  /// It could not begin, or go on.
+  /// The view could not start or continue.
   case failed(String, code: Int32)
 
-  /// What is told on standard error.
+  /// The message for standard error.
   package var message: String? {
     switch self {
     case .quit, .terminalClosed: nil

@@ -4,9 +4,9 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Shows a view on the terminal of this process, or prints it where there is none.
+/// Shows a view on the terminal of this process, or prints it if there is no terminal.
 ///
-/// All of it but ``ViewFeed`` runs on the thread that calls ``run()``.
+/// Everything except ``ViewFeed`` runs on the thread that calls ``run()``.
 package final class ViewShell {
   private let loop = PollLoop()
   private let signals: SignalDescriptor
@@ -17,9 +17,9 @@ package final class ViewShell {
   private var ending: ViewEnding?
   private var task: Task<Void, Never>?
 
-  /// How long the node may take to hear that the view disappears.
+  /// The maximum time for the notification of the node that the view disappears.
   private static let leavingTime: Duration = .seconds(1)
-  /// The least time between two drawings.
+  /// The minimum time between two drawings.
   private static let drawPause: Duration = .milliseconds(16)
 
   package init(
@@ -34,7 +34,7 @@ package final class ViewShell {
       isPrinted: terminal == nil)
   }
 
-  /// Shows the view until it ends. The terminal is then as it was.
+  /// Shows the view until it ends, and then restores the terminal.
   package func run() -> ViewEnding {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     if let terminal {
@@ -149,28 +149,28 @@ package final class ViewShell {
   }
 }
 
-/// Standard output that is no terminal: each appearance is printed as lines of plain text.
+/// Standard output that is not a terminal: each screen is printed as lines of plain text.
 package final class PlainOutput {
   enum Problem: Error { case readerGone, failed(SystemError) }
 
-  /// What an appearance is made for.
+  /// The size that screens are made for.
   package static let size = TerminalSize(columns: 80, rows: 24)
 
   private let limit: Int
   private var count = 0
 
-  /// - Parameter limit: The appearances after which it is enough.
+  /// - Parameter limit: The number of screens after which printing ends.
   init(limit: Int?) { self.limit = limit ?? .max }
 
   var isDone: Bool { count >= limit }
 
-  /// Whether somebody who reads it can go away before it is written to.
+  /// Whether standard output is a pipe, whose reader can go away before the next write.
   var isPipe: Bool {
     var status = stat()
     return fstat(STDOUT_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
   }
 
-  /// Prints an appearance, with an empty line before all but the first.
+  /// Prints a screen, with an empty line before all but the first.
   func print(_ lines: [StyledLine]) throws(Problem) {
     let text = lines.map { "\($0)\n" }.joined()
     var rest = Array(((count > 0 ? "\n" : "") + text).utf8)[...]
@@ -202,7 +202,7 @@ package struct ViewFeed: Sendable {
   let client: TopologyClient
   let node: String
   private let states: WatchedStates
-  /// How often the orchestrator is asked whether the node runs.
+  /// The interval of requests to the orchestrator whether the node runs.
   private static let pause: Duration = .milliseconds(250)
 
   package init(client: TopologyClient, node: String, _ states: WatchedStates) {
@@ -211,8 +211,8 @@ package struct ViewFeed: Sendable {
     self.states = states
   }
 
-  /// Tells what happens, until the topology goes down, or the task is cancelled. Each call must
-  /// return before the next is made, so that changes that come too fast are counted, not queued.
+  /// Reports updates until the topology goes down, or the task is cancelled. Each call must return
+  /// before the next is made, so that changes that come too fast are counted, not queued.
   func follow(_ tell: @escaping @Sendable (Update) async -> Void) async {
     do {
       let directory = try await client.directory(fresh: false)
@@ -222,7 +222,8 @@ package struct ViewFeed: Sendable {
           .failed(message: "node '\(node)' is a monitor and has no states", code: 2))
       }
       await tell(.found(directory))
-      // An answer of a composite has no state: the next key is for the one that is told, at once.
+      // A composite's answer has no state. The next key refers to the reported state, which must
+      // come at once.
       let states = try await client.states(
         of: [node], information.kind == .composite ? .every : self.states)
       await withTaskGroup { group in
@@ -248,7 +249,7 @@ package struct ViewFeed: Sendable {
       } catch is CancellationError {
         return
       } catch {
-        // Where the orchestrator is gone, the states end, too; one that hangs is told of here.
+        // If the orchestrator is gone, the states end, too. This line handles an orchestrator that hangs.
         return await tell(.ended)
       }
     }
@@ -257,7 +258,7 @@ package struct ViewFeed: Sendable {
   func send(_ event: JSONValue) async -> ViewSession.Sent {
     do {
       let delivery = try await client.deliver(event, to: node)
-      // What a node of a composite takes by itself has a state of that node.
+      // If a node of a composite takes the event on its own, the answer has the state of that node.
       if delivery.recipient == node, case .node(.moved(let version, let state)) = delivery.outcome {
         return .moved(version: version, state: state)
       }
@@ -268,7 +269,7 @@ package struct ViewFeed: Sendable {
     }
   }
 
-  /// Why the states have ended, and what to do.
+  /// Why the states have ended, with what to do about it.
   var reasonOfEnd: String {
     client.problemAtEnd?.description ?? "topology '\(client.topology)' has gone down"
   }

@@ -1,7 +1,7 @@
 import CZMQ
 import Glibc
 
-/// Both halves of a CURVE key pair. The secret one is told to nobody but libzmq and a ``KeyFile``.
+/// A CURVE key pair. Only libzmq and a ``KeyFile`` get the secret key.
 package final class CurveKeyPair: Sendable, CustomStringConvertible {
   package let publicKey: PublicKey
   private let secret: SecretText
@@ -11,7 +11,7 @@ package final class CurveKeyPair: Sendable, CustomStringConvertible {
     self.secret = secret
   }
 
-  /// Makes a new one.
+  /// Creates a new key pair.
   package static func make() throws(TransportError) -> CurveKeyPair {
     let secret = SecretText()
     guard let key = publicKey({ zmq_curve_keypair($0, secret.buffer.baseAddress) }) else {
@@ -20,8 +20,8 @@ package final class CurveKeyPair: Sendable, CustomStringConvertible {
     return CurveKeyPair(key, secret)
   }
 
-  /// The pair of a secret key, from which the public one follows.
-  /// - Returns: `nil` where the text is no key.
+  /// Creates the pair of a secret key, from which the public key is derived.
+  /// - Returns: `nil` if the text is not a key.
   package convenience init?(secret text: some Collection<UInt8>) {
     guard text.count == PublicKey.characterCount, !text.contains(0) else { return nil }
     let secret = SecretText()
@@ -32,14 +32,14 @@ package final class CurveKeyPair: Sendable, CustomStringConvertible {
     self.init(key, secret)
   }
 
-  /// The key that a function of libzmq writes.
+  /// Returns the public key that a libzmq function writes.
   private static func publicKey(_ write: (UnsafeMutablePointer<CChar>) -> Int32) -> PublicKey? {
     var text = [CChar](repeating: 0, count: PublicKey.characterCount + 1)
     guard text.withUnsafeMutableBufferPointer({ write($0.baseAddress!) }) == 0 else { return nil }
     return PublicKey(String(decoding: text.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self))
   }
 
-  /// Lends the secret key: 40 characters of Z85.
+  /// Calls the closure with the secret key: 40 characters of Z85.
   func withSecret<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     let bytes = UnsafeRawBufferPointer(secret.buffer)
     return try body(UnsafeRawBufferPointer(rebasing: bytes.dropLast()))
@@ -48,9 +48,9 @@ package final class CurveKeyPair: Sendable, CustomStringConvertible {
   package var description: String { "the key pair of '\(publicKey)'" }
 }
 
-/// A secret key and a zero byte, wiped when nobody has it any more.
+/// A secret key and a zero byte, wiped when the last reference is released.
 private final class SecretText: Sendable {
-  // Written before anybody else has it.
+  // Written before other code gets a reference.
   nonisolated(unsafe) let buffer: UnsafeMutableBufferPointer<CChar>
 
   init() {
@@ -64,7 +64,7 @@ private final class SecretText: Sendable {
   }
 }
 
-/// The public half of a CURVE key pair, which names who has the other half.
+/// The public half of a CURVE key pair, which identifies the owner of the secret half.
 package struct PublicKey: Hashable, Sendable, CustomStringConvertible {
   /// 40 characters of Z85. Source: ZeroMQ RFC 32.
   package let text: String
@@ -72,7 +72,7 @@ package struct PublicKey: Hashable, Sendable, CustomStringConvertible {
   static let characterCount = 40
   static let byteCount = 32
 
-  /// - Returns: `nil` where the text is no key.
+  /// - Returns: `nil` if the text is not a key.
   package init?(_ text: String) {
     guard text.utf8.count == Self.characterCount else { return nil }
     var bytes = [UInt8](repeating: 0, count: Self.byteCount)
@@ -80,8 +80,8 @@ package struct PublicKey: Hashable, Sendable, CustomStringConvertible {
     self.text = text
   }
 
-  /// Reads it as a handshake has it.
-  /// - Returns: `nil` where these are not 32 bytes.
+  /// Creates a key from its bytes in a handshake.
+  /// - Returns: `nil` unless there are 32 bytes.
   package init?(bytes: some Collection<UInt8>) {
     guard bytes.count == Self.byteCount else { return nil }
     var text = [CChar](repeating: 0, count: Self.characterCount + 1)

@@ -4,10 +4,11 @@ import PipeSystem
 
 /// A file with a key pair, which only its owner may read: `{"public":KEY,"secret":KEY}`.
 ///
-/// That of a topology's clients tells besides whom the pair is for: see ``ControlAddress``. What else a file
-/// has is passed over.
+/// The key file of a topology's clients also says which orchestrator the pair is for: see
+/// ``ControlAddress``. Other keys in the JSON are ignored.
 ///
-/// Keys stand in no command line and no environment: those are shown to all users of a host.
+/// Key pairs are never in a command line or an environment variable, since other users of the host
+/// can see those.
 package enum KeyFile {
   private struct Contents: Codable {
     var `public`: String
@@ -18,8 +19,8 @@ package enum KeyFile {
   private static let mode: mode_t = 0o600
   private static let sizeLimit = 4096
 
-  /// Writes a pair, in the place of whatever is there: a reader finds the old pair or the new one.
-  /// - Parameter control: Whom the pair is for, in the file of clients.
+  /// Writes a pair and replaces an existing file. A reader finds either the old pair or the new one.
+  /// - Parameter control: The orchestrator that the pair is for, in the file of clients.
   package static func write(
     _ pair: CurveKeyPair, for control: ControlAddress? = nil, to path: String
   ) throws(KeyFileError) {
@@ -28,7 +29,7 @@ package enum KeyFile {
       let secret = pair.withSecret { String(decoding: $0, as: UTF8.self) }
       let text = try JSONRecord.encode(
         Contents(public: pair.publicKey.text, secret: secret, control: control))
-      // What an earlier writer has left may be open to others.
+      // A file left by an earlier writer may be readable by other users.
       guard unlink(new) == 0 || errno == ENOENT else {
         throw SystemError("unlink", on: new, code: errno)
       }
@@ -45,13 +46,13 @@ package enum KeyFile {
   }
 
   /// Reads a pair.
-  /// - Throws: ``KeyFileError`` also where others may read the file: who has seen the secret cannot be told.
+  /// - Throws: ``KeyFileError``, also if other users may read the file: the secret may have leaked.
   package static func read(_ path: String) throws(KeyFileError) -> CurveKeyPair {
     try contents(of: path).pair
   }
 
-  /// Reads a pair, and whom it is for.
-  /// - Throws: ``KeyFileError``; `noControl` where the file does not say that.
+  /// Reads a pair and the address of its orchestrator.
+  /// - Throws: ``KeyFileError``; `noControl` if the file has no such address.
   package static func readWithControl(
     _ path: String
   ) throws(KeyFileError) -> (pair: CurveKeyPair, control: ControlAddress) {
@@ -63,7 +64,7 @@ package enum KeyFile {
   private static func contents(
     of path: String
   ) throws(KeyFileError) -> (pair: CurveKeyPair, control: ControlAddress?) {
-    // A FIFO would be waited for.
+    // Opening a FIFO would block.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
     defer { close(descriptor) }
@@ -75,7 +76,7 @@ package enum KeyFile {
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       throw .notOurs(path, owner: status.st_uid)
     }
-    // What the system's administrator has laid for a group is the group's to read: a secret in a pod, say.
+    // A file of root may be readable by its group: a secret in a pod, for example.
     let others: mode_t = status.st_uid == geteuid() ? 0o077 : 0o037
     guard status.st_mode & others == 0 else {
       throw .open(path, mode: UInt32(status.st_mode & 0o777))
@@ -86,8 +87,8 @@ package enum KeyFile {
     return found
   }
 
-  /// Reads a pair from what a key file holds.
-  /// - Parameter text: `nil` for what comes on standard input.
+  /// Reads a pair from the contents of a key file.
+  /// - Parameter text: The contents; `nil` reads them from standard input.
   package static func read(handed text: String?) throws(KeyFileError) -> CurveKeyPair {
     let bytes =
       text.map { Array($0.utf8) } ?? (try? FileSystem.read(STDIN_FILENO, limit: sizeLimit))
@@ -106,11 +107,11 @@ package enum KeyFile {
   }
 }
 
-/// Where an orchestrator listens for clients of other hosts.
+/// The address at which an orchestrator listens for clients on other hosts.
 package struct ControlAddress: Codable, Hashable, Sendable {
-  /// The topology that it runs.
+  /// The topology that the orchestrator runs.
   package var topology: String
-  /// `tcp://ADDRESS:PORT`, as it was bound.
+  /// The bound endpoint: `tcp://ADDRESS:PORT`.
   package var endpoint: String
   /// The public key of the control socket.
   package var key: String
@@ -122,15 +123,15 @@ package struct ControlAddress: Codable, Hashable, Sendable {
   }
 }
 
-/// Why a key file cannot be written or read.
+/// The reason why a key file cannot be written or read.
 package enum KeyFileError: Error, Hashable, Sendable {
   case system(SystemError)
   case notAFile(String)
   case notOurs(String, owner: UInt32)
-  /// Others than its owner may read or write it.
+  /// Users other than the owner may read or write the file.
   case open(String, mode: UInt32)
   case malformed(String)
-  /// It does not say which orchestrator its pair is for.
+  /// The file does not say which orchestrator its pair is for.
   case noControl(String)
 }
 

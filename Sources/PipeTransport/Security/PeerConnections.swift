@@ -1,12 +1,13 @@
 import Glibc
 
-/// The connections of those who have sent something, so that they can be cut.
+/// The connections of peers that have sent a message, so that the gate can cut them.
 ///
-/// libzmq parts from no peer of a socket that is bound. A connection is known by its descriptor, which is
-/// libzmq's: it may have been closed since, and be another one's. So the far end's address is kept as well, and
-/// looked at before. A wrong one that is cut all the same is connected anew by its peer.
+/// libzmq cannot disconnect a peer from a bound socket. A connection is identified by libzmq's
+/// descriptor, which may have been closed and reused since. So the address of the far end is kept
+/// as well, and compared before a cut. If a wrong connection is cut nevertheless, its peer
+/// reconnects.
 struct PeerConnections {
-  /// A descriptor, and what was at its far end.
+  /// A descriptor and the address of its far end.
   private struct End: Equatable {
     let descriptor: Int32
     let farEnd: [UInt8]
@@ -18,12 +19,12 @@ struct PeerConnections {
     }
   }
 
-  /// By member, and then by connection.
+  /// The connections by member and connection number.
   private var ends: [UInt64: [UInt64: End]] = [:]
 
   func contains(_ tag: ConnectionTag) -> Bool { ends[tag.member]?[tag.connection] != nil }
 
-  /// Notes a connection, and forgets those of the same member that have ended.
+  /// Records a connection, and forgets connections of the same member that have ended.
   mutating func add(_ tag: ConnectionTag, _ descriptor: Int32) {
     var own = ends[tag.member] ?? [:]
     own = own.filter { $0.value.isThere }
@@ -42,7 +43,8 @@ struct PeerConnections {
     for end in (ends.removeValue(forKey: member) ?? [:]).values { end.cut() }
   }
 
-  /// The address of a network connection's far end; `nil` where the descriptor is none.
+  /// Returns the address of a network connection's far end; `nil` if the descriptor is not a
+  /// network connection.
   private static func farEnd(of descriptor: Int32) -> [UInt8]? {
     var address = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -58,22 +60,22 @@ struct PeerConnections {
   }
 }
 
-/// A peer that was turned away, or a message of it that was passed over.
+/// A rejected peer, or an ignored message of a peer.
 package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
   package enum Reason: Hashable, Sendable {
-    /// In its handshake.
+    /// The gate refused the peer's handshake.
     case unknownKey, revokedKey
-    /// A message under a routing id that belongs to others; empty where the peer has none.
+    /// A message came under a routing id that belongs to other peers. The name is empty if the peer has none.
     case foreignName(String)
-    /// A message that came after its key was revoked, or without one.
+    /// A message came after its key was revoked, or without a key.
     case afterwards
   }
 
   package var reason: Reason
   package var key: PublicKey?
-  /// Without the port; empty where it is not known.
+  /// The peer's address without the port; empty if it is unknown.
   package var address: String
-  /// How many there were, of handshakes or of messages.
+  /// The number of refused handshakes, or of ignored messages, so far.
   package var count: UInt64
 
   package var description: String {

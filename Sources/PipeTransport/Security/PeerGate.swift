@@ -1,23 +1,23 @@
 import CZMQ
 import PipeSupport
 
-/// Who may connect to some sockets of this process, which are bound for other hosts.
+/// Controls which peers may connect to those sockets of this process that are bound for other hosts.
 ///
-/// It answers handshakes by its ``ZapPolicy``. A handshake does not tell the routing id, so that each message
-/// is looked at as well: one that comes under another one's name is passed over.
+/// The gate answers handshakes by its ``ZapPolicy``. A handshake does not contain the routing id,
+/// so the gate also checks each message, and ignores a message that comes under another peer's name.
 package final class PeerGate {
-  /// Tells its sockets from those of others in the process.
+  /// The name of the gate's sockets, which distinguishes them from other sockets in the process.
   package let domain: String
   private var policy = ZapPolicy()
   private var connections = PeerConnections()
   private var lastConnection: UInt64 = 0
   private let report: (PeerRefusal) -> Void
-  // Nobody else answers handshakes: it must be there as long as any of the sockets.
+  // Only the handler answers handshakes: it must live as long as any of the sockets.
   private let handler: ZapHandler
 
-  /// Handshakes that were refused.
+  /// The number of refused handshakes.
   package private(set) var refusedCount: UInt64 = 0
-  /// Messages that were passed over.
+  /// The number of ignored messages.
   package private(set) var droppedCount: UInt64 = 0
 
   init(_ domain: String, of handler: ZapHandler, report: @escaping (PeerRefusal) -> Void) {
@@ -26,20 +26,20 @@ package final class PeerGate {
     self.report = report
   }
 
-  /// Lets the peer with this key connect, under these names in place of the former ones.
-  /// - Returns: Whether it may: a key that was revoked stays so.
+  /// Allows the peer with this key to connect, under these names instead of its former ones.
+  /// - Returns: Whether the peer may connect. A revoked key stays revoked.
   @discardableResult
   package func allow(_ key: PublicKey, as names: ZapPolicy.Names) -> Bool {
     policy.allow(key, as: names)
   }
 
-  /// Turns the peer with this key away from now on, and cuts its connections.
+  /// Revokes a key: cuts the peer's connections and rejects new ones.
   package func revoke(_ key: PublicKey) {
     if let member = policy.revoke(key) { connections.cut(of: member) }
   }
 
-  /// Lets in who connects to this socket by the policy. Before `bind`.
-  /// - Parameter pair: The sockets', whose public half the peers know.
+  /// Admits peers to this socket by the policy. Call this before `bind`.
+  /// - Parameter pair: The socket's key pair. The peers know its public half.
   package func secure(_ socket: Socket, as pair: CurveKeyPair) throws(TransportError) {
     try socket.serveCurve(as: pair, domain: domain)
     socket.gate = self
@@ -66,11 +66,11 @@ package final class PeerGate {
 
   // MARK: Messages
 
-  /// Whether a message may be read.
-  /// - Parameter name: The routing id that it came under; `nil` where its socket knows none.
+  /// Returns whether a message may be read.
+  /// - Parameter name: The message's routing id; `nil` if the socket does not know routing ids.
   func admits(_ message: inout zmq_msg_t, as name: [UInt8]?) -> Bool {
     guard let user = zmq_msg_gets(&message, Self.user) else {
-      // What comes from this process itself has no properties. All else has had its handshake.
+      // Messages from this process have no properties. All other messages follow a handshake.
       guard zmq_msg_gets(&message, Self.address) != nil else { return true }
       drop(&message, .afterwards, nil)
       return false
@@ -86,7 +86,7 @@ package final class PeerGate {
       }
       return true
     case .foreignName:
-      // One that begins with a zero has libzmq made.
+      // A routing id made by libzmq begins with a zero byte.
       let own = name?.first == 0 ? [] : name ?? []
       drop(&message, .foreignName(String(decoding: own, as: UTF8.self)), tag)
     case .revoked:
@@ -114,7 +114,7 @@ package final class PeerGate {
           reason: reason, key: tag.flatMap { policy.key(of: $0.member) }, address: address,
           count: droppedCount))
     }
-    // It goes on to hold the name else, and hears what is said to it.
+    // Otherwise the peer would keep the name and receive the messages sent to that name.
     guard let tag, let descriptor = Self.descriptor(of: &message) else { return }
     if !connections.contains(tag) { connections.add(tag, descriptor) }
     connections.cut(tag)

@@ -1,8 +1,8 @@
 import CZMQ
 
-/// Where a socket of a peer is bound, and by which keys it is connected to.
+/// The endpoint of a peer's socket, and the keys for connecting to it.
 package struct PeerPlace: Sendable {
-  /// What a connection is made with off one host.
+  /// The keys for a connection between hosts.
   private struct Keys: Sendable {
     let peer: PublicKey
     let own: CurveKeyPair
@@ -11,15 +11,15 @@ package struct PeerPlace: Sendable {
   package let endpoint: String
   private let keys: Keys?
 
-  /// On this host, where nobody needs a key.
+  /// Creates a place on this host, where connections require no keys.
   package init(_ endpoint: String) {
     self.endpoint = endpoint
     keys = nil
   }
 
   /// - Parameters:
-  ///   - key: The peer's; none but who has its other half is talked with.
-  ///   - own: This end's, by which the peer lets it in.
+  ///   - key: The peer's public key. Only a process with the secret half is accepted.
+  ///   - own: This end's key pair, by which the peer admits it.
   package init(_ endpoint: String, key: PublicKey, own: CurveKeyPair) {
     self.endpoint = endpoint
     keys = Keys(peer: key, own: own)
@@ -35,12 +35,12 @@ package struct PeerPlace: Sendable {
 }
 
 extension Socket {
-  /// Connects to a peer with the keys that its place asks for: another connection of the socket may have others.
+  /// Connects to a peer with the keys of its place. Other connections of the socket may have other keys.
   package func connect(to place: PeerPlace) throws(TransportError) { try place.connect(self) }
 }
 
 extension Socket {
-  /// Takes none but those who know the public key of the pair, and whom the ZAP handler lets in.
+  /// Accepts only peers that know the public key of the pair and that the ZAP handler admits.
   func serveCurve(as pair: CurveKeyPair, domain: String) throws(TransportError) {
     try set(ZMQ_CURVE_SERVER, 1)
     try set(ZMQ_ZAP_DOMAIN, Array(domain.utf8))
@@ -50,8 +50,8 @@ extension Socket {
 
   /// Connects to a socket on any host that has the secret half of this key, and to no other.
   ///
-  /// The name in the endpoint is resolved again at each connect.
-  /// - Parameter pair: Its own, by which the other one lets it in.
+  /// The host name in the endpoint is resolved again for each attempt to connect.
+  /// - Parameter pair: This end's key pair, by which the other end admits it.
   package func connect(
     _ endpoint: String, to key: PublicKey, as pair: CurveKeyPair
   ) throws(TransportError) {
@@ -69,19 +69,19 @@ extension Socket {
     guard code == 0 else { throw .last("zmq_setsockopt(ZMQ_CURVE_SECRETKEY)") }
   }
 
-  /// How soon a network that carries nothing is noticed, by both ends, and one that does again.
+  /// Sets how soon both ends notice that the network is down, and that it is up again.
   private func setNetworkLimits() throws(TransportError) {
-    // A peer that says nothing is asked every second, and given up after three more.
+    // A silent peer gets a heartbeat every second, and is given up after three more seconds.
     try set(ZMQ_HEARTBEAT_IVL, 1_000)
     try set(ZMQ_HEARTBEAT_TIMEOUT, 3_000)
     try set(ZMQ_HEARTBEAT_TTL, 3_000)
     try set(ZMQ_TCP_MAXRT, 3_000)
-    // The system alone would wait for minutes, and then answer the next attempt no sooner.
+    // The system's own limit is minutes, and such a wait does not help the next attempt.
     try set(ZMQ_CONNECT_TIMEOUT, 400)
     try set(ZMQ_HANDSHAKE_IVL, 2_000)
   }
 
-  /// Where the last `bind` has led to: with the port that the system has chosen.
+  /// The endpoint of the last `bind`, with the port that the system has chosen.
   package var lastEndpoint: String? {
     var text = [CChar](repeating: 0, count: 256)
     var count = text.count

@@ -1,8 +1,8 @@
 import PipeWire
 
-/// Answers libzmq's questions in handshakes, on the loop of those whose sockets are connected to.
+/// Answers libzmq's authentication requests during handshakes, on the loop that owns the bound sockets.
 ///
-/// One to a context. It asks the ``PeerGate`` of the socket's domain.
+/// A context has one handler. It asks the ``PeerGate`` of the socket's domain.
 package final class ZapHandler {
   private let socket: Socket
   private struct Gate {
@@ -10,9 +10,9 @@ package final class ZapHandler {
   }
   private var gates: [String: Gate] = [:]
 
-  /// Where libzmq looks for it. Source: ZeroMQ RFC 27.
+  /// The endpoint at which libzmq expects a handler. Source: ZeroMQ RFC 27.
   private static let endpoint = "inproc://zeromq.zap.01"
-  /// Handshakes answered in one turn.
+  /// The maximum number of handshakes answered in one turn.
   private static let readsPerTurn = 64
 
   package init(in context: Context, loop: PollLoop) throws(TransportError) {
@@ -24,10 +24,10 @@ package final class ZapHandler {
 
   deinit { socket.close() }
 
-  /// Makes the gate of some sockets, which keeps this handler.
+  /// Creates the gate of some sockets. The gate keeps this handler alive.
   /// - Parameters:
-  ///   - domain: Of all gates, its own name.
-  ///   - report: Told of those that are turned away: the first ones, and then ever fewer.
+  ///   - domain: A name that no other gate has.
+  ///   - report: Receives refusals: the first ones, and then fewer and fewer.
   package func makeGate(
     _ domain: String, report: @escaping (PeerRefusal) -> Void
   ) -> PeerGate {
@@ -44,7 +44,7 @@ package final class ZapHandler {
     }
   }
 
-  /// The parts: who asks, an empty one, and the request.
+  /// Answers a message with the requester's routing id, an empty part and the request.
   private func answer(_ parts: [[UInt8]]) {
     guard parts.count > 2, parts[1].isEmpty, let request = ZapRequest(Array(parts[2...])) else {
       return
@@ -53,27 +53,27 @@ package final class ZapHandler {
       gates[request.domain]?.gate?.answer(request) ?? request.reply(.unknown, connection: 0)
     let all = [parts[0], []] + reply
     for (place, part) in all.enumerated() {
-      // Who asked may be gone.
+      // The requester may be gone.
       guard case .queued = socket.sendPart(part, more: place < all.count - 1) else { return }
     }
   }
 }
 
-/// What libzmq asks in a handshake. Source: ZeroMQ RFC 27.
+/// A request that libzmq makes during a handshake. Source: ZeroMQ RFC 27.
 package struct ZapRequest: Hashable, Sendable {
   package var id: [UInt8]
-  /// Of the sockets that are connected to.
+  /// The domain of the sockets that the peer connects to.
   package var domain: String
-  /// Of the peer, without its port.
+  /// The peer's address, without its port.
   package var address: String
-  /// The peer's key; `nil` where it has none.
+  /// The peer's key; `nil` if it has none.
   package var key: PublicKey?
 
   private static let version = Array("1.0".utf8)
   private static let curve = Array("CURVE".utf8)
 
-  /// Reads the parts behind the empty one.
-  /// - Returns: `nil` where they are no request.
+  /// Parses the parts after the empty part.
+  /// - Returns: `nil` if the parts are not a request.
   package init?(_ parts: [[UInt8]]) {
     guard parts.count >= 6, parts[0] == Self.version else { return nil }
     id = parts[1]
@@ -82,10 +82,10 @@ package struct ZapRequest: Hashable, Sendable {
     if parts[5] == Self.curve, parts.count == 7 { key = PublicKey(bytes: parts[6]) }
   }
 
-  /// The parts of the answer, behind the empty one.
+  /// Returns the parts of the reply after the empty part.
   ///
   /// After status 300 the connection ends, and the peer tries again; after 400 it does not.
-  /// - Parameter connection: Tells this connection of the member from all others.
+  /// - Parameter connection: The number that distinguishes this connection of the member from all others.
   package func reply(_ verdict: ZapPolicy.Verdict, connection: UInt64) -> [[UInt8]] {
     let (status, text, user) =
       switch verdict {
@@ -98,7 +98,7 @@ package struct ZapRequest: Hashable, Sendable {
   }
 }
 
-/// What the messages of a secured connection carry as their `User-Id`: `MEMBER.CONNECTION`.
+/// The `User-Id` of the messages on a secured connection: `MEMBER.CONNECTION`.
 package struct ConnectionTag: Hashable, Sendable {
   package var member: UInt64
   package var connection: UInt64
@@ -108,7 +108,7 @@ package struct ConnectionTag: Hashable, Sendable {
     self.connection = connection
   }
 
-  /// - Returns: `nil` where the text is none.
+  /// - Returns: `nil` if the text is malformed.
   package init?(_ text: UnsafePointer<CChar>) {
     var numbers: [2 of UInt64] = [0, 0]
     var place = 0

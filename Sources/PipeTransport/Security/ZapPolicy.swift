@@ -1,16 +1,16 @@
 import PipeWire
 
-/// Who may connect to some sockets, by key, and under which routing ids; as a value.
+/// The access rules of some sockets: which keys may connect, and under which routing ids. A value.
 ///
-/// A key that nobody has told of may be allowed a moment later, one that is revoked never is again.
+/// An unknown key may be allowed a moment later. A revoked key is never allowed again.
 package struct ZapPolicy: Sendable {
   /// The routing ids that the peer with some key may use.
   package enum Names: Hashable, Sendable {
-    /// These, as a ROUTER reads them.
+    /// These names, as a ROUTER reads them.
     case only(Set<[UInt8]>)
-    /// Any that belongs to no pipe, coordinator or node.
+    /// Any name that belongs to no pipe, coordinator or node.
     case ofClients
-    /// These, and those of clients: of a monitor, which is both.
+    /// These names and the names of clients: for a monitor, which is both a node and a client.
     case ofClientsAnd(Set<[UInt8]>)
 
     package static func only(_ names: String...) -> Names {
@@ -26,17 +26,17 @@ package struct ZapPolicy: Sendable {
     }
   }
 
-  /// What becomes of a handshake.
+  /// The outcome of a handshake.
   package enum Verdict: Hashable, Sendable {
-    /// It may connect, as the member of this number.
+    /// The peer may connect as the member with this number.
     case member(UInt64)
-    /// Not now: it tries again.
+    /// The peer may not connect now, and tries again.
     case unknown
-    /// Never: it gives up.
+    /// The peer may never connect, and gives up.
     case revoked
   }
 
-  /// What becomes of a message.
+  /// The outcome of a check of a message.
   package enum Admission: Hashable, CaseIterable, Sendable {
     case admitted
     /// The name belongs to another key.
@@ -53,16 +53,16 @@ package struct ZapPolicy: Sendable {
   private var members: [UInt64: Member] = [:]
   private var numbers: [PublicKey: UInt64] = [:]
   private var lastNumber: UInt64 = 0
-  /// The oldest first.
+  /// The revoked keys, oldest first.
   private var revoked: [PublicKey] = []
 
-  /// How many revoked keys are remembered. An older one is unknown, which is turned away as well.
+  /// The number of revoked keys to remember. An older key is unknown, so it is rejected as well.
   package static let rememberedCount = 1024
 
   package init() {}
 
-  /// Lets the peer with this key connect, under these names in place of the former ones.
-  /// - Returns: Whether it may: a key that was revoked stays so.
+  /// Allows the peer with this key to connect, under these names instead of its former ones.
+  /// - Returns: Whether the peer may connect. A revoked key stays revoked.
   @discardableResult
   package mutating func allow(_ key: PublicKey, as names: Names) -> Bool {
     if let number = numbers[key] {
@@ -76,8 +76,8 @@ package struct ZapPolicy: Sendable {
     return true
   }
 
-  /// Turns the peer with this key away for good.
-  /// - Returns: The number of the member that it was, if it was one.
+  /// Rejects the peer with this key permanently.
+  /// - Returns: The peer's member number, if it was a member.
   package mutating func revoke(_ key: PublicKey) -> UInt64? {
     let number = numbers.removeValue(forKey: key)
     if let number { members[number] = nil }
@@ -92,7 +92,7 @@ package struct ZapPolicy: Sendable {
     return revoked.contains(key) ? .revoked : .unknown
   }
 
-  /// - Parameter name: The routing id that the message came under; `nil` where its socket has none.
+  /// - Parameter name: The message's routing id; `nil` if its socket does not know routing ids.
   package func admission(of number: UInt64, as name: [UInt8]?) -> Admission {
     guard let member = members[number] else { return .revoked }
     guard let name else { return .admitted }

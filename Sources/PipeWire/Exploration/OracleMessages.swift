@@ -1,12 +1,12 @@
 import PipeMachines
 
-/// What `PROGRAM explore` is asked, a JSON document in a line each. Source: docs/PROTOCOL.md.
+/// A request to `PROGRAM explore`: one JSON document on a line. Source: docs/PROTOCOL.md.
 package enum OracleRequest: Codable, Hashable, Sendable {
-  /// Which node the questions that name it are about, and how it begins.
+  /// Declares the node that later requests name, and asks how it starts.
   case open(node: String, machine: String, parameters: JSONValue, outs: [OracleOut])
-  /// What a node does with each of these inputs, were it in this configuration; one answer for each.
+  /// Asks what a node in this configuration does with each of these inputs. One answer for each input.
   case row(node: String, configuration: OracleConfiguration, inputs: [OracleInput])
-  /// What a registered composite state is in these states of its nodes.
+  /// Asks for a registered composite state, given the states of its nodes.
   case project(composite: String, states: [JSONValue])
 }
 
@@ -14,9 +14,9 @@ package enum OracleRequest: Codable, Hashable, Sendable {
 package struct OracleOut: Codable, Hashable, Sendable {
   /// The pipe's name.
   package var name: String
-  /// The out-port in code that feeds it, or `nil` where `rule` does.
+  /// The out-port in code that feeds the pipe, or `nil` if `rule` does.
   package var port: String?
-  /// The state rule that feeds it.
+  /// The state rule that feeds the pipe.
   package var rule: NodeConfiguration.Rule?
 
   package init(name: String, port: String? = nil, rule: NodeConfiguration.Rule? = nil) {
@@ -26,10 +26,10 @@ package struct OracleOut: Codable, Hashable, Sendable {
   }
 }
 
-/// Where a node stands between two steps.
+/// The configuration of a node between two steps.
 package struct OracleConfiguration: Codable, Hashable, Sendable {
   package var state: JSONValue
-  /// The effects that are under way, by name, sorted.
+  /// The names of the effects in progress, sorted.
   package var effects: [String]
 
   package init(state: JSONValue, effects: [String] = []) {
@@ -38,30 +38,30 @@ package struct OracleConfiguration: Codable, Hashable, Sendable {
   }
 }
 
-/// What a node may be given.
+/// An input for a node.
 package enum OracleInput: Codable, Hashable, Sendable {
-  /// An event from elsewhere.
+  /// An event from outside the node.
   case take(event: JSONValue)
-  /// An event that an effect gives.
+  /// An event from an effect.
   case give(effect: String, event: JSONValue)
   /// The end of an effect without an event.
   case end(effect: String)
 }
 
-/// What `PROGRAM explore` says, a JSON document in a line each.
+/// An answer of `PROGRAM explore`: one JSON document on a line.
 package enum OracleAnswer: Codable, Hashable, Sendable {
   case opened(OracleOpening)
-  /// The step leads to this configuration, and sends this.
+  /// The step results in this configuration and sends these events.
   case moved(configuration: OracleConfiguration, sends: [OracleSend])
-  /// No step; an effect whose last event it was is over all the same.
+  /// The node takes no step. If the input was the last event of an effect, the effect ends nevertheless.
   case refused(because: Refusal, configuration: OracleConfiguration)
-  /// The JSON is no event of the machine.
+  /// The JSON is not an event of the machine.
   case undecodable(problem: String)
   /// The composite state.
   case projected(state: JSONValue)
-  /// Only a run would tell: the transition is asynchronous, say.
+  /// Only a run could answer: the transition is asynchronous, for example.
   case unable(because: String)
-  /// The question is wrong.
+  /// The request is invalid.
   case invalid(problem: String)
 }
 
@@ -77,12 +77,12 @@ package struct OracleSend: Codable, Hashable, Sendable {
   }
 }
 
-/// How a node begins.
+/// The start of a node.
 package struct OracleOpening: Codable, Hashable, Sendable {
   /// An effect or a feedback of the machine.
   package struct Work: Codable, Hashable, Sendable {
     package var name: String
-    /// Whether it may give more than one event.
+    /// Whether the effect or feedback may give more than one event.
     package var isSequence: Bool
 
     package init(name: String, isSequence: Bool) {
@@ -95,7 +95,7 @@ package struct OracleOpening: Codable, Hashable, Sendable {
   package struct Field: Codable, Hashable, Sendable {
     package var name: String
     package var values: [JSONValue]
-    /// Whether these are all that there are.
+    /// Whether the field has no other values.
     package var isComplete: Bool
 
     package init(name: String, values: [JSONValue], isComplete: Bool) {
@@ -108,7 +108,7 @@ package struct OracleOpening: Codable, Hashable, Sendable {
   package var configuration: OracleConfiguration
   package var sends: [OracleSend]
   package var works: [Work]
-  /// Of each event of the alphabet its fields.
+  /// The fields of each event of the alphabet.
   package var events: [String: [Field]]
 
   package init(

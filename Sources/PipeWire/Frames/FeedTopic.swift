@@ -1,22 +1,22 @@
 import PipeSupport
 
-/// What a subscription to a feed asks for: how the frames that it takes begin.
+/// The topic of a subscription to a feed: the first bytes of the frames to receive.
 ///
-/// A feed publishes a kind only where a topic names it. One that is shorter than a kind, the empty one
-/// too, asks for every state.
+/// A feed publishes a kind of frame only if a topic names it. A topic that is shorter than a kind,
+/// including the empty topic, asks for every state.
 package enum FeedTopic: Hashable, Sendable {
-  /// Every state, in order; or only those of steps that a coordinator has committed, or has not.
+  /// Every state, in order. With a value, only the states that a coordinator has committed, or has not.
   case states(areCommitted: Bool?)
-  /// Summaries of all that the feed tells of, or of one node.
+  /// The summaries of all nodes that the feed reports on, or of one node.
   case summaries(of: String?)
-  /// The steps of all that the feed tells of, or of one node.
+  /// The steps of all nodes that the feed reports on, or of one node.
   case steps(of: String?)
-  /// The events that all nodes of the feed have refused or postponed, or that one node has.
+  /// The events that all nodes of the feed, or one of the nodes, have refused or postponed.
   case refusals(of: String?)
-  /// The events of the pipes that lead from the node, or of one of them.
+  /// The events of the node's outbound pipes, or of one of them.
   case tap(pipe: String?)
 
-  /// Set in frames of states that a coordinator has committed.
+  /// A flag of frames with states that a coordinator has committed.
   package static let committedFlag: UInt8 = 1
 
   package var bytes: [UInt8] {
@@ -30,7 +30,7 @@ package enum FeedTopic: Hashable, Sendable {
     }
   }
 
-  /// How frames of a kind begin.
+  /// Returns the first bytes of the frames of a kind.
   private static func start(of kind: FrameKind) -> [UInt8] {
     [FrameHeader.magic, FrameHeader.version, kind.rawValue]
   }
@@ -40,11 +40,11 @@ package enum FeedTopic: Hashable, Sendable {
     return start(of: kind) + [0] + withUnsafeBytes(of: number(of: name).littleEndian, Array.init)
   }
 
-  /// What stands for a name in the `count` of a frame: the 32-bit FNV-1a hash of its UTF-8. Two names may
-  /// have the same; the body has the name.
+  /// Returns the number that represents a name in the `count` of a frame: the 32-bit FNV-1a hash of
+  /// its UTF-8. Two names may have the same number; the body has the name.
   package static func number(of name: String) -> UInt32 { FNV.hash(of: name) }
 
-  /// Whether a subscription asks for its frames, or for some of them.
+  /// Whether a subscription asks for all or some frames of the topic.
   package func isAsked(by subscription: [UInt8]) -> Bool {
     if case .states = self {} else if subscription.count < 3 { return false }
     let own = bytes
@@ -52,15 +52,15 @@ package enum FeedTopic: Hashable, Sendable {
   }
 }
 
-/// What the subscribers of a feed ask for, together.
+/// The combined subscriptions of a feed's subscribers.
 package struct FeedSubscriptions: Sendable {
   private var topics: Set<[UInt8]> = []
 
   package init() {}
 
-  /// Takes a message of an XPUB: a byte, 1 for a subscription and 0 for the end of the last one of its kind,
-  /// and the topic.
-  /// - Returns: The topic of a subscription, a repeated one too; `nil` for anything else.
+  /// Processes a message of an XPUB: the topic behind one byte, which is 1 for a subscription and 0
+  /// for the end of the topic's last subscription.
+  /// - Returns: The topic of a subscription, including a repeated one; `nil` for any other message.
   package mutating func take(_ message: UnsafeRawBufferPointer) -> [UInt8]? {
     guard let first = message.first else { return nil }
     let topic = Array(message.dropFirst())
@@ -74,9 +74,10 @@ package struct FeedSubscriptions: Sendable {
     return nil
   }
 
-  /// Whether somebody asks for the frames of a topic, or for some of them.
+  /// Whether a subscriber asks for all or some frames of a topic.
   package func ask(for topic: FeedTopic) -> Bool { topics.contains { topic.isAsked(by: $0) } }
 
-  /// How many messages may wait at a node for one subscriber. It bounds what a stopped one costs of memory.
+  /// The maximum number of messages that wait at a node for one subscriber. It bounds the memory
+  /// that a stopped subscriber costs.
   package static let room: Int32 = 10_000
 }

@@ -15,7 +15,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case deadLetter = 18
   /// To a coordinator: a synchronized event, or a question about one.
   case synchronize = 19
-  /// What would be said to events; nothing changes by that.
+  /// Asks how the receiver would respond to events. The question changes nothing.
   case explain = 20
   // Feeds: the node's XPUB. See ``FeedTopic``.
   case state = 32
@@ -28,9 +28,9 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case ready = 49
   case status = 50
   case stopped = 51
-  /// A node does not let in whom it was to.
+  /// A carrier node rejects an embedded coordinator.
   case turnedAway = 52
-  /// It asks for its lease to go on.
+  /// A node asks to renew its lease.
   case renew = 53
   // Control, orchestrator to node.
   case configure = 56
@@ -38,11 +38,11 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case ping = 58
   case stop = 59
   case greet = 60
-  /// Another node is to live in this one's process.
+  /// Embeds a coordinator in the node's process.
   case lodge = 61
-  /// Where those are with whom the node talks, and by which keys they are known.
+  /// The peer list: the endpoints and keys of the processes that the node communicates with.
   case neighbours = 62
-  /// Its lease goes on, counted from when it asked.
+  /// The lease is renewed, counted from the instant of the request.
   case renewed = 63
   // Synchronized events: a coordinator's DEALER and a participant's inbox.
   case prepare = 80
@@ -60,16 +60,16 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case command = 64
   case answer = 65
   // Agents, to the orchestrator.
-  /// What it runs, and that it is there.
+  /// A report that the agent is alive and what it runs.
   case agent = 96
-  /// Lines that its node has written.
+  /// Lines that the agent's node has written.
   case output = 97
   // Agents, from the orchestrator.
   case launch = 104
   case signal = 105
-  /// What becomes of its node; sent as an answer to each of its reports.
+  /// The state of the agent's node. Answers each of the agent's reports.
   case noted = 106
-  /// Another agent has its place: it is to end its node, and itself.
+  /// Another agent has replaced this one, which must kill its node and exit.
   case displaced = 107
 }
 
@@ -79,9 +79,9 @@ package struct FrameHeader: Hashable, Sendable {
   package static let magic: UInt8 = 0x70
   package static let version: UInt8 = 2
 
-  /// What the frame says.
+  /// The kind of the frame.
   package var kind: FrameKind
-  /// Bits whose meaning the kind gives.
+  /// Bits with a meaning that depends on the kind.
   package var flags: UInt8 = 0
   /// A count or a code.
   package var count: UInt32 = 0
@@ -102,7 +102,7 @@ package struct FrameHeader: Hashable, Sendable {
   }
 }
 
-/// Why bytes are not a frame.
+/// The reason why bytes are not a frame.
 package enum FrameError: Error, Hashable, Sendable, CustomStringConvertible {
   case short(byteCount: Int)
   case magic(UInt8)
@@ -151,7 +151,7 @@ extension FrameHeader {
     bytes.storeBytes(of: number.littleEndian, toByteOffset: 16, as: UInt64.self)
   }
 
-  /// The whole frame with a body.
+  /// Returns the whole frame with a body.
   package func frame(body: some Collection<UInt8> = EmptyCollection()) -> [UInt8] {
     let head = [UInt8](unsafeUninitializedCapacity: Self.byteCount) { buffer, count in
       write(into: UnsafeMutableRawBufferPointer(buffer))
@@ -161,18 +161,18 @@ extension FrameHeader {
   }
 }
 
-/// Events laid end to end, each behind its length: the body of an `events` frame.
+/// Consecutive events, each behind its length: the body of an `events` frame.
 package struct EventBatch: Hashable, Sendable {
   /// The sequence number of the first event.
   package var first: UInt64
-  /// How many events there are.
+  /// The number of events.
   package private(set) var count: UInt64 = 0
-  /// The events, each a 32-bit length and as many bytes of JSON.
+  /// The events, each as a 32-bit length and that number of bytes of JSON.
   package private(set) var bytes: [UInt8] = []
 
   package init(first: UInt64) { self.first = first }
 
-  /// The sequence number of the last event; one before `first` where there is none.
+  /// The sequence number of the last event; `first - 1` if there is none.
   package var last: UInt64 { first + count - 1 }
 
   /// Adds the event that `write` appends.
@@ -202,7 +202,7 @@ package struct EventBatch: Hashable, Sendable {
     return rest
   }
 
-  /// Calls back with each event's bytes. Throws where the lengths and the count do not agree.
+  /// Calls back with each event's bytes. Throws if the lengths and the count do not agree.
   package static func forEach(
     in body: UnsafeRawBufferPointer, count: UInt32,
     _ event: (UnsafeRawBufferPointer) -> Void
@@ -242,9 +242,9 @@ package struct ArrivedEvents {
   private let first: UInt64
 
   /// - Parameters:
-  ///   - body: The body of an `events` frame, which has so many of them.
-  ///   - known: How many of the first are not new.
-  ///   - first: The sequence number of the first that is.
+  ///   - body: The body of an `events` frame, with `count` events.
+  ///   - known: The number of events at the start that the receiver already has.
+  ///   - first: The sequence number of the first new event.
   package init(in body: UnsafeRawBufferPointer, count: UInt32, known: Int, first: UInt64) {
     self.body = body
     self.count = count
@@ -252,7 +252,8 @@ package struct ArrivedEvents {
     self.first = first
   }
 
-  /// Calls back with each. Throws, before the first, where the batch's lengths and count do not agree.
+  /// Calls back with each new event. Throws before the first call if the batch's lengths and count
+  /// do not agree.
   package func forEach(
     _ take: (UnsafeRawBufferPointer, _ sequence: UInt64) -> Void
   ) throws(FrameError) {
@@ -272,7 +273,7 @@ package enum WireLimits {
   package static let messageByteCount: Int64 = 4 << 20
 }
 
-/// Routing ids: how a peer is known at a ROUTER.
+/// Routing ids, by which a ROUTER identifies its peers.
 package enum WireName {
   /// The sending end of a pipe, at the receiver's inbox.
   package static func pipe(_ name: String) -> String { "pipe/" + name }
@@ -283,7 +284,7 @@ package enum WireName {
   /// The agent that starts a node's processes, at the orchestrator's control socket.
   package static func agent(ofNode name: String) -> String { "agent/" + name }
 
-  /// Whether a routing id may be a client's: none of these is.
+  /// Whether a routing id may belong to a client: a client's id has none of the prefixes above.
   package static func isOfClient(_ name: [UInt8]) -> Bool {
     for prefix in prefixes where name.starts(with: prefix) { return false }
     return true
@@ -295,8 +296,8 @@ package enum WireName {
 }
 
 extension JSONValue {
-  /// The first whole number in a JSON text that is not held as one, since it is too large, as it is
-  /// written there; `nil` where there is none.
+  /// Returns the first integer in a JSON text that is too large to be held as an integer, as it is
+  /// written; `nil` if there is none.
   package static func wholeBeyondLimits(in text: some Sequence<UInt8>) -> String? {
     Array(text).withUnsafeBytes { bytes in
       var tokens = JSONTokens()

@@ -1,13 +1,13 @@
-/// The body of `agent`: what the agent of a node runs. It is said anew at each change, and every second besides, so that
-/// one that is lost does no harm.
+/// The body of `agent`: a report of what a node's agent runs. The agent sends it at each change and
+/// every second, so that a lost report does no harm.
 package struct AgentReport: Codable, Hashable, Sendable {
-  /// The last process that it was told to start, and what became of that.
+  /// The last process that the agent was asked to start, and its stage.
   package struct Process: Codable, Hashable, Sendable {
     package enum Stage: Codable, Hashable, Sendable {
       case running(pid: Int32)
       case exited(code: Int32)
       case signalled(number: Int32)
-      /// There never was one.
+      /// The process could not be started.
       case notStarted(reason: String)
     }
 
@@ -23,15 +23,15 @@ package struct AgentReport: Codable, Hashable, Sendable {
   }
 
   package var node: String
-  /// Tells this agent from those before it: whatever they ran ended with them.
+  /// Distinguishes this agent from its predecessors. Their processes ended with them.
   package var session: UInt64
-  /// Where its node is to listen.
+  /// The address at which the node listens.
   package var address: String
-  /// The name of its host, to be shown.
+  /// The name of the agent's host, for display.
   package var host: String?
-  /// `nil` before the first one.
+  /// The last process; `nil` before the first one.
   package var process: Process?
-  /// Whether it ends, and starts nothing more.
+  /// Whether the agent is ending and starts no more processes.
   package var isLeaving: Bool
 
   package init(
@@ -46,20 +46,20 @@ package struct AgentReport: Codable, Hashable, Sendable {
     self.isLeaving = isLeaving
   }
 
-  /// Sessions are below this: JSON has no integers beyond.
+  /// The valid session numbers. JSON has no larger integers.
   package static let sessions: ClosedRange<UInt64> = 1...(1 << 53)
 }
 
-/// The body of `launch`: the process that an agent is to start.
+/// The body of `launch`: a process for an agent to start.
 package struct AgentLaunch: Codable, Hashable, Sendable {
   package var incarnation: UInt64
   package var program: String
   package var arguments: [String]
-  /// What is added to the agent's own environment.
+  /// Variables to add to the agent's own environment.
   package var environment: [String: String]
-  /// The directory of its journal, which is to be there; `nil` where it keeps none.
+  /// The directory of the process's journal, which the agent creates; `nil` if it keeps no journal.
   package var directory: String?
-  /// What a key file holds, for the process's standard input.
+  /// The contents of a key file, for the process's standard input.
   package var key: String
 
   package init(
@@ -89,7 +89,7 @@ package struct AgentSignal: Codable, Hashable, Sendable {
 /// The body of `output`: whole lines, in the order in which they were read.
 package struct AgentOutput: Codable, Hashable, Sendable {
   package var incarnation: UInt64
-  /// Whether they were written to standard error.
+  /// Whether the lines were written to standard error.
   package var isError: Bool
   package var lines: [String]
 
@@ -100,9 +100,9 @@ package struct AgentOutput: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `noted`: what the orchestrator makes of a node.
+/// The body of `noted`: the orchestrator's view of a node.
 package struct AgentNote: Codable, Hashable, Sendable {
-  /// As it is shown: `running`.
+  /// The state as displayed: `running`.
   package var state: String
   package var isRunning: Bool
 

@@ -1,21 +1,21 @@
 import PipeMachines
 import PipeSupport
 
-/// Composites that share participants: they run in one process, with one coordinator.
+/// Composites that share participants. They run in one process, with one coordinator.
 ///
-/// All that this process needs to know of the topology; it travels there as JSON.
+/// The plan has everything that this process must know about the topology. It is sent as JSON.
 package struct ConflictClassPlan: Hashable, Codable, Sendable {
-  /// The name of the coordinator: that of the first composite in the file.
+  /// The name of the coordinator: the name of the first composite in the file.
   package var name: String
-  /// The node in whose process it lives; `nil` where it has one of its own.
+  /// The carrier node, whose process runs the coordinator; `nil` if the coordinator has its own process.
   package var host: String?
-  /// The executable that hosts it, as the topology names it.
+  /// The executable that runs the coordinator, as the topology names it.
   package var program: String
-  /// What its records survive: as much as the states of its participants do.
+  /// The durability of the coordinator's records, which matches that of its participants' states.
   package var durability: Durability
   /// The composites, in the order of the file.
   package var composites: [CompositePlan]
-  /// Every node that one of the composites consists of, in the order of the file.
+  /// Every node of the composites, in the order of the file.
   package var components: [ComponentPlan]
 
   package init(
@@ -30,12 +30,12 @@ package struct ConflictClassPlan: Hashable, Codable, Sendable {
     self.components = components
   }
 
-  /// Every node that takes part in a synchronized event, sorted: the coordinator locks these.
+  /// Every node that takes part in a synchronized event, sorted. The coordinator locks these nodes.
   package var participants: [String] {
     Set(composites.flatMap(\.vectors).flatMap(\.participants)).sorted()
   }
 
-  /// The events that a node takes only through composites, each with the composites to ask.
+  /// Returns the events that a node takes only through composites, each with the composites to ask.
   package func synchronizedEvents(of node: String) -> [String: [String]] {
     var events: [String: [String]] = [:]
     for vector in Set(composites.flatMap(\.vectors)) where vector.participants.contains(node) {
@@ -44,7 +44,7 @@ package struct ConflictClassPlan: Hashable, Codable, Sendable {
     return events.mapValues { $0.sorted() }
   }
 
-  /// The composite of a name, or `nil`.
+  /// The composite with a name, or `nil`.
   package subscript(composite: String) -> CompositePlan? {
     composites.first { $0.name == composite }
   }
@@ -52,25 +52,25 @@ package struct ConflictClassPlan: Hashable, Codable, Sendable {
 
 /// One composite of a conflict class.
 package struct CompositePlan: Hashable, Codable, Sendable {
-  /// The name.
+  /// The composite's name.
   package var name: String
-  /// Its components as the file lists them: nodes, or other composites.
+  /// The components as the file lists them: nodes or other composites.
   package var components: [String]
-  /// The nodes that it consists of, in the order of its state's parts.
+  /// The composite's nodes, in the order of the parts of its state.
   package var nodes: [String]
-  /// The vectors that it can be asked for, one for each event, by the name of the event. A vector of
-  /// a composite inside it has that one's name.
+  /// The vectors that clients can request, one for each event, by the name of the event. A vector
+  /// of a nested composite has the name of that composite.
   package var vectors: [SyncVector]
-  /// What those events carry, in the same order.
+  /// The descriptions of these events, in the same order.
   package var events: [CaseDescription]
-  /// Events of its nodes that it cannot be asked for, and why, in a sentence.
+  /// The events of its nodes that clients cannot request from the composite, with the reason as a sentence.
   package var refusals: [String: String]
-  /// Of those the ones that one node alone takes, and does so by itself: what is sent to the composite
-  /// goes there.
+  /// The events among ``refusals`` that exactly one node takes, on its own, with that node. Such an
+  /// event sent to the composite goes to the node.
   package var own: [String: String]
-  /// How long the asynchronous transitions of participants may take, by event. Unit: milliseconds.
+  /// The time limits of participants' asynchronous transitions, by event. Unit: milliseconds.
   package var limits: [String: Int64]?
-  /// The composite state that it is shown as; `nil` for the tuple of its nodes' states.
+  /// The composite state that represents the composite; `nil` for the tuple of its nodes' states.
   package var projection: String?
 
   package init(
@@ -90,13 +90,13 @@ package struct CompositePlan: Hashable, Codable, Sendable {
     self.projection = projection
   }
 
-  /// Who takes an event together; `nil` where it cannot be asked for.
+  /// Returns the vector of an event; `nil` if clients cannot request the event.
   package func vector(of event: String) -> SyncVector? { vectors.first { $0.event == event } }
 
-  /// How long asynchronous transitions on an event may take.
+  /// Returns the time limit of asynchronous transitions on an event.
   func evaluationLimit(of event: String) -> Duration { .milliseconds(limits?[event] ?? 0) }
 
-  /// Why the composite cannot be asked for an event, in a sentence.
+  /// Returns the reason why clients cannot request an event from the composite, as a sentence.
   package func refusal(of event: String) -> String {
     refusals[event]
       ?? "composite '\(name)' has no event '\(event)'"
@@ -108,9 +108,9 @@ package struct CompositePlan: Hashable, Codable, Sendable {
 package struct ComponentPlan: Hashable, Codable, Sendable {
   /// The node's name.
   package var node: String
-  /// Its machine, by its registered name.
+  /// The registered name of the node's machine.
   package var machine: String
-  /// The state that it starts in.
+  /// The node's initial state.
   package var initial: JSONValue
 
   package init(node: String, machine: String, initial: JSONValue) {
@@ -120,9 +120,9 @@ package struct ComponentPlan: Hashable, Codable, Sendable {
   }
 }
 
-/// What a coordinator is to know: the composites of its class, and where their nodes are.
+/// The configuration of a coordinator: the composites of its class, and the endpoints of their nodes.
 package struct CoordinatorPlan: Codable, Hashable, Sendable {
-  /// Where a node of the composites is.
+  /// The endpoints of a node of the composites.
   package struct Component: Codable, Hashable, Sendable {
     package var name: String
     package var inbox: String
@@ -137,10 +137,10 @@ package struct CoordinatorPlan: Codable, Hashable, Sendable {
 
   package var conflictClass: ConflictClassPlan
   package var components: [Component]
-  /// The composites that pipes lead to, by the names of the pipes.
+  /// The composites that receive from pipes, by the names of the pipes.
   package var pipes: [String: String]
-  /// The nodes whose steps come through pipes, by the names of the pipes: those of the composites that
-  /// pipes lead from.
+  /// The nodes that report their steps through pipes, by the names of the pipes: the nodes of
+  /// composites with outbound pipes.
   package var steps: [String: String]?
 
   package init(

@@ -1,40 +1,41 @@
 import PipeMachines
 
-/// What a client asks of an orchestrator: the body of `command`.
+/// A client's request to an orchestrator: the body of `command`.
 package enum ControlCommand: Codable, Hashable, Sendable {
-  /// The directory; with what the nodes tell now where `fresh`.
+  /// Return the directory; if `fresh`, with new reports of the nodes.
   case directory(fresh: Bool)
   case describe(node: String)
-  /// The composites, by the processes that coordinate them.
+  /// List the composites, by the processes that coordinate them.
   case composites
   case start(nodes: [String])
   case stop(nodes: [String])
   case restart(nodes: [String])
   case kill(node: String, signal: Int32)
-  /// Start nodes, and where wanted all that they depend on; answer when they run, or at once.
+  /// Start nodes, and on request all their dependencies. Answer when the nodes run, or at once.
   case bringUp(nodes: [String], withDependencies: Bool, waits: Bool)
-  /// Stop nodes and all that depend on them, in order.
+  /// Stop nodes and all their dependents, in order.
   case bringDown(nodes: [String])
-  /// Read and check a file, and tell what it changes.
+  /// Read and check a file, and report what it changes.
   case plan(ChangeRequest)
-  /// Go over to the file that was planned under this number.
+  /// Apply the change that was planned under this number.
   case apply(plan: UInt64)
   /// Stop in order.
   case down
   /// Kill everything.
   case forceDown
-  /// How the run has ended, once it has.
+  /// Report how the run ended, once it has ended.
   case outcome
-  /// Lines of logs, as many as an answer may have.
+  /// Read lines of logs, up to the size limit of an answer.
   case logs(LogRequest)
-  /// Dead letters from a node's journal, those with higher numbers than this, as many as an answer may have.
+  /// Read dead letters with higher numbers from a node's journal, up to the size limit of an answer.
   case letters(node: String, after: UInt64)
-  /// What a node's journal holds, with its last records.
+  /// Describe a node's journal, with its last records.
   case journal(node: String, limit: Int)
 }
 
 extension ControlCommand {
-  /// Whether it may be given again where nobody knows whether it was heard: what it asks for is then done once.
+  /// Whether a client may send the command again if it does not know whether the orchestrator
+  /// received it. The repeated command takes effect only once.
   package var isRepeatable: Bool {
     switch self {
     case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
@@ -45,17 +46,17 @@ extension ControlCommand {
   }
 }
 
-/// Which file a topology that runs is to go over to.
+/// A change of a running topology to a topology file.
 package struct ChangeRequest: Codable, Hashable, Sendable {
   /// The file's absolute path.
   package var file: String
-  /// What `${NAME}` in the file stands for.
+  /// The values of `${NAME}` in the file.
   package var variables: [String: String]
-  /// Whether the topology keeps its name, whatever the file's is.
+  /// Whether the topology keeps its name, even if the file has another name.
   package var keepsName: Bool
-  /// Whether it is to be told only, and not kept to be applied.
+  /// Whether the change is only reported, and not kept for `apply`.
   package var isDryRun: Bool
-  /// The absolute path of the deployment file; `nil` for that by which the topology runs already, if any.
+  /// The absolute path of the deployment file; `nil` for the topology's current deployment file, if any.
   package var deployment: String?
 
   package init(
@@ -70,16 +71,16 @@ package struct ChangeRequest: Codable, Hashable, Sendable {
   }
 }
 
-/// What an orchestrator answers: the body of `answer`.
+/// An orchestrator's answer: the body of `answer`.
 package enum ControlAnswer: Codable, Hashable, Sendable {
   case done
   case directory(TopologyDirectory)
   case description(MachineDescription)
   case composites([ConflictClassPlan])
-  /// Done, with these nodes.
+  /// The command was carried out for these nodes.
   case steered(nodes: [String])
   case planned(PlannedChange)
-  /// What is wrong with a file.
+  /// The errors in a file.
   case invalid([Diagnostic])
   case ended(TopologyOutcome)
   case logs(LogPage)
@@ -88,12 +89,12 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case failed(String)
 }
 
-/// What a file would change, and what it is applied by.
+/// The changes that a file would make, and the number to apply them.
 package struct PlannedChange: Codable, Hashable, Sendable {
   package var number: UInt64
   package var change: TopologyChange
   package var warnings: [Diagnostic]
-  /// Why it cannot be applied now; `nil` where it can.
+  /// The reason why the change cannot be applied now; `nil` if it can.
   package var obstacle: String?
 
   package init(
@@ -106,11 +107,11 @@ package struct PlannedChange: Codable, Hashable, Sendable {
   }
 }
 
-/// How a run ends: the exit code of DESIGN.md §6, and the reason where there is one to tell.
+/// The outcome of a run: the exit code of DESIGN.md §6, and a reason if there is one to report.
 package struct TopologyOutcome: Hashable, Sendable, Codable {
   package var exitCode: Int32
   package var reason: String?
-  /// Whether the run ended only because its runtime directory was removed: clients wait for the next one.
+  /// Whether the run ended only because its runtime directory was removed. Clients wait for the next run.
   package var isInterrupted: Bool?
 
   package init(exitCode: Int32, reason: String? = nil, isInterrupted: Bool? = nil) {
@@ -119,7 +120,7 @@ package struct TopologyOutcome: Hashable, Sendable, Codable {
     self.isInterrupted = isInterrupted
   }
 
-  /// Stopped as asked.
+  /// Stopped on request.
   package static let stopped = TopologyOutcome(exitCode: 0)
   /// Killed at the second ^C.
   package static let forced = TopologyOutcome(exitCode: 130, reason: "forced to stop")

@@ -1,19 +1,19 @@
-/// One thing that is wrong with a topology: where it stands, and what to do about it.
+/// An error or warning about a topology: its location, and what to do about it.
 public struct Diagnostic: Codable, Hashable, Sendable {
-  /// Whether the topology can run all the same.
+  /// The severity. A topology with an error cannot run; a topology with a warning can.
   public enum Severity: String, Codable, Hashable, Sendable {
     case error, warning
   }
 
-  /// The file's path, as it was given.
+  /// The file's path, as given.
   public var file: String
-  /// Where it stands.
+  /// The location in the file.
   public var mark: SourceMark
-  /// Whether the topology can run all the same.
+  /// Whether this is an error or a warning.
   public var severity: Severity
-  /// What kind of thing is wrong.
+  /// The kind of error or warning.
   public var code: Code
-  /// What is wrong, in a sentence.
+  /// A sentence that describes the error or warning.
   public var message: String
 
   /// Makes a diagnostic.
@@ -27,14 +27,14 @@ public struct Diagnostic: Codable, Hashable, Sendable {
     self.message = message
   }
 
-  /// The line, from 1; 0 where it is not known.
+  /// The line, from 1; 0 if unknown.
   public var line: Int { mark.line }
-  /// The column, from 1; 0 where it is not known.
+  /// The column, from 1; 0 if unknown.
   public var column: Int { mark.column }
 }
 
 extension Diagnostic: CustomStringConvertible {
-  /// `path:line:column: error: text [code]`, or without a place where there is none.
+  /// `path:line:column: error: text [code]`, without line and column if the location is unknown.
   public var description: String {
     let place = mark == .unknown ? "" : ":\(line):\(column)"
     return "\(file)\(place): \(severity.rawValue): \(message) [\(code.rawValue)]"
@@ -48,7 +48,7 @@ extension Diagnostic {
 }
 
 extension [Diagnostic] {
-  /// The same diagnostics in the order of the file, each once.
+  /// The diagnostics in the order of the file, without duplicates.
   public var inFileOrder: [Diagnostic] {
     var seen: Set<Diagnostic> = []
     return enumerated()
@@ -57,50 +57,51 @@ extension [Diagnostic] {
       .map(\.element)
   }
 
-  /// The same without the warnings that a file silences by their codes.
+  /// Returns the diagnostics without the warnings that a file silences by their codes.
   package func without(warnings codes: [Diagnostic.Code]) -> [Diagnostic] {
     filter { !$0.isSilenced(by: codes) }
   }
 
-  /// The warnings that a file silences by their codes.
+  /// Returns the warnings that a file silences by their codes.
   package func silenced(by codes: [Diagnostic.Code]) -> [Diagnostic] {
     filter { $0.isSilenced(by: codes) }
   }
 
-  /// Whether one of them keeps the topology from running.
+  /// Whether a diagnostic is an error, which keeps the topology from running.
   public var hasErrors: Bool { contains { $0.severity == .error } }
 }
 
-/// Everything that is wrong with a topology file, in the order of the file.
+/// All errors and warnings about a topology file, in the order of the file.
 public struct TopologyErrors: Error, Hashable, Sendable, CustomStringConvertible {
   /// The diagnostics; at least one is an error.
   public let diagnostics: [Diagnostic]
 
-  /// Makes an error of some diagnostics, in any order.
+  /// Makes an error from diagnostics in any order.
   public init(_ diagnostics: [Diagnostic]) {
     self.diagnostics = diagnostics.inFileOrder
   }
 
-  /// One line for each diagnostic.
+  /// The diagnostics, one on each line.
   public var description: String {
     diagnostics.map(\.description).joined(separator: "\n")
   }
 }
 
 extension Diagnostic {
-  /// The kinds of things that can be wrong with a topology or a deployment; stable, for scripts and for tests.
+  /// The kinds of errors and warnings about a topology or a deployment. The codes are stable, for
+  /// scripts and for tests.
   public enum Code: String, CaseIterable, Codable, Hashable, Sendable {
-    /// The file is missing, unreadable, too large, or no file.
+    /// The file is missing, unreadable or too large, or it is not a regular file.
     case unreadableFile = "unreadable-file"
     /// The text is not UTF-8.
     case notUTF8 = "not-utf-8"
-    /// The text is not YAML, or uses what topology files do without.
+    /// The text is not YAML, or uses YAML features that topology files do not allow.
     case notYAML = "not-yaml"
-    /// A key, or a node, stands twice in one mapping.
+    /// A key, or a node, occurs twice in one mapping.
     case duplicateKey = "duplicate-key"
-    /// A key that the schema does not have.
+    /// A key that the schema does not define.
     case unknownKey = "unknown-key"
-    /// A key that must be there is not.
+    /// A required key is missing.
     case missingKey = "missing-key"
     /// Two keys that exclude each other, or one without its companion.
     case conflictingKeys = "conflicting-keys"
@@ -108,17 +109,17 @@ extension Diagnostic {
     case badValue = "bad-value"
     /// A name with characters that names cannot have.
     case badName = "bad-name"
-    /// A length of time that cannot be read.
+    /// A duration that cannot be parsed.
     case badDuration = "bad-duration"
-    /// A payload template with a `$` that means nothing.
+    /// A payload template with an invalid `$`.
     case badTemplate = "bad-template"
-    /// A `${` that is no variable, or a line of `.env` that cannot be read.
+    /// A `${` without a valid variable, or a line of `.env` that cannot be parsed.
     case badVariable = "bad-variable"
     /// A variable that is not set and has no default.
     case unsetVariable = "unset-variable"
-    /// A `$name` where it is no variable.
+    /// A `$name` in a position where it is not a variable.
     case plainDollar = "plain-dollar"
-    /// Two nodes, composites, pipes or monitors of one name.
+    /// Two nodes, composites, pipes or monitors with one name.
     case nameTaken = "name-taken"
     /// A node that the topology does not have.
     case unknownNode = "unknown-node"
@@ -128,7 +129,7 @@ extension Diagnostic {
     case noProgram = "no-program"
     /// A program that is missing, cannot be run, or does not describe itself.
     case badProgram = "bad-program"
-    /// Parameters that the machine does not decode.
+    /// Parameters that the machine cannot decode.
     case badParameters = "bad-parameters"
     /// A pipe from a node to itself.
     case selfPipe = "self-pipe"
@@ -148,7 +149,7 @@ extension Diagnostic {
     case notInAlphabet = "not-in-alphabet"
     /// A field that the event or state does not carry.
     case unknownField = "unknown-field"
-    /// A field that the event or state cannot do without.
+    /// A required field of an event or a state is missing.
     case missingField = "missing-field"
     /// A value that does not fit the Swift type of its field.
     case typeMismatch = "type-mismatch"
@@ -156,54 +157,54 @@ extension Diagnostic {
     case unknownVariable = "unknown-variable"
     /// A pipe between ports whose events differ.
     case unlikeEvents = "unlike-events"
-    /// A component that can be none: a constant, or a monitor.
+    /// A component that composites cannot contain: a constant or a monitor.
     case badComponent = "bad-component"
     /// Composites that contain each other.
     case compositeCycle = "composite-cycle"
-    /// A participant that is no component of the composite.
+    /// A participant that is not a component of the composite.
     case unknownParticipant = "unknown-participant"
     /// A synchronized event that fewer than two machines would take.
     case tooFewParticipants = "too-few-participants"
-    /// A synchronized event that could be taken in several ways.
+    /// A synchronized event that the machines could take in several ways.
     case ambiguousEvent = "ambiguous-event"
     /// A synchronized event whose payload differs between its participants.
     case unlikePayloads = "unlike-payloads"
     /// A participant that takes a synchronized event by an asynchronous transition.
     case asynchronousParticipant = "asynchronous-participant"
-    /// Composites that share participants, and so a process, but not a program.
+    /// Composites that share participants, and so a process, but name different programs.
     case unlikePrograms = "unlike-programs"
-    /// A node in whose process composites cannot be coordinated.
+    /// A node whose process cannot run the coordinator of composites.
     case badHost = "bad-host"
     /// A composite state that the program does not register.
     case unknownProjection = "unknown-projection"
-    /// A composite state that is made of other states than the components'.
+    /// A composite state whose parts do not match the components' states.
     case unlikeProjection = "unlike-projection"
     /// A synchronized event that is sent to a component of its composite.
     case synchronizedEvent = "synchronized-event"
     /// An event that the composite does not synchronize.
     case notSynchronized = "not-synchronized"
-    /// An output of a machine that no effect is mapped to: executing it does nothing.
+    /// An output of a machine without an effect: executing it does nothing.
     case unmappedOutput = "unmapped-output"
-    /// An out-port without a pipe: what is sent there goes nowhere.
+    /// An out-port without a pipe: events sent there are discarded.
     case unconnectedPort = "unconnected-port"
-    /// A number of restarts that cannot happen within its window.
+    /// A number of restarts that cannot occur within its window.
     case unreachableLimit = "unreachable-limit"
-    /// A place of a node that the deployment does not have.
+    /// A node's place that the deployment does not define.
     case unknownPlace = "unknown-place"
     /// A place of a deployment where no node runs.
     case unusedPlace = "unused-place"
-    /// An address of a deployment that is not this machine's, where its processes are to start.
+    /// An address of a deployment that does not belong to this host, where its processes would start.
     case foreignAddress = "foreign-address"
-    /// A host of a deployment that the engine does not have.
+    /// A host of a deployment that the engine does not know.
     case unknownHost = "unknown-host"
-    /// A node that is to move when its host is lost, and what it has recorded cannot.
+    /// A node that should move when its host is lost, but has recorded data that cannot move.
     case badHostLoss = "bad-host-loss"
-    /// A name of a process in a cluster that is another's as well, or no service's.
+    /// A process name in a cluster that belongs to another process, or is not valid for a service.
     case clusterName = "cluster-name"
   }
 }
 
-/// A place in a text file; both counts start at 1, and 0 means not known.
+/// A location in a text file. Both counts start at 1, and 0 means unknown.
 public struct SourceMark: Codable, Hashable, Sendable {
   /// The line.
   public var line: Int
@@ -216,12 +217,12 @@ public struct SourceMark: Codable, Hashable, Sendable {
     self.column = column
   }
 
-  /// The mark of something that was not read from a file.
+  /// The location of an item that was not read from a file.
   public static let unknown = SourceMark(line: 0, column: 0)
 }
 
 extension SourceMark: Comparable {
-  /// Whether one mark comes before another in the file.
+  /// Whether the left location comes before the right one in the file.
   public static func < (left: SourceMark, right: SourceMark) -> Bool {
     (left.line, left.column) < (right.line, right.column)
   }

@@ -1,15 +1,17 @@
-/// A question for a page of logs: the body of a `logs` command.
+/// A request for a page of logs: the body of a `logs` command.
 ///
-/// Nothing is kept in between: the marks of the last page say where the next one begins.
+/// The orchestrator keeps no state between requests: the marks of the last page give the start of
+/// the next one.
 package struct LogRequest: Codable, Hashable, Sendable {
-  /// `nil` for all, including nodes that appear later.
+  /// The nodes; `nil` for all nodes, including nodes that appear later.
   package var nodes: [String]?
-  /// Of a log without a mark: its last lines, so many; `nil` for all.
+  /// For logs without a mark: the number of last lines to read; `nil` for all lines.
   package var lines: Int?
-  /// Of a log without a mark: what was written since then. Unit: milliseconds since 1970.
+  /// For logs without a mark: the time of the oldest entry to read. Unit: milliseconds since 1970.
   package var since: Int64?
   package var marks: [LogMark]
-  /// Whether another request follows: an entry that is written meanwhile then waits for it, so that all come in order.
+  /// Whether another request follows. If so, an entry written during this request waits for the
+  /// next one, so that all entries come in order.
   package var isFollowed: Bool
 
   package init(
@@ -23,7 +25,7 @@ package struct LogRequest: Codable, Hashable, Sendable {
     self.isFollowed = isFollowed
   }
 
-  /// Goes on behind a page. A log that is not there for a moment keeps its mark.
+  /// Continues after a page. A log that is temporarily missing keeps its mark.
   package mutating func take(_ new: [LogMark]) {
     (lines, since) = (nil, nil)
     let nodes = Set(new.map(\.node))
@@ -31,16 +33,16 @@ package struct LogRequest: Codable, Hashable, Sendable {
   }
 }
 
-/// How far the log of a node was read.
+/// A position in a node's log, up to which it was read.
 package struct LogMark: Codable, Hashable, Sendable {
   package var node: String
-  /// Names the file, wherever rotation has moved it.
+  /// The identity of the file, even after rotation has renamed it.
   package var file: String
-  /// Unit: bytes.
+  /// The position in the file. Unit: bytes.
   package var offset: Int
-  /// That of the last line. Unit: nanoseconds since 1970.
+  /// The time of the last line that was read. Unit: nanoseconds since 1970.
   package var time: Int64
-  /// The files before it, oldest first, as far as they were there: they were read, or are not wanted.
+  /// The older files at that time, oldest first. They were read before, or the request skips them.
   package var former: [String]
 
   package init(
@@ -54,9 +56,9 @@ package struct LogMark: Codable, Hashable, Sendable {
   }
 }
 
-/// Lines of logs, in the order of their times.
+/// A page of log lines, in order of time.
 package struct LogPage: Codable, Hashable, Sendable {
-  /// A line as it stands in the log: `2026-11-20T09:00:00.123Z out text`.
+  /// A line as written in the log: `2026-11-20T09:00:00.123Z out text`.
   package struct Line: Codable, Hashable, Sendable {
     package var node: String
     package var text: String
@@ -68,9 +70,9 @@ package struct LogPage: Codable, Hashable, Sendable {
   }
 
   package var lines: [Line]
-  /// Of each log that there is.
+  /// A mark for each existing log.
   package var marks: [LogMark]
-  /// Whether there is more than an answer may have.
+  /// Whether there are more lines than fit into an answer.
   package var hasMore: Bool
 
   package init(lines: [Line], marks: [LogMark], hasMore: Bool) {
@@ -83,9 +85,9 @@ package struct LogPage: Codable, Hashable, Sendable {
 /// Some dead letters of a node, oldest first.
 package struct LetterPage: Codable, Hashable, Sendable {
   package var letters: [DeadLetter]
-  /// Whether there are more than an answer may have.
+  /// Whether there are more dead letters than fit into an answer.
   package var hasMore: Bool
-  /// Refused events that became no dead letters, since there were too many.
+  /// The number of refused events that did not become dead letters because there were too many.
   package var lost: UInt64
 
   package init(letters: [DeadLetter], hasMore: Bool, lost: UInt64) {
@@ -95,11 +97,11 @@ package struct LetterPage: Codable, Hashable, Sendable {
   }
 }
 
-/// How much of a log is kept: the file that is written, and those that were put aside before it.
+/// The amount of log that is kept: the current file and the rotated files.
 public struct LogRetention: Hashable, Sendable {
-  /// The size at which a file is put aside. Unit: bytes. Default: 1 MiB. Range: 4 KiB…100 MiB.
+  /// The size at which a file is rotated. Unit: bytes. Default: 1 MiB. Range: 4 KiB…100 MiB.
   public var maxSize: Int
-  /// The files that are kept, with the one that is written. Default: 3. Range: 1…100.
+  /// The number of files to keep, including the current file. Default: 3. Range: 1…100.
   public var maxFiles: Int
 
   /// Makes a retention.
@@ -112,12 +114,13 @@ public struct LogRetention: Hashable, Sendable {
   package static let fileRange = 1...100
 }
 
-/// What the lines start with that a node writes about itself, by which others know them.
+/// The prefixes of the lines that a node writes about itself, by which readers recognize these lines.
 package enum NodeLogPrefix {
   package static let note = "piperuntime: "
   package static let warning = "piperuntime: warning: "
   package static let error = "piperuntime: error: "
 
-  /// What comes before those where they tell of a lodger, another node in the same process.
+  /// Returns the prefix, before the prefixes above, of lines about an embedded coordinator in the
+  /// same process.
   package static func ofLodger(_ node: String) -> String { "[\(node)] " }
 }

@@ -1,16 +1,16 @@
 import PipeMachines
 import PipeSystem
 
-/// How the orchestrator starts a node: `PROGRAM run --node NAME …`.
+/// The arguments with which the orchestrator starts a node: `PROGRAM run --node NAME …`.
 package struct NodeArguments: Hashable, Sendable {
-  /// What the node hosts.
+  /// The content that the node hosts.
   package enum Content: Hashable, Sendable {
     case machine(String, parameters: JSONValue)
-    /// A state that never changes, checked against the machine's state type where one is named.
+    /// A state that never changes, checked against the machine's state type if a machine is named.
     case constant(JSONValue, machine: String?)
     /// A monitor of some nodes, or of all.
     case monitor(String, watch: [String]?, parameters: JSONValue = [:])
-    /// The coordinator of some composites, of which the configuration tells more.
+    /// The coordinator of some composites. The configuration has the details.
     case composites([String])
   }
 
@@ -21,22 +21,22 @@ package struct NodeArguments: Hashable, Sendable {
   package var inbox: String
   package var feed: String
   package var incarnation: UInt64
-  /// Where its journal is; `nil` where it keeps none.
+  /// The node's journal; `nil` if it keeps none.
   package var journal: Journal?
-  /// Its keys, where it is bound for other hosts; `nil` where it is on one host with all others.
+  /// The node's keys if it is bound for other hosts; `nil` if all nodes are on one host.
   package var keys: Keys?
-  /// How long it may go on without its orchestrator; `nil` for as long as it likes. Of a lodger, the process in
-  /// which it lives sees to that.
+  /// How long the node may run without its orchestrator; `nil` is no limit. For an embedded
+  /// coordinator, the carrier node enforces the limit.
   package var lease: Duration?
 
-  /// Where a node's own key pair is, and who its orchestrator is.
+  /// The location of a node's own key pair, and the key of its orchestrator.
   package struct Keys: Hashable, Sendable {
-    /// The path of a file with its pair, which no other process has.
+    /// The path of a file with the node's pair, which no other process has.
     package var path: String
     /// The public key of the orchestrator's control socket.
     package var control: String
 
-    /// In place of a path: it is handed the pair, on standard input or with its lodging.
+    /// A value in place of a path: the node receives the pair on standard input, or in its `lodge` frame.
     package static let handed = "-"
 
     package init(path: String, control: String) {
@@ -44,11 +44,11 @@ package struct NodeArguments: Hashable, Sendable {
       self.control = control
     }
 
-    /// The same for a process that cannot read the file.
+    /// The same keys for a process that cannot read the file.
     package var handed: Keys { Keys(path: Self.handed, control: control) }
   }
 
-  /// A journal and what it survives.
+  /// A journal and its durability.
   package struct Journal: Hashable, Sendable {
     package var path: String
     package var durability: Durability
@@ -75,7 +75,7 @@ package struct NodeArguments: Hashable, Sendable {
     self.incarnation = incarnation
   }
 
-  /// The descriptor of a node's record, which an orchestrator leaves open for it: see
+  /// The descriptor of a node's record, which the orchestrator leaves open for the node: see
   /// ``ProcessRecord``.
   package static let recordDescriptor: Int32 = 3
 
@@ -139,7 +139,7 @@ package struct NodeArguments: Hashable, Sendable {
       ])
   }
 
-  /// Reads what follows `run`.
+  /// Parses the arguments after `run`.
   package init(_ parsed: ParsedArguments, of program: String) throws(UsageError) {
     let description = Self.description(of: program)
     func required(_ name: String) throws(UsageError) -> String {
@@ -173,7 +173,7 @@ package struct NodeArguments: Hashable, Sendable {
 }
 
 extension ParsedArguments {
-  /// The value of an option that is JSON.
+  /// Returns the value of a JSON option.
   fileprivate func json(_ name: String) throws(UsageError) -> JSONValue? {
     guard let text = value(name) else { return nil }
     return try JSONValue(argument: text, of: "--" + name)
@@ -181,7 +181,7 @@ extension ParsedArguments {
 }
 
 extension JSONValue {
-  /// Reads the value of an option.
+  /// Parses the value of a JSON option.
   package init(argument text: String, of option: String) throws(UsageError) {
     guard let value = try? JSONValue(parsing: text.utf8) else {
       throw .invalidValue(of: option, value: text, wanted: "it must be JSON")

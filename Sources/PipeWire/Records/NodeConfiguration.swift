@@ -6,19 +6,20 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   package struct Out: Codable, Hashable, Sendable {
     /// The pipe's name, unique in the topology.
     package var name: String
-    /// The out-port in code that feeds it, or `nil` where `rule` does.
+    /// The out-port in code that feeds the pipe, or `nil` if `rule` does.
     package var port: String?
-    /// The state rule that feeds it.
+    /// The state rule that feeds the pipe.
     package var rule: Rule?
-    /// Whether it takes each step of the node to a coordinator, and what of it; `nil` where it does not.
+    /// What the pipe reports to a coordinator about each step of the node; `nil` if the pipe is not
+    /// for steps.
     package var steps: Steps?
-    /// The node that receives; a coordinator, where that is a composite.
+    /// The node that receives; the coordinator, if the receiver is a composite.
     package var receiver: String
     /// The inbox of the receiver.
     package var endpoint: String
-    /// Unit: events.
+    /// The pipe's capacity. Unit: events.
     package var capacity: Int
-    /// Whether its events are recorded before they are sent.
+    /// Whether the node records events before it sends them.
     package var isDurable: Bool
 
     package init(
@@ -36,19 +37,19 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     }
   }
 
-  /// What a coordinator is told of a node's steps, whose composites pipes lead from.
+  /// What a node reports about its steps to the coordinator of composites with outbound pipes.
   package enum Steps: String, Codable, Hashable, Sendable {
     /// The states.
     case states
-    /// The states, and the transactions that have led to them, which are this coordinator's.
+    /// The states, and the transactions of this coordinator that caused them.
     case transactions
   }
 
-  /// On each entry into `when`, or of a composite into these states of its nodes, `send` goes out.
+  /// A rule that sends `send` on each entry into `when`, or of a composite into these states of its nodes.
   package struct Rule: Codable, Hashable, Sendable {
     package var when: String?
     package var send: JSONValue
-    /// Whose state it is, of a coordinator.
+    /// The composite whose state the rule is about. For coordinators only.
     package var composite: String?
     package var states: [String: String]?
 
@@ -67,7 +68,7 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     package var name: String
     package var capacity: Int
     package var onRefused: RefusalPolicy
-    /// Whether what is applied is recorded before it is acknowledged.
+    /// Whether the node records applied events before it acknowledges them.
     package var isDurable: Bool
 
     package init(
@@ -82,10 +83,10 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
 
   /// A node's part in synchronized events.
   package struct Participant: Codable, Hashable, Sendable {
-    /// The node that coordinates them.
+    /// The node that coordinates the events.
     package var coordinator: String
-    /// The events that the node takes only together with others, each with the composites through
-    /// which it does.
+    /// The events that the node takes only together with other nodes, each with the composites that
+    /// synchronize it.
     package var events: [String: [String]]
 
     package init(coordinator: String, events: [String: [String]]) {
@@ -98,10 +99,10 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   package var ins: [In]
   /// `nil` for a node that takes no synchronized events.
   package var participant: Participant?
-  /// What a coordinator coordinates.
+  /// The plan of a coordinator.
   package var plan: CoordinatorPlan?
 
-  // `participation` is the wire's name.
+  // `participation` is the name on the wire.
   private enum CodingKeys: String, CodingKey {
     case outs, ins, plan
     case participant = "participation"
@@ -118,37 +119,37 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   }
 }
 
-/// What a state survives. Source: DESIGN.md 3.2.
+/// The failures that a state survives. Source: DESIGN.md 3.2.
 public enum Durability: String, CaseIterable, Codable, Hashable, Sendable {
-  /// Nothing; a loss at a crash is reported. Spelled `none` in a file.
+  /// No failure; a loss at a crash is reported. Spelled `none` in a file.
   case volatile = "none"
   /// The end of any process, at any instant.
   case process
   /// A loss of power.
   case power
 
-  /// What a node has whose file says nothing.
+  /// The default durability of a node.
   public static let standard = Durability.process
 }
 
 extension Durability: Comparable {
-  /// Whether it survives less.
+  /// Whether the left durability survives less than the right one.
   public static func < (left: Durability, right: Durability) -> Bool {
     allCases.firstIndex(of: left)! < allCases.firstIndex(of: right)!
   }
 }
 
-/// What happens to an event that the receiver refuses.
+/// How a receiver handles an event that it refuses.
 public enum RefusalPolicy: String, CaseIterable, Codable, Hashable, Sendable {
-  /// It is counted and kept as a dead letter.
+  /// The receiver counts the event and keeps it as a dead letter.
   case record
-  /// It waits at its place until the receiver's state changes.
+  /// The event keeps its position and waits until the receiver's state changes.
   case postpone
   /// The receiver fails.
   case fail
 }
 
-/// Where a node takes events and tells its states.
+/// The endpoints at which a node receives events and publishes its states.
 package struct NodeEndpoints: Codable, Hashable, Sendable {
   package var inbox: String
   package var feed: String
@@ -159,19 +160,19 @@ package struct NodeEndpoints: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `neighbours`: all whom a node that is bound for other hosts may talk with, and where they are.
+/// The body of `neighbours`: the peer list of a node that is bound for other hosts.
 ///
-/// The frame's `sequence` numbers it. One that is not above the last that came says nothing; a list is whole, so
-/// that nothing is wrong for longer than until the next one where one was lost.
+/// The frame's `sequence` is the number of the list. A node ignores a list whose number is not
+/// above the last one. Each list is complete: if one is lost, the next list corrects everything.
 package struct Neighbourhood: Codable, Hashable, Sendable {
-  /// Another process, as it is now: none that is not there is in the list.
+  /// Another process in its current incarnation. The list contains only processes that exist.
   package struct Peer: Codable, Hashable, Sendable {
     package var name: String
     package var incarnation: UInt64
     package var endpoints: NodeEndpoints
-    /// The public key of its sockets, and what it connects with.
+    /// The public key of the peer's sockets and connections.
     package var key: String
-    /// The routing ids that it may use at this node's inbox: `pipe/ORDERS`, `sync/LIFT`.
+    /// The routing ids that the peer may use at this node's inbox: `pipe/ORDERS`, `sync/LIFT`.
     package var names: [String]
 
     package init(
@@ -186,7 +187,7 @@ package struct Neighbourhood: Codable, Hashable, Sendable {
   }
 
   package var peers: [Peer]
-  /// The public keys of clients, who may use any routing id that belongs to no pipe, coordinator or node.
+  /// The public keys of clients, which may use any routing id that belongs to no pipe, coordinator or node.
   package var clients: [String]
 
   package init(peers: [Peer], clients: [String]) {

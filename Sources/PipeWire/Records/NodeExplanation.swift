@@ -1,24 +1,24 @@
 import PipeMachines
 
-/// What a node answers when it is asked what it would say to its events: a body of `reply`.
+/// A node's answer to the question how it would respond to its events: a body of `reply`.
 package struct NodeExplanation: Codable, Hashable, Sendable {
-  /// Why the node takes no event now, whatever its state is.
+  /// The reason why the node takes no event now, whatever its state is.
   package enum Hold: Codable, Hashable, Sendable {
-    /// It is prepared to take an event together with others, or is just taking it.
+    /// The node is prepared to take an event together with other nodes, or is just taking it.
     case transaction(InDoubtTransaction)
-    /// It is prepared for that, and is not told the end.
+    /// The node is prepared to take an event together with other nodes, and does not know the outcome.
     case doubt(InDoubtTransaction)
     /// An asynchronous transition has not returned.
     case transition
-    /// These pipes that lead from it are full.
+    /// These outbound pipes are full.
     case pipes([String])
   }
 
   /// The state as JSON.
   package var state: JSONValue
-  /// The count of its steps.
+  /// The number of the node's steps.
   package var version: UInt64
-  /// What it would say, by the names of the events.
+  /// The node's responses, by the names of the events.
   package var events: [String: Evaluation]
   package var hold: Hold?
 
@@ -32,12 +32,12 @@ package struct NodeExplanation: Codable, Hashable, Sendable {
   }
 }
 
-/// What a coordinator answers when it is asked so.
+/// A coordinator's answer to the same question.
 package struct CoordinatorExplanation: Codable, Hashable, Sendable {
-  /// A synchronized event that is under way.
+  /// A synchronized event that is in progress.
   package struct Transaction: Codable, Hashable, Sendable {
     package var transaction: TransactionID
-    /// Who takes part: none of them takes another synchronized event before its end.
+    /// The participants. None of them takes another synchronized event before this one ends.
     package var participants: [String]
 
     package init(transaction: TransactionID, participants: [String]) {
@@ -46,7 +46,7 @@ package struct CoordinatorExplanation: Codable, Hashable, Sendable {
     }
   }
 
-  /// The participants that it can ask.
+  /// The participants that the coordinator can ask.
   package var connected: [String]
   package var transactions: [Transaction]
 
@@ -57,7 +57,7 @@ package struct CoordinatorExplanation: Codable, Hashable, Sendable {
 }
 
 extension RequestReply {
-  /// An explanation as it travels.
+  /// Returns a reply with an explanation as JSON.
   package static func explained(by explanation: some Encodable) -> RequestReply {
     do { return .explained(try JSONRecord.encode(explanation)) } catch {
       return .invalid("what it would say cannot be written as JSON: \(error)")
@@ -67,21 +67,21 @@ extension RequestReply {
 
 /// An event that a machine refused and its pipe recorded.
 public struct DeadLetter: Codable, Hashable, Sendable {
-  /// Its number in the node, from 1 on.
+  /// The number of the dead letter in the node, from 1.
   public var id: UInt64
-  /// The pipe it came by; `request` where a client sent it.
+  /// The pipe by which the event arrived; `request` if a client sent it.
   public var pipe: String
-  /// Its number in that pipe.
+  /// The event's number in that pipe.
   public var sequence: UInt64
-  /// The event as JSON, or as text where it did not decode.
+  /// The event as JSON, or as text if it could not be decoded.
   public var event: JSONValue
-  /// Why it was not applied.
+  /// The reason why the event was not applied.
   public var reason: String
-  /// The state that refused it, where there was one.
+  /// The state that refused the event, if there was one.
   public var state: JSONValue?
-  /// The node's version then.
+  /// The node's version at that time.
   public var version: UInt64
-  /// Unit: nanoseconds since 1970.
+  /// The time. Unit: nanoseconds since 1970.
   public var time: Int64
 
   package init(
@@ -100,14 +100,14 @@ public struct DeadLetter: Codable, Hashable, Sendable {
 }
 
 extension DeadLetter {
-  /// How many a node keeps in memory; one without a journal has no others. Unit: letters.
+  /// The number of dead letters that a node keeps in memory. A node without a journal keeps no others.
   package static let keptInMemory = 100
-  /// How many a node with a journal keeps there. Unit: letters.
+  /// The number of dead letters that a node with a journal keeps there.
   package static let limit = 10_000
-  /// What those may take together. Unit: bytes.
+  /// The maximum total size of the dead letters in a journal. Unit: bytes.
   package static let byteLimit = 64 << 20
 
-  /// What it takes in the journal, about.
+  /// The approximate size of the dead letter in the journal. Unit: bytes.
   package var byteCount: Int {
     100 + pipe.utf8.count + event.bytes.count + reason.utf8.count + (state?.bytes.count ?? 0)
   }

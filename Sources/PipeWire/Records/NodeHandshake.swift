@@ -2,7 +2,7 @@ import CProcess
 import Glibc
 import PipeMachines
 
-/// The life of a node as its orchestrator steers it, as a value.
+/// The lifecycle of a node under its orchestrator, as a value.
 ///
 /// ```
 /// greeting --configure--> configured --start--> running --stop--> draining --drained--> ended
@@ -14,28 +14,29 @@ package struct NodeHandshake {
   package enum Input: Hashable, CaseIterable { case configure, start, stop, drained, drainTimeout }
 
   package enum Action: Hashable {
-    /// Connect the pipes and say READY.
+    /// Connect the pipes and send `ready`.
     case connect
-    /// Open the pipes that lead from here and are not open yet.
+    /// Open the outbound pipes that are not open yet.
     case extend
     /// Enter the initial state.
     case start
-    /// Take no more input, and wait until what is queued is delivered.
+    /// Take no more input, and wait until the queued events are delivered.
     case drain
     /// Say goodbye to every peer and leave the loop.
     case leave
-    /// Out of place: logged and passed over.
+    /// Log the unexpected input, and ignore it otherwise.
     case ignore
   }
 
-  /// Set in `stop` where the whole topology stops.
+  /// A flag of `stop`: the whole topology stops.
   package static let allStopFlag: UInt8 = 1
-  /// The exit code of a node whose disk is full, and the count of its `stopped`: `EX_TEMPFAIL` of sysexits.h.
+  /// The exit code of a node whose disk is full, and the count of its `stopped`: `EX_TEMPFAIL` of
+  /// sysexits.h.
   package static let diskFullCode: Int32 = 75
 
   package private(set) var phase: Phase = .greeting
 
-  // Each turn asks for it: `==` would compare the texts of the phases.
+  // Each turn reads this property: `==` would compare the texts of the phases.
   package var isRunning: Bool {
     switch phase {
     case .running: true
@@ -73,23 +74,23 @@ package struct NodeHandshake {
   }
 }
 
-/// The body of `hello`: who a process is.
+/// The body of `hello`: the identity of a process.
 package struct NodeHello: Codable, Hashable, Sendable {
   package var node: String
   package var pid: Int32
   package var incarnation: UInt64
   package var description: MachineDescription
-  /// Where it stands; `nil` is `greeting`.
+  /// The current phase; `nil` is `greeting`.
   package var phase: NodeHandshake.Phase?
-  /// Why it cannot run, where no other start can help: its journal is damaged, say. The node is then
-  /// failed, with this as the reason.
+  /// The reason why the node cannot run, if a restart cannot help: a damaged journal, for example.
+  /// The node then fails with this reason.
   package var problem: String?
-  /// Why it is about to end, where another start may go better: its disk is full, say. What it says of
-  /// its machine means nothing then.
+  /// The reason why the node is about to end, if a restart may help: a full disk, for example. The
+  /// machine's description is then meaningless.
   package var setback: String?
-  /// Where its inbox and its feed are bound; `nil` where they are where they were to be.
+  /// The endpoints of the inbox and the feed; `nil` if they are the requested ones.
   package var endpoints: NodeEndpoints?
-  /// Whether it takes a `configure` with more pipes that lead from it while it runs; `nil` is no.
+  /// Whether the running node accepts a `configure` with more outbound pipes; `nil` is no.
   package var opensPipes: Bool?
 
   package init(
@@ -109,13 +110,13 @@ package struct NodeHello: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `greet`: a new orchestrator to a node that a former one started.
+/// The body of `greet`, which a new orchestrator sends to a node that its predecessor started.
 package struct NodeGreeting: Codable, Hashable, Sendable {
   /// The new orchestrator's process.
   package var orchestrator: Int32
-  /// Whether the node goes on when that is killed.
+  /// Whether the node continues when the orchestrator is killed.
   package var isDetached: Bool
-  /// A FIFO each for what the node writes from now on: whoever read it before is gone.
+  /// The FIFOs for the node's standard output and standard error. Their former reader is gone.
   package var output: String?
   package var error: String?
 
@@ -126,22 +127,22 @@ package struct NodeGreeting: Codable, Hashable, Sendable {
     self.error = error
   }
 
-  /// Lets this process write to the new orchestrator. What cannot be opened stays as it is: a node
-  /// goes on without a log rather than not at all.
+  /// Redirects the output of this process to the new orchestrator. A stream that cannot be opened
+  /// stays unchanged: a node without a log is better than none.
   package func redirectOutput() {
     for (path, standard) in [(output, STDOUT_FILENO), (error, STDERR_FILENO)] {
       guard let path else { continue }
-      // Without waiting for a reader, who may have died meanwhile.
+      // Does not wait for a reader, which may have died.
       let descriptor = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
       guard descriptor >= 0 else { continue }
-      // A node that finds its stdout non-blocking would lose lines.
+      // A node with a non-blocking stdout would lose lines.
       _ = fcntl(descriptor, F_SETFL, 0)
       dup2(descriptor, standard)
       close(descriptor)
     }
   }
 
-  /// A descriptor that is readable once the orchestrator has ended, for a node that ends with it.
+  /// Returns a descriptor that becomes readable when the orchestrator ends, for a node that ends with it.
   package func lifeline() -> Int32? {
     guard !isDetached else { return nil }
     let descriptor = pr_process_descriptor(orchestrator)
@@ -149,14 +150,15 @@ package struct NodeGreeting: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `lodge`: another node, that is to live in the process of the one that it is sent to.
+/// The body of `lodge`: an embedded coordinator for the process of the carrier node that receives
+/// the frame.
 package struct NodeLodging: Codable, Hashable, Sendable {
-  /// The arguments that a process of its own would have; see ``NodeArguments``.
+  /// The arguments that the coordinator would have in a process of its own; see ``NodeArguments``.
   package var arguments: [String]
-  /// Its record, which the process is to lock for it; see ``ProcessRecord``.
-  /// `nil` where the process is on another host than its orchestrator, which then has no record that it could see.
+  /// The path of the coordinator's record, which the carrier node locks; see ``ProcessRecord``.
+  /// `nil` if the carrier node is on another host than the orchestrator and cannot see the record.
   package var record: String?
-  /// What its key file holds, where the process cannot read that; see `KeyFile`.
+  /// The contents of the key file, if the process cannot read the file; see `KeyFile`.
   package var key: String?
 
   package init(arguments: [String], record: String?, key: String? = nil) {
@@ -166,7 +168,7 @@ package struct NodeLodging: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `turnedAway`: why a node cannot live there.
+/// The body of `turnedAway`: the reason why the carrier node rejects an embedded coordinator.
 package struct NodeTurnedAway: Codable, Hashable, Sendable {
   package var node: String
   package var incarnation: UInt64

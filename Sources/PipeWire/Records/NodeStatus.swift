@@ -1,26 +1,29 @@
 import PipeMachines
 
-/// What a node tells of itself when asked: the answer to `ping`.
+/// A node's report about itself: the answer to `ping`.
 public struct NodeStatus: Codable, Hashable, Sendable {
   /// One end of a pipe.
   public struct Pipe: Codable, Hashable, Sendable {
     /// The pipe's name.
     public var name: String
-    /// Sending end: events queued so far. Receiving end: events received in order.
+    /// Sending end: the number of events queued so far. Receiving end: the number of events
+    /// received in order.
     public var events: UInt64
-    /// Sending end: events that the receiver has applied. Receiving end: events applied.
+    /// Sending end: the number of events that the receiver has applied. Receiving end: the number
+    /// of events applied.
     public var applied: UInt64
-    /// Events that wait at this end.
+    /// The number of events that wait at this end.
     public var waiting: Int
-    /// Events that may be under way.
+    /// The maximum number of events in flight.
     public var capacity: Int
-    /// Sending end: events that a receiver without a journal had taken, and lost with its process.
+    /// Sending end: the number of events that a receiver without a journal had taken, and lost with
+    /// its process.
     public var lost: UInt64?
-    /// Sending end: events that could not be written, or were too large to be sent.
+    /// Sending end: the number of events that could not be encoded, or were too large to send.
     public var unsendable: UInt64?
 
-    /// Sending end: events that were sent and are not applied yet, wherever they wait. The pipe is full when these
-    /// reach its capacity.
+    /// Sending end: the number of events that were sent and are not applied yet, wherever they
+    /// wait. The pipe is full when this number reaches its capacity.
     public var underWay: UInt64 { events - min(applied, events) }
 
     package init(
@@ -41,11 +44,11 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public struct Composite: Codable, Hashable, Sendable {
     /// The composite's name.
     public var name: String
-    /// What it shows, or `nil` while some component has not told its state.
+    /// The state that the composite shows, or `nil` until every component has reported its state.
     public var state: JSONValue?
-    /// The count of states that it has shown after the first, since this start.
+    /// The number of states that the composite has shown after the first, since this start.
     public var version: UInt64
-    /// What has become of its synchronized events; `nil` where nobody has asked for one since this start.
+    /// The outcomes of its synchronized events; `nil` if no client has requested one since this start.
     public var requests: Requests?
 
     package init(
@@ -58,9 +61,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     }
   }
 
-  /// What a coordinator has answered to those who asked for a composite's synchronized events.
+  /// A coordinator's answers to requests for a composite's synchronized events.
   public struct Requests: Codable, Hashable, Sendable {
-    /// How often, by what has become of the event: `committed`, `refused`, `busy`, `unavailable`, `unknown`
+    /// The number of requests by outcome: `committed`, `refused`, `busy`, `unavailable`, `unknown`
     /// or `broadcast`.
     public var outcomes: [String: UInt64] = [:]
     /// The time from the request to the answer.
@@ -69,87 +72,88 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     package init() {}
   }
 
-  /// What passes between a coordinator and others because of synchronized events: at a coordinator
-  /// its callers and all participants, at a participant its coordinator.
+  /// The messages exchanged for synchronized events: by a coordinator with its callers and all
+  /// participants, by a participant with its coordinator.
   public struct Messages: Codable, Hashable, Sendable {
-    /// Messages sent since this start.
+    /// The number of messages sent since this start.
     public var sent: UInt64 = 0
-    /// Messages received since this start.
+    /// The number of messages received since this start.
     public var received: UInt64 = 0
 
     package init() {}
   }
 
-  /// When the node told this. Unit: nanoseconds since 1970.
+  /// The time of the report. Unit: nanoseconds since 1970.
   public var time: Int64?
   /// The current state, or `nil` before the start.
   public var state: JSONValue?
-  /// The count of steps since it first entered its initial state; with a journal those of earlier
-  /// processes count.
+  /// The number of steps since the node first entered its initial state. With a journal, this
+  /// includes the steps of earlier processes.
   public var version: UInt64 = 0
-  /// Events taken or refused.
+  /// The number of events taken or refused.
   public var events: UInt64 = 0
-  /// Events refused.
+  /// The number of events refused.
   public var refused: UInt64 = 0
-  /// Events in the dead letters.
+  /// The number of dead letters.
   public var letters: UInt64 = 0
-  /// Refused events that are no dead letters, since there were as many as a node keeps; `nil` where
-  /// there are none.
+  /// The number of refused events that did not become dead letters because the limit was reached;
+  /// `nil` if there are none.
   public var lettersLost: UInt64?
-  /// The last few dead letters.
+  /// The most recent dead letters.
   public var recentLetters: [DeadLetter] = []
-  /// Events sent to ports that no pipe leads from.
+  /// The number of events sent to ports without a pipe.
   public var unconnected: UInt64 = 0
-  /// Gaps reported on in-pipes.
+  /// The number of gaps reported on in-pipes.
   public var gaps: UInt64 = 0
-  /// Frames that were not understood.
+  /// The number of frames that the node could not decode.
   public var garbage: UInt64 = 0
-  /// Effects that run.
+  /// The number of effects in progress.
   public var effects: Int = 0
-  /// The full pipes because of which the node takes no input.
+  /// The full pipes that keep the node from taking input.
   public var blocked: [String] = []
-  /// The sending ends.
+  /// The sending ends of pipes.
   public var outs: [Pipe] = []
-  /// The receiving ends.
+  /// The receiving ends of pipes.
   public var ins: [Pipe] = []
-  /// The synchronized event that it is prepared to take, and of which it is not told the end.
+  /// The synchronized event in doubt: the node is prepared to take it and does not know the outcome.
   public var doubt: InDoubtTransaction?
-  /// What a coordinator coordinates; empty for any other node.
+  /// The composites of a coordinator; empty for any other node.
   public var composites: [Composite] = []
-  /// Records made since this start, each one transaction of the journal; `nil` without a journal.
+  /// The number of records since this start, each one transaction of the journal; `nil` without a journal.
   public var records: UInt64?
-  /// Messages of synchronized events, without those that belong to no one event, such as `join`; `nil`
-  /// where the node has no part in any.
+  /// The messages for synchronized events, without messages that belong to no single event, such as
+  /// `join`; `nil` if the node takes no part in synchronized events.
   public var synchronization: Messages?
-  /// How long a machine's steps took: of each turn the first event that a pipe or a client has brought, and
-  /// each event of an effect; without the record, and of an asynchronous transition without what it waits for.
-  /// `nil` where there was none.
+  /// The durations of a machine's steps: in each turn, for the first event from a pipe or a client,
+  /// and for each event of an effect. They exclude the record, and what an asynchronous transition
+  /// waits for. `nil` if there was no step.
   public var steps: DurationCounts?
-  /// How long records took, each one transaction of the journal; `nil` where there was none.
+  /// The durations of records, each one transaction of the journal; `nil` if there was no record.
   public var recording: DurationCounts?
 
   package init() {}
 }
 
-/// How long something took, each time it was measured: how often at most 1 µs, 4 µs, 16 µs, and so on.
+/// A histogram of durations: how many were at most 1 µs, 4 µs, 16 µs, and so on.
 public struct DurationCounts: Codable, Hashable, Sendable {
-  /// How many took at most the bound in the same place, and more than the one before; the last, more than all.
+  /// The number of durations that were at most the bound with the same index and above the bound
+  /// before it. The last number counts the durations above all bounds.
   public private(set) var counts: [UInt64]
-  /// All together. Unit: nanoseconds.
+  /// The sum of all durations. Unit: nanoseconds.
   public private(set) var total: UInt64 = 0
 
-  /// Nothing was measured yet.
+  /// Creates an empty histogram.
   public init() { counts = Array(repeating: 0, count: Self.boundCount + 1) }
 
-  /// How many bounds there are, each four times the one before.
+  /// The number of bounds. Each bound is four times the one before.
   package static let boundCount = 12
-  /// The least bound. Unit: nanoseconds.
+  /// The lowest bound. Unit: nanoseconds.
   private static let least: UInt64 = 1_000
 
-  /// The bounds, in growing order. Unit: nanoseconds.
+  /// The bounds in ascending order. Unit: nanoseconds.
   package static var bounds: [UInt64] { (0..<boundCount).map { least << (2 * UInt64($0)) } }
 
-  /// Counts one.
+  /// Counts one duration.
   package mutating func add(nanoseconds: Int64) {
     let time = UInt64(max(0, nanoseconds))
     var place = 0
@@ -158,19 +162,19 @@ public struct DurationCounts: Codable, Hashable, Sendable {
     total &+= time
   }
 
-  /// How many were measured.
+  /// The number of measured durations.
   public var count: UInt64 { counts.reduce(0, &+) }
 
-  /// Whether it has a count for each bound, and one more: another program may have written it.
+  /// Whether there is one count for each bound, and one more. Another program may have written the counts.
   package var isComplete: Bool { counts.count == Self.boundCount + 1 }
 }
 
-/// What a node tells of itself beside its state, at most ten times a second: its counters, and how often it
-/// has taken each transition.
+/// A node's report beside its state, at most ten times a second: its counters, and how often it has
+/// taken each transition.
 public struct NodeSummary: Codable, Hashable, Sendable {
-  /// Its counters, without a state; `nil` where another composite of the same process tells them.
+  /// The node's counters, without a state; `nil` if another composite of the same process reports them.
   public var status: NodeStatus?
-  /// The count of its transitions; `nil` where it has none.
+  /// The transition counts; `nil` if there are none.
   public var transitions: TransitionCounts?
 
   package init(status: NodeStatus? = nil, transitions: TransitionCounts? = nil) {
@@ -179,11 +183,13 @@ public struct NodeSummary: Codable, Hashable, Sendable {
   }
 }
 
-/// How often a machine has taken each of its transitions. They are counted while somebody asks for it.
+/// How often a machine has taken each of its transitions. The node counts only while a subscriber
+/// asks for it.
 public struct TransitionCounts: Codable, Hashable, Sendable {
-  /// The version after which they are counted.
+  /// The version after which counting began.
   public var since: UInt64
-  /// By the name of the state's case, then of the event's; `*` stands for all of a type without cases.
+  /// The counts, by the name of the state's case and then of the event's; `*` represents all values
+  /// of a type without cases.
   public var counts: [String: [String: UInt64]]
 
   package init(since: UInt64, counts: [String: [String: UInt64]] = [:]) {
@@ -191,20 +197,20 @@ public struct TransitionCounts: Codable, Hashable, Sendable {
     self.counts = counts
   }
 
-  /// What stands for all states, or all events, of a type without cases.
+  /// The name that represents all states, or all events, of a type without cases.
   package static let anyCase = "*"
 
-  /// All transitions together.
+  /// The total of all transitions.
   public var total: UInt64 { counts.values.reduce(0) { $1.values.reduce($0, +) } }
 }
 
-/// Why what a node tells of itself cannot be used: its `status` is not what ``NodeStatus`` is.
+/// The reason why a node's `status` cannot be used: it does not match ``NodeStatus``.
 package enum StatusProblem: Error, Hashable, Sendable {
-  /// A path of keys: `outs[0].waiting`.
+  /// The key with this path is missing: `outs[0].waiting`.
   case lacksKey(String)
-  /// The value of this path of keys is of another kind.
+  /// The value of the key with this path has another type.
   case wrongValue(of: String)
-  /// It is no JSON object.
+  /// The status is not a JSON object.
   case unreadable
 }
 

@@ -1,14 +1,14 @@
 import PipeMachines
 
-/// A step of a node, as its feed tells it; or how many were not told.
+/// A step of a node as its feed publishes it, or a number of steps that were not published.
 package struct NodeStep: Codable, Hashable, Sendable {
   /// An event of a pipe.
   package struct Piped: Codable, Hashable, Sendable {
     package var pipe: String
-    /// The numbering that its number is of.
+    /// The stream that numbers the event.
     package var stream: UInt64
     package var number: UInt64
-    /// Of an event that the step has sent.
+    /// The event, if the step has sent it.
     package var event: JSONValue?
 
     package init(pipe: String, stream: UInt64, number: UInt64, event: JSONValue? = nil) {
@@ -32,41 +32,42 @@ package struct NodeStep: Codable, Hashable, Sendable {
 
   package var node: String
   package var incarnation: UInt64
-  /// The version that it has led to; where steps were skipped, that of the last one.
+  /// The version after the step; for skipped steps, the version after the last one.
   package var version: UInt64
-  /// Its place among the steps of the node's process, those that were skipped included.
+  /// The index of the step among the steps of the node's process, including skipped steps.
   package var place: UInt64
-  /// Set where this tells of no step, but of so many that were not told, up to this version.
+  /// The number of steps, up to this version, that were not published; `nil` if this is a step.
   package var skipped: UInt64?
-  /// Unit: nanoseconds since 1970.
+  /// The time of the step. Unit: nanoseconds since 1970.
   package var time: Int64?
   package var cause: String?
   package var from: JSONValue?
   package var event: JSONValue?
   package var state: JSONValue?
-  /// Where the event came from, if from a pipe.
+  /// The source of the event, if it came from a pipe.
   package var source: Piped?
-  /// The same, if a client has sent it.
+  /// The source of the event, if a client sent it.
   package var request: Requested?
-  /// The same, if it was taken together with others.
+  /// The transaction, if the node took the event together with other nodes.
   package var transaction: TransactionID?
-  /// The same, if an effect has given it: the version of the step that started the effect.
+  /// The version of the step that started the effect, if an effect gave the event.
   package var effect: UInt64?
-  /// What the step has sent.
+  /// The events that the step has sent.
   package var sent: [Piped]?
 }
 
-/// An event that a node has sent into a pipe, as its feed tells it; or how many were not told.
+/// An event that a node has sent into a pipe, as its feed publishes it, or a number of events that
+/// were not published.
 package struct TappedEvent: Codable, Hashable, Sendable {
   package var node: String
   package var pipe: String
-  /// The numbering that the number is of.
+  /// The stream that numbers the event.
   package var stream: UInt64
-  /// Its number; where events were skipped, that of the last one.
+  /// The event's number; for skipped events, the number of the last one.
   package var number: UInt64
-  /// Set where this tells of no event, but of so many that were not told, up to this number.
+  /// The number of events, up to this number, that were not published; `nil` if this is an event.
   package var skipped: UInt64?
-  /// Unit: nanoseconds since 1970.
+  /// The time of the event. Unit: nanoseconds since 1970.
   package var time: Int64?
   package var event: JSONValue?
 }

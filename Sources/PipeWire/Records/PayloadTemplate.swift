@@ -3,13 +3,13 @@ import PipeSupport
 
 /// The event that a pipe rule sends, made from the state that was entered.
 ///
-/// A string that is `$name` as a whole becomes the state's value of that name, with its type; a
-/// `$name` inside a string becomes text; `$$` is a dollar. A value that the state leaves out, as
-/// Swift leaves out a `nil`, is `null`.
+/// A string that consists of `$name` alone becomes the state's value of that name, with its type. A
+/// `$name` inside a longer string becomes text; `$$` is a dollar sign. A value that the state
+/// leaves out, as Swift leaves out a `nil`, is `null`.
 package struct PayloadTemplate: Hashable, Sendable {
   private enum Piece: Hashable {
     case bytes([UInt8])
-    /// A value as it stands.
+    /// A value with its JSON type.
     case whole(Int)
     /// A value inside a string.
     case embedded(Int)
@@ -20,7 +20,7 @@ package struct PayloadTemplate: Hashable, Sendable {
   /// The bytes of a template without variables.
   package private(set) var constant: [UInt8]?
 
-  /// Takes a template apart: a bare label, or `{label: {field: value}}`.
+  /// Parses a template: a bare label, or `{label: {field: value}}`.
   package init(_ json: JSONValue) throws(PayloadTemplateError) {
     if case .string(let label) = json {
       append(JSONValue.string(label).bytes)
@@ -33,10 +33,10 @@ package struct PayloadTemplate: Hashable, Sendable {
     }
   }
 
-  /// The names of the values that the template takes from the state.
+  /// The names of the state's values that the template uses.
   package var variables: [String] { keys.map { String(decoding: $0, as: UTF8.self) } }
 
-  /// Makes the event's JSON from the JSON of the state that was entered.
+  /// Returns the event's JSON, made from the JSON of the state that was entered.
   package func render(state: [UInt8]) -> [UInt8] {
     if let constant { return constant }
     var out: [UInt8] = []
@@ -57,7 +57,7 @@ package struct PayloadTemplate: Hashable, Sendable {
     return out
   }
 
-  /// Where the values are in `{"case":{"key":value,…}}`.
+  /// Returns the ranges of the values in `{"case":{"key":value,…}}`.
   private func ranges(in state: [UInt8]) -> [Range<Int>?] {
     var ranges: [Range<Int>?] = Array(repeating: nil, count: keys.count)
     var tokens = JSONTokens()
@@ -131,7 +131,7 @@ package struct PayloadTemplate: Hashable, Sendable {
     return keys.count - 1
   }
 
-  /// Puts a value's JSON inside a JSON string.
+  /// Appends a value's JSON inside a JSON string.
   private static func embed(_ value: ArraySlice<UInt8>, into out: inout [UInt8]) {
     if value.first == UInt8(ascii: "\"") {
       out.append(contentsOf: value.dropFirst().dropLast())
@@ -142,7 +142,7 @@ package struct PayloadTemplate: Hashable, Sendable {
   }
 }
 
-/// The `$` language of payload templates: `$name` takes a value, `$$` is a dollar.
+/// The `$` syntax of payload templates: `$name` takes a value, `$$` is a dollar sign.
 package enum TemplateText {
   /// A piece of a string.
   package enum Piece: Hashable, Sendable {
@@ -150,7 +150,7 @@ package enum TemplateText {
     case variable(String)
   }
 
-  /// Takes a string apart; neighbouring text is one piece.
+  /// Splits a string into pieces. Adjacent text is one piece.
   package static func parse(_ text: String) throws(PayloadTemplateError) -> [Piece] {
     var pieces: [Piece] = []
     var plain = ""
@@ -179,7 +179,7 @@ package enum TemplateText {
     return pieces
   }
 
-  /// The variable that makes up a whole string, or `nil`.
+  /// Returns the variable that makes up a whole string, or `nil`.
   package static func wholeVariable(_ text: String) -> String? {
     if case .some(let pieces) = try? parse(text), pieces.count == 1,
       case .variable(let name) = pieces[0]
@@ -190,7 +190,7 @@ package enum TemplateText {
   }
 }
 
-/// A string with a `$` that no name follows.
+/// An error for a string with a `$` that no name follows.
 package struct PayloadTemplateError: Error, Hashable, CustomStringConvertible {
   /// The string.
   package var text: String

@@ -2,24 +2,25 @@ import PipeMachines
 import PipeSupport
 import PipeSystem
 
-/// What was started as a node's process. It is written before the process is, so that whoever comes
-/// after an orchestrator that was killed can tell whether the process is the one that is wanted.
+/// A record of the process that was started for a node. The orchestrator writes the record before
+/// it starts the process. If the orchestrator is killed, its successor compares the record with the
+/// wanted process.
 package struct ProcessRecord: Codable, Hashable, Sendable {
-  /// What makes a process the one that is wanted.
+  /// The properties that distinguish the wanted process from others.
   package struct Launch: Codable, Hashable, Sendable {
     /// The path of the program.
     package var program: String
-    /// Tells one build of the program from another.
+    /// The identity of the program's build.
     package var build: String
-    /// The arguments but for the incarnation.
+    /// The arguments without the incarnation.
     package var arguments: [String]
-    /// The variables that the topology sets, and not those of whoever started it.
+    /// The variables that the topology sets, without the environment of the process that starts the program.
     package var environment: [String: String]
-    /// The `configure` that it gets, as JSON: the same however often it was written and read.
+    /// The body of its `configure` as JSON: the same however often it was encoded and decoded.
     package var configuration: JSONValue
-    /// The directory in which it runs; `nil` for that of who starts it.
+    /// The working directory; `nil` for that of the process that starts the program.
     package var directory: String?
-    /// The node in whose process it lives; `nil` where it has one of its own.
+    /// The carrier node of an embedded coordinator; `nil` if the node has its own process.
     package var host: String?
 
     package init(
@@ -35,7 +36,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       self.configuration = (try? JSONValue(encoding: configuration)) ?? .null
     }
 
-    /// Where it listens, of one that is bound for other hosts.
+    /// The address at which the node listens, if it is bound for other hosts.
     package var address: String? {
       guard let option = arguments.firstIndex(of: "--inbox") else { return nil }
       let prefix = "tcp://"
@@ -45,14 +46,16 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       return bound.dropFirst(prefix.count).split(separator: ":").first.map(String.init)
     }
 
-    /// Whether it must not go on for long without its orchestrator; of a lodger, the process in which it lives.
+    /// Whether the process must not run for long without its orchestrator. An embedded coordinator
+    /// has no lease of its own: its carrier node's process has one.
     package var hasLease: Bool { arguments.contains("--lease") && host == nil }
 
-    /// Whether the wanted one differs only in more pipes that lead from it, which a process opens while it runs.
+    /// Whether the wanted process differs only by more outbound pipes, which a process opens while it runs.
     package func isExtended(by wanted: Launch) -> Bool {
       guard case .object(var members) = configuration,
         case .object(let others) = wanted.configuration,
-        // A coordinator takes what it coordinates when it starts, and so does one that is bound for other hosts.
+        // A coordinator applies its plan only when it starts. The same holds for a node bound for
+        // other hosts.
         members["plan"] == nil, host == nil, address == nil,
         case .array(let outs) = members["outs"] ?? .array([]),
         case .array(let wantedOuts) = others["outs"] ?? .array([]),
@@ -67,7 +70,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
         && added.allSatisfy { $0["steps"] == nil && !names.contains($0["name"]) }
     }
 
-    /// How the wanted one differs, or `nil` where it does not.
+    /// Returns how the wanted process differs, or `nil` if it does not.
     package func difference(from wanted: Launch) -> Difference? {
       if host != wanted.host { return .host(wanted: wanted.host) }
       if program != wanted.program { return .program(wanted: wanted.program) }
@@ -84,20 +87,20 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     }
   }
 
-  /// Why a process is not the one that is wanted.
+  /// The reason why a process is not the wanted one.
   package enum Difference: Codable, Hashable, Sendable, CustomStringConvertible {
     case program(wanted: String)
-    /// It is to live in the process of another node, or in one of its own.
+    /// The node should run in the process of another node, or in its own process.
     case host(wanted: String?)
     case build
-    /// Its place has another address.
+    /// The node's place has another address.
     case place(wanted: String)
-    /// The machine, its parameters, or how durable it is.
+    /// The machine, its parameters or its durability.
     case hosted
     case environment
     case directory
     case pipes
-    /// Its part in synchronized events, or what it coordinates.
+    /// The node's part in synchronized events, or its plan as a coordinator.
     case composites
 
     package var description: String {
@@ -116,7 +119,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     }
   }
 
-  /// Where a process runs that was started on another host: a step of a job of Slurm's.
+  /// The location of a process on another host: a step of a Slurm job.
   package struct Step: Codable, Hashable, Sendable {
     package var name: String
     package var host: String
@@ -132,17 +135,18 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   package var node: String
   package var incarnation: UInt64
   package var launch: Launch
-  /// Whether it goes on when its orchestrator is killed.
+  /// Whether the process continues when its orchestrator is killed.
   package var isDetached: Bool
-  /// Unit: nanoseconds since 1970.
+  /// The time of the start. Unit: nanoseconds since 1970.
   package var startedAt: Int64
-  /// The nodes that it stops before.
+  /// The dependencies of the node, which stops before they do.
   package var dependencies: [String]
-  /// From asking it to stop to killing it. Unit: milliseconds.
+  /// The time from the stop request to the kill. Unit: milliseconds.
   package var stopTimeout: Int64
-  /// The number of the signal that asks it to stop; `nil` for SIGTERM.
+  /// The number of the signal for a stop request; `nil` for SIGTERM.
   package var stopSignal: Int32?
-  /// Where it runs; `nil` on the orchestrator's host. What the record is locked by is its `srun` then.
+  /// The Slurm step of the process; `nil` on the orchestrator's host. The record of a step is
+  /// locked by its `srun`.
   package var step: Step?
 
   package init(

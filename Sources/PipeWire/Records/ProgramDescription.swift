@@ -1,20 +1,20 @@
 import PipeMachines
 import PipeSystem
 
-/// What a node program tells of itself: what it can host.
+/// A node program's description of what it can host.
 public struct ProgramDescription: Codable, Hashable, Sendable {
   /// The executable's name.
   public var program: String
-  /// The version of the wire protocol that it speaks.
+  /// The version of the wire protocol that the program speaks.
   public var protocolVersion: Int
-  /// The machines that it registers.
+  /// The machines that the program registers.
   public var machines: [MachineDescription]
-  /// The names of the monitors that it registers.
+  /// The names of the monitors that the program registers.
   public var monitors: [String]
-  /// The composite states that it registers.
+  /// The composite states that the program registers.
   public var composites: [CompositeStateDescription]
-  /// Whether its nodes let others live in their processes. Those of other languages, and of older builds,
-  /// do not say so.
+  /// Whether the program's nodes can be carrier nodes of embedded coordinators. Programs in other
+  /// languages, and older builds, do not report this.
   public var takesLodgers: Bool
 
   /// Makes a description.
@@ -30,19 +30,19 @@ public struct ProgramDescription: Codable, Hashable, Sendable {
     self.composites = composites
   }
 
-  /// The machine of a registered name, or `nil`.
+  /// Returns the machine with a registered name, or `nil`.
   public func machine(_ name: String) -> MachineDescription? {
     machines.first { $0.machine == name }
   }
 
-  /// The composite state of a registered name, or `nil`.
+  /// Returns the composite state with a registered name, or `nil`.
   public func composite(_ name: String) -> CompositeStateDescription? {
     composites.first { $0.name == name }
   }
 }
 
 extension ProgramDescription {
-  /// Reads a description; one of a program without composite states may leave them out.
+  /// Decodes a description. A program without composite states may leave them out.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     program = try container.decode(String.self, forKey: .program)
@@ -55,7 +55,7 @@ extension ProgramDescription {
   }
 }
 
-/// A machine with parameters, whose description is asked of a program.
+/// A request for a program's description of a machine with parameters.
 package struct DescriptionRequest: Hashable, Sendable {
   package var machine: String
   package var parameters: JSONValue
@@ -79,7 +79,7 @@ package struct DescriptionRequest: Hashable, Sendable {
       ])
   }
 
-  /// The machines that are asked for, each with its parameters.
+  /// Returns the requested machines, each with its parameters.
   package static func requests(
     _ arguments: ParsedArguments, of program: String
   ) throws(UsageError) -> [DescriptionRequest] {
@@ -97,17 +97,17 @@ package struct DescriptionRequest: Hashable, Sendable {
     return requests
   }
 
-  /// What follows `PROGRAM describe`.
+  /// The arguments after `PROGRAM describe`.
   package var arguments: [String] { ["--machine", machine, "--parameters", parameters.text] }
 }
 
-/// What a node program tells of a composite state that it registers.
+/// A node program's description of a composite state that it registers.
 public struct CompositeStateDescription: Codable, Hashable, Sendable {
   /// The registered name.
   public var name: String
-  /// The cases that are shown.
+  /// The cases of the composite state.
   public var states: [CaseDescription]
-  /// The states that it is made of, one of each component, in order.
+  /// The states of the components, in order.
   public var components: [StateTypeDescription]
 
   /// Makes a description.
@@ -121,7 +121,7 @@ public struct CompositeStateDescription: Codable, Hashable, Sendable {
 }
 
 extension CompositeState {
-  /// What the composite state tells of itself.
+  /// The description of the composite state.
   package static var description: CompositeStateDescription {
     CompositeStateDescription(
       name: name, states: EnumCases<Self>.descriptions, components: projection.components)

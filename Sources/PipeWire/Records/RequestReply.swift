@@ -2,37 +2,37 @@ import PipeMachines
 
 /// The answer to a client's request.
 package enum RequestReply: Sendable {
-  /// The event was taken: the version and the state after it.
+  /// The node accepted the event: the version and the state after it.
   case moved(version: UInt64, state: [UInt8])
-  /// The machine refused it in this state.
+  /// The machine refused the event in this state.
   case refused(Refusal, version: UInt64, state: [UInt8])
-  /// The node takes no input now; the text says why.
+  /// The node takes no input now; the text gives the reason.
   case busy(String)
   /// The bytes are not an event of the machine.
   case invalid(String)
-  /// The node does not take the request now, and the client sends it again under its number. This process has not
-  /// applied it; an earlier one may have.
+  /// The node does not take the request now, and the client sends it again with the same number.
+  /// This process has not applied the request; an earlier process may have.
   case unavailable(String)
-  /// The node has forgotten the client: the request may have been applied, and is not applied now. Requests with higher
-  /// numbers than this one are new.
+  /// The node has forgotten the client. The request may have been applied earlier, and is not
+  /// applied now. Requests with numbers above this one are new.
   case forgotten(through: UInt64)
-  /// What was asked for is done; it was no step.
+  /// The request is done. It was not a step.
   case done
-  /// What became of a synchronized event.
+  /// The outcome of a synchronized event.
   case synchronized(TransactionReply)
-  /// What would be said to events, as JSON.
+  /// The node's hypothetical responses to events, as JSON.
   case explained([UInt8])
 
   /// The code in the reply's header.
   package enum Code: UInt32, Sendable {
     case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
     case explained = 7
-    /// A commit, as an effect of a participant is told of it.
+    /// A commit, as reported to an effect of a participant.
     case committed = 8
     case forgotten = 9
   }
 
-  /// The frame that answers a request.
+  /// Returns the frame that answers a request.
   package func frame(to request: UInt64) -> (header: FrameHeader, body: [UInt8]) {
     let (code, version, body) = parts
     let header = FrameHeader(.reply, count: code.rawValue, sequence: request, number: version)
@@ -42,11 +42,11 @@ package enum RequestReply: Sendable {
   private var parts: (code: Code, version: UInt64, body: [UInt8]) {
     switch self {
     case .moved(let version, let state):
-      // A state that was dropped is left out.
+      // The reply leaves out a state that was dropped.
       guard !state.isEmpty else { return (.moved, version, Array("{}".utf8)) }
       return (.moved, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
     case .refused(let refusal, let version, let state):
-      // The state is JSON already, and joined to the rest as it is.
+      // The state is JSON already, and is appended unchanged.
       var body = JSONValue.object(refusal.members).bytes
       guard !state.isEmpty else { return (.refused, version, body) }
       body.removeLast()
@@ -68,26 +68,26 @@ package enum RequestReply: Sendable {
   }
 }
 
-// A refusal in JSON records: its word under `reason`, and the text of a thrown error under `error`.
+// A refusal in JSON records: its code is under `reason`, and the text of a thrown error under `error`.
 
 extension Refusal {
-  /// The members of a record that tell it.
+  /// The members that represent the refusal in a record.
   package var members: [String: JSONValue] {
     var members: [String: JSONValue] = ["reason": .string(code)]
     if let error { members["error"] = .string(error) }
     return members
   }
 
-  /// Reads what ``members`` tells; `nil` where the record tells no refusal.
+  /// Reads the refusal that ``members`` represents; `nil` if the record has none.
   package init?(of record: JSONValue?) {
     guard let code = record?["reason"]?.string else { return nil }
     self.init(code: code, error: record?["error"]?.string)
   }
 }
 
-/// Tells a request of a client apart from all others, also when it is sent again.
+/// The identity of a client's request, which stays the same when the request is sent again.
 package struct RequestKey: Hashable, Sendable {
-  /// The client's own random number; 0 where it wants no request to be told apart.
+  /// The client's own random number; 0 if the node need not identify its requests.
   package var client: UInt64
   package var id: UInt64
 
@@ -96,12 +96,12 @@ package struct RequestKey: Hashable, Sendable {
     self.id = id
   }
 
-  /// No request has this number or a higher one.
+  /// The limit of request numbers: every request has a lower number.
   package static let idLimit: UInt64 = 1 << 62
 
-  /// The first number of a client's requests to a node: higher than those of clients that began before, which the
-  /// node may have forgotten.
-  /// - Parameter time: Unit: nanoseconds since 1970.
+  /// Returns the first number of a client's requests to a node. It is higher than the numbers of
+  /// earlier clients, which the node may have forgotten.
+  /// - Parameter time: The current time. Unit: nanoseconds since 1970.
   package static func firstID(at time: Int64) -> UInt64 {
     // At most 2^20 requests in a millisecond.
     min(UInt64(max(0, time) / 1_000_000), idLimit >> 21) << 20 | 1

@@ -1,31 +1,31 @@
 import PipeMachines
 
-/// One state of one node, as its feed tells it.
+/// One state of one node, as its feed publishes it.
 public struct StateChange: Hashable, Sendable {
   /// The node's name.
   public var node: String
-  /// The count of the node's starts.
+  /// The number of the node's starts.
   public var incarnation: UInt64
-  /// The count of its steps since this start.
+  /// The number of the node's steps since this start.
   public var version: UInt64
-  /// When it was entered. Unit: nanoseconds since 1970.
+  /// When the node entered the state. Unit: nanoseconds since 1970.
   public var time: Int64
-  /// What led to it: `start`, `request`, `effect`, or a pipe's name.
+  /// The cause of the state: `start`, `request`, `effect`, or a pipe's name.
   public var cause: String
   /// The state as JSON.
   public var state: JSONValue
-  /// States between the last one seen of this incarnation and this one that were not seen: because this
-  /// observer was too slow, or asks for the latest only. Unit: states.
+  /// The number of states of this incarnation that this observer missed before this one: because it
+  /// was too slow, or asks for the latest state only. Unit: states.
   public var missed: UInt64 = 0
-  /// The transactions that the node, or those that a composite is made of, are prepared for and not
-  /// told the end of; see ``TopologyClient/states(of:_:tellingInDoubt:)``.
+  /// The transactions in doubt: the node, or a node of the composite, is prepared and does not know
+  /// the outcome; see ``TopologyClient/states(of:_:tellingInDoubt:)``.
   public var doubts: [InDoubtTransaction] = []
-  /// Whether the node goes through the state on its way to the one that a step leads to, as a model does.
-  /// It is not recorded: where the node is killed before its step is over, it may be seen again.
+  /// Whether the node only passes through the state during a step, as a model does. Such a state is
+  /// not recorded: if the node is killed before its step is over, the state may be seen again.
   public var isPassing = false
-  /// Whether the state was told before, and only what is told beside it is new.
+  /// Whether the state was reported before, and only the information beside it is new.
   package var isRepeated = false
-  /// What the node tells of itself beside the state, where that was asked for.
+  /// The node's summary, if it was requested.
   public var summary: NodeSummary?
 
   package init(
@@ -43,7 +43,7 @@ public struct StateChange: Hashable, Sendable {
     self.isPassing = isPassing
   }
 
-  /// Decodes the state. Throws `DecodingError` where it is not of the type.
+  /// Decodes the state. Throws `DecodingError` if the state is not of the type.
   public func state<State: Decodable>(as type: State.Type = State.self) throws -> State {
     try state.decode(type)
   }
@@ -61,7 +61,7 @@ extension StateChange {
     var transitions: TransitionCounts?
   }
 
-  /// Reads a frame of a feed: a state, or a summary.
+  /// Reads a frame of a feed: a state or a summary.
   package init(frame: UnsafeRawBufferPointer) throws {
     let header = try FrameHeader(frame)
     guard header.kind == .state || header.kind == .summary else {

@@ -1,42 +1,42 @@
-/// What a new file changes in a topology that runs, node by node; a pure value.
+/// The changes that a new file makes to a running topology, node by node. A pure value.
 package struct TopologyChange: Codable, Hashable, Sendable {
-  /// What differs that needs no other process.
+  /// A difference that requires no new process.
   package enum Aspect: String, Codable, Hashable, Sendable, CaseIterable {
     case restart = "restart policy"
     case timeouts
     case required
     case dependencies = "depends_on"
     case logs
-    /// More pipes lead from it.
+    /// The node has more outbound pipes.
     case outs = "pipes that lead from it"
   }
 
-  /// Why a node gets another process.
+  /// The reason why a node gets a new process.
   package enum Reason: Codable, Hashable, Sendable {
     case launch(ProcessRecord.Difference)
-    /// A monitor is to watch other nodes.
+    /// A monitor watches other nodes.
     case watched
-    /// The node restarts in whose process it lives.
+    /// The carrier node restarts, whose process the node shares.
     case host(String)
-    /// It has failed, and may do better under another supervision.
+    /// The node has failed, and may succeed under the new supervision.
     case supervision([Aspect])
   }
 
-  /// What becomes of a node.
+  /// The effect of the change on a node.
   package enum Fate: Codable, Hashable, Sendable {
     case starts
     case stops
     case restarts(Reason)
-    /// It had failed, or ended by itself.
+    /// The node had failed, or had ended by itself.
     case startsAgain(Reason)
-    /// It was stopped by hand, and so its next process is another one only when it is started by hand.
+    /// The node was stopped manually. It gets its new process when it is started manually.
     case staysStopped(Reason)
-    /// Only what needs no other process differs.
+    /// Only aspects that require no new process differ.
     case takenOver([Aspect])
     case unchanged
   }
 
-  /// A node and what becomes of it.
+  /// A node and the effect on it.
   package struct Entry: Codable, Hashable, Sendable {
     package var node: String
     package var fate: Fate
@@ -47,7 +47,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
     }
   }
 
-  /// The nodes in the order of the new file, and then those that it has no more.
+  /// The nodes in the order of the new file, followed by the removed nodes.
   package let entries: [Entry]
 
   package init(entries: [Entry]) { self.entries = entries }
@@ -55,7 +55,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
   /// Whether no node differs.
   package var isEmpty: Bool { entries.allSatisfy { $0.fate == .unchanged } }
 
-  /// Those whose next process is another one than their last.
+  /// The nodes whose next process differs from their last one.
   package var replaced: Set<String> {
     Set(
       entries.filter { entry in
@@ -66,7 +66,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
       }.map(\.node))
   }
 
-  /// Those that are started, in the order of the new file.
+  /// The nodes that are started, in the order of the new file.
   package var started: [String] {
     entries.filter { entry in
       switch entry.fate {
@@ -78,7 +78,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
 }
 
 extension TopologyChange {
-  /// `1 node added, 2 restarted, 3 unchanged`; `nothing to change` where no node differs.
+  /// `1 node added, 2 restarted, 3 unchanged`, or `nothing to change` if no node differs.
   package var summary: String {
     guard !isEmpty else { return "nothing to change" }
     let parts = [

@@ -2,55 +2,56 @@ import PipeMachines
 
 /// One node of a running topology, as its orchestrator knows it.
 public struct NodeInformation: Codable, Hashable, Sendable {
-  /// What a node hosts.
+  /// The kind of content that a node hosts.
   public enum Kind: String, Codable, Sendable { case machine, constant, monitor, composite }
 
   /// The node's name.
   public var name: String
-  /// What it hosts.
+  /// The kind of content that the node hosts.
   public var kind: Kind
-  /// The machine or monitor it hosts, by its registered name.
+  /// The registered name of the machine or monitor that the node hosts.
   public var hosts: String?
-  /// The node in whose process it lives; `nil` where it has one of its own.
+  /// The carrier node of an embedded coordinator; `nil` if the node has its own process.
   public var within: String?
-  /// The path of its program.
+  /// The path of the node's program.
   public var program: String
-  /// Where it is in its life: `running`, `backing off`, `failed`, …
+  /// The phase of the node's lifecycle: `running`, `backing off`, `failed`, …
   public var phase: String
-  /// Whether it takes events now.
+  /// Whether the node takes events now.
   public var isRunning: Bool
-  /// Why it is not running, or what happened last.
+  /// Why the node is not running, or what happened to it last.
   public var reason: String?
-  /// The process id, where a process exists.
+  /// The process id, if a process exists.
   public var pid: Int32?
-  /// The count of its starts, former runs included.
+  /// The number of the node's starts, including former runs.
   public var incarnation: UInt64
-  /// The count of its starts after the first of this run.
+  /// The number of the node's starts after the first of this run.
   public var restarts: UInt64
-  /// When its process was started. Unit: nanoseconds since 1970.
+  /// When the process was started. Unit: nanoseconds since 1970.
   public var startedAt: Int64?
-  /// Where it takes pipes and requests; empty where it is bound for other hosts and not there yet.
+  /// The endpoint for pipes and requests; empty if the node is bound for other hosts and not there yet.
   public var inbox: String
-  /// Where it publishes its states; empty where it is bound for other hosts and not there yet.
+  /// The endpoint of the node's states; empty if the node is bound for other hosts and not there yet.
   public var feed: String
-  /// The public key of its sockets; `nil` where it is on one host with all others.
+  /// The public key of the node's sockets; `nil` if all nodes are on one host.
   public var key: String?
-  /// The place that the topology file names for it; `nil` where that says nothing.
+  /// The place that the topology file names for the node; `nil` if the file names none.
   public var place: String?
-  /// The host of an engine's on which it runs; `nil` where that is the orchestrator's own.
+  /// The engine's host on which the node runs; `nil` if it is the orchestrator's own host.
   public var hostName: String?
-  /// The name of its process where that is bound for other hosts, of a composite its coordinator's; `nil`
-  /// where it is on one host with all others.
+  /// The name of the node's process, or of a composite's coordinator, if it is bound for other
+  /// hosts; `nil` if all nodes are on one host.
   public var process: String?
-  /// What its state survives.
+  /// The durability of the state.
   public var durability: Durability
-  /// The path of its journal; `nil` where it keeps none.
+  /// The path of the node's journal; `nil` if it keeps none.
   public var journal: String?
-  /// What it last told of itself.
+  /// The node's last report about itself.
   public var status: NodeStatus?
-  /// The names of its state's fields where that is a struct, as declared.
+  /// The names of the state's fields, as declared, if the state is a struct.
   public var stateFields: [String]?
-  /// The transactions that its participants, or itself, are prepared for and not told the end of.
+  /// The transactions in doubt: the node, or a participant of the composite, is prepared and does
+  /// not know the outcome.
   public var doubts: [InDoubtTransaction] = []
 
   package init(
@@ -73,10 +74,10 @@ public struct NodeInformation: Codable, Hashable, Sendable {
 }
 
 extension NodeInformation {
-  /// What its inbox is known by for as long as the topology runs: off one host each process of it has another
-  /// endpoint, and composites that share a process have one.
+  /// The name of the inbox, which stays the same for as long as the topology runs. Across hosts,
+  /// each process of a node has another endpoint, and composites that share a process share the endpoint.
   package var inboxName: String { process.map { "inbox of \($0)" } ?? inbox }
-  /// The same of its feed.
+  /// The name of the feed, which stays the same as well.
   package var feedName: String { process.map { "feed of \($0)" } ?? feed }
 }
 
@@ -88,7 +89,7 @@ public struct PipeInformation: Codable, Hashable, Sendable {
   public var from: String
   /// The receiving node.
   public var to: String
-  /// Events that may be under way.
+  /// The maximum number of events in flight.
   public var capacity: Int
 
   package init(name: String, from: String, to: String, capacity: Int) {
@@ -103,17 +104,17 @@ public struct PipeInformation: Codable, Hashable, Sendable {
 public struct TopologyDirectory: Codable, Hashable, Sendable {
   /// The topology's name.
   public var topology: String
-  /// The file it was read from.
+  /// The path of the topology file.
   public var file: String
   /// The orchestrator's process id.
   public var pid: Int32
-  /// `starting`, `running`, `stopping`, …
+  /// The phase of the topology: `starting`, `running`, `stopping`, …
   public var phase: String
-  /// Whether every node that should run does.
+  /// Whether all nodes that should run are running.
   public var isRunning: Bool
-  /// Its nodes, in the order of the file.
+  /// The nodes, in the order of the file.
   public var nodes: [NodeInformation]
-  /// Its pipes, in the order of the file.
+  /// The pipes, in the order of the file.
   public var pipes: [PipeInformation]
 
   package init(
@@ -132,7 +133,7 @@ public struct TopologyDirectory: Codable, Hashable, Sendable {
   /// The node with the name, or `nil`.
   public subscript(node name: String) -> NodeInformation? { nodes.first { $0.name == name } }
 
-  /// By node, the names of its state's fields where that is a struct.
+  /// The names of the state's fields, by node, for states that are structs.
   package var stateFields: [String: [String]] {
     Dictionary(
       nodes.compactMap { node in node.stateFields.map { (node.name, $0) } },

@@ -1,22 +1,22 @@
 import PipeMachines
 
-/// A step of a node as it tells it to the coordinator of composites that pipes lead from.
+/// A step report: a node's report of one step to the coordinator of composites with outbound pipes.
 package struct ToldStep: Hashable, Sendable {
-  /// What led to the state.
+  /// The cause of the state.
   package enum Entry: String, Hashable, Sendable {
     /// A step.
     case step
-    /// The start of a node that goes on from nothing recorded: it has entered its initial state.
+    /// The start of a node without recorded state: it has entered its initial state.
     case first
-    /// None: a node that was started again stands in the state that it had.
+    /// No cause: a restarted node is in the state that it had before.
     case none
   }
 
   package var entry: Entry
-  /// The synchronized event, of the coordinator that is told, that has led to the state; of a node that
-  /// was started again the last that it has taken.
+  /// The receiving coordinator's synchronized event that caused the state. For a restarted node,
+  /// the last one that it has taken.
   package var transaction: TransactionID?
-  /// The state as JSON; `nil` where it cannot be told.
+  /// The state as JSON; `nil` if it cannot be reported.
   package var state: [UInt8]?
 
   package init(_ entry: Entry, transaction: TransactionID? = nil, state: [UInt8]?) {
@@ -25,12 +25,13 @@ package struct ToldStep: Hashable, Sendable {
     self.state = state
   }
 
-  /// The largest state that is told: with what is told beside it, it is an event. Unit: bytes.
+  /// The size of the largest state that is reported: with its other members, the report is an
+  /// event. Unit: bytes.
   package static let stateByteCount = WireLimits.eventByteCount - 128
-  /// The deepest nesting of a state that is told: what is made of it is nested two deeper.
+  /// The deepest nesting of a state that is reported: values made from it are nested two levels deeper.
   package static let stateDepth = JSONTokens.deepest - 2
 
-  /// Why a state cannot be told, and what to do; `nil` where it can.
+  /// Returns why a state cannot be reported, and what to do about it; `nil` if it can.
   package static func obstacle(toTelling state: [UInt8]) -> String? {
     let advice =
       "Keep large data elsewhere, and a reference to it in the state, such as a file's path"
@@ -42,7 +43,7 @@ package struct ToldStep: Hashable, Sendable {
     return "it is nested more than \(stateDepth) deep, which is the limit. \(advice)"
   }
 
-  /// Appends it as JSON.
+  /// Appends the report as JSON.
   package func write(into bytes: inout [UInt8]) {
     bytes.append(contentsOf: "{\"entry\":\"\(entry.rawValue)\"".utf8)
     if let transaction { bytes.append(contentsOf: ",\"transaction\":\"\(transaction)\"".utf8) }
@@ -53,7 +54,7 @@ package struct ToldStep: Hashable, Sendable {
     bytes.append(UInt8(ascii: "}"))
   }
 
-  /// Reads what ``write(into:)`` writes; `nil` for anything else.
+  /// Parses the output of ``write(into:)``; `nil` for anything else.
   package init?(_ bytes: [UInt8]) {
     guard let members = JSONTokens.members(of: bytes),
       let text = members["entry"].flatMap(JSONTokens.label), let entry = Entry(rawValue: text)
@@ -67,7 +68,7 @@ package struct ToldStep: Hashable, Sendable {
 }
 
 extension JSONTokens {
-  /// The members of an object, each as it is written; `nil` where the text is no object.
+  /// Returns the members of an object, each as it is written; `nil` if the text is not an object.
   package static func members(of bytes: [UInt8]) -> [String: ArraySlice<UInt8>]? {
     var tokens = JSONTokens()
     guard bytes.withUnsafeBytes({ tokens.read($0) }), tokens.list[0].kind == .object else {
@@ -84,7 +85,7 @@ extension JSONTokens {
     return members
   }
 
-  /// The text of a string without escapes; `nil` for anything else.
+  /// Returns the text of a string without escapes; `nil` for anything else.
   package static func label(_ bytes: ArraySlice<UInt8>) -> String? {
     let quote = UInt8(ascii: "\"")
     guard bytes.count >= 2, bytes.first == quote, bytes.last == quote else { return nil }

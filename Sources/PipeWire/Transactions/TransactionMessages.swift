@@ -1,32 +1,31 @@
 import PipeMachines
 
-/// What a coordinator says to a participant.
+/// A message from a coordinator to a participant.
 package enum CoordinatorMessage: Hashable, Sendable {
-  /// Asks whether the participant takes the event, and to be prepared if so.
+  /// Asks the participant whether it takes the event, and to prepare if so.
   ///
-  /// A participant that does not take it says ``ParticipantMessage/changed`` at its next step, if
-  /// `wantsChange`.
+  /// A participant that refuses sends ``ParticipantMessage/changed`` at its next step, if `wantsChange`.
   ///
-  /// Where an effect of its own has asked for the event, `emitted` is the lower half of the number of that
-  /// request: it may have been withdrawn meanwhile.
+  /// If one of its own effects requested the event, `emitted` is the lower half of the request's
+  /// number: the effect may have withdrawn the request.
   case prepare(TransactionID, event: [UInt8], wantsChange: Bool, emitted: UInt32? = nil)
   case commit(TransactionID)
   case abort(TransactionID)
-  /// Asks the participant to take the event for itself.
+  /// Asks the participant to take the event on its own.
   case deliver(TransactionID, event: [UInt8])
 }
 
-/// What a participant says first on each connection: that it takes part.
+/// A participant's first message on each connection, which says that it takes part.
 package struct ParticipantJoin: Hashable, Sendable {
-  /// The highest transaction that it has heard of.
+  /// The highest transaction that the participant has seen.
   package var watermark: TransactionID
-  /// The one that it is prepared for, and of which it is not told the end.
+  /// The transaction that the participant is prepared for, if it does not know the outcome.
   package var prepared: TransactionID?
-  /// What it has taken under the coordinator's name; `nil` where it was not prepared under that name, or its
-  /// coordinator kept no journal then.
+  /// What the participant has taken under the coordinator's name; `nil` if it was not prepared
+  /// under that name, or its coordinator kept no journal then.
   package var history: History?
 
-  /// By what a coordinator tells whether its journal is the one that it had.
+  /// The data by which a coordinator detects that its journal is not the one that it had.
   package struct History: Hashable, Sendable {
     /// The id of the coordinator's journal when the participant was last prepared.
     package var journal: UInt64
@@ -48,24 +47,26 @@ package struct ParticipantJoin: Hashable, Sendable {
   }
 }
 
-/// What a participant says to its coordinator.
+/// A message from a participant to its coordinator.
 package enum ParticipantMessage: Hashable, Sendable {
-  /// It is prepared for this move, whatever happens.
+  /// The participant is prepared for this move, whatever happens.
   case yes(TransactionID, ParticipantMove)
   case no(TransactionID, ParticipantRefusal)
-  /// It has moved, and will not ask again.
+  /// The participant has moved, and will not ask again.
   case ack(TransactionID)
-  /// Asks how the transaction has ended.
+  /// Asks for the outcome of the transaction.
   case query(TransactionID)
-  /// Its transition for that runs, and it has promised nothing yet: asks whether anybody waits for it.
+  /// The participant's transition is running, and it has promised nothing yet. Asks whether the
+  /// coordinator still waits for it.
   case evaluating(TransactionID)
-  /// It was asked to take an event for itself: the count of its steps after that, or why it did not.
+  /// The answer to `deliver`: the number of the participant's steps after the event, or the reason
+  /// why it did not take the event.
   case delivered(TransactionID, Result<UInt64, ParticipantRefusal>)
-  /// It has moved since it last said no.
+  /// The participant has moved since it last refused.
   case changed
 }
 
-/// A step of a participant: the count of its steps and its state after it.
+/// A step of a participant: the number of its steps and its state after it.
 package struct ParticipantMove: Hashable, Sendable {
   package var version: UInt64
   package var state: [UInt8]
@@ -76,29 +77,30 @@ package struct ParticipantMove: Hashable, Sendable {
   }
 }
 
-/// Why a participant does not take an event.
+/// The reason why a participant does not take an event.
 package enum ParticipantRefusal: Error, Hashable, Sendable {
-  /// Its state does not allow it.
+  /// The participant's state does not allow the event.
   case refused(Refusal, version: UInt64, state: [UInt8])
-  /// It takes no event now: it is prepared for another, or a transition or a pipe keeps it.
+  /// The participant takes no event now: it is prepared for another event, or a transition or a
+  /// pipe blocks it.
   case busy
-  /// Its own effect has asked for the event, and does not any more.
+  /// The participant's own effect requested the event, and has withdrawn the request.
   case withdrawn
 }
 
-// How these messages travel. A transaction is in the header: its epoch in `number`, its place in
-// `sequence`.
+// The wire format of these messages. The header contains the transaction: its epoch in `number`,
+// its sequence number in `sequence`.
 
 extension CoordinatorMessage {
-  /// Set in `prepare` where a participant that says no is to tell when it has moved.
+  /// Set in `prepare` if a participant that refuses must report its next step.
   private static let changeFlag: UInt8 = 1
-  /// Set in `prepare` where an effect of the participant has asked: the count has which request.
+  /// Set in `prepare` if an effect of the participant made the request. The count identifies the request.
   private static let emittedFlag: UInt8 = 2
-  /// Set in `prepare` where the body begins with the id of the coordinator's journal.
+  /// Set in `prepare` if the body begins with the id of the coordinator's journal.
   private static let journalFlag: UInt8 = 4
 
-  /// The frame's header and body.
-  /// - Parameter journal: The id of the coordinator's journal; `nil` where it keeps none.
+  /// Returns the frame's header and body.
+  /// - Parameter journal: The id of the coordinator's journal; `nil` if it keeps none.
   package func frame(journal: UInt64?) -> (header: FrameHeader, body: [UInt8]) {
     var (header, body) = frame
     guard case .prepare = self, let journal else { return (header, body) }
@@ -107,7 +109,7 @@ extension CoordinatorMessage {
     return (header, body)
   }
 
-  /// The id of the coordinator's journal that a `prepare` names; `nil` where it names none.
+  /// Returns the id of the coordinator's journal in a `prepare`; `nil` if there is none.
   package static func journal(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) -> UInt64? {
     guard header.kind == .prepare, header.flags & journalFlag != 0, body.count >= 8 else {
       return nil
@@ -150,12 +152,13 @@ extension CoordinatorMessage {
 }
 
 extension FrameHeader {
-  /// Epochs that are accepted whatever the clock says.
+  /// Epochs up to this one are accepted regardless of the clock.
   private static let epochsAlways: UInt64 = 1 << 32
 
-  /// Refuses the number of a transaction that no coordinator can have given: a participant that has heard of it would
-  /// take none that comes. A coordinator begins at most one epoch in a millisecond.
-  /// - Parameter time: Unit: nanoseconds since 1970.
+  /// Rejects a transaction number that no coordinator can have assigned. A participant that had
+  /// accepted it would refuse all later transactions. A coordinator begins at most one epoch in a
+  /// millisecond.
+  /// - Parameter time: The current time. Unit: nanoseconds since 1970.
   package func checkEpoch(at time: Int64) throws(FrameError) {
     let epoch = transaction.epoch
     guard epoch <= max(Self.epochsAlways, UInt64(max(0, time) / 1_000_000)) else {
@@ -165,8 +168,8 @@ extension FrameHeader {
 }
 
 extension ParticipantJoin {
-  /// The frame's header and body. The body has the prepared transaction, where there is one, or else zeros before
-  /// the history, where there is one.
+  /// The frame's header and body. The body has the prepared transaction and the history, if there
+  /// are any. If there is only a history, zeros come before it.
   package var frame: (header: FrameHeader, body: [UInt8]) {
     var words = prepared.map { [$0.epoch, $0.sequence] } ?? []
     if let history {
@@ -194,13 +197,13 @@ extension ParticipantJoin {
 }
 
 extension ParticipantMessage {
-  /// Set in `query` where nothing is promised.
+  /// Set in `query` if the participant has promised nothing.
   private static let evaluatingFlag: UInt8 = 1
 
   /// The code in the header's `count`.
   private enum Code: UInt32 {
     case moved = 0, noTransition = 1, `guard` = 2, busy = 3, asynchronous = 4
-    /// The body has the error's text: its count of bytes in 32 bits and the bytes, before the state.
+    /// The body has the error's text before the state: the number of its bytes in 32 bits, and the bytes.
     case thrown = 5
     case overdue = 6
     case withdrawn = 7
@@ -218,7 +221,7 @@ extension ParticipantMessage {
     }
   }
 
-  /// The frame's header and body; a body begins with a version, where there is one.
+  /// The frame's header and body. A body begins with the version, if there is one.
   package var frame: (header: FrameHeader, body: [UInt8]) {
     switch self {
     case .yes(let transaction, let move):
@@ -297,12 +300,12 @@ extension ParticipantMessage {
     return .refused(reason, version: version, state: state)
   }
 
-  /// A text with the count of its bytes before it.
+  /// Returns a text with the number of its bytes before it.
   private static func text(_ text: String) -> [UInt8] {
     withUnsafeBytes(of: UInt32(text.utf8.count).littleEndian, Array.init) + text.utf8
   }
 
-  /// Takes such a text from the beginning; `nil` where it ends too early.
+  /// Splits such a text from the rest; `nil` if the bytes end too early.
   private static func splitText(_ bytes: [UInt8]) -> (text: String, rest: [UInt8])? {
     guard bytes.count >= 4 else { return nil }
     let count = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
@@ -353,13 +356,14 @@ package struct PreparedStep: Hashable, Sendable {
   }
 }
 
-/// The journal of its coordinator under which a participant was last prepared.
+/// The journal of the coordinator under which a participant was last prepared.
 package struct KnownCoordinator: Hashable, Sendable {
   /// The coordinator's name.
   package var name: String
-  /// The id of its journal.
+  /// The id of the coordinator's journal.
   package var journal: UInt64
-  /// The last transaction that the participant had taken before; it may be of another coordinator.
+  /// The last transaction that the participant had taken before. Another coordinator may have
+  /// committed it.
   package var since: TransactionID
 
   package init(name: String, journal: UInt64, since: TransactionID) {
@@ -369,11 +373,11 @@ package struct KnownCoordinator: Hashable, Sendable {
   }
 }
 
-/// A transaction that is committed.
+/// A committed transaction.
 package struct CommitRecord: Hashable, Sendable {
   package var transaction: TransactionID
   package var request: RequestID
-  /// What each participant is prepared for.
+  /// The moves that the participants are prepared for.
   package var moves: [String: ParticipantMove]
 
   package init(
@@ -389,23 +393,24 @@ package struct CommitRecord: Hashable, Sendable {
   }
 }
 
-/// What a coordinator's journal tells at a start.
+/// The contents of a coordinator's journal at a start.
 package struct CoordinatorJournal: Hashable, Sendable {
   /// The epoch of the last start; zero before the first.
   package var epoch: UInt64 = 0
-  /// The commits, in the order of their records, without those that were forgotten.
+  /// The commits, in the order of their records, without forgotten commits.
   package var commits: [CommitRecord] = []
-  /// Those of them that all participants have acknowledged.
+  /// The commits that all participants have acknowledged.
   package var acknowledged: Set<TransactionID> = []
-  /// The highest that was forgotten.
+  /// The highest forgotten transaction.
   package var forgottenThrough = TransactionID.zero
-  /// The highest request of a client that was forgotten.
+  /// The highest forgotten request of a client.
   package var requestsForgotten: UInt64 = 0
-  /// The journal's id; `nil` where the coordinator keeps none.
+  /// The journal's id; `nil` if the coordinator keeps none.
   package var id: UInt64?
-  /// Whether the composite was reset before the journal was made: participants may name an earlier one.
+  /// Whether the composite was reset before the journal was created. Participants may then name an
+  /// earlier journal.
   package var followsReset = false
-  /// Whether its last records may be gone, by a loss of power.
+  /// Whether the last records may be missing after a loss of power.
   package var mayLackRecords = false
 
   package init() {}

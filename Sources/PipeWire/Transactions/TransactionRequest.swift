@@ -1,8 +1,8 @@
 import PipeMachines
 
-/// What a caller's request is told by; the caller never uses a number twice.
+/// The identity of a caller's request. A caller never uses a number twice.
 package struct RequestID: Hashable, Codable, Sendable {
-  /// Who asks: unique among all callers, also among those that are gone.
+  /// The caller: unique among all callers, including those that have ended.
   package var caller: String
   package var number: UInt64
 
@@ -11,12 +11,12 @@ package struct RequestID: Hashable, Codable, Sendable {
     self.number = number
   }
 
-  /// That of a client, by the client's random number.
+  /// Creates the id of a client's request, by the client's random number.
   package init(client: UInt64, number: UInt64) {
     self.init(caller: Self.clientPrefix + String(client), number: number)
   }
 
-  /// That of an event which an effect of a participant has given, or a model has announced.
+  /// Creates the id of an event that an effect of a participant has given, or a model has announced.
   /// - Parameter scope: The id of the participant's journal, or the random number of its process.
   package init(scope: UInt64, number: UInt64) {
     self.init(caller: String(scope), number: number)
@@ -27,16 +27,17 @@ package struct RequestID: Hashable, Codable, Sendable {
 
   package static func isClient(_ caller: String) -> Bool { caller.hasPrefix(clientPrefix) }
 
-  /// Whether a client asks, which counts its requests up.
+  /// Whether the caller is a client, which numbers its requests in ascending order.
   package var isOfClient: Bool { Self.isClient(caller) }
 
-  /// Whether nobody can ask again.
+  /// Whether no caller can send the request again.
   package var isUnnamed: Bool { caller.hasPrefix(Self.unnamedPrefix) }
 
   /// Whether a model has announced the event.
   package var isAnnounced: Bool { number >> 63 != 0 }
 
-  /// Tells the effect that has given the event from others of its node; `nil` where no effect has.
+  /// The number that distinguishes the effect from others of its node; `nil` if no effect has given
+  /// the event.
   package var effect: UInt64? {
     guard caller.utf8.allSatisfy({ (0x30...0x39).contains($0) }), number >> 63 == 0 else {
       return nil
@@ -44,19 +45,21 @@ package struct RequestID: Hashable, Codable, Sendable {
     return number >> 16
   }
 
-  /// That of an event that a pipe has brought: a coordinator asks for them one after the other.
+  /// Creates the id of an event that arrived by a pipe. A coordinator requests these events one
+  /// after the other.
   package init(pipe: String, stream: UInt64, sequence: UInt64) {
     self.init(caller: "pipe/\(pipe)/\(stream)", number: sequence)
   }
 }
 
-/// How the participants are to take an event.
+/// The way in which participants take an event.
 package enum TransactionMode: Hashable, Sendable {
   /// All or none, tried once.
   case `try`
-  /// All or none, tried again whenever it may be enabled, for so long; `nil` is for ever.
+  /// All or none, tried again whenever the event may be enabled, for this duration; `nil` is
+  /// without limit.
   case await(Duration?)
-  /// Each for itself.
+  /// Each participant on its own.
   case broadcast
 }
 
@@ -67,14 +70,14 @@ package struct TransactionRequest: Hashable, Sendable {
   package var event: String
   /// The machines of the sync vector.
   package var participants: [String]
-  /// The event as it travels.
+  /// The body with the event, as it is sent.
   package var body: [UInt8]
-  /// What the participants' answers depend on, beside their states.
+  /// The data that the participants' answers depend on, beside their states.
   package var question: [UInt8]
   package var mode: TransactionMode
-  /// How long the asynchronous transitions of the participants may take.
+  /// The time limit of the participants' asynchronous transitions.
   package var evaluationLimit: Duration
-  /// The participant whose effect asks, and the lower half of its request's number.
+  /// The participant whose effect made the request, and the lower half of the request's number.
   package var emitter: (participant: String, number: UInt32)? {
     get { emitterName.map { ($0, emitterNumber) } }
     set { (emitterName, emitterNumber) = (newValue?.participant, newValue?.number ?? 0) }
@@ -111,9 +114,10 @@ package struct TransactionBody {
     self.event = event
   }
 
-  /// Reads a body; `nil` where it has no name or no event.
+  /// Parses a body; `nil` if it lacks the name or the event.
   package init?(_ bytes: [UInt8]) {
-    // Every participant reads one for each event: no generic code of another module goes through it.
+    // Every participant parses a body for each event. Generic code of another module would be
+    // slower here.
     let parts: (composite: String, event: [UInt8])? = bytes.withUnsafeBytes { bytes in
       guard let end = bytes.firstIndex(of: Self.lineFeed), end > 0, end + 1 < bytes.count else {
         return nil
@@ -136,7 +140,7 @@ package struct TransactionBody {
     return bytes
   }
 
-  /// The name of the event's case; `nil` where the JSON is not that of a case.
+  /// The name of the event's case; `nil` if the JSON does not have the form of a case.
   package var eventName: String? {
     // Both forms of an event begin with the case's name: `"stop"` and `{"start":{"floor":3}}`.
     let quote = UInt8(ascii: "\"")
@@ -148,33 +152,33 @@ package struct TransactionBody {
   }
 }
 
-/// What a caller asks of a coordinator: the flags of `synchronize`.
+/// A caller's request to a coordinator: the flags of `synchronize`.
 package enum SynchronizeFlag: UInt8, Sendable {
   /// All or none, tried once.
   case `try` = 0
   /// All or none, tried again for `count` milliseconds; 0 is without limit.
   case await = 1
-  /// Each for itself.
+  /// Each participant on its own.
   case broadcast = 2
-  /// What has become of the transaction that the body names.
+  /// Asks for the outcome of the transaction that the body names.
   case ask = 3
-  /// The request of this number is of no interest any more, if nothing is under way for it.
+  /// Withdraws the request with this number, if nothing is in progress for it.
   case withdraw = 4
-  /// The caller waits for no answer to a request before this number.
+  /// The caller waits for no answer to requests before this number.
   case acknowledge = 5
 
-  /// Whether the frame only tells which answers are not waited for any more, and so belongs to no event.
+  /// Whether the frame only acknowledges answers, and so belongs to no event.
   package static func isAcknowledgement(_ header: FrameHeader) -> Bool {
-    // Every message is asked: `==` would go through the enumeration's raw values.
+    // Every message is checked: `==` would go through the enumeration's raw values.
     guard case .synchronize = header.kind else { return false }
     return header.flags == acknowledge.rawValue
   }
 }
 
-// What a request asks for, as the composites know it.
+// Requests, as the composites define them.
 extension TransactionRequest {
   /// Reads the body of a `synchronize`.
-  /// - Parameter composites: Those that may be asked, by their names.
+  /// - Parameter composites: The composites that can be requested, by their names.
   package init(
     reading bytes: [UInt8], _ mode: TransactionMode, to composites: [String: CompositePlan]
   ) throws(TransactionRequestError) {
@@ -186,7 +190,7 @@ extension TransactionRequest {
     guard let vector = composite.vector(of: event) else {
       throw .notSynchronized(composite.refusal(of: event))
     }
-    // Checked here, since a participant could only say that it has no transition.
+    // Checked here, since a participant could only answer that it has no transition.
     try composite.checkPayload(of: body.event, event)
     self.init(
       composite: vector.composite, event: event, participants: vector.participants,
@@ -196,12 +200,12 @@ extension TransactionRequest {
 }
 
 extension CompositePlan {
-  /// Throws where an event's payload is another, as far as its description tells.
+  /// Throws if an event's payload does not match its description.
   fileprivate func checkPayload(
     of bytes: [UInt8], _ name: String
   ) throws(TransactionRequestError) {
     guard let description = events.first(where: { $0.name == name }) else { return }
-    // A bare label is a whole event where there is no payload.
+    // Without a payload, a bare label is a whole event.
     if description.fields.isEmpty, bytes.first == UInt8(ascii: "\"") { return }
     guard let json = try? JSONValue(parsing: bytes) else {
       throw .noEvent(JSONValue(shown: bytes))
@@ -213,19 +217,19 @@ extension CompositePlan {
   }
 }
 
-/// Why a composite cannot be asked for an event.
+/// The reason why an event cannot be requested from a composite.
 package enum TransactionRequestError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The body has no composite's name, or no event.
+  /// The body lacks the composite's name or the event.
   case body
-  /// It is not the JSON of an event.
+  /// The JSON is not an event.
   case noEvent(JSONValue)
   case unknownComposite(String)
   /// The composite does not synchronize the event, for the reason that its plan gives.
   case notSynchronized(String)
-  /// The event carries something else; the sentence says what.
+  /// The event has a wrong payload; the sentence says how.
   case payload(String)
 
-  /// A sentence that tells it.
+  /// A sentence that describes the error.
   package var description: String {
     switch self {
     case .body: "the body is a composite's name, a line feed and an event"
@@ -237,7 +241,7 @@ package enum TransactionRequestError: Error, Hashable, Sendable, CustomStringCon
 }
 
 extension JSONValue {
-  /// What was written as JSON; as text where it is none, to be shown all the same.
+  /// Parses JSON for display. Invalid JSON becomes text.
   package init(shown bytes: [UInt8]) {
     self = (try? JSONValue(parsing: bytes)) ?? .string(String(decoding: bytes, as: UTF8.self))
   }
@@ -245,14 +249,14 @@ extension JSONValue {
 
 /// The answer to a caller.
 package enum TransactionReply: Hashable, Sendable {
-  /// All or none have moved.
+  /// All participants have moved, or none.
   case atomic(SynchronizedReply)
-  /// Each has answered for itself.
+  /// Each participant has answered on its own.
   case broadcast([String: BroadcastResult])
 }
 
 extension TransactionReply {
-  /// What has become of the event, as the JSON calls it.
+  /// The outcome of the event, by its name in JSON.
   package enum Outcome: String, CaseIterable, Sendable {
     case committed, refused, busy, unavailable, unknown, broadcast
   }
@@ -269,7 +273,7 @@ extension TransactionReply {
   }
 }
 
-// As it travels to its caller, and as `orchestrator send -o json` prints it.
+// The format for the caller, which `orchestrator send -o json` prints, too.
 
 extension TransactionReply {
   package var json: JSONValue {
@@ -280,7 +284,7 @@ extension TransactionReply {
     }
   }
 
-  /// Reads what ``json`` writes; `nil` where the JSON is something else.
+  /// Parses the output of ``json``; `nil` if the JSON is something else.
   package init?(json: JSONValue) {
     if json["outcome"] == "broadcast" {
       guard case .object(let members)? = json["results"] else { return nil }
@@ -317,7 +321,7 @@ extension SynchronizedReply {
     }
   }
 
-  /// Reads what ``record`` writes; `nil` where the JSON is something else.
+  /// Parses the output of ``record``; `nil` if the JSON is something else.
   package init?(record: JSONValue) {
     let transaction = record["transaction"]?.string.flatMap { TransactionID($0) }
     switch record["outcome"]?.string {
