@@ -106,7 +106,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
 }
 
 extension TopologyClientError {
-  /// The exit code of a command that ends with this error. Source: DESIGN.md 6.
+  /// The exit code of a command that ends with this error. Source: docs/COMMANDS.md.
   package var exitCode: Int32 {
     switch self {
     case .notRunning, .noneRunning, .orphaned: 3

@@ -1,7 +1,7 @@
 import PipeSupport
 import PipeSystem
 
-/// When the orchestrator restarts a node that has ended. Source: DESIGN.md 3.4.
+/// When the orchestrator restarts a node that has ended. Source: docs/TOPOLOGY.md.
 public struct RestartPolicy: Hashable, Sendable {
   /// The kinds of exit that trigger a restart.
   public enum Mode: String, CaseIterable, Hashable, Sendable {

@@ -15,7 +15,7 @@ import PipeWire
 ///     .rule(from: "door", when: "closed", to: "display", send: "refresh"),
 ///   ])
 /// ```
-/// Source: DESIGN.md 5.
+/// Source: docs/TOPOLOGY.md.
 public struct Topology: Sendable {
   /// The name that identifies a running topology: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
   public var name: String

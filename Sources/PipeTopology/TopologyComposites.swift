@@ -130,7 +130,7 @@ extension Composition {
   }
 }
 
-/// Nodes that accept some events together, and all other events separately. Source: DESIGN.md 3.3.
+/// Nodes that accept some events together, and all other events separately. See docs/TOPOLOGY.md.
 public struct CompositeSpecification: Sendable {
   /// The name; unique among nodes, composites and monitors.
   public var name: String

@@ -178,7 +178,7 @@ package enum NamePattern {
 /// Reads topology files: YAML, of which JSON is a subset.
 ///
 /// The reader checks everything that depends on the file alone; ``TopologyChecker`` checks the rest
-/// against the programs. Source: DESIGN.md 5.
+/// against the programs. Source: docs/TOPOLOGY.md.
 public enum TopologyReader {
   /// A topology with a map of its source locations.
   public typealias Result = (topology: Topology, source: SourceMap)

@@ -67,7 +67,7 @@ package enum Verbs {
   package static var descriptions: [VerbDescription] { all.map(\.description) }
 }
 
-/// The exit codes of the command; the table is in DESIGN.md §6.
+/// The exit codes of the command; the table is in docs/COMMANDS.md.
 package struct ExitCode: RawRepresentable, Hashable, Sendable {
   package let rawValue: Int32
   package init(rawValue: Int32) { self.rawValue = rawValue }

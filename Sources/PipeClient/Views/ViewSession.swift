@@ -345,7 +345,7 @@ package enum ViewEnding: Hashable, Sendable {
     }
   }
 
-  /// The exit code of the process. Source: DESIGN.md 6.
+  /// The exit code of the process. Source: docs/COMMANDS.md.
   package var exitCode: Int32 {
     switch self {
     case .quit: 0

@@ -107,7 +107,7 @@ package struct PlannedChange: Codable, Hashable, Sendable {
   }
 }
 
-/// The outcome of a run: the exit code of DESIGN.md §6, and a reason if there is one to report.
+/// The outcome of a run: the exit code, see docs/COMMANDS.md, and a reason if there is one to report.
 package struct TopologyOutcome: Hashable, Sendable, Codable {
   package var exitCode: Int32
   package var reason: String?

@@ -119,7 +119,7 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   }
 }
 
-/// The failures that a state survives. Source: DESIGN.md 3.2.
+/// The failures that a state survives. Source: docs/JOURNAL.md.
 public enum Durability: String, CaseIterable, Codable, Hashable, Sendable {
   /// No failure; a loss at a crash is reported. Spelled `none` in a file.
   case volatile = "none"
