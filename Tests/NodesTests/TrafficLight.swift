@@ -6,10 +6,14 @@ enum TrafficLight: Machine {
 
   static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
     StateMachine(initial: State.red) {
-      When(state: State.red) { Execute.noOutput } transitions: {
+      When(state: State.red) {
+        Execute.noOutput
+      } transitions: {
         On(event: Event.timeIsUp) { Transition(to: State.green(cars: 0)) }
       }
-      When(state: State.green(cars:)) { _ in Execute.noOutput } transitions: { cars in
+      When(state: State.green(cars:)) { _ in
+        Execute.noOutput
+      } transitions: { cars in
         On(event: Event.timeIsUp) { Transition(to: State.red) }
         On(event: Event.carPassed) { Transition(to: State.green(cars: cars + 1)) }
       }
