@@ -19,7 +19,8 @@ struct ReadmeMachineTests {
   @Test("The traffic light in README.md is the one of these tests, and changes its state")
   func trafficLight() throws {
     let readme = String(decoding: try packageFile("README.md"), as: UTF8.self)
-    let source = String(decoding: try packageFile("Tests/NodesTests/TrafficLight.swift"), as: UTF8.self)
+    let file = "Tests/NodesTests/TrafficLight.swift"
+    let source = String(decoding: try packageFile(file), as: UTF8.self)
     #expect(readme.contains("```swift\n\(source)```\n"))
     XCTStateMachine(TrafficLight.stateMachine(.init()))
       .assert(when: .red, on: .timeIsUp, transitionTo: .green(cars: 0))
