@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// What stands in README.md: its shell commands, and what it shows of the package that `init` writes.
+/// The contents of README.md: its shell commands, and the package of `init` that it shows.
 struct Readme {
   /// A fenced block: its language, its lines, and the file that the line before it names.
   struct Block {
@@ -44,7 +44,7 @@ struct Readme {
     }
   }
 
-  /// The lines of the shell blocks, but for those of a package's own.
+  /// The lines of the shell blocks, except the blocks about a package of the reader's own.
   var commands: [String] { lines(of: shellBlocks.filter { !Self.isOfPackage($0) }) }
 
   /// The lines that write a package and work in it.
@@ -65,7 +65,7 @@ struct Readme {
     blocks.flatMap { $0.text.split(separator: "\n").map(String.init) }
   }
 
-  /// The name in a line like "`Package.swift`:".
+  /// Returns the file name in a line like "`Package.swift`:".
   private static func fileName(_ line: String) -> String? {
     guard line.hasPrefix("`"), line.hasSuffix("`:") else { return nil }
     return String(line.dropFirst().dropLast(2))

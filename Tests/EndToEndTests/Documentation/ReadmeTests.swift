@@ -6,14 +6,14 @@ import Testing
 
 @Suite("README.md", .timed)
 struct ReadmeTests {
-  @Test("its commands run, in their order, and succeed")
+  @Test("The commands in README.md succeed in order")
   func commands() async throws {
     var tool = try CommandLineTool()
     defer { tool.remove() }
     tool.environment["PATH"] = CommandLineTool.products + ":/usr/bin:/bin"
     let commands = try Readme().commands
     #expect(commands.contains("orchestrator down"))
-    // The two that this test is part of, or that never end by themselves, are left out.
+    // Skips 'make' commands: this test is part of one, and others never end.
     for command in commands where !command.hasPrefix("make ") {
       let program = try tool.start(program: "/bin/sh", ["-c", command], in: PackagePath.root)
       let result = try await tool.result(of: program, within: .seconds(60))
@@ -21,7 +21,7 @@ struct ReadmeTests {
     }
   }
 
-  @Test("'make' knows the targets that it names")
+  @Test("The make targets in README.md exist")
   func targets() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -35,7 +35,7 @@ struct ReadmeTests {
   }
 }
 
-/// Where this package is.
+/// The location of this package.
 enum PackagePath {
   static let root: String = {
     // Tests/EndToEndTests/Documentation/ReadmeTests.swift
