@@ -19,7 +19,8 @@ struct AdoptionTests {
       - { from: nurse, when: pressed, to: patient, send: touch, name: bell }
     """
 
-  @Test("A new orchestrator adopts and supervises running nodes, which keep process, state and pipes")
+  @Test(
+    "A new orchestrator adopts and supervises running nodes, which keep process, state and pipes")
   func adopts() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       let before = try await ward.directory()

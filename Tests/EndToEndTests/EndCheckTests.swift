@@ -44,7 +44,7 @@ struct EndCheckTests {
       (SIGKILL, [(.note, "\(NodeReport.killing(reason: "hung"))")]),
       (SIGKILL, [(.note, "\(NodeReport.replacing(reason: "its pipes were changed"))")]),
       (SIGTERM, [(.note, "\(NodeReport.stopping)")]),
-      // Nobody read what it wrote.
+      // The process may have announced its death in output that was lost.
       (SIGKILL, [(.note, "\(NodeReport.adopting(pid: 7))")]),
       (SIGKILL, [(.note, "3 log lines lost here")]),
     ] as [(Int32, [(LogStream, String)])])

@@ -36,7 +36,8 @@ struct HarnessLocationTests {
   }
 
   @Test(
-    "Swift Testing reports a failed harness call once, at the line of the call", arguments: FailingTests.Call.allCases)
+    "Swift Testing reports a failed harness call once, at the line of the call",
+    arguments: FailingTests.Call.allCases)
   func swiftTesting(call: FailingTests.Call) async throws {
     let report = try await run(
       "--testing-library", "swift-testing", "--filter", "EndToEndTests.FailingTests/\(call)\\(")

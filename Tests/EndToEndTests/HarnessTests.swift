@@ -127,7 +127,8 @@ struct HarnessTests {
     #expect(failure.description.contains("required node 'gate' failed"))
   }
 
-  @Test("Topologies with the same name run side by side and leave neither processes nor files behind")
+  @Test(
+    "Topologies with the same name run side by side and leave neither processes nor files behind")
   func isolation() async throws {
     let left = try await withThrowingTaskGroup(of: TestDirectory.self) { group in
       for presses in 1...3 {

@@ -12,7 +12,8 @@ struct RestartingNodeTests {
   }
 
   @Test(
-    "An event to a restarting node waits until it runs and is applied once", arguments: [Durability.volatile, .process])
+    "An event to a restarting node waits until it runs and is applied once",
+    arguments: [Durability.volatile, .process])
   func waits(durability: Durability) async throws {
     try await withTopology(Self.slow(.seconds(2), durability)) { topology in
       let first = durability == .volatile ? 0 : 1

@@ -34,7 +34,8 @@ struct BadEventTests {
     }
   }
 
-  @Test("An event to a stopped node is refused with the reason and is not queued for the next start")
+  @Test(
+    "An event to a stopped node is refused with the reason and is not queued for the next start")
   func nodeDown() async throws {
     try await withTopology(yaml: Self.button) { topology in
       try await topology.stop("a")

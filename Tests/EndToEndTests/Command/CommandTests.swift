@@ -117,7 +117,9 @@ struct CommandTests {
     #expect(result.error == error)
   }
 
-  @Test("A verb's help page shows its usage and all of its options within 100 columns", arguments: Verbs.descriptions.map(\.name))
+  @Test(
+    "A verb's help page shows its usage and all of its options within 100 columns",
+    arguments: Verbs.descriptions.map(\.name))
   func helpPages(verb: String) throws {
     let command = try Command()
     defer { command.remove() }

@@ -148,7 +148,9 @@ struct DeploymentVerbTests {
         + "side', or remove it [unused-place]\n")
   }
 
-  @Test("'check -o json' and '-o jsonl' write the deployment as the last record", arguments: ["json", "jsonl"])
+  @Test(
+    "'check -o json' and '-o jsonl' write the deployment as the last record",
+    arguments: ["json", "jsonl"])
   func records(format: String) throws {
     let result = try run("orchestrator check hall.yaml --deployment lab.yaml -o \(format)")
     #expect(result.exit == .exited(code: 0))

@@ -24,7 +24,9 @@ struct FileAndNodesTests {
     #expect(read.nodes == nodes)
   }
 
-  @Test("An argument that is neither a file nor a valid node name is refused", arguments: [["a b"], ["x", "y/z"]])
+  @Test(
+    "An argument that is neither a file nor a valid node name is refused",
+    arguments: [["a b"], ["x", "y/z"]])
   func wrong(arguments: [String]) {
     #expect(throws: UsageError.self) { try FileAndNodes(arguments) { _ in false } }
   }

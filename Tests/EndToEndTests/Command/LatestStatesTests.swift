@@ -42,7 +42,8 @@ struct LatestStatesTests {
     #expect(state(LatestStates(), node("known")) == "known")
   }
 
-  @Test("Counters and in-doubt transactions reported by a node replace those the orchestrator knows")
+  @Test(
+    "Counters and in-doubt transactions reported by a node replace those the orchestrator knows")
   func beside() {
     let doubt = InDoubtTransaction(
       participant: "door", composite: "lift", event: "open",

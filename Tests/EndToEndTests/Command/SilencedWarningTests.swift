@@ -19,7 +19,8 @@ struct SilencedWarningTests {
     silence: [unused-place]
     """
 
-  @Test("'check' prints the number of silenced warnings by code, for the topology and the deployment")
+  @Test(
+    "'check' prints the number of silenced warnings by code, for the topology and the deployment")
   func counts() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.topology, to: "ward.yaml")

@@ -89,7 +89,9 @@ struct StateArgumentTests {
     #expect(condition.state.matches(state) == isMatch)
   }
 
-  @Test("A condition must have the form NODE=STATE", arguments: ["door", "=closed", "door=", "door=a b"])
+  @Test(
+    "A condition must have the form NODE=STATE",
+    arguments: ["door", "=closed", "door=", "door=a b"])
   func malformed(text: String) throws {
     let error = try #require(throws: CommandError.self) { try NodeCondition(text) }
     #expect(error.code == .usage)

@@ -12,7 +12,7 @@ struct TableTests {
       (100, [10, 20, 5, 30]), (71, [10, 20, 5, 30]), (70, [10, 20, 5, 29]), (61, [10, 20, 5, 20]),
       (60, [10, 19, 5, 20]), (53, [10, 12, 5, 20]), (52, [10, 18, nil, 20]),
       (46, [10, 12, nil, 20]), (45, [nil, 20, nil, 23]), (34, [nil, 12, nil, 20]),
-      // Too wide even so.
+      // Still too wide.
       (10, [nil, 12, nil, 20]),
     ] as [(Int, [Int?])])
   func layout(width: Int, widths: [Int?]) {

@@ -55,7 +55,8 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("A composite's rule counts steps of its nodes that were taken while the coordinator was down")
+  @Test(
+    "A composite's rule counts steps of its nodes that were taken while the coordinator was down")
   func ownSteps() async throws {
     let topology = Self.counted(.states(["left": "unwilling"], send: "step"))
     try await withTopology(topology) { topology in

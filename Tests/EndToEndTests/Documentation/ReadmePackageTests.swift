@@ -33,7 +33,9 @@ struct ReadmePackageTests {
     #expect(check.error == "")
   }
 
-  @Test("(In a git work tree) A package can depend on PipeRuntime by version", .enabled(if: PackagePath.isWorkTree))
+  @Test(
+    "(In a git work tree) A package can depend on PipeRuntime by version",
+    .enabled(if: PackagePath.isWorkTree))
   func byVersion() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -57,8 +57,8 @@ struct ExploredRunTests {
   @Test(
     "A step that the search did not find is reported with the steps before it",
     arguments: [
-      // A state that it does not lead to, room that is not there, an event that has not come, and one that
-      // another stands before.
+      // A state that the step does not lead to, capacity that the pipe lacks, an event that was not
+      // sent, and an event that is behind another one.
       ([item("a", "x", "home", sends: 1...2)], "no step of the search is this one: a takes x"),
       (
         [item("a", "x", "north", sends: 1...2), item("a", "y", "home")],
@@ -158,6 +158,7 @@ struct ExploredRunTests {
   func volatile() async throws { try await Self.soak("none") }
 
   @Test(
-    "Runs of random topologies with journals take only steps that the search has found", .enabled(if: RecordedNodes.arePossible))
+    "Runs of random topologies with journals take only steps that the search has found",
+    .enabled(if: RecordedNodes.arePossible))
   func recorded() async throws { try await Self.soak("process") }
 }

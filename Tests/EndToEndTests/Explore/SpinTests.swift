@@ -16,7 +16,8 @@ struct SpinTests {
     Counts(states: known.states, steps: known.steps, deadlocks: known.deadlocks)
   }
 
-  @Test("A search finds the known numbers of states, steps and deadlocks", arguments: KnownTopology.few)
+  @Test(
+    "A search finds the known numbers of states, steps and deadlocks", arguments: KnownTopology.few)
   func known(_ known: KnownTopology) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

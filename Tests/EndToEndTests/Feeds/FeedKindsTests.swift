@@ -188,7 +188,8 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("Transitions are counted from the first subscription, and from zero after a gap without any")
+  @Test(
+    "Transitions are counted from the first subscription, and from zero after a gap without any")
   func countedSince() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       try await go(topology, 5)

@@ -239,7 +239,8 @@ struct GraphVerbTests {
   }
 
   @Test(
-    "'graph' draws a circle of 500 nodes, even without Graphviz", arguments: ["ascii", "svg", "dot"])
+    "'graph' draws a circle of 500 nodes, even without Graphviz",
+    arguments: ["ascii", "svg", "dot"])
   func large(form: String) async throws {
     var tool = try CommandLineTool()
     defer { tool.remove() }

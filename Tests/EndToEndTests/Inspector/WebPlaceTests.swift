@@ -22,7 +22,8 @@ struct WebPlaceTests {
     return try await tool.end(of: program, within: .seconds(60), code: code).error
   }
 
-  @Test("An inspector at a socket serves clients with the token, and can restart there after a kill")
+  @Test(
+    "An inspector at a socket serves clients with the token, and can restart there after a kill")
   func socket() async throws {
     try await DetachedTopology.with(Self.yaml, name: "gates") { topology in
       let tool = topology.tool

@@ -133,7 +133,9 @@ struct BadJournalTests {
     }
   }
 
-  @Test("After a reset, a node with a bad journal starts afresh, and its sender continues", arguments: cases)
+  @Test(
+    "After a reset, a node with a bad journal starts afresh, and its sender continues",
+    arguments: cases)
   func reset(bad: Case) async throws {
     try await withTopology(Visitors.topology()) { topology in
       let file = try await prepare(topology)

@@ -22,7 +22,8 @@ struct LettersTests {
     return letters.compactMap { $0["id"]?.integer }
   }
 
-  @Test("'letters' lists and shows dead letters of running and stopped nodes and stopped topologies")
+  @Test(
+    "'letters' lists and shows dead letters of running and stopped nodes and stopped topologies")
   func list() async throws {
     let tool = try await withTopology(Visitors.topology()) { topology in
       try await refuse(topology)

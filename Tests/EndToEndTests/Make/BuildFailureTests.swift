@@ -43,7 +43,9 @@ struct BuildFailureTests {
       says: ["the C library's own files for development are missing", "tools/base-packages.txt"]),
   ]
 
-  @Test("A build that fails for a reason other than the sources ends with the reason", arguments: failures)
+  @Test(
+    "A build that fails for a reason other than the sources ends with the reason",
+    arguments: failures)
   func failure(_ failure: Failure) async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -95,7 +97,8 @@ struct BuildFailureTests {
     #expect(result.output.hasSuffix("\na.swift:1:1: error: cannot find 'x'\n"), "\(result)")
   }
 
-  @Test("A build receives all arguments, and the first one says what it builds and how long it takes")
+  @Test(
+    "A build receives all arguments, and the first one says what it builds and how long it takes")
   func first() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

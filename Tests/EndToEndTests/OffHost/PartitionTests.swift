@@ -24,7 +24,8 @@ struct PartitionTests {
     }
   }
 
-  @Test("A partition is detected at both ends, and after it every event has arrived once and in order")
+  @Test(
+    "A partition is detected at both ends, and after it every event has arrived once and in order")
   func partition() async throws {
     try await NetworkNamespace.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab

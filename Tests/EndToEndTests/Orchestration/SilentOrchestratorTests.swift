@@ -14,7 +14,8 @@ struct SilentOrchestratorTests {
       right: { machine: Button }
     """
 
-  @Test("A suspended orchestrator is listed as silent, 'down' times out, and 'down --force' kills it")
+  @Test(
+    "A suspended orchestrator is listed as silent, 'down' times out, and 'down --force' kills it")
   func standsStill() async throws {
     try await DetachedTopology.with(Self.pair, name: "pair") { pair in
       let pids = try await pair.pids()

@@ -193,7 +193,8 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("A node that waits when its orchestrator is killed waits for the current state under the next")
+  @Test(
+    "A node that waits when its orchestrator is killed waits for the current state under the next")
   func adopted() async throws {
     try await CommandLineTool.launching { tool in
       let ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.ward)

@@ -41,7 +41,8 @@ struct ThrownErrorTests {
     }
   }
 
-  @Test("A pipe's event for which a reducer throws is a dead letter with the error, also in the log")
+  @Test(
+    "A pipe's event for which a reducer throws is a dead letter with the error, also in the log")
   func piped() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       try await topology.expectStatus(of: "left", "a letter") { $0.status?.letters == 1 }
@@ -80,7 +81,8 @@ struct ThrownErrorTests {
     }
   }
 
-  @Test("A synchronized event for which a participant throws is refused, with each participant named")
+  @Test(
+    "A synchronized event for which a participant throws is refused, with each participant named")
   func synchronized() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       let reply = try await topology.client.synchronize("other", Turner.Event.fail)

@@ -183,7 +183,9 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("A signal leaves the screen of a run and stops the topology", arguments: [Signal.terminate, .interrupt])
+  @Test(
+    "A signal leaves the screen of a run and stops the topology",
+    arguments: [Signal.terminate, .interrupt])
   func signalled(signal: Signal) async throws {
     try await run { terminal in
       try await terminal.expect("open(persons: 2)")

@@ -217,7 +217,8 @@ struct SlurmTests: OnSlurmHosts {
     }
   }
 
-  @Test("A synchronized event commits across hosts, before and after its coordinator's host is lost")
+  @Test(
+    "A synchronized event commits across hosts, before and after its coordinator's host is lost")
   func composite() async throws {
     try await SlurmCluster.with(Self.pair, deployment: Self.hosts) { ward, cluster in
       for met in 1...2 {
