@@ -43,8 +43,7 @@ struct KettleNodeTests {
   }
 
   @Test(
-    "A kettle node takes events in the order they were sent", arguments: KettleStyle.hosted
-  )
+    "A kettle node takes events in the order they were sent", arguments: KettleStyle.hosted)
   func order(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.order(style, in: $0) }
   }
