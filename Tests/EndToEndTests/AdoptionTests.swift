@@ -5,9 +5,10 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Nodes in the background whose orchestrator is killed", .timed)
+@Suite("Detached nodes whose orchestrator is killed", .timed)
 struct AdoptionTests {
-  /// Each press of the nurse's touches the patient, the one at the start included.
+  /// A ward where each press of the nurse's button touches the patient, including the press at the
+  /// start.
   private static let ward = """
     topology: ward
     program: TestNodes
@@ -18,7 +19,8 @@ struct AdoptionTests {
       - { from: nurse, when: pressed, to: patient, send: touch, name: bell }
     """
 
-  @Test("they go on, and are adopted as they are: process, state, pipes; and supervised again")
+  @Test(
+    "A new orchestrator adopts and supervises running nodes, which keep process, state and pipes")
   func adopts() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       let before = try await ward.directory()
@@ -29,7 +31,7 @@ struct AdoptionTests {
       try await former.send("patient", Fragile.Event.touch)
       try await ward.killOrchestrator()
 
-      // Nobody reads what it writes now: that must not end it.
+      // No process reads the node's output now. The node must survive that.
       let outcome = try await former.send("patient", Fragile.Event.shout(lines: 10))
       guard case .moved = outcome else {
         Issue.record("a node without an orchestrator answered \(outcome)")
@@ -49,7 +51,7 @@ struct AdoptionTests {
         #expect(node.startedAt == before[node: node.name]?.startedAt)
       }
 
-      // What it writes is read again, and the gap is told.
+      // The new orchestrator reads the node's output again and reports the gap.
       let client = try ward.client()
       defer { client.close() }
       try await client.send("nurse", Button.Event.press)
@@ -66,7 +68,8 @@ struct AdoptionTests {
           !$0.hasSuffix(".out") && !$0.hasSuffix(".err")
         })
 
-      // Its end is seen, and it is started again under a new number; its pipe goes on.
+      // The orchestrator notices the node's exit and restarts it as a new incarnation. The pipe
+      // continues.
       try await client.send("patient", Fragile.Event.touch)
       try await ward.run("kill", "patient")
       let restarted = try await ward.await("the patient is restarted") {
@@ -75,7 +78,7 @@ struct AdoptionTests {
       #expect(restarted[node: "patient"]?.pid != pids["patient"])
       #expect(restarted[node: "patient"]?.restarts == 1)
       #expect(restarted[node: "nurse"]?.pid == pids["nurse"])
-      // What is sent before the pipe is open again is lost, and told.
+      // Events sent before the pipe is open again are lost, and the loss is reported.
       let hasArrived: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
         try await client.send("nurse", Button.Event.press)
         let state = try await client.directory()[node: "patient"]?.status?.state
@@ -90,10 +93,11 @@ struct AdoptionTests {
     }
   }
 
-  @Test("'ls' and 'status' tell that they are orphaned; 'down' ends them and nobody else")
+  @Test("'ls' and 'status' report nodes as orphaned, and 'down' ends them and no other process")
   func down() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
-      // In the same directory, with the same environment, and with a record of a former process.
+      // The bystander runs in the same directory with the same environment, next to the record of a
+      // former process.
       let bystander = try ward.tool.start(program: "/bin/sleep", ["60"])
       defer { bystander.signal(.kill) }
       let pids = try await ward.pids()
@@ -121,13 +125,13 @@ struct AdoptionTests {
       #expect(ward.alive(pids.values).isEmpty)
       #expect(ward.tool.directory.processes.map(\.pid) == [bystander.pid])
       #expect(ward.tool.directory.sockets.isEmpty)
-      // They were asked first: each told its last words.
+      // The nodes were asked to stop first: each wrote its last log line.
       #expect(try ward.log("patient").contains { $0.contains("ended by 'orchestrator down'") })
       try await ward.run("down", code: 3)
     }
   }
 
-  @Test("'down --force' kills those that stand still")
+  @Test("'down --force' kills orphaned nodes that are suspended")
   func force() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       let pids = try await ward.pids()
@@ -139,7 +143,7 @@ struct AdoptionTests {
     }
   }
 
-  @Test("a node that the file has changed is started anew, after its former process has ended")
+  @Test("A new orchestrator restarts a node changed in the file once its former process has ended")
   func changedFile() async throws {
     try await DetachedTopology.with(Ward.file) { ward in
       let before = try await ward.pids()
@@ -165,7 +169,7 @@ struct AdoptionTests {
     }
   }
 
-  @Test("one that does not answer is ended and started anew")
+  @Test("A new orchestrator replaces an orphaned node that does not answer")
   func silent() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       let before = try await ward.pids()
@@ -182,7 +186,7 @@ struct AdoptionTests {
     }
   }
 
-  @Test("a run in the foreground adopts them, too, and then they end with it")
+  @Test("A run in the foreground adopts orphaned nodes and ends them when it ends")
   func foreground() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       let pids = try await ward.pids()
@@ -201,7 +205,7 @@ struct AdoptionTests {
     }
   }
 
-  @Test("no process is forgotten, at whatever moment of the start its orchestrator is killed")
+  @Test("No process is lost, whenever during the start its orchestrator is killed")
   func killedAtStart() async throws {
     try await LaunchLimit.shared.run {
       let count = 8
@@ -214,7 +218,8 @@ struct AdoptionTests {
       let runtime = try ward.directories.runtime
       for round in 1...count {
         let up = try tool.start(["up", "-d", "ward.yaml"])
-        // As many records as rounds: each round kills a little later.
+        // Waits for as many records as the number of the round, so that each round kills a little
+        // later.
         let pid: Int32? = try await poll(every: .milliseconds(1), within: .seconds(20)) {
           let records = FileSystem.entries(of: runtime).count { $0.hasSuffix(".process") }
           return records >= round ? RunningTopology.find(try ward.directories)?.pid : nil
@@ -224,7 +229,7 @@ struct AdoptionTests {
         if round.isMultiple(of: 2) {
           try await ward.up()
           let nodes = try await ward.directory().nodes
-          // Each has one process, and each process is one of theirs.
+          // Each node has one process, and no other process runs.
           #expect(nodes.count { $0.isRunning } == count)
           let known = Set(nodes.compactMap(\.pid))
           let own = RunningTopology.find(try ward.directories)?.pid
@@ -232,14 +237,14 @@ struct AdoptionTests {
           #expect(others.isEmpty)
         }
         let down = try await tool.run("down")
-        // Where none had come to life yet, there is nothing to end.
+        // Where no process had started yet, there is nothing to end.
         #expect(down.code == 0 || down.code == 3, "\(down)")
         #expect(tool.directory.processes.isEmpty)
       }
     }
   }
 
-  @Test("the number of a start is never given twice, also not by a later run")
+  @Test("An incarnation number is never reused, not even by a later run")
   func numbers() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       try await ward.run("restart", "patient")

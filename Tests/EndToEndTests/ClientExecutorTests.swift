@@ -8,7 +8,8 @@ import Testing
 @Suite("A client's own executor", .timed)
 struct ClientExecutorTests {
   @Test(
-    "keeps a task on the client's thread from one request to the next", .stallLimit(.seconds(60)))
+    "A client's executor keeps a task on the client's thread between requests",
+    .stallLimit(.seconds(60)))
   func thread() async throws {
     try await withTopology(Parties.pair(durability: .volatile)) { topology in
       let client = topology.client
@@ -28,7 +29,9 @@ struct ClientExecutorTests {
     }
   }
 
-  @Test("lets a task close the client on its own thread, and go on", .stallLimit(.seconds(60)))
+  @Test(
+    "A client's executor lets a task close the client on its own thread and continue",
+    .stallLimit(.seconds(60)))
   func close() async throws {
     try await withTopology(Parties.pair(durability: .volatile)) { topology in
       let client = try TopologyClient(

@@ -2,7 +2,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("Files with composites", .timed)
+@Suite("Topology files with composites", .timed)
 struct CompositeFileTests {
   private func run(_ arguments: String...) async throws -> CommandLineTool.Result {
     let tool = try CommandLineTool()
@@ -11,7 +11,7 @@ struct CompositeFileTests {
     return try await tool.result(of: program)
   }
 
-  @Test("describe tells a composite's components, vectors and projection from its file alone")
+  @Test("'describe' shows a composite's components, vectors and projection from its file alone")
   func describe() async throws {
     let result = try await run("describe", "--file", "topologies/lift.yaml", "lift")
     #expect(result.code == 0, "\(result)")
@@ -35,7 +35,7 @@ struct CompositeFileTests {
     #expect(result.error == "")
   }
 
-  @Test("describe tells the same as JSON, nodes and composites")
+  @Test("'describe -o json' shows nodes and composites from their file alone")
   func describeJSON() async throws {
     let result = try await run(
       "describe", "--file", "topologies/philosophers.yaml", "-o", "json", "seat5", "fork1")
@@ -52,7 +52,7 @@ struct CompositeFileTests {
     #expect(pages[1]["description"]?["machine"] == "Fork")
   }
 
-  @Test("a name that the file does not have is refused with those that it has")
+  @Test("'describe' refuses a name that the file does not define and suggests a similar one")
   func unknownName() async throws {
     let result = try await run("describe", "--file", "topologies/lift.yaml", "lft")
     #expect(result.code != 0)
@@ -60,7 +60,7 @@ struct CompositeFileTests {
     #expect(result.error.contains("'lift'"), "\(result)")
   }
 
-  @Test("a program lists its composite states, with the states they are made of")
+  @Test("'list' of a program shows composite states and their component states")
   func list() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -71,7 +71,7 @@ struct CompositeFileTests {
       "\(result)")
   }
 
-  @Test("check counts composites")
+  @Test("'check' counts composites")
   func counts() async throws {
     let result = try await run("check", "topologies/philosophers.yaml")
     #expect(

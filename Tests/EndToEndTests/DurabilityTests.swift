@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("What nodes with a journal survive", .timed)
+@Suite("Nodes with a journal", .timed)
 struct DurabilityTests {
   private static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),
@@ -44,7 +44,7 @@ struct DurabilityTests {
   }
 
   @Test(
-    "numbers arrive all, once and in order while both ends are killed again and again",
+    "Events arrive once and in order while sender and receiver are killed again and again",
     arguments: [Durability.process, .power])
   func bothKilled(durability: Durability) async throws {
     let count = 2_000
@@ -75,7 +75,7 @@ struct DurabilityTests {
   }
 
   @Test(
-    "a death at any place of the protocol loses and repeats nothing",
+    "A crash at any failpoint of the protocol loses and repeats no event",
     arguments: [
       "source:start.after", "sink:start.after", "source:step.before", "sink:step.before",
       "source:step.after", "sink:step.after", "source:record.after", "sink:record.after",
@@ -85,8 +85,8 @@ struct DurabilityTests {
       "sink:write.after",
     ])
   func everywhere(place: String) async throws {
-    // Once in each of two incarnations, each a little later than the other; a journal is also written when its
-    // node stops, where it is not to die.
+    // Each of two incarnations crashes once, the second a little later than the first. A journal is
+    // also written when its node stops, and the node must not crash then.
     let first = "\(place)=crash@1/1"
     let rules = place.contains("write.") ? first : "\(first),\(place)=crash@2/2"
     let environment = ["PIPERUNTIME_FAILPOINTS": rules]
@@ -102,7 +102,7 @@ struct DurabilityTests {
         "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
       let name = place.drop { $0 != ":" }.dropFirst()
       try await topology.expectLog(node, contains: "failpoint \(name): crash")
-      // One that has just died tells nothing yet.
+      // A node that has just crashed has no status yet.
       for end in ["source", "sink"] {
         let information = try await topology.expectStatus(of: end, "its status") {
           $0.status != nil
@@ -113,10 +113,10 @@ struct DurabilityTests {
   }
 
   @Test(
-    "a sender that dies with all it sent unanswered neither loses nor repeats it",
+    "A sender that crashes with all its events unacknowledged neither loses nor repeats them",
     arguments: ["step.after", "record.after"])
   func unanswered(place: String) async throws {
-    // The receiver stands still with the first numbers, not recorded or recorded.
+    // The receiver is suspended with the first numbers, either before or after it recorded them.
     let environment = ["PIPERUNTIME_FAILPOINTS": "sink:\(place)=stop@2/1"]
     let count = 12
     try await withTopology(
@@ -136,7 +136,7 @@ struct DurabilityTests {
     }
   }
 
-  @Test("what its receiver has acknowledged does not stay in a sender's journal")
+  @Test("Acknowledged events are removed from the sender's journal")
   func trimmed() async throws {
     let count = 200
     try await withTopology(Self.numbers(capacity: 16, work: 0)) { topology in
@@ -152,7 +152,7 @@ struct DurabilityTests {
   }
 
   @Test(
-    "a connection that is cut at any place loses and repeats nothing",
+    "A connection cut at any failpoint loses and repeats no event",
     arguments: ["send.before", "send.after", "open.after"])
   func cut(place: String) async throws {
     let environment = [
@@ -178,7 +178,7 @@ struct DurabilityTests {
     }
   }
 
-  @Test("a restarted node is in its last state, which it does not enter again")
+  @Test("A restarted node resumes in its last state without entering it again")
   func notEnteredAgain() async throws {
     let topology = Topology(
       name: "gate", program: "TestNodes",
@@ -189,7 +189,7 @@ struct DurabilityTests {
       pipes: [.rule(from: "button", when: "pressed", to: "lamp", send: "press", name: "wire")])
     try await withTopology(topology) { topology in
       for _ in 1...3 { try await topology.send("button", Button.Event.press) }
-      // Four entries: the initial one too.
+      // Four entries, including the entry into the initial state.
       try await topology.expect("lamp", Button.State.pressed(times: 4))
       for start in UInt64(2)...4 {
         try await topology.kill("button")
@@ -201,13 +201,13 @@ struct DurabilityTests {
       }
       try await topology.send("button", Button.Event.press)
       try await topology.expect("lamp", Button.State.pressed(times: 5))
-      // One for each entry, and none that only has not arrived yet.
+      // One event for each entry, and no further event that has not arrived yet.
       let wire = try await topology.status("button").status?.outs.first
       #expect(wire?.events == 5)
     }
   }
 
-  @Test("a topology that is started again goes on where it was stopped")
+  @Test("A restarted topology continues in its last states")
   func startedAgain() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -221,7 +221,7 @@ struct DurabilityTests {
   }
 
   @Test(
-    "a request whose answer is lost with its node is sent again, and applied once",
+    "A request whose reply is lost with its node is repeated and applied once",
     arguments: ["step.after", "record.after", "reply.before"])
   func requests(place: String) async throws {
     var topology = Self.node("Button")
@@ -240,7 +240,7 @@ struct DurabilityTests {
     }
   }
 
-  @Test("an effect that was interrupted runs again with the same key, any other with another")
+  @Test("An interrupted effect runs again with the same key, and another effect has another key")
   func effects() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -248,12 +248,12 @@ struct DurabilityTests {
     var topology = Self.node("Clerk", parameters: ["ledger": .string(ledger)])
     topology.environment = ["PIPERUNTIME_FAILPOINTS": "step.after=crash@3/1"]
     try await withTopology(topology) { topology in
-      // The third record of the first process is that of `done`.
+      // The third record of the first process is the record of `done`.
       try await topology.send("node", Clerk.Event.pay)
       try await topology.expect("node", Clerk.State.idle(paid: 1))
       try await topology.send("node", Clerk.Event.pay)
       try await topology.expect("node", Clerk.State.idle(paid: 2))
-      // Nothing is under way: the next process runs no effect but that of the next event.
+      // No effect is pending: the next process runs only the effect of the next event.
       try await topology.kill("node")
       try await topology.send("node", Clerk.Event.pay)
       try await topology.expect("node", Clerk.State.idle(paid: 3))
@@ -266,7 +266,7 @@ struct DurabilityTests {
     #expect(keys[3].hasSuffix("/5"), "\(keys)")
   }
 
-  @Test("a timer goes on with the time that is left when its node died")
+  @Test("A timer of a restarted node continues with its remaining time")
   func timers() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -276,7 +276,7 @@ struct DurabilityTests {
       let clock = ContinuousClock()
       let start = clock.now
       try await topology.send("node", Clerk.Event.pay)
-      // Killed over and over, each time before the whole of the time could pass anew.
+      // Kills the node repeatedly, each time before a timer with the full time could fire.
       for round in 1...4 {
         let before = try await topology.status("node").incarnation
         let hasBegun: Bool? = try await poll(within: .seconds(20)) {

@@ -4,13 +4,13 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("What becomes of events that a node with a journal has not taken", .timed)
+@Suite("Refused events at a node with a journal", .timed)
 struct DurableLetterTests {
   private static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  @Test("events that were postponed wait for the next process, in their order")
+  @Test("Postponed events wait for the next process of their node and keep their order")
   func postponed() async throws {
     let topology = Topology(
       name: "gate", program: "TestNodes",
@@ -28,7 +28,7 @@ struct DurableLetterTests {
       try await topology.expectStatus(of: "gate", "four that wait") {
         $0.status?.ins.first?.waiting == 4
       }
-      // Acknowledged, so that the sender has nothing left to send again.
+      // All events are acknowledged, so the sender has no event to send again.
       try await topology.expectStatus(of: "button", "all acknowledged") {
         $0.status?.outs.first?.applied == 4
       }
@@ -39,7 +39,7 @@ struct DurableLetterTests {
       try await topology.send("gate", Gate.Event.open)
       try await topology.expect("gate", Gate.State.open(passed: 4))
       #expect(try await topology.status("gate").status?.letters == 0)
-      // Done with: the next process has nothing to try again.
+      // The postponed events are done: the next process has no event to try again.
       try await topology.kill("gate")
       let gate = try await topology.expectStatus(of: "gate", "a third start") {
         $0.isRunning && $0.incarnation == 3 && $0.status?.state != nil
@@ -49,7 +49,7 @@ struct DurableLetterTests {
     }
   }
 
-  @Test("a postponed event is tried again when an effect's event has changed the state")
+  @Test("A postponed event is tried again after an effect's event has changed the state")
   func postponedUntilAnEffect() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -68,7 +68,7 @@ struct DurableLetterTests {
       ])
     try await withTopology(topology) { topology in
       for _ in 1...5 {
-        // Busy, until there is room in its pipe.
+        // The sender refuses events until its pipe has capacity.
         let pressed = try await poll(within: .seconds(20), of: topology.directory) {
           try? await topology.send("button", Button.Event.press)
         }
@@ -78,7 +78,7 @@ struct DurableLetterTests {
     }
   }
 
-  @Test("dead letters outlive their node")
+  @Test("Dead letters survive a restart of their node")
   func letters() async throws {
     let topology = Topology(
       name: "gate", program: "TestNodes",
@@ -100,7 +100,7 @@ struct DurableLetterTests {
   }
 
   @Test(
-    "an event whose step kills its node three times in a row is put away, and the node goes on",
+    "An event that kills its node three times becomes a dead letter, and the node continues",
     arguments: [Fragile.Event.trap, .exit(code: 3), .hang])
   func poison(event: Fragile.Event) async throws {
     let topology = Topology(
@@ -133,7 +133,7 @@ struct DurableLetterTests {
     }
   }
 
-  @Test("a request whose step kills its node is put away as well, and its sender told")
+  @Test("A request that kills its node thrice becomes a dead letter, and its sender gets an error")
   func poisonRequest() async throws {
     let topology = Topology(
       name: "one", program: "TestNodes",
@@ -142,7 +142,7 @@ struct DurableLetterTests {
       let sending = Task { [client = topology.client] in
         try await client.send("node", Fragile.Event.trap, timeout: .seconds(300))
       }
-      // A node that forgets how often that was ends again and again.
+      // A node that does not count the deaths would crash again and again.
       let node = try await topology.expectStatus(of: "node", "a letter, or one death too many") {
         $0.status?.letters == 1 || $0.incarnation > 6
       }

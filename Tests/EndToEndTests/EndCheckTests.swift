@@ -6,9 +6,9 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("The check of how processes of a soak end", .timed)
+@Suite("The check of process exits in a soak", .timed)
 struct EndCheckTests {
-  /// What a log tells of a node's process, and of its end by this signal.
+  /// Returns the violations found in a log of a node's process that is ended by this signal.
   private static func violations(
     of lines: [(LogStream, String)], endedBy signal: Int32, sending sent: Int32? = nil,
     to pid: Int32 = 7
@@ -26,7 +26,7 @@ struct EndCheckTests {
   private static let spawned = (LogStream.note, "\(NodeReport.spawned(pid: 7))")
 
   @Test(
-    "a signal that nobody has sent is found, whichever it is",
+    "A death by a signal that was not sent is a violation, for any signal",
     arguments: [SIGABRT, SIGSEGV, SIGILL, SIGTRAP, SIGBUS, SIGTERM, SIGKILL])
   func unsent(signal: Int32) {
     let name = Signal(number: signal)
@@ -38,25 +38,25 @@ struct EndCheckTests {
   }
 
   @Test(
-    "what a failpoint or the orchestrator has killed or ended is as it was told",
+    "A death announced by a failpoint or the orchestrator is no violation",
     arguments: [
       (SIGKILL, [(LogStream.err, "failpoint record.after: crash (hit 3)")]),
       (SIGKILL, [(.note, "\(NodeReport.killing(reason: "hung"))")]),
       (SIGKILL, [(.note, "\(NodeReport.replacing(reason: "its pipes were changed"))")]),
       (SIGTERM, [(.note, "\(NodeReport.stopping)")]),
-      // Nobody read what it wrote.
+      // The process may have announced its death in output that was lost.
       (SIGKILL, [(.note, "\(NodeReport.adopting(pid: 7))")]),
       (SIGKILL, [(.note, "3 log lines lost here")]),
     ] as [(Int32, [(LogStream, String)])])
   func told(signal: Int32, lines: [(LogStream, String)]) {
     #expect(Self.violations(of: [Self.spawned] + lines, endedBy: signal).isEmpty)
     #expect(Self.violations(of: [Self.spawned] + lines, endedBy: SIGSEGV).count == 1)
-    // Only for the process that it was told of.
+    // The announcement holds only for the process that made it.
     #expect(
       Self.violations(of: [Self.spawned] + lines + [Self.spawned], endedBy: signal).count == 1)
   }
 
-  @Test("what strikes one node of a process explains the ends of all in it, in any order")
+  @Test("A crash of one node explains the exits of all nodes in its process, in any order")
   func shared() {
     let struck = (node: "host", stream: LogStream.err, text: "failpoint ack.after: crash (hit 3)")
     let ends = ["host", "lodger"].map { name in
@@ -80,7 +80,7 @@ struct EndCheckTests {
     }
   }
 
-  @Test("one that was adopted is heard again")
+  @Test("An unexplained death of an adopted process is a violation")
   func adopted() {
     let lines = [
       (LogStream.note, "\(NodeReport.adopting(pid: 7))"),
@@ -89,7 +89,7 @@ struct EndCheckTests {
     #expect(Self.violations(of: lines, endedBy: SIGKILL).count == 1)
   }
 
-  @Test("of one without an orchestrator the system tells, once")
+  @Test("An unexplained death of an orphaned process is reported once")
   func orphan() {
     var check = EndCheck()
     check.take(.signalled(number: SIGKILL), of: "a", pid: 7)
@@ -100,7 +100,7 @@ struct EndCheckTests {
     #expect(check.violations.count == 1)
   }
 
-  @Test("what a process writes before it crashes is found")
+  @Test("A fatal error that a process writes before it crashes is a violation")
   func words() {
     var check = EndCheck()
     let text = "Swift/Array.swift:423: Fatal error: Index out of range"

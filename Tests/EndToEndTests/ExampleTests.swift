@@ -12,7 +12,7 @@ struct ExampleTests {
   static let compositeFiles = ["lift", "composite", "philosophers", "vending-machine"]
     .map { "topologies/\($0).yaml" }
 
-  @Test("an example checks without an error or a warning", arguments: files + compositeFiles)
+  @Test("Every example checks without an error or a warning", arguments: files + compositeFiles)
   func checks(file: String) async throws {
     let command = try CommandLineTool()
     defer { command.remove() }
@@ -21,7 +21,7 @@ struct ExampleTests {
     #expect(result.error == "")
   }
 
-  @Test("an example runs, shows every node's state and stops in order", arguments: files)
+  @Test("Every example runs, shows each node's state, and stops in order", arguments: files)
   func runs(file: String) async throws {
     try await withTopology(file) { topology in
       let directory = try await topology.directory()
@@ -34,7 +34,7 @@ struct ExampleTests {
     }
   }
 
-  @Test("the elevator lives by itself: its passengers make it go round")
+  @Test("The elevator keeps moving by itself, driven by its passengers")
   func elevatorLives() async throws {
     let brisk: [String: JSONValue] = [
       "ElevatorDoor": ["closingTime": 200], "ElevatorMotor": ["floorTime": 100],
@@ -56,7 +56,7 @@ struct ExampleTests {
     }
   }
 
-  /// The elevator without passengers, and with less time for everything.
+  /// The elevator without passengers and with short times.
   static let quietElevator = """
     topology: elevator
     program: nodes
@@ -72,7 +72,7 @@ struct ExampleTests {
       - { from: motor, when: arrived, to: display, send: { floor: { number: $floor } } }
     """
 
-  @Test("an event that is injected into the door travels through the pipes to the others")
+  @Test("An event sent to the elevator's door travels through the pipes to the other nodes")
   func injectedEvents() async throws {
     try await withTopology(yaml: Self.quietElevator) { elevator in
       let entered = try await elevator.send("door", ["personsHaveEntered": ["persons": 3]])
@@ -92,7 +92,7 @@ struct ExampleTests {
     }
   }
 
-  @Test("a full elevator's door refuses its button, and stays as it was")
+  @Test("A full elevator's door refuses its button and keeps its state")
   func guardRefuses() async throws {
     try await withTopology(yaml: Self.quietElevator) { elevator in
       try await elevator.send("door", ["personsHaveEntered": ["persons": 10]])
@@ -106,7 +106,7 @@ struct ExampleTests {
     }
   }
 
-  @Test("a state that is left is not closed into: the door opens again while it closes")
+  @Test("A closing door that opens again cancels its pending close effect")
   func cancelledEffect() async throws {
     let slow = Self.quietElevator.replacing("closingTime: 20", with: "closingTime: 60000")
     try await withTopology(yaml: slow) { elevator in
@@ -120,7 +120,7 @@ struct ExampleTests {
   }
 
   @Test(
-    "the washing machine goes through its seven states, and its panel counts the program",
+    "The washing machine goes through its seven states, and its panel counts the program",
     arguments: ["washing-machine", "washing-machine-reduced"])
   func washingMachine(name: String) async throws {
     let brisk: JSONValue = ["unit": 100]
@@ -142,7 +142,7 @@ struct ExampleTests {
     }
   }
 
-  @Test("a relay of ten passes hundreds of tokens on, all of them and in order")
+  @Test("A relay of ten nodes forwards hundreds of tokens, all of them in order")
   func relay() async throws {
     try await withTopology("topologies/relay.yaml") { relay in
       let count = 300

@@ -31,7 +31,7 @@ struct FailpointRunTests {
   }
 
   @Test(
-    "a failpoint ends its node as it says, and the node's log proves it",
+    "A failpoint ends its node with its action and writes a line to the node's log",
     arguments: [("crash", "killed by SIGKILL"), ("exit", "exit code 70")])
   func ends(action: String, end: String) async throws {
     try await withTopology(Self.numbers("sink:ack.after=\(action)@1/1")) { topology in
@@ -44,12 +44,12 @@ struct FailpointRunTests {
     }
   }
 
-  @Test("a node that a failpoint lets stand still goes on when it is continued")
+  @Test("A node suspended by a failpoint continues when it is resumed")
   func stop() async throws {
     try await withTopology(Self.numbers("sink:step.before=stop@1")) { topology in
       try await topology.send("source", Source.Event.go(count: 100))
       try await topology.expectLog("sink", contains: "failpoint step.before: stop (hit 1)")
-      // It says so a moment before.
+      // The failpoint logs its action a moment before the process is suspended.
       let pid = try #require(try await topology.client.directory(fresh: false)[node: "sink"]?.pid)
       let standsStill: Bool? = try await poll(within: .seconds(10), of: topology.directory) {
         FileSystem.text(of: "/proc/\(pid)/stat")?.contains(") T ") == true ? true : nil
@@ -61,7 +61,7 @@ struct FailpointRunTests {
     }
   }
 
-  @Test("a node that a failpoint lets stand still is found hung where nobody continues it")
+  @Test("A node suspended by a failpoint is detected as hung if it is not resumed")
   func hung() async throws {
     let topology = Self.numbers("sink:step.before=stop@1/1", heartbeat: .seconds(2))
     try await withTopology(topology) { topology in
@@ -71,7 +71,7 @@ struct FailpointRunTests {
   }
 
   @Test(
-    "a delay and a cut connection keep everything in order",
+    "A delay or a cut connection does not change the order of events",
     arguments: ["send.before=delay:1ms", "send.before=cut%0.2", "send.after=cut%0.2"])
   func goesOn(rule: String) async throws {
     try await withTopology(Self.numbers("source:\(rule)")) { topology in
@@ -81,7 +81,7 @@ struct FailpointRunTests {
     }
   }
 
-  @Test("a failpoint acts only while the file is there that is its switch")
+  @Test("A failpoint with a switch file acts only while the file exists")
   func switchFile() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -101,7 +101,7 @@ struct FailpointRunTests {
     }
   }
 
-  @Test("malformed failpoints end a node at its start with code 2 and say what is wrong")
+  @Test("Malformed failpoints end a node at its start with exit code 2 and an error")
   func malformed() async throws {
     var tool = try CommandLineTool()
     defer { tool.remove() }

@@ -3,9 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("What fuzzing has found and kept", .timed)
+@Suite("The fuzzing corpus", .timed)
 struct FuzzCorpusTests {
-  @Test("every input of the corpus is read or refused, and keeps what is promised")
+  @Test("Every input of the fuzzing corpus is parsed or refused without breaking an invariant")
   func corpus() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

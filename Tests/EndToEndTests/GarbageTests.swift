@@ -14,7 +14,7 @@ struct GarbageTests {
     pipes: [{ from: source.out, to: sink.in, name: numbers }]
     """
 
-  /// Frames that are none, or not for the one they are sent to.
+  /// Malformed frames, and frames that are not meant for the receiver.
   private static let frames: [[UInt8]] = {
     let header = FrameHeader(.request, sequence: 1).frame()
     var unknownVersion = header
@@ -50,7 +50,7 @@ struct GarbageTests {
     socket.close()
   }
 
-  @Test("at a node's inbox it is counted and logged, from a stranger and under a pipe's name")
+  @Test("Garbage at a node's inbox is counted and logged, from a stranger or under a pipe's name")
   func inbox() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       let inbox = try await topology.status("sink").inbox
@@ -64,7 +64,7 @@ struct GarbageTests {
     }
   }
 
-  @Test("at the orchestrator it is counted and logged, also under a node's name")
+  @Test("Garbage at the orchestrator's socket is counted and logged, even under a node's name")
   func control() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       try send(Self.frames, to: topology.control)
@@ -73,7 +73,7 @@ struct GarbageTests {
     }
   }
 
-  @Test("at a feed it is passed over")
+  @Test("Garbage at a node's feed is ignored")
   func feed() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       let feed = try await topology.status("sink").feed
@@ -90,7 +90,7 @@ struct GarbageTests {
     }
   }
 
-  @Test("bytes that are not even ZeroMQ's are survived by every socket")
+  @Test("Every socket survives bytes that are not even ZeroMQ frames")
   func bytes() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       let sink = try await topology.status("sink")
@@ -119,7 +119,7 @@ struct GarbageTests {
     }
   }
 
-  @Test("a message over the size limit disconnects its sender, and nobody else")
+  @Test("A message over the size limit disconnects its sender and no other client")
   func oversized() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       let inbox = try await topology.status("sink").inbox

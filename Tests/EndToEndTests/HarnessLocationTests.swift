@@ -11,13 +11,13 @@ private let button = """
   program: TestNodes
   nodes: { button: { machine: Button } }
   """
-/// The variable that lets the tests run that fail.
+/// The environment variable that enables the failing tests.
 private let variable = "PIPERUNTIME_FAILING_TEST"
 private let isWanted = ProcessEnvironment.current[variable] != nil
 
-@Suite("Where a failed call on the harness is reported", .timed)
+@Suite("The reported location of a failed harness call", .timed)
 struct HarnessLocationTests {
-  /// Runs one of the failing tests, as a child process with this process's program.
+  /// Runs failing tests in a child process that executes this test binary.
   private func run(_ arguments: String...) async throws -> String {
     let program = try #require(FileSystem.resolved("/proc/self/exe"))
     let environment = ProcessEnvironment.current.merging([variable: "1"]) { _, own in own }
@@ -28,7 +28,7 @@ struct HarnessLocationTests {
     return test.outputText + test.errorText
   }
 
-  /// The line of this file below the mark of a test that fails.
+  /// Returns the line of this file below the marker comment of a failing test.
   private func line(of test: String) throws -> Int {
     let lines = try String(contentsOfFile: #filePath, encoding: .utf8).split(
       separator: "\n", omittingEmptySubsequences: false)
@@ -36,7 +36,8 @@ struct HarnessLocationTests {
   }
 
   @Test(
-    "Swift Testing reports it once, at the line of the call", arguments: FailingTests.Call.allCases)
+    "Swift Testing reports a failed harness call once, at the line of the call",
+    arguments: FailingTests.Call.allCases)
   func swiftTesting(call: FailingTests.Call) async throws {
     let report = try await run(
       "--testing-library", "swift-testing", "--filter", "EndToEndTests.FailingTests/\(call)\\(")
@@ -47,7 +48,7 @@ struct HarnessLocationTests {
     #expect(report.contains(call.message) && report.contains("log of 'button':"), "\(report)")
   }
 
-  @Test("Another test library gets an error that says the line of the call")
+  @Test("Another test library gets an error that names the line of the call")
   func xcTest() async throws {
     let report = try await run("EndToEndTests.FailingXCTests")
     let place = "\(#filePath):\(try line(of: "other library")):"
@@ -58,7 +59,7 @@ struct HarnessLocationTests {
   }
 }
 
-/// Tests that fail, for ``HarnessLocationTests``.
+/// Failing tests, which ``HarnessLocationTests`` runs.
 @Suite("Failing tests, which pass unless a test runs them")
 struct FailingTests {
   enum Call: String, CaseIterable, Sendable {
@@ -120,7 +121,7 @@ struct FailingTests {
   }
 }
 
-/// A test that fails, for ``HarnessLocationTests``.
+/// A failing test, which ``HarnessLocationTests`` runs.
 final class FailingXCTests: XCTestCase {
   func testFails() async throws {
     guard isWanted else { return }

@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("The harness for tests of topologies", .timed)
+@Suite("The test harness for topologies", .timed)
 struct HarnessTests {
   private static let button = """
     topology: button
@@ -15,7 +15,7 @@ struct HarnessTests {
 
   private struct Mishap: Error {}
 
-  /// The failure that a test of the topology ends with.
+  /// Returns the failure with which a test of the topology ends.
   private func failure(
     _ yaml: String = button, _ body: (TopologyHarness) async throws -> Void
   ) async throws -> TopologyExpectationFailure {
@@ -26,7 +26,7 @@ struct HarnessTests {
     }
   }
 
-  @Test("a state that does not come is told with what was expected, what was seen, and the logs")
+  @Test("An unmet expectation fails with the expectation, the states seen, and the logs")
   func unmetExpectation() async throws {
     let failure = try await failure { topology in
       try await topology.send("button", Button.Event.press)
@@ -47,14 +47,14 @@ struct HarnessTests {
     }
   }
 
-  @Test("an error of the test's own is kept, with how the topology was")
+  @Test("An error that a test throws is kept and reported with the state of the topology")
   func error() async throws {
     let failure = try await failure { _ in throw Mishap() }
     #expect(failure.cause is Mishap)
     #expect(failure.description.contains("gate is running"))
   }
 
-  @Test("states count from the last event sent and the last one expected, not before")
+  @Test("Only states since the last event sent or state expected meet an expectation")
   func whatCounts() async throws {
     try await withTopology(yaml: Self.button) { topology in
       try await topology.expect("gate", is: "shut")
@@ -68,12 +68,12 @@ struct HarnessTests {
         if case .open = state { true } else { false }
       }
       #expect(count == .open(passed: 0))
-      // Other nodes have their own.
+      // Expectations of other nodes are independent.
       try await topology.expect("button", is: "pressed")
     }
   }
 
-  @Test("a sequence may have others between its states, unless it says exactly")
+  @Test("A sequence allows other states between its own, unless it is exact")
   func sequences() async throws {
     func times(_ counts: Int...) -> [StatePattern] {
       counts.map { .state(Button.State.pressed(times: $0)) }
@@ -97,7 +97,7 @@ struct HarnessTests {
     }
   }
 
-  @Test("a name that no node has is an error at once")
+  @Test("An expectation of an unknown node fails at once")
   func unknownNode() async throws {
     try await withTopology(yaml: Self.button) { topology in
       await #expect(throws: TopologyClientError.self) {
@@ -106,7 +106,7 @@ struct HarnessTests {
     }
   }
 
-  @Test("a topology that does not start fails its test with what the orchestrator wrote")
+  @Test("A topology that does not start fails its test with the orchestrator's output")
   func doesNotStart() async throws {
     let failure = try await failure(Self.button.replacing("machine: Gate", with: "machine: Gat")) {
       _ in Issue.record("its body runs")
@@ -115,7 +115,7 @@ struct HarnessTests {
     #expect(failure.description.contains("has no machine 'Gat'"))
   }
 
-  @Test("a topology that ends by itself fails its test, also where the test did not notice")
+  @Test("A topology that ends by itself fails its test, even if the test did not notice")
   func endsByItself() async throws {
     let required = Self.button.replacing(
       "machine: Gate", with: "machine: Gate, required: true, restart: { policy: never }")
@@ -127,7 +127,8 @@ struct HarnessTests {
     #expect(failure.description.contains("required node 'gate' failed"))
   }
 
-  @Test("several of one name run at once, and leave neither a process nor a file behind")
+  @Test(
+    "Topologies with the same name run side by side and leave neither processes nor files behind")
   func isolation() async throws {
     let left = try await withThrowingTaskGroup(of: TestDirectory.self) { group in
       for presses in 1...3 {
@@ -136,7 +137,7 @@ struct HarnessTests {
             for _ in 1...presses { try await topology.send("button", Button.Event.press) }
             try await topology.expect("button", Button.State.pressed(times: presses))
             #expect(topology.directory.processes.count == 3)
-            // The lock, the orchestrator's socket, and of each node two sockets and a record.
+            // The lock, the orchestrator's socket, and for each node two sockets and a record.
             #expect(topology.directory.sockets.count == 8)
             return topology.directory
           }
@@ -151,7 +152,7 @@ struct HarnessTests {
     }
   }
 
-  @Test("a test that is cancelled stops its topology")
+  @Test("A cancelled test stops its topology")
   func cancellation() async throws {
     let (directories, continuation) = AsyncStream.makeStream(of: TestDirectory.self)
     let task = Task {
@@ -168,7 +169,7 @@ struct HarnessTests {
     #expect(!FileSystem.exists(directory.path))
   }
 
-  @Test("a test process that crashes leaves neither a process nor a file behind")
+  @Test("A test process that crashes leaves neither processes nor files behind")
   func crash() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -187,7 +188,7 @@ struct HarnessTests {
     #expect(isGone == true, "\(left.processes)")
   }
 
-  @Test("what a test has left in the background ends with the test's process")
+  @Test("A program that a test leaves in the background ends with the test process")
   func background() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -195,7 +196,7 @@ struct HarnessTests {
     let sleeper = try LaunchedProgram(
       "/bin/sleep", ["600"], environment: directory.environment())
     let other = try LaunchedProgram("/bin/sleep", ["600"], environment: ["PATH": "/bin"])
-    // As the end of this process would.
+    // Simulates the end of this process.
     guardian.closeInput()
     let end = try await sleeper.waitForExit(within: .seconds(20))
     #expect(end == .signalled(number: SIGKILL))
@@ -204,7 +205,7 @@ struct HarnessTests {
     #expect(other.exit == nil)
   }
 
-  @Test("programs are found in the directories that the test names")
+  @Test("Programs are found in the directories that the test names")
   func searchPath() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -221,7 +222,7 @@ struct HarnessTests {
     }
   }
 
-  @Test("a topology that was made in code runs like one of a file, on any actor")
+  @Test("A topology created in code runs like one from a file, on any actor")
   @MainActor
   func topologyValue() async throws {
     let topology = Topology(

@@ -6,7 +6,7 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("The parts of the soak of hosts", .timed)
+@Suite("The parts of the hosts soak", .timed)
 struct HostsPartsTests {
   private static let seeds = UInt64(0)..<60
 
@@ -16,10 +16,10 @@ struct HostsPartsTests {
   }
 
   @Test(
-    "every plan is a topology that its deployment has places for, and the same for the same seed")
+    "Every plan's topology fits its deployment, and the same seed gives the same plan")
   func plans() async throws {
     for seed in Self.seeds {
-      // Others wait for this thread.
+      // Lets other tests use this thread.
       await Task.yield()
       let plan = Self.plan(seed: seed)
       let again = Self.plan(seed: seed)
@@ -38,7 +38,7 @@ struct HostsPartsTests {
     }
   }
 
-  @Test("each fault ends, and no orchestrator is killed where Slurm may miss a host")
+  @Test("Every fault ends, and no orchestrator is killed while Slurm may miss a host")
   func faults() {
     for seed in Self.seeds {
       let plan = Self.plan(seed: seed, faults: 60)
@@ -48,13 +48,13 @@ struct HostsPartsTests {
       for fault in plan.faults {
         #expect((0...20_000).contains(fault.time))
         #expect(plan.spots[fault.node]?.place != nil)
-        // Where the orchestrator is, is cut off, and no more.
+        // The orchestrator's host is only ever cut off.
         #expect(fault.host != 0 || fault.kind == .partition)
       }
     }
   }
 
-  @Test("each kind of fault is drawn, each base, and nodes that move and such that wait")
+  @Test("Plans contain every kind of fault, every base, and nodes that move or wait")
   func variety() {
     let plans = Self.seeds.map { Self.plan(seed: $0) }
     #expect(
@@ -69,7 +69,8 @@ struct HostsPartsTests {
     let spots = plans.flatMap { $0.spots.values }
     for durability in Durability.allCases {
       for moves in [false, true] {
-        // What records its steps in a process's memory must not move; what records nothing, and waits, would forget.
+        // A node with durability 'process' must not move, because its records are in memory of its
+        // host. A node without a journal must not wait, because it would lose its state.
         let isPossible = moves ? durability != .process : durability != .volatile
         #expect(
           spots.contains { $0.moves == moves && $0.durability == durability } == isPossible)
@@ -80,7 +81,7 @@ struct HostsPartsTests {
   }
 
   @Test(
-    "two processes of a node that lived at the same time are found, and such that did not are not")
+    "Two processes of a node that overlap in time are a violation, and others are not")
   func lives() {
     func life(_ node: String, _ first: Int, _ last: Int) -> LivesCheck.Life {
       LivesCheck.Life(node: node, first: first, last: last)
@@ -91,12 +92,12 @@ struct HostsPartsTests {
     for second in [life("a", 5, 6), life("a", 2, 3), life("a", 0, 1), life("a", 0, 20)] {
       #expect(!LivesCheck(sound + [second]).violations.isEmpty, "\(second)")
     }
-    // Also behind one that was short.
+    // The overlap is found even behind a shorter process.
     let three = [life("a", 1, 100), life("a", 2, 3), life("a", 50, 60)]
     #expect(LivesCheck(three).violations.count == 2)
   }
 
-  @Test("what is missing to make hosts is told")
+  @Test("Missing prerequisites for hosts are listed")
   func obstacle() throws {
     #expect(HostCluster.obstacle(isRoot: true) { _ in true } == nil)
     let missing = try #require(
@@ -107,7 +108,7 @@ struct HostsPartsTests {
           + "cgroups of version 1, no /usr/sbin/slurmctld; "), "\(missing)")
   }
 
-  @Test("a process that is killed on a host is no violation, one that crashes is")
+  @Test("A process killed on a host is no violation, and a crashed process is one")
   func ends() {
     for signal in [SIGKILL, SIGTERM, SIGABRT] {
       for isOnHosts in [true, false] {

@@ -5,14 +5,14 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("The parts of the soak of composites", .timed)
+@Suite("The parts of the composites soak", .timed)
 struct MeetingPartsTests {
   private static func plan(seed: UInt64) -> MeetingPlan {
     var generator = SplitMix64(seed: seed)
     return MeetingPlan(using: &generator)
   }
 
-  @Test("a plan with models has one in each composite that meets first, and is the same otherwise")
+  @Test("A plan with models has one in each composite's first member and is otherwise unchanged")
   func models() throws {
     for seed in UInt64(0)..<20 {
       var generator = SplitMix64(seed: seed)
@@ -29,10 +29,10 @@ struct MeetingPartsTests {
     }
   }
 
-  @Test("every plan is a topology with composites that share members and others that do not")
+  @Test("Every plan is a topology of composites, some with shared members and some without")
   func plans() async throws {
     for seed in UInt64(0)..<20 {
-      // Others wait for this thread.
+      // Lets other tests use this thread.
       await Task.yield()
       let plan = Self.plan(seed: seed)
       #expect(plan == Self.plan(seed: seed))
@@ -56,7 +56,7 @@ struct MeetingPartsTests {
     }
   }
 
-  /// A plan, and what its members remember of sound meetings of its first two composites.
+  /// A plan, and a consistent record of synchronized events of its first two composites.
   private struct Sound {
     let plan = MeetingPartsTests.plan(seed: 1)
     var met: [String: [String]] = [:]
@@ -66,7 +66,7 @@ struct MeetingPartsTests {
     private var versions: [String: UInt64] = [:]
     private var count: UInt64 = 0
 
-    /// The members of both composites, and one of the second alone.
+    /// A member of both composites.
     var shared: String { plan.composites[0].members[1] }
     var first: String { plan.composites[0].members[0] }
 
@@ -97,14 +97,14 @@ struct MeetingPartsTests {
     }
   }
 
-  @Test("what callers were told and members remember is sound where it agrees")
+  @Test("Callers' replies and members' records that agree are no violation")
   func sound() {
     let check = Sound().check
     #expect(check.violations == [])
     #expect(check.unknown == (0, 1))
   }
 
-  @Test("an event that some have lost, or taken twice, or in another order, is found")
+  @Test("A synchronized event that was lost, repeated or reordered at a member is a violation")
   func torn() {
     var lost = Sound()
     lost.met[lost.first]?.removeLast()
@@ -120,7 +120,7 @@ struct MeetingPartsTests {
     #expect(turned.check.violations.contains { $0.contains("after 1.") })
   }
 
-  @Test("an event that nobody was to take, or has asked for, or only some have taken, is found")
+  @Test("A synchronized event that was refused, not requested, or partly taken is a violation")
   func uncalledFor() {
     for (meeting, problem) in [
       ("c1a:90", "whose caller was told refused"), ("c1a:91", "whose caller was told unknown"),
@@ -130,14 +130,14 @@ struct MeetingPartsTests {
       sound.met[sound.first]?.append(meeting)
       #expect(sound.check.violations.contains { $0.contains(problem) }, "\(meeting)")
     }
-    // By all of them, though, what the caller does not know may have been taken.
+    // An event with an unknown reply is allowed if all members have taken it.
     var known = Sound()
     for member in known.plan.composites[0].members { known.met[member]?.append("c1a:91") }
     #expect(known.check.violations == [])
     #expect(known.check.unknown == (1, 0))
   }
 
-  @Test("what a bell has rung for is taken once, in its order, or is a dead letter")
+  @Test("Each event that a bell sends is taken once and in order, or becomes a dead letter")
   func bells() throws {
     let bell = try #require(Sound().plan.bells.first)
     let composite = try #require(Sound().plan[bell.composite])
@@ -158,7 +158,7 @@ struct MeetingPartsTests {
     #expect(!rung([1, 2, 3], letters: 1).isEmpty)
   }
 
-  @Test("an answer about a transaction that contradicts an earlier one is found")
+  @Test("A reply about a transaction that contradicts an earlier one is a violation")
   func endings() {
     let number = TransactionID(epoch: 1, sequence: 1)
     var endings = Endings()
@@ -171,7 +171,7 @@ struct MeetingPartsTests {
     #expect(endings.contradictions.count == 1)
   }
 
-  @Test("a node's log tells of promises in doubt and of their ends")
+  @Test("Transactions in doubt and their ends are counted from a node's log")
   func doubts() {
     var counts = MeetingCounts()
     for text in [

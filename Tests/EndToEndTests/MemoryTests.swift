@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("The memory of processes that run for long", .timed)
+@Suite("The memory of long-running processes", .timed)
 struct MemoryTests {
   private static let buttons = """
     topology: buttons
@@ -15,7 +15,7 @@ struct MemoryTests {
       right: { machine: Button }
     """
 
-  /// What a process holds of its own. Unit: bytes.
+  /// Returns the anonymous memory of a process. Unit: bytes.
   private static func memory(of pid: Int32) throws -> Int {
     let status = try #require(FileSystem.text(of: "/proc/\(pid)/status"))
     let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
@@ -23,7 +23,7 @@ struct MemoryTests {
     return try #require(Int(words[words.count - 2])) * 1_024
   }
 
-  @Test("does not grow by what they tell each other")
+  @Test("The memory of orchestrator and nodes does not grow with the number of requests")
   func questions() async throws {
     try await withTopology(yaml: Self.buttons) { topology in
       let client = try TopologyClient(
@@ -39,7 +39,7 @@ struct MemoryTests {
       let processes = [directory.pid] + directory.nodes.compactMap(\.pid)
       #expect(processes.count == 3)
       let before = try processes.map(Self.memory)
-      // Each is a question to the orchestrator and to both nodes, and would leave a kilobyte at each.
+      // Each question goes to the orchestrator and both nodes. A leak would cost each a kilobyte.
       _ = try await ask(2_000)
       for (process, before) in zip(processes, before) {
         let grown = try Self.memory(of: process) - before

@@ -14,7 +14,7 @@ struct MonitorTests {
       right: { machine: Button }
     """
 
-  /// The changes that a client of its own sees of a node, through a version.
+  /// Returns the changes of a node that a client of its own sees, up to a version.
   private static func watch(
     _ topology: String, _ control: String, node: String, through version: UInt64
   ) async throws -> [StateChange] {
@@ -29,7 +29,7 @@ struct MonitorTests {
     return changes
   }
 
-  @Test("many monitors come at any time; each gets the present state at once, then every change")
+  @Test("Each of many monitors gets the current state at once, and then every change")
   func everyChange() async throws {
     try await withTopology(yaml: Self.buttons) { topology in
       let control = topology.control
@@ -59,7 +59,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("monitors that come and go leave no trace in the nodes")
+  @Test("Monitors that come and go leave no trace in the nodes")
   func comeAndGo() async throws {
     try await withTopology(yaml: Self.buttons) { topology in
       for times in 1...30 {
@@ -80,7 +80,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("a stream goes on over a node's restart, and ends when the topology does")
+  @Test("A state stream continues across a node's restart and ends with the topology")
   func restartsAndEnd() async throws {
     try await withTopology(yaml: Self.buttons) { topology in
       var states = try await topology.states(of: ["left"]).makeAsyncIterator()
@@ -96,7 +96,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("a topology's monitor sees the present states and every change, in a process of its own")
+  @Test("A monitor in a topology gets current states and every change, in a process of its own")
   func monitorNode() async throws {
     let watched =
       Self.buttons + """
@@ -119,7 +119,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("a monitor that fails is started again, and the nodes do not notice")
+  @Test("A failed monitor is restarted without affecting the nodes")
   func monitorFails() async throws {
     let watched =
       Self.buttons + """
@@ -137,7 +137,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("a killed monitor is started again and goes on with the present states")
+  @Test("A killed monitor is restarted and continues with the current states")
   func monitorKilled() async throws {
     let watched =
       Self.buttons + """
@@ -154,7 +154,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("a monitor is attached by hand, and ends well with the topology")
+  @Test("A monitor can be attached manually, and exits 0 when the topology ends")
   func byHand() async throws {
     let named = Self.buttons.replacing("topology: buttons", with: "topology: by-hand")
     try await withTopology(yaml: named) { topology in

@@ -4,14 +4,14 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A program that connects under the name of another", .timed)
+@Suite("A client with the routing id of another end", .timed)
 struct NamesakeTests {
-  /// One that has taken a routing id, and says nothing.
+  /// A client that has claimed a routing id and sends nothing.
   private struct Namesake {
     let socket: Socket
     let connections: ConnectionMonitor
 
-    /// Begins to connect.
+    /// Creates a client that begins to connect.
     init(_ name: String, to endpoint: String) throws {
       let context = Context()
       socket = try Socket(.dealer, in: context)
@@ -20,7 +20,7 @@ struct NamesakeTests {
       try socket.connect(endpoint)
     }
 
-    /// Is connected.
+    /// Creates a client and waits until it is connected.
     init(_ name: String, at endpoint: String) async throws {
       try self.init(name, to: endpoint)
       try await connected()
@@ -43,7 +43,7 @@ struct NamesakeTests {
   }
 
   @Test(
-    "of a pipe's sender: the pipe goes on, complete and in order, and the sender's log names it")
+    "A pipe stays complete and in order when a client claims its routing id, and logs the id")
   func pipe() async throws {
     let yaml = """
       topology: pair
@@ -63,7 +63,7 @@ struct NamesakeTests {
     }
   }
 
-  @Test("of a coordinator: its events are taken by all again, and its log names it")
+  @Test("A coordinator's events commit again after a client claimed its routing id, which it logs")
   func coordinator() async throws {
     try await withTopology(Parties.pair(durability: .process)) { topology in
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
@@ -75,7 +75,7 @@ struct NamesakeTests {
   }
 
   @Test(
-    "of a coordinator, with numbers that are far ahead: its events are taken again",
+    "A coordinator's events commit again after a client with its routing id sent high numbers",
     arguments: [UInt64.max, UInt64(WallClock.nanoseconds / 1_000_000) - 60_000], [80, 82])
   func numbers(epoch: UInt64, kind: UInt8) async throws {
     try await withTopology(Parties.pair(durability: .process)) { topology in
@@ -93,11 +93,12 @@ struct NamesakeTests {
     }
   }
 
-  @Test("of a coordinator that has just started, and was not answered yet")
+  @Test("A coordinator that starts while a client claims its routing id commits and logs the id")
   func newCoordinator() async throws {
     try await withTopology(Parties.pair()) { topology in
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
-      // Those who connect to it meanwhile are taken one after the other: the coordinator, and the namesake.
+      // The node admits the connections that arrive during its pause in order: the coordinator,
+      // then the namesake.
       let inbox = try await topology.status("left").inbox
       try await topology.pause("left")
       try await topology.kill("pair")
@@ -112,7 +113,7 @@ struct NamesakeTests {
     }
   }
 
-  @Test("of a node at the orchestrator: the node is not taken for hung, and its log names it")
+  @Test("A node whose routing id another client claims is not taken for hung, and logs the id")
   func node() async throws {
     let yaml = """
       topology: one
@@ -123,7 +124,7 @@ struct NamesakeTests {
     try await withTopology(yaml: yaml) { topology in
       let namesake = try await Namesake("node/button", at: topology.control)
       try await topology.expectLog("button", contains: "under this end's name, 'node/button'")
-      // What it tells comes through again.
+      // The node's status reaches the orchestrator again.
       try await topology.send("button", Button.Event.press)
       let button = try await topology.expectStatus(of: "button", "its state") {
         $0.status?.state == ["pressed": ["times": 1]]

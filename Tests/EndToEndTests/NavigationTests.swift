@@ -4,11 +4,11 @@ import Screens
 import TestTraits
 import Testing
 
-@Suite("The example of navigation", .timed)
+@Suite("The navigation example", .timed)
 struct NavigationTests {
   private static let file = "topologies/navigation.yaml"
 
-  @Test("the example checks without an error or a warning")
+  @Test("The navigation example checks without an error or a warning")
   func checks() async throws {
     let command = try CommandLineTool()
     defer { command.remove() }
@@ -18,7 +18,7 @@ struct NavigationTests {
   }
 
   @Test(
-    "an item that is opened in the list is what the detail screen shows, and goes with a logout")
+    "The detail screen shows the item opened in the list and is hidden by a logout")
   func open() async throws {
     try await withTopology(Self.file) { topology in
       try await topology.expect("login", LoginScreen.State.shown)
@@ -42,7 +42,7 @@ struct NavigationTests {
   }
 
   @Test(
-    "the registration, a coordinator of its own, leads to a login by name, which the profile shows")
+    "The registration coordinator logs the user in by a name that the profile shows")
   func registration() async throws {
     try await withTopology(Self.file) { topology in
       try await topology.expect("login", LoginScreen.State.shown)
@@ -50,7 +50,7 @@ struct NavigationTests {
       try await topology.expect(
         "registration", RegistrationCoordinator.State.shown(screens: .init(root: .terms)))
       try await topology.send("registration", RegistrationCoordinator.Event.accept)
-      // What is on its way is not lost with a process.
+      // An event in flight is not lost with a process.
       try await topology.pause("coordinator")
       try await topology.send("registration", RegistrationCoordinator.Event.enter(name: "Ada"))
       try await topology.kill("coordinator")
@@ -71,7 +71,7 @@ struct NavigationTests {
     }
   }
 
-  @Test("a screen asks for a sheet, and the coordinator that refuses says why")
+  @Test("A screen opens a sheet, and a coordinator that refuses an event gives the reason")
   func sheet() async throws {
     try await withTopology(Self.file) { topology in
       try await topology.expect("login", LoginScreen.State.shown)
@@ -92,7 +92,7 @@ struct NavigationTests {
     }
   }
 
-  @Test("an item reaches its screen also when the coordinator is killed on the way")
+  @Test("An opened item reaches its screen even if the coordinator is killed on the way")
   func killed() async throws {
     try await withTopology(Self.file) { topology in
       try await topology.expect("login", LoginScreen.State.shown)
@@ -100,13 +100,14 @@ struct NavigationTests {
       try await topology.expect("list", ListScreen.State.shown)
       for item in 1...2 {
         try await runs("coordinator", start: UInt64(2 * item - 1), in: topology)
-        // The coordinator has not taken it yet when it dies.
+        // The coordinator has not accepted the event yet when it is killed.
         try await topology.pause("coordinator")
         try await topology.send("list", ListScreen.Event.open(item: item))
         try await topology.kill("coordinator")
         try await topology.expect("detail", DetailScreen.State.showing(item: item))
         try await runs("coordinator", start: UInt64(2 * item), in: topology)
-        // It may have taken it when it dies now, but not told the list.
+        // The coordinator may have accepted the event when it is killed, without having notified
+        // the list.
         try await topology.send("coordinator", MainCoordinator.Event.pop)
         try await topology.kill("coordinator")
         try await topology.expect("detail", DetailScreen.State.hidden)
@@ -115,7 +116,7 @@ struct NavigationTests {
       try await runs("coordinator", start: 5, in: topology)
       let coordinator = try await topology.status("coordinator")
       #expect(coordinator.restarts == 4)
-      // A login and twice there and back: nothing twice, nothing lost.
+      // One login and two items opened and closed: no event is repeated or lost.
       #expect(coordinator.status?.version == 5)
       #expect(coordinator.status?.letters == 0)
     }
@@ -129,14 +130,14 @@ struct NavigationTests {
     }
   }
 
-  @Test("a link leads through its screens, and one that leads nowhere is shown with the reason")
+  @Test("A link opens its screens, and an invalid link is shown with the reason")
   func links() async throws {
     try await withTopology(Self.file) { topology in
       func follow(_ link: String) async throws -> RequestOutcome {
         try await topology.send("coordinator", MainCoordinator.Event.follow(link: link))
       }
       try await topology.expect("login", LoginScreen.State.shown)
-      // It waits for the login.
+      // The link waits for the login.
       _ = try await follow("app://quizzes/7/question/2")
       try await topology.send("login", LoginScreen.Event.logIn)
       try await topology.expect("detail", DetailScreen.State.asking(item: 7, number: 2))

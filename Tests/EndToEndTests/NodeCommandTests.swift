@@ -19,7 +19,7 @@ struct NodeCommandTests {
   }
 
   @Test(
-    "what does not fit is told with what to do, and exit code 2",
+    "An invalid command line of a node program exits 2 with an error that says what to do",
     arguments: [
       ([], "what to do is missing\nTry 'nodes --help'."),
       (["monitr"], "unknown verb 'monitr'. Did you mean 'monitor'?\nTry 'nodes --help'."),
@@ -43,13 +43,13 @@ struct NodeCommandTests {
     #expect(result.output == "")
   }
 
-  @Test("a node that is called by hand says who starts nodes")
+  @Test("A node program that is run manually says that the orchestrator starts nodes")
   func byHand() async throws {
     #expect(try await run(["run"]).error.contains("Nodes are started by 'orchestrator run FILE'."))
   }
 
   @Test(
-    "every verb has a help page",
+    "Every verb of a node program has a help page",
     arguments: ["list", "describe", "monitor", "view", "run"])
   func help(verb: String) async throws {
     #expect(try await run(["--help"]).output.contains("\n  \(verb) "))

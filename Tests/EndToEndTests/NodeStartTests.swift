@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Nodes that cannot start", .timed)
 struct NodeStartTests {
-  /// A node program that answers a description and cannot be executed any more afterwards.
+  /// Writes a node program that answers one description and is not executable afterwards.
   private func vanishingProgram(in tool: CommandLineTool) throws {
     let script = """
       #!/bin/sh
@@ -15,7 +15,7 @@ struct NodeStartTests {
     try tool.directory.write(script, to: "vanishing", mode: 0o700)
   }
 
-  @Test("of many nodes, those whose program does not run fail with its reason, and the others run")
+  @Test("Nodes whose program cannot be executed fail with the reason, and all others run")
   func manySpawns() async throws {
     try await CommandLineTool.launching { tool in
       try vanishingProgram(in: tool)
@@ -49,10 +49,10 @@ struct NodeStartTests {
     }
   }
 
-  @Test("a node that says in its hello that it cannot run is failed for good, with its reason")
+  @Test("A node whose hello reports a failure fails permanently with that reason")
   func problem() async throws {
     try await CommandLineTool.launching { tool in
-      // The process is a shell that only waits; what a node would say is said here.
+      // The process is a shell that only waits. The test sends the node's hello itself.
       let script = """
         #!/bin/sh
         [ "$1" = run ] && exec sleep 60
@@ -71,7 +71,7 @@ struct NodeStartTests {
       let client = try TopologyClient(topology: "ward", control: directories.endpoint(.control))
       defer { client.close() }
       let spawned: NodeInformation? = try await poll(within: .seconds(20)) {
-        // The orchestrator may not be there yet.
+        // The orchestrator may not be listening yet.
         let node = try? await client.directory(fresh: false)[node: "patient"]
         return node?.pid == nil ? nil : node
       }

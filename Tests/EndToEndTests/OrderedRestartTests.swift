@@ -4,20 +4,20 @@ import TestNodes
 import TestTraits
 import Testing
 
-/// Tells callers that they have called enough.
+/// A flag that ends the callers' loops.
 private final class End: Sendable {
   private let state = Locked(false)
   var hasCome: Bool { state.withLock { $0 } }
   func come() { state.withLock { $0 = true } }
 }
 
-@Suite("Restarts in order, under load, where nothing of the pipe is recorded", .timed)
+@Suite("Restarts in order under load, with a pipe that is not recorded", .timed)
 struct OrderedRestartTests {
-  /// How many numbers are sent at a time.
+  /// The number of events that are sent at a time.
   private static let count = 8_000
 
-  /// A source whose numbers a sink checks. Both go on from their journals; their pipe has none, so a
-  /// number that is lost is missing at the sink.
+  /// A source whose numbers a sink checks. Both resume from their journals. Their pipe has no
+  /// journal, so a lost number is missing at the sink.
   private static func numbers(capacity: Int = 256, work: Int = 50) -> Topology {
     var pipe = PipeSpecification.ports(
       from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)
@@ -39,7 +39,7 @@ struct OrderedRestartTests {
     try await withTopology(topology, options: options, body)
   }
 
-  /// Waits until the sink has taken so many, or the last one.
+  /// Waits until the sink's state satisfies the condition.
   private static func expect(
     _ topology: TopologyHarness, _ description: String, where accepts: (Sink.State) -> Bool
   ) async throws -> (count: Int, wrong: Int, last: Int) {
@@ -56,8 +56,8 @@ struct OrderedRestartTests {
     information.status?.state.flatMap { try? EventCodec<Sink.State>().decode($0.bytes) }
   }
 
-  /// Lets the sink be in the midst of taking numbers.
-  /// - Returns: The last one that it will get.
+  /// Waits until the sink is counting numbers while more are in flight.
+  /// - Returns: The last number that the sink will get.
   private static func expectLoad(_ topology: TopologyHarness) async throws -> Int {
     var last = 0
     for _ in 1...20 {
@@ -70,13 +70,13 @@ struct OrderedRestartTests {
       let reached = try await expect(topology, "some numbers") {
         if case .counting(_, let count, _) = $0 { count > before + 500 } else { false }
       }
-      // Else they were all there before the test had its turn.
+      // Otherwise all numbers had arrived before the test looked.
       if reached.last < last { return last }
     }
     throw Unexpected("the sink has all numbers whenever it is looked at")
   }
 
-  /// Restarts them as a user does.
+  /// Restarts the nodes as a user does.
   private static func restart(_ nodes: String..., in topology: TopologyHarness) async throws {
     let tool = CommandLineTool(beside: topology)
     let program = try tool.start(["restart", "--timeout", "10m"] + nodes)
@@ -87,7 +87,7 @@ struct OrderedRestartTests {
     }
   }
 
-  @Test("a sender has everything taken that it has sent before it goes, and nothing is lost")
+  @Test("A sender that is restarted in order delivers all its events first and loses none")
   func sender() async throws {
     try await Self.launch(Self.numbers()) { topology in
       let all = try await Self.expectLoad(topology)
@@ -101,7 +101,7 @@ struct OrderedRestartTests {
     }
   }
 
-  @Test("both ends at once lose what is under way: the sender says how much, and it is no more")
+  @Test("Both ends restarted together lose only events in flight, and no more than reported")
   func bothEnds() async throws {
     try await Self.launch(Self.numbers()) { topology in
       let all = try await Self.expectLoad(topology)
@@ -112,13 +112,13 @@ struct OrderedRestartTests {
       let lost = all - end.count
       let told = Self.undelivered(topology.logs("source"))
       #expect(lost <= told && told <= 256, "\(lost) are lost, \(told) are told")
-      // One gap at most, and nothing twice.
+      // At most one gap, and no repeated number.
       #expect(end.wrong == (lost > 0 ? 1 : 0))
       #expect(topology.logs("sink").allSatisfy { !$0.contains("are lost") })
     }
   }
 
-  /// How many events the source has said that it did not deliver.
+  /// Returns the number of undelivered events that the sender has logged.
   private static func undelivered(_ log: [String]) -> Int {
     log.reduce(0) { sum, line in
       guard let start = line.firstRange(of: "pipe 'numbers': "),
@@ -129,7 +129,7 @@ struct OrderedRestartTests {
   }
 
   @Test(
-    "a coordinator ends what it has begun: what it has told as committed all have taken, and no more"
+    "A coordinator that stops completes its transactions, so its replies match the participants"
   )
   func coordinator() async throws {
     let callers = 4
@@ -164,7 +164,7 @@ struct OrderedRestartTests {
       }
       let committed = told.count { $0?.isCommitted == true } + 1
       let unknown = told.count { $0.map { if case .unknown = $0 { true } else { false } } ?? true }
-      // Each of their steps is a meeting, and this was the last.
+      // Each of their steps is a synchronized event, and this was the last.
       let left = Int(try #require(versions["left"]))
       try await topology.expectMet(left)
       #expect(committed <= left && left <= committed + unknown)
@@ -175,10 +175,11 @@ struct OrderedRestartTests {
     }
   }
 
-  @Test("a coordinator that is told to stop stays until all know what it has committed")
+  @Test("A coordinator that is stopped waits until all participants have its committed events")
   func coordinatorWaits() async throws {
     let rules = [
-      // Told to stop before anybody knows of the commit, which one of them takes its time over.
+      // The coordinator is stopped before any participant has the commit, and one participant is
+      // slow to take it.
       "pair:commit.recorded=stop@1/1", "left:commit.received=delay:100ms@1/1",
       "pair:commit.finished=delay:1ms@1/1",
     ]
@@ -202,7 +203,8 @@ struct OrderedRestartTests {
     }
   }
 
-  /// Lets the two meet; `nil` where the caller cannot know what has become of it.
+  /// Requests the synchronized event.
+  /// - Returns: The reply, or `nil` if the caller cannot know the outcome.
   private static func meet(_ topology: TopologyHarness) async throws -> SynchronizedReply? {
     do {
       return try await topology.meet()

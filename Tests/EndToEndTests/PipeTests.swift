@@ -25,7 +25,7 @@ struct PipeTests {
       timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
   }
 
-  /// A button whose pipe leads to a gate.
+  /// A button with a pipe to a gate.
   private static func gate(
     capacity: Int = 1024, _ onRefused: PipeSpecification.OnRefused = .record,
     restart: RestartPolicy = RestartPolicy()
@@ -42,8 +42,8 @@ struct PipeTests {
       ], timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
   }
 
-  /// Launches it without looking at each of its thousands of states, which would take the test longer
-  /// than the nodes.
+  /// Launches the topology without recording its thousands of states, which would take longer than
+  /// the nodes do.
   private static func unrecorded(
     _ topology: Topology, _ body: (TopologyHarness) async throws -> Void
   ) async throws {
@@ -52,7 +52,7 @@ struct PipeTests {
     try await withTopology(topology, options: options, body)
   }
 
-  /// Waits until the node tells of such a state.
+  /// Waits until the node reports a state that satisfies the predicate.
   private static func expect<State: MachineState>(
     _ topology: TopologyHarness, _ node: String, _ description: String,
     where predicate: (State) -> Bool
@@ -72,7 +72,7 @@ struct PipeTests {
   }
 
   @Test(
-    "thousands of events arrive all and in order, whatever the capacity",
+    "Thousands of events arrive completely and in order, whatever the pipe's capacity",
     arguments: [(1, 1_000), (7, 1_000), (1024, 2_000), (65_536, 2_000)])
   func order(capacity: Int, count: Int) async throws {
     try await Self.unrecorded(Self.numbers(capacity: capacity)) { topology in
@@ -85,9 +85,9 @@ struct PipeTests {
     }
   }
 
-  @Test("a node may have more pipes than a context of few has sockets for")
+  @Test("A node can have more pipes than the default number of sockets allows")
   func manyPipes() async throws {
-    // Three sockets each: its own, and two that watch its connection.
+    // Each pipe uses three sockets: its own, and two that monitor its connection.
     let count = Int(Context.Room.few.rawValue) / 3 + 1
     let pipes = (1...count).map { number in
       PipeSpecification.rule(
@@ -104,7 +104,7 @@ struct PipeTests {
     }
   }
 
-  @Test("a receiver that stands still stops its sender, and gets everything when it goes on")
+  @Test("A suspended receiver stops its sender, and receives all events when it resumes")
   func backPressure() async throws {
     try await Self.unrecorded(Self.numbers(capacity: 64)) { topology in
       try await topology.pause("sink")
@@ -121,7 +121,7 @@ struct PipeTests {
     }
   }
 
-  @Test("a request to a node whose pipe is full is answered busy, and what was taken arrives")
+  @Test("A request to a node with a full pipe is answered busy, and accepted events arrive")
   func busy() async throws {
     try await withTopology(Self.gate(capacity: 8)) { topology in
       try await topology.send("gate", "open")
@@ -141,11 +141,11 @@ struct PipeTests {
         return
       }
       #expect(reason.contains("visitors"))
-      // The start of the button, which enters its state, has sent one of the eight.
+      // The entry into the button's first state has sent one of the eight events.
       #expect(taken >= 7 && taken <= 16)
       try await topology.resume("gate")
       try await topology.expect("gate", Gate.State.open(passed: taken))
-      // The credit for them may still be on its way.
+      // The credit for the events may still be in flight.
       let pressed = try await poll(within: .seconds(20), of: topology.directory) {
         try? await topology.send("button", Button.Event.press)
       }
@@ -154,7 +154,7 @@ struct PipeTests {
     }
   }
 
-  @Test("on_refused: record counts a refused event, keeps it as a dead letter and goes on")
+  @Test("'on_refused: record' counts a refused event, keeps it as a dead letter, and continues")
   func record() async throws {
     try await withTopology(Self.gate()) { topology in
       for _ in 1...3 { try await topology.send("button", Button.Event.press) }
@@ -174,7 +174,7 @@ struct PipeTests {
     }
   }
 
-  @Test("on_refused: postpone keeps refused events, and applies them when the state allows it")
+  @Test("'on_refused: postpone' keeps refused events and applies them when the state allows")
   func postpone() async throws {
     try await withTopology(Self.gate(.postpone)) { topology in
       for _ in 1...3 { try await topology.send("button", Button.Event.press) }
@@ -190,7 +190,7 @@ struct PipeTests {
     }
   }
 
-  @Test("on_refused: fail ends the node, and says which event it was")
+  @Test("'on_refused: fail' ends the node and names the event")
   func fail() async throws {
     try await withTopology(Self.gate(.fail, restart: RestartPolicy(.never))) { topology in
       let gate = try await topology.expectStatus(of: "gate", "its failure") {
@@ -203,7 +203,7 @@ struct PipeTests {
     }
   }
 
-  @Test("a receiver that is killed under load comes back, and its loss is reported as a gap")
+  @Test("A receiver that is killed under load is restarted, and its loss is reported as a gap")
   func receiverKilled() async throws {
     try await Self.unrecorded(Self.numbers(capacity: 256, work: 1_000, durability: .volatile)) {
       topology in
@@ -238,7 +238,7 @@ struct PipeTests {
     }
   }
 
-  @Test("a sender that is killed under load comes back, and its receiver reports a gap")
+  @Test("A sender that is killed under load is restarted, and its receiver reports a gap")
   func senderKilled() async throws {
     try await Self.unrecorded(Self.numbers(capacity: 256, work: 100, durability: .volatile)) {
       topology in
@@ -262,9 +262,9 @@ struct PipeTests {
     }
   }
 
-  @Test("a receiver that is restarted in order, under load, loses nothing")
+  @Test("A receiver that is restarted in order under load loses no events")
   func receiverRestarted() async throws {
-    // Few enough that none of the states is left out where the test is slower than the nodes.
+    // Few enough events that no state is skipped when the test is slower than the nodes.
     var options = TopologyHarness.Options()
     options.recordedNodes = ["sink"]
     try await withTopology(
@@ -277,7 +277,7 @@ struct PipeTests {
         return count > 500
       }
       try await topology.restart("sink")
-      // One at least comes after the restart.
+      // At least one event comes after the restart.
       try await Self.expect(topology, "source", Source.State.idle(sent: count - 1))
       try await topology.send("source", Source.Event.go(count: 1))
       let end = try await topology.expect("sink", "the last event", within: .seconds(30)) {
@@ -297,9 +297,9 @@ struct PipeTests {
     }
   }
 
-  @Test("a sender that is restarted in order has everything delivered first")
+  @Test("A sender that is restarted in order delivers its events first")
   func senderRestarted() async throws {
-    // A sender waits a second for what is under way: that is to be enough for a busy machine.
+    // A sender waits one second for events in flight, which must suffice on a busy machine.
     try await withTopology(Self.numbers(capacity: 1_024, work: 20, durability: .volatile)) {
       topology in
       try await topology.send("source", Source.Event.go(count: 300))
@@ -312,7 +312,7 @@ struct PipeTests {
     }
   }
 
-  @Test("an event of a port that no pipe leads from is counted, and said once")
+  @Test("An event of a port without a pipe is counted, and logged once")
   func unconnected() async throws {
     var topology = Self.numbers()
     topology.pipes = []

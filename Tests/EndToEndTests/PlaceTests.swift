@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Where sockets and state are", .timed)
+@Suite("The directories of sockets and state", .timed)
 struct PlaceTests {
   /// Runs the orchestrator without `PIPERUNTIME_ROOT`, with these variables.
   private func run(
@@ -16,7 +16,7 @@ struct PlaceTests {
     return try await tool.result(of: program)
   }
 
-  @Test("a place for state that cannot be had is told before anything starts")
+  @Test("An unusable state directory is an error before any node starts")
   func unusableState() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -36,11 +36,11 @@ struct PlaceTests {
     }
   }
 
-  @Test("sockets in /tmp are told once when a topology starts, and where none is found")
+  @Test("Sockets in /tmp are reported when a topology starts and when none is found")
   func fallback() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
-    // A name of this test's own: the place is all tests'.
+    // A name of this test's own, because all tests share the directory.
     let name = "t" + tool.directory.path.filter { $0.isLetter || $0.isNumber }
     try tool.directory.write(
       "topology: \(name)\nprogram: TestNodes\nnodes: { a: { machine: Button } }", to: "t.yaml")

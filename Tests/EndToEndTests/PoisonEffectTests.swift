@@ -5,33 +5,34 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("An effect that ends its node", .timed)
+@Suite("An effect that kills its node", .timed)
 struct PoisonEffectTests {
   private static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  /// A stuntman with a ledger, who is told to perform a trick.
+  /// A stuntman with a ledger, who performs tricks on request.
   private struct Stage {
     let topology: TopologyHarness
     let ledger: String
 
-    /// The keys with which the effect or the feedback has run.
+    /// Returns the keys with which the effect or the feedback has run.
     func runs(of work: String) -> [Substring] {
       let text = FileSystem.contents(of: ledger).map { String(decoding: $0, as: UTF8.self) } ?? ""
       return text.split(separator: "\n").filter { $0.hasPrefix(work) }
     }
 
-    /// From now on nothing ends the process.
+    /// Lets later runs of the trick succeed without ending the process.
     func spreadNet() { close(open(ledger + ".net", O_WRONLY | O_CREAT, 0o600)) }
 
     func perform(_ trick: Stuntman.Trick) async throws {
-      // The process may end before it answers; the request is repeated, and applied once.
+      // The process may end before it replies. The client repeats the request, which is applied
+      // once.
       _ = try? await topology.client.send(
         "node", Stuntman.Event.perform(trick), timeout: .seconds(60))
     }
 
-    /// Waits for dead letters, or for one death too many.
+    /// Waits for N dead letters, or for more crashes than expected.
     func letters(_ count: UInt64) async throws -> NodeInformation {
       let node = try await topology.expectStatus(
         of: "node", "\(count) letters, or one death too many", within: .seconds(60)
@@ -57,7 +58,7 @@ struct PoisonEffectTests {
   }
 
   @Test(
-    "is a dead letter after the third time in a row, runs again when it is resent, and spares all others",
+    "An effect that kills its node three times becomes a dead letter and runs again when resent",
     arguments: [Stuntman.Trick.trap, .exit, .childTrap])
   func resent(trick: Stuntman.Trick) async throws {
     try await withStage { stage in
@@ -86,7 +87,7 @@ struct PoisonEffectTests {
     }
   }
 
-  @Test("stays parked in later processes, and is forgotten when it is dropped")
+  @Test("A parked effect stays parked in later processes and is forgotten when dropped")
   func dropped() async throws {
     try await withStage { stage in
       try await stage.perform(.trap)
@@ -107,7 +108,7 @@ struct PoisonEffectTests {
     }
   }
 
-  @Test("cannot be resent once a step has cancelled it")
+  @Test("A parked effect cannot be resent after a step has cancelled it")
   func cancelled() async throws {
     try await withStage { stage in
       try await stage.perform(.trap)
@@ -124,7 +125,7 @@ struct PoisonEffectTests {
     }
   }
 
-  @Test("is put away at once when it ends the node again after it was resent")
+  @Test("A resent effect that kills the node again is parked at once")
   func again() async throws {
     try await withStage { stage in
       try await stage.perform(.trap)
@@ -138,7 +139,7 @@ struct PoisonEffectTests {
     }
   }
 
-  @Test("of two that do so by turns both are put away, one after the other")
+  @Test("Two effects that kill their node in turn are both parked, one after the other")
   func both() async throws {
     try await withStage { stage in
       try await stage.perform(.together)
@@ -147,7 +148,7 @@ struct PoisonEffectTests {
     }
   }
 
-  @Test("is not one that runs when others kill the node, however often")
+  @Test("A running effect is not parked when its node is killed from outside, however often")
   func innocent() async throws {
     try await withStage { stage in
       try await stage.perform(.hang)
@@ -167,7 +168,7 @@ struct PoisonEffectTests {
     }
   }
 
-  @Test("`letters` shows it, and says that it runs again")
+  @Test("'letters' shows a parked effect, and says that it runs again when resent")
   func verb() async throws {
     try await withStage { stage in
       try await stage.perform(.trap)

@@ -7,7 +7,7 @@ import Testing
 @Suite("Postponed events", .timed)
 struct PostponeTests {
   @Test(
-    "events that wait for a state which an effect leads to are taken then, and in order",
+    "Events postponed until an effect changes the state are accepted then, in order",
     arguments: ["NumberWorker", "NumberGate"])
   func effect(machine: String) async throws {
     let topology = Topology(

@@ -5,14 +5,15 @@ import TestNodes
 import TestTraits
 import Testing
 
-/// In each test a record fails after steps were taken; there is time for others to learn of them.
-@Suite("Nobody learns of a step that is not recorded", .timed)
+/// In each test a record fails after steps were taken, with a delay in which other processes could
+/// learn of them.
+@Suite("Steps that are not recorded", .timed)
 struct RecordFirstTests {
   private static let restart = RestartPolicy(
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  /// What makes this record of a node's first process fail.
+  /// Returns failpoints that fail this record of a node's first process.
   private static func failing(_ record: Int, of node: String) -> [String: String] {
     let rules = ["step.after=delay:100ms", "record.error=error"].map {
       "\(node):\($0)@\(record)/1"
@@ -20,7 +21,7 @@ struct RecordFirstTests {
     return ["PIPERUNTIME_FAILPOINTS": rules.joined(separator: ",")]
   }
 
-  /// A node whose first record is that of its initial state, and whose second fails.
+  /// A node whose first record, of its initial state, succeeds, and whose second record fails.
   private static func node(_ machine: String, parameters: JSONValue = [:]) -> Topology {
     Topology(
       name: "one", program: "TestNodes", environment: failing(2, of: "node"),
@@ -38,14 +39,14 @@ struct RecordFirstTests {
       pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: 16)])
   }
 
-  /// Sends an event until it is taken; what fails before has not been applied.
+  /// Sends an event until it is accepted. A failed attempt has not been applied.
   private static func press(_ topology: TopologyHarness) async throws -> RequestOutcome? {
     try await poll(every: .milliseconds(5), within: .seconds(20)) {
       try? await topology.client.send("node", Button.Event.press)
     }
   }
 
-  @Test("a sender keeps what its receiver has not recorded", arguments: 2...5)
+  @Test("A sender keeps events until its receiver has recorded them", arguments: 2...5)
   func acknowledgements(record: Int) async throws {
     let topology = Self.numbers(environment: Self.failing(record, of: "sink"))
     try await withTopology(topology) { topology in
@@ -61,7 +62,7 @@ struct RecordFirstTests {
     }
   }
 
-  @Test("a sender's state and what it has to send are there together", arguments: 2...6)
+  @Test("A sender records its state together with its outgoing events", arguments: 2...6)
   func outbox(record: Int) async throws {
     let count = 40
     let topology = Self.numbers(environment: Self.failing(record, of: "source"))
@@ -77,7 +78,7 @@ struct RecordFirstTests {
     }
   }
 
-  @Test("a client is not told that it moved")
+  @Test("A client gets no reply for a step that is not recorded")
   func replies() async throws {
     try await withTopology(Self.node("Button")) { topology in
       let first = try #require(try await Self.press(topology))
@@ -88,7 +89,7 @@ struct RecordFirstTests {
     }
   }
 
-  @Test("its state is not published")
+  @Test("A state that is not recorded is not published")
   func feed() async throws {
     try await withTopology(Self.node("Button")) { topology in
       try await topology.expect("node", Button.State.pressed(times: 0))
@@ -101,7 +102,7 @@ struct RecordFirstTests {
     }
   }
 
-  @Test("its steps are not told, and no summary has them")
+  @Test("A step that is not recorded is in no step feed and in no summary")
   func steps() async throws {
     try await withTopology(Self.node("Button")) { topology in
       let steps = Collected(try await topology.client.steps(of: ["node"]))
@@ -109,7 +110,7 @@ struct RecordFirstTests {
       let first = try await poll(within: .seconds(20)) { summaries.all.first }
       #expect(first?.version == 0)
       _ = try #require(try await Self.press(topology))
-      // Those of the next process are told, once it knows who asks for them.
+      // The next process reports steps once it knows its subscribers.
       let told = try await poll(within: .seconds(20)) {
         _ = try #require(try await Self.press(topology))
         guard case .step(let step)? = steps.all.last else { return NodeStep?.none }
@@ -126,7 +127,7 @@ struct RecordFirstTests {
     }
   }
 
-  @Test("its effect is not started")
+  @Test("An effect does not start before its step is recorded")
   func effects() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Requests that come again under their number", .timed)
+@Suite("Requests that are repeated with their number", .timed)
 struct RepeatedRequestTests {
   private static let gate = """
     topology: gate
@@ -12,7 +12,7 @@ struct RepeatedRequestTests {
     nodes: { gate: { machine: Gate } }
     """
 
-  /// A client that speaks the protocol itself.
+  /// A client that implements the protocol itself.
   private final class Client {
     private let socket: Socket
     private let directory: TestDirectory
@@ -25,7 +25,7 @@ struct RepeatedRequestTests {
 
     deinit { socket.close() }
 
-    /// Sends a request. Returns the code of its reply.
+    /// Sends a request, and returns the code of its reply.
     func ask(_ event: String, number: UInt64) async throws -> UInt32? {
       let header = FrameHeader(.request, count: 0, sequence: number, number: 0xC0FFEE)
       socket.sendPart(header.frame(body: Array("\"\(event)\"".utf8)), more: false)
@@ -40,7 +40,7 @@ struct RepeatedRequestTests {
     }
   }
 
-  @Test("one that was refused is refused again, and not applied in a later state")
+  @Test("A repeated request that was refused is refused again, and not applied in a later state")
   func refused() async throws {
     try await withTopology(yaml: Self.gate) { topology in
       let client = try await Client(topology, of: "gate")
@@ -54,7 +54,7 @@ struct RepeatedRequestTests {
     }
   }
 
-  /// A node that waits for another one, which is slow to come back, before it starts again.
+  /// A node that starts only after another one, which is slow to restart.
   private static let late = """
     topology: gate
     program: TestNodes
@@ -64,7 +64,7 @@ struct RepeatedRequestTests {
     """
 
   @Test(
-    "one that was recorded before its node died is answered so by the next process, once that has started"
+    "A repeated request that the former process recorded gets its reply after the node's start"
   )
   func beforeStart() async throws {
     var options = TopologyHarness.Options()
@@ -72,7 +72,7 @@ struct RepeatedRequestTests {
     try await withTopology(yaml: Self.late, options: options) { topology in
       #expect(try await topology.send("gate", Gate.Event.open).isMoved)
       try await topology.kill("slow")
-      // The client of the library, and one that speaks the protocol itself.
+      // Uses the library's client and one that implements the protocol itself.
       async let outcome = topology.send("gate", Gate.Event.pass, timeout: .seconds(30))
       try await topology.expectLog("gate", contains: "failpoint reply.before: crash")
       let client = try await Client(topology, of: "gate")
@@ -82,7 +82,7 @@ struct RepeatedRequestTests {
         if code != RequestReply.Code.unavailable.rawValue { break }
         try await Task.sleep(for: .milliseconds(5))
       }
-      // It was asked before it had started, as the fault needs.
+      // The request arrived before the start, as this test requires.
       #expect(codes == [RequestReply.Code.unavailable.rawValue, RequestReply.Code.moved.rawValue])
       #expect(try await outcome.isMoved)
       try await topology.expect("gate", Gate.State.open(passed: 2))

@@ -12,9 +12,9 @@ struct RequestsInFlightTests {
     nodes: { hoarder: { machine: Hoarder, restart: { backoff: { initial: 10ms } } } }
     """
 
-  /// Sends `meet` so often, of which so many are in flight at a time.
-  /// - Parameter answered: Called after each answer with how many there were.
-  /// - Returns: The versions that the answers tell.
+  /// Sends `meet` repeatedly, with a limited number in flight.
+  /// - Parameter answered: A function that is called after each reply with the number of replies.
+  /// - Returns: The versions in the replies.
   private static func meet(
     _ count: Int, inFlight: Int, by client: TopologyClient,
     answered: (Int) async throws -> Void = { _ in }
@@ -47,13 +47,13 @@ struct RequestsInFlightTests {
     }
   }
 
-  /// How often `meet` was applied: all steps but the first.
+  /// Returns how often `meet` was applied: all steps except the first.
   private static func met(_ topology: TopologyHarness) async throws -> UInt64 {
     try await topology.status("hoarder").status.map { $0.version - 1 } ?? 0
   }
 
   @Test(
-    "each is applied once, however large the state is and however many are in flight",
+    "Each request is applied once, however large the state and however many requests in flight",
     arguments: [
       (100, 1, 100), (100, 10_000, 20_000), (136_000, 1, 50), (136_000, 200, 400),
       (136_000, 2_000, 2_000), (900_000, 50, 100),
@@ -68,14 +68,14 @@ struct RequestsInFlightTests {
   }
 
   @Test(
-    "each is applied once while their node is killed over and over",
+    "Each request is applied once while the node is killed again and again",
     arguments: [(100, 1_000), (60_000, 300)])
   func kills(byteCount: Int, inFlight: Int) async throws {
     let count = 1_500
     try await withTopology(yaml: Self.hoarder) { topology in
       try await topology.send("hoarder", Hoarder.Event.grow(byteCount: byteCount))
       let versions = try await Self.meet(count, inFlight: inFlight, by: topology.client) { ended in
-        // The process before may just have ended.
+        // The former process may just have ended.
         if ended % 300 == 150 { _ = try? await topology.kill("hoarder") }
       }
       #expect(versions == Set(2...UInt64(count + 1)))
@@ -84,7 +84,7 @@ struct RequestsInFlightTests {
     }
   }
 
-  @Test("a client that ends with requests in flight has each applied once at most")
+  @Test("Requests in flight of a client that ends are applied at most once each")
   func deaths() async throws {
     try await withTopology(yaml: Self.hoarder) { topology in
       try await topology.send("hoarder", Hoarder.Event.grow(byteCount: 50_000))

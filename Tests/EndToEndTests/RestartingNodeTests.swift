@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Events to a node that is being started again", .timed)
+@Suite("Events to a restarting node", .timed)
 struct RestartingNodeTests {
   private static func slow(_ pause: Duration, _ durability: Durability) -> Topology {
     Visitors.topology(
@@ -12,13 +12,14 @@ struct RestartingNodeTests {
   }
 
   @Test(
-    "wait until it runs, and are applied once", arguments: [Durability.volatile, .process])
+    "An event to a restarting node waits until it runs and is applied once",
+    arguments: [Durability.volatile, .process])
   func waits(durability: Durability) async throws {
     try await withTopology(Self.slow(.seconds(2), durability)) { topology in
       let first = durability == .volatile ? 0 : 1
       try await topology.send("button", Button.Event.press)
       try await topology.kill("button")
-      // Where the test is that late, it may be over.
+      // On a slow machine the pause may be over.
       try await topology.expectStatus(of: "button", "a pause") {
         $0.phase == "backing off" || $0.incarnation == 2
       }
@@ -31,7 +32,7 @@ struct RestartingNodeTests {
     }
   }
 
-  @Test("fail when it does not run in time, and nothing was applied")
+  @Test("An event to a restarting node fails on timeout and is not applied")
   func late() async throws {
     try await withTopology(Self.slow(.seconds(600), .process)) { topology in
       try await topology.kill("button")
@@ -47,7 +48,7 @@ struct RestartingNodeTests {
     }
   }
 
-  @Test("that are sent while it is restarted by hand are all applied, each once")
+  @Test("Events sent during manual restarts are applied exactly once each")
   func byHand() async throws {
     try await withTopology(Visitors.topology()) { topology in
       let sending = Task {

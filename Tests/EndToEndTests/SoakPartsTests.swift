@@ -9,7 +9,7 @@ import Testing
 @Suite("The parts of the soak", .timed)
 struct SoakPartsTests {
   @Test(
-    "a tally tells what was left out from what came again",
+    "A tally distinguishes skipped numbers from repeated ones",
     arguments: [
       ([1, 2, 3], 0, 0, nil),
       ([1, 3, 4], 1, 0, "number 3 came where 2 was expected"),
@@ -25,16 +25,16 @@ struct SoakPartsTests {
     #expect(tallies.routes["a"]?.firstError == error)
   }
 
-  /// A plan of a shape; the same for the same seed.
+  /// Returns a plan of a shape, which is the same for the same seed.
   private static func plan(_ shape: SoakPlan.Shape, seed: UInt64) -> SoakPlan {
     var generator = SplitMix64(seed: seed)
     return SoakPlan(shape, using: &generator)
   }
 
-  @Test("every plan is a topology of five to twelve nodes", arguments: SoakPlan.Shape.allCases)
+  @Test("Every plan is a topology of five to twelve nodes", arguments: SoakPlan.Shape.allCases)
   func plans(shape: SoakPlan.Shape) async throws {
     for seed in UInt64(0)..<20 {
-      // Others wait for this thread.
+      // Lets other tests use this thread.
       await Task.yield()
       let plan = Self.plan(shape, seed: seed)
       #expect(plan == Self.plan(shape, seed: seed))
@@ -51,7 +51,7 @@ struct SoakPartsTests {
     }
   }
 
-  @Test("the reference brings each number to each sink along every route", arguments: 0..<8)
+  @Test("The reference delivers each number to each sink along every route", arguments: 0..<8)
   func reference(seed: Int) throws {
     let plan = Self.plan(.diamond, seed: UInt64(seed))
     let source = try #require(plan.sources.first)
@@ -72,7 +72,7 @@ struct SoakPartsTests {
     #expect(try #require(orders).decode(Tallies.self).total == 2)
   }
 
-  @Test("a node's log tells which failpoints have struck")
+  @Test("Failpoint hits are counted from a node's log")
   func counts() {
     var counts = FaultCounts()
     func take(_ stream: LogStream, _ text: String) {
@@ -107,7 +107,7 @@ struct SoakPartsTests {
         .allSatisfy { !$0.contains(".") })
   }
 
-  @Test("every kind of fault has its turn in a thousand, and is missed where it never struck")
+  @Test("Every kind of fault is drawn in a thousand, and one that never struck is reported")
   func choice() {
     for topic in SoakTopic.allCases {
       let choice = FaultChoice(topic, .process, fillsDisk: true)
@@ -119,7 +119,7 @@ struct SoakPartsTests {
           most[kind] = max(most[kind] ?? 0, weighted.count { $0 == kind })
         }
       }
-      // One of a hundred would be missed too easily.
+      // A fault with one chance in a hundred would be reported missing too easily.
       #expect(most.values.allSatisfy { $0 > 1 })
       var counts = FaultCounts()
       #expect(counts.missing(of: choice).contains(FaultKind.fillDisk.rawValue))
@@ -132,7 +132,7 @@ struct SoakPartsTests {
   }
 
   @Test(
-    "the failpoints of every round are well formed, and each is in focus in some",
+    "The failpoints of every round are well formed, and each is in focus in some round",
     arguments: SoakTopic.allCases)
   func rates(topic: SoakTopic) throws {
     var most: [Failpoint: Double] = [:]

@@ -6,7 +6,8 @@ import Testing
 
 @Suite("The soak", .timed)
 struct SoakTests {
-  /// Runs the soak to its end. What it keeps of a violation is removed where one is expected.
+  /// Runs the soak to its end. Removes the files it keeps of a violation, unless it should be
+  /// exact.
   private static func soak(
     _ arguments: [String], isExact: Bool = false, within timeout: Duration = .seconds(180)
   ) async throws -> CommandLineTool.Result {
@@ -21,7 +22,7 @@ struct SoakTests {
     return result
   }
 
-  @Test("random topologies without faults deliver every number once and in order")
+  @Test("Random topologies without faults deliver every event once and in order")
   func calm() async throws {
     let result = try await Self.soak(
       ["--calm", "--durability", "none", "--seed", "5"], isExact: true)
@@ -32,7 +33,7 @@ struct SoakTests {
   }
 
   @Test(
-    "a random topology on hosts delivers every number once and in order, and leaves no host behind",
+    "A random topology on hosts delivers every event once and in order, and leaves no host behind",
     .enabled(
       if: HostCluster.obstacle() == nil, Comment(rawValue: HostCluster.obstacle() ?? "")))
   func calmHosts() async throws {
@@ -42,7 +43,7 @@ struct SoakTests {
     #expect(result.output.contains("1 topologies, 0 faults"))
   }
 
-  @Test("the soak finds what is lost where nothing is recorded, and says how to repeat it")
+  @Test("The soak finds lost events in nodes without journals, and says how to repeat the run")
   func findsLosses() async throws {
     let result = try await Self.soak([
       "--durability", "none", "--seed", "7", "--faults", "30", "--round-faults", "30",
@@ -54,7 +55,7 @@ struct SoakTests {
   }
 
   @Test(
-    "a hundred faults at random lose, repeat and reorder nothing",
+    "A hundred random faults lose, repeat and reorder no event",
     .enabled(if: RecordedNodes.arePossible))
   func faults() async throws {
     let seed = UInt64.random(in: 1...999_999)
@@ -67,7 +68,7 @@ struct SoakTests {
     #expect(result.output.contains("verdict: exact"))
   }
 
-  @Test("the soak finds events that only some have taken, where nothing is recorded")
+  @Test("The soak finds partly taken events in composites without journals")
   func findsHalves() async throws {
     let result = try await Self.soak([
       "--of", "composites", "--durability", "none", "--seed", "7", "--faults", "30",
@@ -79,7 +80,7 @@ struct SoakTests {
   }
 
   @Test(
-    "a hundred faults at random let all who take part in an event take it, or none",
+    "A hundred random faults leave every synchronized event all or none",
     .enabled(if: RecordedNodes.arePossible))
   func composites() async throws {
     let seed = UInt64.random(in: 1...999_999)
@@ -94,7 +95,7 @@ struct SoakTests {
   }
 
   @Test(
-    "a soak that is called wrongly says so with exit code 2",
+    "A wrong call of the soak exits 2 with an error that says what to do",
     arguments: [
       (["--sead", "1"], "unknown option '--sead'. Did you mean '--seed'?\nTry 'soak --help'."),
       (["--faults", "-1"], "'-1' is no value for --faults: it must be a whole number from 0"),

@@ -5,9 +5,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Processes that stand still", .timed)
+@Suite("Hung processes", .timed)
 struct StandstillTests {
-  @Test("a node that stands still is found by its missing heartbeat, killed and replaced")
+  @Test("A suspended node is detected by its missing heartbeat, killed and replaced")
   func heartbeat() async throws {
     try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
       let before = try await ward.status("patient")
@@ -21,10 +21,10 @@ struct StandstillTests {
     }
   }
 
-  @Test("a node that gets hardly any processor is not taken for one that stands still")
+  @Test("A node that gets hardly any CPU time is not taken for hung")
   func starved() async throws {
-    // Four programs that never pause, on the one processor that the node may use; they end by themselves where
-    // nobody is left to end them.
+    // Four programs that never pause, on the one processor that the node may use. A limit of CPU
+    // time ends them if the test cannot.
     let burners = try (0..<4).map { _ in
       try LaunchedProgram(
         "/bin/sh", ["-c", "ulimit -t 120; while :; do :; done"], environment: [:])
@@ -47,11 +47,12 @@ struct StandstillTests {
     }
   }
 
-  @Test("an orchestrator that stood still itself takes no node for one that does")
+  @Test("An orchestrator that was suspended does not take its nodes for hung")
   func stalled() async throws {
     try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
-      // From when the next ping is due until so late that it is plain whose silence it was. Of a heartbeat, the node
-      // has what is left from one ping to the next to answer: on a busy machine that is not to be little.
+      // Suspends the orchestrator for several durations: from the time of the next ping until it is
+      // certain that the orchestrator was silent. The node has the rest of its heartbeat timeout
+      // after a ping to answer, which must not be short on a busy machine.
       for time in stride(from: 1_200, through: 3_000, by: 300) {
         ward.orchestrator.signal(.stop)
         let end = ContinuousClock.now + .milliseconds(time)
@@ -66,7 +67,7 @@ struct StandstillTests {
     }
   }
 
-  @Test("a node whose step never returns is replaced, and its caller is not told a lie")
+  @Test("A node whose step never returns is replaced, and its caller gets an unknown outcome")
   func deadlock() async throws {
     try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
       await #expect(throws: TopologyClientError.unknownOutcome("patient", after: nil)) {
@@ -78,7 +79,7 @@ struct StandstillTests {
     }
   }
 
-  /// Lets a process use the first processor that this one may use, and no other.
+  /// Restricts a process to the first processor that this process may use.
   private func pin(_ pid: Int32) async throws {
     let status = try #require(FileSystem.text(of: "/proc/self/status"))
     let line = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A node's state of more than 1 MiB", .timed)
+@Suite("A state of more than 1 MiB", .timed)
 struct StateLimitTests {
   private static let limit = StateSizeLimit.byteCount
   private static let quick = RestartPolicy(
@@ -17,7 +17,7 @@ struct StateLimitTests {
       restart: quick)
   }
 
-  /// Checks that an event is refused because of the size of the state that it leads to.
+  /// Expects that an event was refused because of the size of its new state.
   private func expectRefused(
     _ outcome: RequestOutcome, version: UInt64, sourceLocation: SourceLocation = #_sourceLocation
   ) {
@@ -28,7 +28,7 @@ struct StateLimitTests {
     #expect(refusal == .stateTooLarge, sourceLocation: sourceLocation)
   }
 
-  @Test("is refused as an error answer to a request, and the node goes on")
+  @Test("A request whose new state is too large is refused, and the node continues")
   func request() async throws {
     let file = Topology(name: "hoard", program: "TestNodes", nodes: [Self.hoarder()])
     try await withTopology(file) { topology in
@@ -47,7 +47,7 @@ struct StateLimitTests {
     }
   }
 
-  @Test("is a dead letter of a pipe that records what is refused")
+  @Test("A pipe's event whose new state is too large becomes a dead letter")
   func pipe() async throws {
     let file = Topology(
       name: "hoard", program: "TestNodes",
@@ -64,12 +64,12 @@ struct StateLimitTests {
     }
   }
 
-  @Test("fails a vote of a synchronized event")
+  @Test("A participant whose new state is too large refuses the synchronized event")
   func synchronized() async throws {
     var file = Parties.pair()
     file.nodes[0] = .machine("Hoarder", name: "left", restart: Self.quick)
     try await withTopology(file) { topology in
-      // With one more digit for the meetings, the state is too large.
+      // With one more digit in the number of meetings, the state is too large.
       let overhead = "{\"holding\":{\"met\":9,\"text\":\"\"}}".utf8.count
       try await topology.send("left", Hoarder.Event.grow(byteCount: Self.limit - overhead))
       for _ in 1...9 { #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted) }
@@ -82,7 +82,7 @@ struct StateLimitTests {
     }
   }
 
-  @Test("is refused also where it comes while the size is not measured: the step is taken again")
+  @Test("A state that is too large is refused even when its size is not measured at once")
   func unmeasured() async throws {
     let file = Topology(name: "hoard", program: "TestNodes", nodes: [Self.hoarder()])
     try await withTopology(file) { topology in
@@ -98,7 +98,8 @@ struct StateLimitTests {
     }
   }
 
-  @Test("that an older journal holds may shrink, and fails the node where no message can carry it")
+  @Test(
+    "A journal's state over the limit may shrink, and fails the node if no message can carry it")
   func older() async throws {
     // The other node keeps the topology running when this one has failed.
     let file = Topology(
@@ -133,7 +134,7 @@ struct StateLimitTests {
     }
   }
 
-  @Test("that a machine starts in is an error of the file")
+  @Test("An initial state that is too large is an error of the file")
   func initial() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -147,7 +148,7 @@ struct StateLimitTests {
 }
 
 extension RequestOutcome {
-  /// The version that an event has led to.
+  /// The version after an accepted event.
   fileprivate var version: UInt64? {
     if case .moved(let version, _) = self { version } else { nil }
   }

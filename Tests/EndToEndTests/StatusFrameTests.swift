@@ -5,9 +5,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("A node's status that cannot be read", .timed)
+@Suite("A node's invalid status", .timed)
 struct StatusFrameTests {
-  /// What a node tells of itself, and what is said to that.
+  /// A status frame and the expected error.
   struct Case: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var body: String
@@ -46,7 +46,8 @@ struct StatusFrameTests {
   ]
 
   @Test(
-    "is told in its row and in its log, once for each process, with what to do", arguments: cases)
+    "An invalid status is shown in the node's row and logged once per process, with what to do",
+    arguments: cases)
   func told(_ status: Case) async throws {
     let node = try await ForeignNode()
     defer { node.end() }
@@ -67,7 +68,7 @@ struct StatusFrameTests {
     let log = try await node.tool.run("logs", "gate").output
     #expect(log.split(separator: "\n").count { $0.contains(status.told) } == 1, "\(log)")
 
-    // It tells all again, and that is shown.
+    // A valid status is shown again.
     #expect(
       try await node.speak(status: Array(JSONValue.object(Self.good).text.utf8)) {
         output().contains("\ngate: open(passed: 8)")
@@ -75,7 +76,7 @@ struct StatusFrameTests {
     #expect(output().split(separator: "\n").count { $0.contains(status.told) } == 1, "\(output())")
   }
 
-  @Test("`monitor --steps` names a node that takes steps and shows none")
+  @Test("'monitor --steps' names a node that takes steps without reporting them")
   func silentSteps() async throws {
     let node = try await ForeignNode()
     defer { node.end() }

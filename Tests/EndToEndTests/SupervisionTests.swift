@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Supervision of processes", .timed)
 struct SupervisionTests {
-  @Test("a killed node is started again after a growing pause, in its initial state")
+  @Test("A killed node is restarted in its initial state, after a growing pause")
   func restarts() async throws {
     try await withTopology(yaml: FragileWard.yaml()) { ward in
       try await ward.send("patient", Fragile.Event.touch)
@@ -34,7 +34,7 @@ struct SupervisionTests {
   }
 
   @Test(
-    "A node that gets no processor for longer than its heartbeat timeout is not taken for hung",
+    "A node without CPU time for longer than its heartbeat timeout is not taken for hung",
     .needsProcessorQuota)
   func starved() async throws {
     try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 1s }")) { ward in
@@ -42,7 +42,8 @@ struct SupervisionTests {
       let quota = try ProcessorQuota()
       defer { quota.remove() }
       try quota.add(pid)
-      // Of a millisecond a second it answers a few questions, and then stands in the queue.
+      // With a millisecond per second the node answers a few requests and then waits for the
+      // processor.
       let waited: Bool? = try await poll(within: .seconds(120)) {
         ProcessorQuota.waitingTime(of: pid) > 5 ? true : nil
       }
@@ -55,7 +56,7 @@ struct SupervisionTests {
   }
 
   @Test(
-    "a node that ends by itself is restarted as its policy says",
+    "A node that ends by itself is restarted according to its policy",
     arguments: [
       ("never", 3, "failed"), ("never", 0, "completed"), ("on-failure", 3, "running"),
       ("on-failure", 0, "completed"), ("always", 3, "running"), ("always", 0, "running"),
@@ -74,7 +75,7 @@ struct SupervisionTests {
     }
   }
 
-  @Test("a node that keeps dying is failed after `max` restarts, and the others go on")
+  @Test("A node that keeps dying fails after 'max' restarts, and the others continue")
   func givesUp() async throws {
     let restart = "{ max: 2, window: 60s, backoff: { initial: 1ms } }"
     let dying = FragileWard.yaml(restart).replacing(
@@ -94,7 +95,7 @@ struct SupervisionTests {
     }
   }
 
-  @Test("a required node's failure takes the topology down with exit code 1, and says why")
+  @Test("A required node's failure stops the topology with exit code 1 and the reason")
   func required() async throws {
     let restart = "{ policy: never }"
     try await withTopology(yaml: FragileWard.yaml(restart, required: true)) { ward in
@@ -107,7 +108,7 @@ struct SupervisionTests {
     }
   }
 
-  @Test("what a node writes last is in its log, also when it dies by a trap")
+  @Test("A node's last output is in its log, even if it crashes by a trap")
   func lastWords() async throws {
     try await withTopology(yaml: FragileWard.yaml(), options: .crashing("patient")) { ward in
       try await ward.send("patient", Fragile.Event.shout(lines: 500))
@@ -119,7 +120,7 @@ struct SupervisionTests {
     }
   }
 
-  @Test("nodes stop before those that they depend on, each in order")
+  @Test("Nodes stop before their dependencies, each in order")
   func orderedStop() async throws {
     let chain = """
       topology: chain
@@ -140,12 +141,14 @@ struct SupervisionTests {
         let ended = try #require(log.first { $0.contains("note ended") })
         ends += [stopping, ended].map { String($0.prefix(Timestamp.textLength)) }
       }
-      // third stops and ends before second stops, and so on.
+      // 'third' stops and ends before 'second' stops, and so on.
       #expect(ends[5] <= ends[2] && ends[3] <= ends[0], "\(ends)")
     }
   }
 
-  @Test("SIGTERM and the end of the lifeline stop in order", arguments: ["SIGTERM", "lifeline"])
+  @Test(
+    "SIGTERM and the end of the lifeline stop a topology in order",
+    arguments: ["SIGTERM", "lifeline"])
   func stopRequests(by cause: String) async throws {
     try await withTopology(yaml: FragileWard.yaml()) { ward in
       if cause == "SIGTERM" {
@@ -160,9 +163,9 @@ struct SupervisionTests {
     }
   }
 
-  @Test("the second ^C kills, with exit code 130")
+  @Test("A second ^C kills the nodes, with exit code 130")
   func forced() async throws {
-    // A node that stands still does not stop when it is asked.
+    // A suspended node does not react to a stop request.
     try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 60s, stop: 60s }")) {
       ward in
       try await ward.pause("patient")
@@ -175,7 +178,7 @@ struct SupervisionTests {
     }
   }
 
-  @Test("a node that does not stop is terminated, and then killed")
+  @Test("A node that does not stop in time is terminated and then killed")
   func stopTimeout() async throws {
     try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 60s, stop: 2s }")) {
       ward in
@@ -194,7 +197,7 @@ struct SupervisionTests {
     }
   }
 
-  @Test("kill -9 of the orchestrator leaves no process behind, and the topology can start again")
+  @Test("A killed orchestrator leaves no process behind, and the topology can start again")
   func orchestratorKilled() async throws {
     try await withTopology(yaml: FragileWard.yaml()) { ward in
       #expect(ward.directory.processes.count >= 3)
@@ -204,7 +207,7 @@ struct SupervisionTests {
         ward.directory.processes.isEmpty ? true : nil
       }
       #expect(isEmpty == true, "\(ward.directory.processes)")
-      // Its sockets and its lock are still there, and in nobody's way.
+      // The former run's sockets and lock file still exist and do not prevent the start.
       #expect(!ward.directory.sockets.isEmpty)
       let tool = CommandLineTool(beside: ward)
       let again = try tool.start(["run", "--plain", "topology.yaml"])
@@ -215,7 +218,7 @@ struct SupervisionTests {
     }
   }
 
-  @Test("a stopped node stays stopped until it is started, and the topology stays too")
+  @Test("A stopped node stays stopped until it is started, and the topology continues")
   func stopAndStart() async throws {
     try await withTopology(yaml: FragileWard.yaml()) { ward in
       try await ward.stop("patient", "nurse")

@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Coverage of a topology's steps, across processes", .timed)
+@Suite("Coverage of a topology's steps across processes", .timed)
 struct TopologyCoverageTests {
-  @Test("steps of a node and events that nodes take together are counted over the runs of a suite")
+  @Test("Steps of nodes and synchronized events are counted over all runs of a suite")
   func lift() async throws {
     let coverage = TopologyCoverage(expecting: [
       .moved("door", from: "closed", to: "open"),

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Events that their own type cannot write", .timed)
+@Suite("Events that cannot be encoded", .timed)
 struct UnwritableEventTests {
   private static let whispers = """
     topology: whispers
@@ -36,10 +36,11 @@ struct UnwritableEventTests {
     #expect(friend.status?.ins.first?.waiting == 0)
   }
 
-  @Test("one that is to be put off becomes a dead letter with the reason, and the pipe goes on")
+  @Test(
+    "An event that cannot be encoded is not postponed but becomes a dead letter with the reason")
   func postponed() async throws {
     try await withTopology(yaml: Self.whispers) { topology in
-      // The button enters its state at its start.
+      // The button sends an event on entry into its first state.
       try await expectLetters(1, in: topology)
       try await topology.expectLog("friend", contains: Self.reason + ", in state \"deaf\"")
       try await topology.send("button", Button.Event.press)
@@ -59,7 +60,7 @@ struct UnwritableEventTests {
     }
   }
 
-  @Test("one that a port sends is counted, and 'describe' tells the count as text and as JSON")
+  @Test("An event that cannot be encoded for its port is counted, and 'describe' shows the count")
   func sent() async throws {
     try await withTopology(yaml: Self.whispers) { topology in
       try await topology.send("friend", Confidant.Event.listen)
@@ -67,7 +68,7 @@ struct UnwritableEventTests {
       let friend = try await topology.expectStatus(of: "friend", "two secrets are done with") {
         $0.status?.ins.first?.applied == 2
       }
-      // The first one may have found the friend deaf, or listening.
+      // The first event may have been refused or accepted, depending on the state that it found.
       let count = try #require(friend.status?.outs.first?.unsendable)
       #expect(count == 2 || count == 3)
       #expect(friend.status?.outs.first?.events == 0)

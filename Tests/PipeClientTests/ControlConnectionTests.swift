@@ -10,7 +10,8 @@ struct ControlConnectionTests {
   private static let connected = Attempt.event(.connected)
   private static let disconnected = Attempt.event(.disconnected)
 
-  /// What each of these attempts leads to; a number waits so many milliseconds before the next one.
+  /// Returns the actions that follow these attempts. A number is the wait before an attempt. Unit:
+  /// milliseconds.
   private func actions(
     isRemote: Bool, _ attempts: [(after: Int, Attempt)]
   ) -> [Action] {
@@ -22,7 +23,7 @@ struct ControlConnectionTests {
     }
   }
 
-  @Test("on one host it is over when it breaks, and not before")
+  @Test("A local connection ends for good when it is lost")
   func local() {
     #expect(
       actions(
@@ -31,7 +32,7 @@ struct ControlConnectionTests {
         == [.nothing, .nothing, .end(.gone), .nothing])
   }
 
-  @Test("from another host it may come again, and what was asked is asked again")
+  @Test("A remote connection may be opened again, and pending requests are repeated")
   func remote() {
     #expect(
       actions(
@@ -45,7 +46,7 @@ struct ControlConnectionTests {
         ])
   }
 
-  @Test("who breaks off eight handshakes at once has another key; who is slow is waited for")
+  @Test("Eight handshakes that fail at once mean another key, and slow ones are waited for")
   func otherKey() {
     let refused: [(Int, Attempt)] = [(100, .opened), (5, .failed), (0, Self.disconnected)]
     func times(_ count: Int, _ attempts: [(Int, Attempt)]) -> [(Int, Attempt)] {
@@ -59,12 +60,12 @@ struct ControlConnectionTests {
       actions(isRemote: true, times(7, refused) + slow + times(7, refused) + slow).allSatisfy {
         $0 == .nothing
       })
-    // Something else is where it was.
+    // Another process listens at the former endpoint.
     let broken: [(Int, Attempt)] = [(0, Self.connected), (0, Self.disconnected)]
     #expect(actions(isRemote: true, broken + times(8, refused))[2 + 7 * 3 + 1] == .end(.gone))
   }
 
-  @Test("a key that is turned away is not tried again")
+  @Test("A rejected key is not tried again")
   func turnedAway() {
     #expect(
       actions(isRemote: true, [(0, .opened), (1, .turnedAway), (0, Self.connected)])
@@ -75,7 +76,7 @@ struct ControlConnectionTests {
         == [.nothing, .waitForIt, .end(.gone)])
   }
 
-  @Test("it is given up once, and not while it is there")
+  @Test("A connection is given up only once, and not while it is open")
   func givingUp() {
     var connection = ControlConnection(isRemote: true)
     #expect(!connection.hasBegun && !connection.hasMet)

@@ -3,8 +3,8 @@ import PipeMachines
 import PipeWire
 import Testing
 
-/// Each thing that a participant and a coordinator can say, and what is made of it.
-@Suite("Whether an event is enabled")
+/// Tests of the verdict for each explanation of a participant and of a coordinator.
+@Suite("The verdict whether an event is enabled")
 struct EnablednessTests {
   private static let open = CaseDescription(name: "open")
   private static let go = CaseDescription(
@@ -14,7 +14,7 @@ struct EnablednessTests {
     participant: "door", composite: "lift", event: "stop", transaction: transaction, since: 5)
   private static let connected = CoordinatorExplanation(connected: ["door", "motor"])
 
-  /// A question of the lift, and one of the door alone.
+  /// Returns a question about an event of the lift.
   private static func question(_ event: CaseDescription = open) throws -> EnablednessQuestion {
     let composition = try Composition(
       [
@@ -31,7 +31,7 @@ struct EnablednessTests {
       NodeExplanation(state: "shut", version: 4, events: ["open": evaluation], hold: hold))
   }
 
-  /// What becomes of the door's word where the motor takes the event.
+  /// Returns the verdict for the door's explanation when the motor accepts the event.
   private static func answer(
     _ door: NodeAnswer<NodeExplanation>, _ coordinator: NodeAnswer<CoordinatorExplanation>
   ) throws -> EventEnabledness {
@@ -40,14 +40,14 @@ struct EnablednessTests {
   }
 
   @Test(
-    "a participant that withholds it is told of with its reason",
+    "A participant that blocks an event is reported with its reason",
     arguments: [
       (explained(.refused(.noTransition)), .refused(.noTransition)),
       (explained(.refused(.guard)), .refused(.guard)),
       (explained(.refused(.thrown("no"))), .refused(.thrown("no"))),
       (explained(.asynchronous), .refused(.asynchronous)),
       (explained(.taken, .transaction(prepared)), .inTransaction(transaction)),
-      // A transaction may lead to another state: what the present one says does not count.
+      // A transaction may change the state, so the verdict of the current state does not count.
       (explained(.refused(.noTransition), .doubt(prepared)), .inDoubt(prepared)),
       (explained(.refused(.noTransition), .transition), .inTransition),
       (explained(.taken, .pipes(["out"])), .pipesFull(["out"])),
@@ -66,7 +66,8 @@ struct EnablednessTests {
   }
 
   @Test(
-    "only a run can tell whether an asynchronous transition takes it", arguments: [false, true])
+    "Only a run can decide whether an asynchronous transition accepts an event",
+    arguments: [false, true])
   func undetermined(isGuardedElsewhere: Bool) throws {
     let motor = Self.explained(isGuardedElsewhere ? .byValue : .taken)
     let found = try Self.question().answer(
@@ -81,7 +82,7 @@ struct EnablednessTests {
     }
   }
 
-  @Test("it is enabled where all take it, with the states that they take it in")
+  @Test("An event is enabled if all participants accept it, and is shown with their states")
   func enabled() throws {
     let found = try Self.answer(Self.explained(.taken), .success(Self.connected))
     #expect(found.verdict == .enabled)
@@ -90,7 +91,7 @@ struct EnablednessTests {
     #expect(found.answers.map(\.version) == [4, 4])
   }
 
-  @Test("a guard on values that were not given decides, unless somebody withholds it anyway")
+  @Test("A guard on missing values decides the event, unless a participant blocks it anyway")
   func values() throws {
     let found = try Self.answer(Self.explained(.byValue), .success(Self.connected))
     #expect(found.verdict == .dependsOnValue)
@@ -101,7 +102,7 @@ struct EnablednessTests {
     #expect(both.answers.map(\.verdict) == [.dependsOnValue, .withheld])
   }
 
-  @Test("what the coordinator cannot do keeps it from being taken")
+  @Test("An event is blocked if its coordinator is not connected, busy or unavailable")
   func coordinator() throws {
     let alone = CoordinatorExplanation(connected: ["motor"])
     let cut = try Self.answer(Self.explained(.taken), .success(alone))
@@ -117,7 +118,7 @@ struct EnablednessTests {
     #expect(down.answers.map(\.obstacle) == [.down("backing off"), nil, nil])
   }
 
-  @Test("an event of one node needs no coordinator, and may be asynchronous")
+  @Test("An event of one node requires no coordinator, and may be asynchronous")
   func alone() {
     let question = EnablednessQuestion(Self.open, of: "door")
     func answer(_ door: NodeAnswer<NodeExplanation>) -> EventEnabledness {
@@ -128,7 +129,7 @@ struct EnablednessTests {
     #expect(answer(Self.explained(.taken, .doubt(Self.prepared))).verdict == .withheld)
   }
 
-  @Test("all events together are enabled where one is")
+  @Test("A set of events is enabled if one of them is")
   func verdict() {
     func events(_ verdicts: EventEnabledness.Verdict...) -> EventEnabledness.Verdict {
       EnabledEvents(

@@ -3,7 +3,7 @@ import PipeMachines
 import PipeWire
 import Testing
 
-@Suite("Composites whose nodes are in doubt")
+@Suite("Composites with nodes in doubt")
 struct InDoubtMarksTests {
   private static func plan(_ name: String, _ nodes: [String]) -> ConflictClassPlan {
     ConflictClassPlan(
@@ -27,12 +27,13 @@ struct InDoubtMarksTests {
       state: .integer(Int64(version)), missed: 7, doubts: inDoubt ? [doubt(node)] : [])
   }
 
-  /// What is shown, as `name version`, with `?` for each doubt.
+  /// Returns the changes as `name version`, with `?` for each doubt.
   private static func text(_ changes: [StateChange]) -> [String] {
     changes.map { "\($0.node) \($0.version)" + $0.doubts.map { _ in "?" }.joined() }
   }
 
-  /// A pair of two nodes, of which one is watched itself; all have told their first state.
+  /// Returns marks for a pair of two nodes, one of which is shown itself, after all have reported
+  /// their first states.
   private static func pair(seesEvery: Bool = true) -> InDoubtMarks {
     var marks = InDoubtMarks(
       shown: ["pair", "other", "a"],
@@ -44,16 +45,16 @@ struct InDoubtMarksTests {
     return marks
   }
 
-  @Test("the nodes to be listened to are those of the composites that are shown")
+  @Test("Subscriptions cover the nodes of the composites that are shown")
   func nodes() {
     #expect(Self.pair().nodes == ["a", "b", "c"])
   }
 
-  @Test("a composite is shown again, marked, when a doubt begins, and when it ends with nothing")
+  @Test("A composite is shown again, marked, when a doubt begins, and when it is aborted")
   func abort() {
     var marks = Self.pair()
     let marked = marks.take(Self.change("b", 0, cause: "initial", inDoubt: true))
-    // The other composite has shown nothing yet, which could be marked.
+    // The other composite has not been shown yet, so there is nothing to mark.
     #expect(Self.text(marked) == ["pair 0?"])
     #expect(marked[0].doubts == [Self.doubt("b")])
     #expect(marked[0].missed == 0)
@@ -66,7 +67,7 @@ struct InDoubtMarksTests {
     #expect(Self.text(marks.take(Self.change("a", 0, cause: "initial"))) == ["a 0", "pair 0"])
   }
 
-  @Test("a doubt that ends with a commit ends for the composite with the state that it led to")
+  @Test("A doubt that a commit ends is removed together with the new state of the composite")
   func commitToldByNodesFirst() {
     var marks = Self.pair()
     _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
@@ -77,7 +78,7 @@ struct InDoubtMarksTests {
     #expect(Self.text(marks.take(Self.change("a", 2, cause: "request"))) == ["a 2"])
   }
 
-  @Test("the same where the composite tells of the commit before its nodes do")
+  @Test("A doubt is removed correctly when the composite reports the commit before its nodes")
   func commitToldByCompositeFirst() {
     var marks = Self.pair()
     _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
@@ -87,7 +88,7 @@ struct InDoubtMarksTests {
     #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 1"])
   }
 
-  @Test("a node that is started again in doubt stays so")
+  @Test("A node that restarts in doubt stays in doubt")
   func restart() {
     var marks = Self.pair()
     _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
@@ -99,7 +100,7 @@ struct InDoubtMarksTests {
     #expect(Self.text(marks.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1"])
   }
 
-  @Test("a node that tells its doubt anew after the composite told of the commit is not waited for")
+  @Test("A restarted node's doubt, reported after the composite's commit, ends with its next state")
   func restartToldLate() {
     var marks = Self.pair()
     _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
@@ -111,16 +112,16 @@ struct InDoubtMarksTests {
     #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 1"])
   }
 
-  @Test("where only the latest states are told, a doubt that has ended is waited for no longer")
+  @Test("With latest states only, a doubt that has ended does not delay the composite")
   func latest() {
     var marks = Self.pair(seesEvery: false)
     _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
-    // The state that the commit led to, and a step of another node, are told as one.
+    // The committed state and a step of another node are reported as one.
     #expect(Self.text(marks.take(Self.change("pair", 2, cause: "b"))) == ["pair 2?"])
     #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 2"])
   }
 
-  @Test("a doubt travels as JSON with its transaction as people write it")
+  @Test("A doubt is encoded as JSON with its transaction in readable form")
   func json() throws {
     let json = try JSONValue(encoding: Self.doubt("a"))
     #expect(json["transaction"] == "1.2")

@@ -24,7 +24,7 @@ struct LogPagerTests {
 
   private func texts(_ page: LogPage) -> [String] { page.lines.map { LogEntry($0).text } }
 
-  /// All pages from these marks on.
+  /// Returns all pages from these marks on.
   private func rest(_ request: LogRequest) -> (lines: [String], pages: Int, marks: [LogMark]) {
     var (request, lines, pages) = (request, [String](), 0)
     while true {
@@ -36,7 +36,7 @@ struct LogPagerTests {
     }
   }
 
-  @Test("lines of several logs come in the order of their times, and then what is new")
+  @Test("Lines of several logs come in the order of their times, followed by new lines")
   func order() {
     let (door, motor) = (writer("door"), writer("motor"))
     _ = door.write(["1"], from: .out, at: time(1))
@@ -53,7 +53,7 @@ struct LogPagerTests {
     #expect(texts(pager.page(LogRequest(nodes: ["motor", "nobody"]))) == ["2"])
   }
 
-  @Test("of a log that was not read yet the last lines are told, or those since a time")
+  @Test("A first page has the last lines of each log, or the lines since a time")
   func beginning() {
     let door = writer("door")
     for second in 1...9 { _ = door.write(["\(second)"], from: .out, at: time(Int64(second))) }
@@ -64,7 +64,7 @@ struct LogPagerTests {
     #expect(none.lines.isEmpty && none.marks.count == 1)
     for lines in [0, -1, .min] { #expect(texts(pager.page(LogRequest(lines: lines))).isEmpty) }
     #expect(texts(pager.page(LogRequest(lines: .max))).count == 9)
-    // Marks that are none of this log's.
+    // Marks that do not belong to this log.
     let file = none.marks[0].file
     for mark in [
       LogMark(node: "door", file: "x", offset: 3), LogMark(node: "door", file: file, offset: -1),
@@ -74,14 +74,15 @@ struct LogPagerTests {
     #expect(texts(pager.page(LogRequest(marks: none.marks))) == ["10"])
   }
 
-  @Test("what does not fit into an answer comes with the next ones, whole and in order")
+  @Test("Lines that exceed a page come with the next pages, complete and in order")
   func parts() {
     let (door, motor) = (writer("door"), writer("motor"))
     let padding = String(repeating: "x", count: 1_000)
     var all: [String] = []
     for second in 0..<1_500 {
       let text = "\(second) \(padding)"
-      // Of the motor less is told, and later: it must not come before what the door has not told yet.
+      // The motor has fewer lines. They must not come before lines of the door that are still
+      // pending.
       let log = second % 10 == 0 ? motor : door
       _ = log.write([text], from: .out, at: time(Int64(second)))
       all.append(text)
@@ -96,7 +97,7 @@ struct LogPagerTests {
   }
 
   @Test(
-    "The last lines of a log are found in the files that were put aside, and others are not read for them",
+    "The last lines are found in rotated files, without reading others",
     arguments: [1, 7, 8, 40, 1_000], [nil, 10, 390] as [Int?])
   func lastLines(limit: Int, since: Int?) throws {
     let door = LogWriter(
@@ -108,7 +109,7 @@ struct LogPagerTests {
     #expect(lines == wanted.suffix(limit).map(String.init))
   }
 
-  @Test("rotation loses nothing of a log that is read on in time")
+  @Test("Rotation loses no lines of a log that is read in time")
   func rotation() {
     let door = writer("door", sizeLimit: 1_000)
     _ = door.write(["first"], from: .out, at: time(0))
@@ -122,7 +123,7 @@ struct LogPagerTests {
       marks = page.marks
     }
     #expect(lines == (1...200).map(String.init))
-    // What was put aside too long ago is gone; what is there comes.
+    // Files rotated too often are gone, and the existing ones are read.
     for second in 201...400 { _ = door.write(["\(second)"], from: .out, at: time(Int64(second))) }
     let late = rest(LogRequest(marks: marks)).lines.filter { Int($0) != nil }
     #expect(late.last == "400" && !late.contains("201"))
@@ -130,7 +131,7 @@ struct LogPagerTests {
   }
 
   @Test(
-    "a line that is still being written is told when it is whole, and one without an end in parts")
+    "An unfinished line is delivered once complete, and an endless one in parts")
   func unfinished() throws {
     let path = directory.path + "/door.log"
     func write(_ text: String) throws {
@@ -148,7 +149,7 @@ struct LogPagerTests {
     #expect(lines.allSatisfy { $0.utf8.count <= 512 << 10 } && lines.count >= 4)
   }
 
-  @Test("a clock that was set back does not make lines come twice or not at all")
+  @Test("A clock set back causes no repeated or missing lines")
   func clock() {
     let (door, motor) = (writer("door"), writer("motor"))
     for second in [5, 6, 2, 3, 7] as [Int64] {

@@ -10,7 +10,7 @@ import Testing
 @Suite("Log lines")
 struct LogLineSplitterTests {
   @Test(
-    "bytes become lines however they arrive",
+    "Bytes are split into lines however they arrive",
     arguments: [
       (["one\ntwo\n"], ["one", "two"]), (["o", "ne", "\n", "two\nth", "ree"], ["one", "two"]),
       (["\n\n"], ["", ""]), (["dos\r\n"], ["dos"]), (["", "x"], []),
@@ -20,7 +20,7 @@ struct LogLineSplitterTests {
     #expect(chunks.flatMap { splitter.append(Array($0.utf8)) } == lines)
   }
 
-  @Test("the rest of a stream without a line end is its last line")
+  @Test("The rest of a stream without a line end is its last line")
   func rest() {
     var splitter = LogLineSplitter()
     #expect(splitter.append(Array("a\nb".utf8)) == ["a"])
@@ -28,7 +28,7 @@ struct LogLineSplitterTests {
     #expect(splitter.finish() == nil)
   }
 
-  @Test("a line over the limit is cut between characters and loses nothing")
+  @Test("A line over the limit is split between characters without loss")
   func longLine() {
     var splitter = LogLineSplitter(limit: 10)
     let text = String(repeating: "añ€😀", count: 20)
@@ -39,7 +39,7 @@ struct LogLineSplitterTests {
     #expect(lines.allSatisfy { $0.utf8.count <= 10 })
   }
 
-  @Test("a megabyte without a line end is held only up to the limit")
+  @Test("A megabyte without a line end is buffered only up to the limit")
   func flood() {
     var splitter = LogLineSplitter()
     let lines = splitter.append([UInt8](repeating: 0x78, count: 1 << 20))
@@ -47,7 +47,7 @@ struct LogLineSplitterTests {
     #expect(splitter.finish()?.utf8.count == 65536)
   }
 
-  @Test("bytes that are not UTF-8 are replaced, also where a long line is cut")
+  @Test("Bytes that are not UTF-8 are replaced, even where a long line is split")
   func invalid() {
     var splitter = LogLineSplitter(limit: 8)
     #expect(splitter.append([0x61, 0xFF, 0x62, 0x0A]) == ["a\u{FFFD}b"])
@@ -66,7 +66,7 @@ struct LogFileTests {
   }
 
   @Test(
-    "a time is written in UTC and read again",
+    "A time is written in UTC and parsed back",
     arguments: [
       "1970-01-01T00:00:00.000Z", "2026-11-20T09:00:00.123Z", "2024-02-29T23:59:59.999Z",
       "1969-12-31T23:59:59.001Z",
@@ -76,7 +76,7 @@ struct LogFileTests {
     #expect(Timestamp(text.dropLast()) == nil)
   }
 
-  @Test("a line has its time and stream in front")
+  @Test("A line starts with its time and stream")
   func form() throws {
     let directory = try TemporaryDirectory()
     let writer = LogWriter(path: directory.path + "/door.log")
@@ -91,7 +91,7 @@ struct LogFileTests {
         """)
   }
 
-  @Test("a full disk is reported once and loses lines, not the node")
+  @Test("A full disk is reported once, and loses lines but not the node")
   func fullDisk() {
     let writer = LogWriter(path: "/dev/full")
     let notice = writer.write(["a", "b"], from: .out, at: time)
@@ -100,7 +100,7 @@ struct LogFileTests {
     #expect(writer.lostLines == 3)
   }
 
-  @Test("when writing works again that is reported once, and the file says what is missing")
+  @Test("The recovery of a log is reported once, and the file says how many lines are missing")
   func recovery() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/logs/door.log"
@@ -117,13 +117,13 @@ struct LogFileTests {
     #expect(writer.lostLines == 0)
   }
 
-  /// What another program does to a log that is written.
+  /// A change to a log by another program while it is written.
   enum Interference: CaseIterable {
     case removed, moved, movedAndRemade, truncated, directoryRemoved
   }
 
   @Test(
-    "A log that another program removes, moves or truncates goes on with a note, and a reader misses no line",
+    "A log that is removed, moved or truncated continues with a note, and readers miss no line",
     arguments: Interference.allCases)
   func interference(_ what: Interference) throws {
     let directory = try TemporaryDirectory()
@@ -149,12 +149,12 @@ struct LogFileTests {
     }
     let lines = read.filter { !$0.hasPrefix("the log file was") }
     #expect(lines == (0..<3).flatMap { ["line \($0)", "after \($0)"] }, "\(read)")
-    // An empty file in its place is no news of the former one.
+    // An empty file in its place does not show that the former one was replaced.
     #expect(read.count - lines.count == 3, "\(read)")
     #expect(self.read(writer.path).hasSuffix("out after 2\n"))
   }
 
-  @Test("A reader that follows a log shows no line again when another program removes it")
+  @Test("A reader that follows a log does not repeat lines after the log was removed")
   func removedAfterRotation() throws {
     let directory = try TemporaryDirectory()
     let writer = LogWriter(
@@ -171,7 +171,7 @@ struct LogFileTests {
   }
 
   @Test(
-    "An entry written while several logs are read waits for the next look, which may find an older one"
+    "An entry written while several logs are read waits for the next read, to keep the order"
   )
   func orderAcrossLooks() throws {
     let directory = try TemporaryDirectory()
@@ -181,7 +181,7 @@ struct LogFileTests {
     _ = door.write(["a"], from: .out)
     _ = motor.write(["b"], from: .out)
     #expect(reader.next(hasMore: true).map(\.text) == ["a", "b"])
-    // 'door' is read first, and its next line is written before that of 'motor' and behind the look.
+    // 'door' is read first. Its next line is written after that and before the line of 'motor'.
     var time = Timestamp.now.milliseconds
     var looks = 0
     let entries = reader.next(hasMore: true) {
@@ -200,7 +200,7 @@ struct LogFileTests {
     #expect(reader.next().isEmpty)
   }
 
-  @Test("Lines of several logs keep their order when the clock is set back, which every log notes")
+  @Test("Lines of several logs keep their order when the clock is set back, which each log notes")
   func clockSetBack() throws {
     let directory = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: directory.roots)
@@ -230,18 +230,18 @@ struct LogFileTests {
       let notes = entries.filter { $0.node == node && $0.stream == .note }.map(\.text)
       #expect(notes == ["the clock was set back by 1 h", "the clock was set back by 1 min"])
     }
-    // The last lines alone as well.
+    // The same holds for the last lines alone.
     var last = LogReader(directory: directories.logs)
     let tail = last.next(limit: 4).filter { $0.stream == .out }.map(\.text)
     #expect(tail == expected.suffix(tail.count), "\(tail)")
   }
 
-  @Test("files are put aside by size, and only so many are kept")
+  @Test("Files are rotated by size, and a limited number is kept")
   func rotation() throws {
     let directory = try TemporaryDirectory()
     let writer = LogWriter(
       path: directory.path + "/door.log", keeping: LogRetention(maxSize: 1_000))
-    // One by one, and all in one burst.
+    // One by one, and then all in one burst.
     for index in 0..<100 { _ = writer.write(["line \(index)"], from: .out, at: time) }
     _ = writer.write((100..<200).map { "line \($0)" }, from: .out, at: time)
     #expect(FileSystem.entries(of: directory.path) == ["door.log", "door.log.1", "door.log.2"])
@@ -249,12 +249,12 @@ struct LogFileTests {
     let lines = reader.next().filter { $0.stream == .out }.map(\.text)
     #expect(lines.last == "line 199")
     #expect(lines == (200 - lines.count..<200).map { "line \($0)" })
-    // The note that a file begins with may be beyond its size.
+    // The note at the start of a file may exceed the size.
     for path in ["", ".1", ".2"] { #expect(read(writer.path + path).utf8.count <= 1_150) }
   }
 
   @Test(
-    "Each file after a dropped one says how many bytes were dropped, whoever wrote and however many are kept"
+    "Each file after a dropped one says how many bytes were dropped"
   )
   func dropped() throws {
     let directory = try TemporaryDirectory()
@@ -279,7 +279,7 @@ struct LogFileTests {
     for round in 0..<6 {
       if round == 3 { retention.maxFiles = 1 }
       if round == 4 { retention.maxFiles = 3 }
-      // A new process writes on.
+      // A new process continues to write.
       let writer = LogWriter(path: path, keeping: retention)
       for index in 0..<90 {
         let before = kept().joined().utf8.count
@@ -288,7 +288,7 @@ struct LogFileTests {
         let line = "2026-11-20T09:00:00.123Z out line \(index)\n".utf8.count
         let after = kept().joined().utf8.count
         let newest = notes().last?.total ?? 0
-        // What is there and what was dropped is all that was written, with the notes themselves.
+        // The kept and the dropped bytes are all bytes that were written, including the notes.
         let note = before + line - (newest - total) - after
         #expect(note <= 0)
         if note != 0 { #expect(newest > total, "\(kept())") }
@@ -303,7 +303,7 @@ struct LogFileTests {
     #expect(kept().last?.contains("in all; the log keeps 3 files of 1KB\n") == true)
   }
 
-  @Test("A writer that only adds a line leaves files alone that its topology keeps")
+  @Test("A writer without a retention does not delete the topology's log files")
   func additions() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/door.log"
@@ -317,7 +317,7 @@ struct LogFileTests {
   }
 
   @Test(
-    "a reader gets what was written since a time, of the files put aside, too",
+    "A reader gets the lines since a time, even from rotated files",
     arguments: [(nil, 0, nil), (7, 7, nil), (11, 11, nil), (12, 12, nil), (3, 10, 2), (11, 11, 2)]
       as [(Int64?, Int, Int?)])
   func since(time: Int64?, first: Int, limit: Int?) throws {
@@ -335,7 +335,7 @@ struct LogFileTests {
     #expect(reader.next(limit: limit).map(\.text) == ["new"])
   }
 
-  @Test("a reader gets the last lines of each node in order of time, then what is added")
+  @Test("A reader gets the last lines of all nodes in order of time, and then new lines")
   func follow() throws {
     let directory = try TemporaryDirectory()
     let door = LogWriter(
@@ -350,7 +350,7 @@ struct LogFileTests {
     var reader = LogReader(directory: directory.path)
     #expect(reader.next(limit: 2).map(\.text) == ["8", "9", "10", "11"])
     #expect(reader.next().isEmpty)
-    // Rotates twice: what went by in between is read from the files put aside.
+    // Rotates twice: the lines in between are read from the rotated files.
     for index in 12..<24 { write(door, "\(index)") }
     #expect(reader.next().map(\.text) == (12..<24).map(String.init))
     write(LogWriter(path: directory.path + "/new.log"), "new node")
@@ -359,7 +359,7 @@ struct LogFileTests {
     #expect(chosen.next().allSatisfy { $0.node == "motor" })
   }
 
-  @Test("a line that somebody wrote by hand is shown at its place")
+  @Test("A line that was added manually is shown in its position")
   func foreignLine() throws {
     let directory = try TemporaryDirectory()
     let writer = LogWriter(path: directory.path + "/door.log")

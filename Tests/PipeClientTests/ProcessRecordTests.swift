@@ -35,7 +35,7 @@ struct ProcessRecordTests {
       dependencies: dependencies, stopTimeout: stop, startedAt: 17)
   }
 
-  /// A shell that holds a record, and has run `script` as far as its first line of output.
+  /// Starts a shell that holds a record, and waits for the first line of output of `script`.
   private func start(_ record: ProcessRecord, _ script: String) throws -> ChildProcess {
     let descriptor = try record.write(in: directories)
     defer { close(descriptor) }
@@ -49,7 +49,7 @@ struct ProcessRecordTests {
   private let waits = "echo up; while :; do sleep 60; done"
   private let ignoresTermination = "trap '' TERM; echo up; while :; do sleep 0.01; done"
 
-  @Test("a live process is found with what it was started as, and no longer once it has ended")
+  @Test("A live process is found with its launch, and no longer once it has ended")
   func survivor() throws {
     #expect(try Survivor.all(in: directories).isEmpty)
     var child = try start(record(), waits)
@@ -66,9 +66,9 @@ struct ProcessRecordTests {
     #expect(try Survivor.all(in: directories).isEmpty)
   }
 
-  @Test("what a dead process left to its own children is not taken for it")
+  @Test("A dead process's children are not taken for it")
   func leftToChildren() throws {
-    // The grandchild is in a session of its own, so that it is not ended with its parent.
+    // The grandchild is in a session of its own, so that it does not end with its parent.
     var child = try start(record(), "setsid sleep 60 & echo $!; wait")
     var text = [UInt8](repeating: 0, count: 32)
     let count = read(child.output, &text, text.count)
@@ -81,7 +81,7 @@ struct ProcessRecordTests {
     child.closePipes()
     #expect(kill(grandchild, 0) == 0)
     #expect(try Survivor.all(in: directories).isEmpty)
-    // And it keeps nobody from starting the node again.
+    // Nor do they prevent another start of the node.
     var next = try start(record(), waits)
     #expect(try Survivor.all(in: directories).first?.process.pid == next.pid)
     next.signal(.kill, group: true)
@@ -89,13 +89,13 @@ struct ProcessRecordTests {
     next.closePipes()
   }
 
-  @Test("a record that names another process of the same number finds nobody, and harms nobody")
+  @Test("A record whose process id was reused matches no process")
   func reusedNumber() throws {
     let stat = try #require(contents(of: "/proc/self/stat"))
     var fields = stat.split(separator: " ").map(String.init)
     let own = try #require(try AdoptedProcess(statLine: Array(stat.utf8)))
     #expect(own.pid == getpid())
-    // The 22nd field is the start time, and a test runner's name has no spaces.
+    // The 22nd field is the start time. A test runner's name has no spaces.
     fields[21] = "1"
     #expect(try AdoptedProcess(statLine: Array(fields.joined(separator: " ").utf8)) == nil)
     for garbage in ["", "1", "x (y) z", "0 (sh) S 1"] {
@@ -110,7 +110,7 @@ struct ProcessRecordTests {
     return (try? FileSystem.read(descriptor)).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("one that has not said yet who it is is waited for, and not passed over")
+  @Test("A process that has not identified itself yet is waited for, and not ignored")
   func unsigned() throws {
     let descriptor = try record().write(in: directories)
     let path = ProcessRecord.path(of: "door", in: directories)
@@ -121,7 +121,7 @@ struct ProcessRecordTests {
     #expect(try Survivor.all(in: directories).isEmpty)
   }
 
-  @Test("a lock that is taken keeps the files of live processes, and so does its release")
+  @Test("Acquiring or releasing a lock keeps the files of live processes")
   func lock() throws {
     var child = try start(record(), waits)
     defer { child.closePipes() }
@@ -147,7 +147,7 @@ struct ProcessRecordTests {
   }
 
   @Test(
-    "while a deployed node lives, its keys and the orchestrator's stay, and what to start it again by is told"
+    "A live deployed node keeps its keys and the orchestrator's, and the 'up' command is known"
   )
   func deployedLock() throws {
     var deployed = record()
@@ -171,7 +171,7 @@ struct ProcessRecordTests {
     let orphan = try #require(OrphanedTopology.find(directories))
     #expect(orphan.isDeployed)
     #expect(orphan.upCommand == "orchestrator up /lift.yaml --deployment /lab.yaml")
-    // Where the lock's file does not tell.
+    // The same, with a lock file that names no topology file.
     try TopologyLock.acquire(directories, file: nil).release()
     #expect(
       OrphanedTopology.find(directories)?.upCommand
@@ -183,7 +183,7 @@ struct ProcessRecordTests {
   }
 
   @Test(
-    "where a process is bound for other hosts tells whether it is at its place",
+    "The bound address decides whether a process is at its place",
     arguments: [
       ("tcp://10.0.0.7:*", "tcp://10.0.0.7:*", nil),
       ("ipc:///run/door.in", "ipc:///run/door.in", nil),
@@ -198,7 +198,7 @@ struct ProcessRecordTests {
     #expect(launch(arguments: ["--inbox"]).address == nil)
   }
 
-  @Test("those end first that depend on others, and one that does not is killed")
+  @Test("Survivors end before their dependencies, and one that ignores its signal is killed")
   func order() throws {
     let note = root.path + "/ends"
     let ends = { (name: String) in
@@ -220,19 +220,19 @@ struct ProcessRecordTests {
     #expect(FileSystem.entries(of: directories.runtime).isEmpty)
   }
 
-  @Test("by force all are killed at once")
+  @Test("A forced end kills all survivors at once")
   func force() throws {
     var child = try start(record(stop: .seconds(600)), ignoresTermination)
     let survivors = try Survivor.all(in: directories)
     let start = ContinuousClock.now
     #expect(Survivor.end(survivors, isForced: true, in: directories).isEmpty)
-    // Else it would have had half a minute to end by itself.
+    // Without force, the process would have half a minute to end.
     #expect(ContinuousClock.now - start < .seconds(25))
     #expect(child.wait() == .signalled(number: SIGKILL))
     child.closePipes()
   }
 
-  @Test("what differs from what is wanted is told; the same is the same after it was written")
+  @Test("Differences from the wanted launch are reported, and a written launch equals itself")
   func difference() throws {
     let pipes = NodeConfiguration(
       outs: [
@@ -264,9 +264,9 @@ struct ProcessRecordTests {
   }
 }
 
-@Suite("The count of starts")
+@Suite("The count of incarnations")
 struct IncarnationsTests {
-  @Test("the numbers outlive runs and never go back")
+  @Test("Incarnation numbers outlive runs and never decrease")
   func outlive() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -282,7 +282,7 @@ struct IncarnationsTests {
     #expect(FileSystem.entries(of: directories.state) == ["incarnations.json"])
   }
 
-  @Test("a damaged file is an error that says what to do, and is not taken for none")
+  @Test("A damaged file of counts is an error that says what to do, and does not count as missing")
   func damaged() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -294,7 +294,7 @@ struct IncarnationsTests {
     #expect(error.description.contains("is damaged"))
   }
 
-  @Test("what cannot be written down is an error, and is not counted")
+  @Test("A count that cannot be written is an error and does not take effect")
   func unwritable() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Runtime directories")
 struct RuntimeDirectoriesTests {
-  @Test("PIPERUNTIME_ROOT holds everything, else the XDG directories, else /tmp and home")
+  @Test("PIPERUNTIME_ROOT takes precedence over the XDG directories, and those over /tmp and home")
   func roots() throws {
     let user = geteuid()
     let own = try TemporaryDirectory()
@@ -22,7 +22,7 @@ struct RuntimeDirectoriesTests {
     #expect(foreign.runtime == "/tmp/piperuntime-\(user + 1)")
   }
 
-  @Test("sockets in /tmp for want of a runtime directory are told, with the reason")
+  @Test("Sockets in /tmp are reported with the reason")
   func fallback() throws {
     let own = try TemporaryDirectory()
     func note(_ environment: [String: String], user: uid_t = geteuid()) -> String? {
@@ -44,7 +44,7 @@ struct RuntimeDirectoriesTests {
     }
   }
 
-  @Test("directories that cannot be made or written to are told with what they are for")
+  @Test("Directories that cannot be used are errors that name their purpose")
   func unusable() throws {
     func failure(_ environment: [String: String]) throws -> DirectoryError {
       try #require(throws: DirectoryError.self) {
@@ -78,7 +78,7 @@ struct RuntimeDirectoriesTests {
     #expect(runtime.description.contains("'\(root)/run'"), "\(runtime)")
   }
 
-  @Test("endpoints are short files in the topology's directory")
+  @Test("Endpoints are short file names in the topology's directory")
   func endpoints() throws {
     let roots = RuntimeRoots(environment: ["PIPERUNTIME_ROOT": "/r"])
     let directories = try RuntimeDirectories(topology: "lift", roots: roots)
@@ -87,7 +87,7 @@ struct RuntimeDirectoriesTests {
     #expect(try directories.endpoint(.feed(node: "door")) == "ipc:///r/run/lift/door.feed")
   }
 
-  @Test("a socket path of 107 bytes is taken; one of 108 is an error with its length and a way out")
+  @Test("A socket path of 107 bytes is accepted, and one of 108 is an error with a remedy")
   func pathLimit() throws {
     let fixed = "//run/t/control".utf8.count
     let name = String(repeating: "x", count: RuntimeDirectories.pathLimit - fixed)
@@ -103,7 +103,7 @@ struct RuntimeDirectoriesTests {
   }
 
   @Test(
-    "a name that cannot be a file's is refused",
+    "A name that cannot be a file name is refused",
     arguments: ["", ".", "..", ".hidden", "a/b", "a b", "é", String(repeating: "x", count: 65)])
   func unsafeNames(name: String) throws {
     #expect(throws: DirectoryError.unsafeName(name)) { try RuntimeDirectories(topology: name) }
@@ -113,7 +113,7 @@ struct RuntimeDirectoriesTests {
     }
   }
 
-  @Test("a second run of a name is refused and told the pid; after the release it can run")
+  @Test("A second run of a name is refused with the pid, and can start after the release")
   func exclusive() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -133,7 +133,7 @@ struct RuntimeDirectoriesTests {
     try TopologyLock.acquire(directories, file: nil).release()
   }
 
-  @Test("a lock that was removed is made again, also where somebody looks at it just then")
+  @Test("A removed lock is created again, even while another process inspects it")
   func removedLock() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -142,14 +142,14 @@ struct RuntimeDirectoriesTests {
     close(open(directories.runtime + "/control", O_CREAT | O_WRONLY, 0o600))
     #expect(lock.keepInPlace() == .inPlace)
     #expect(unlink(directories.lock) == 0)
-    // As 'orchestrator ls' does.
+    // 'orchestrator ls' opens the lock like this.
     let looking = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     #expect(flock(looking, LOCK_SH | LOCK_NB) == 0)
     #expect(lock.keepInPlace() == .lookedAt)
     close(looking)
     #expect(lock.keepInPlace() == .restored)
     #expect(RunningTopology.find(directories)?.pid == getpid())
-    // Another run has it.
+    // Another run has the lock.
     #expect(unlink(directories.lock) == 0)
     let other = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
@@ -157,7 +157,7 @@ struct RuntimeDirectoriesTests {
     close(other)
   }
 
-  @Test("what a killed orchestrator left is no running topology, and is cleaned by the next run")
+  @Test("The files of a killed orchestrator are no running topology, and the next run removes them")
   func leftovers() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -173,7 +173,7 @@ struct RuntimeDirectoriesTests {
     next.release()
   }
 
-  @Test("the runtime directory is closed to others; a link in its place is refused")
+  @Test("The runtime directory is private to its user, and a link in its place is refused")
   func privacy() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)

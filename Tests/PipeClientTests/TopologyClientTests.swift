@@ -5,21 +5,21 @@ import Testing
 
 @Suite("A client")
 struct TopologyClientTests {
-  /// An endpoint where nobody answers.
+  /// An endpoint where no process answers.
   private let nowhere = "ipc:///tmp/piperuntime-no-such-orchestrator"
 
-  @Test("that is closed ends the calls that wait, and answers those that come later")
+  @Test("A closed client ends pending calls and refuses later ones")
   func closed() async throws {
     let client = try TopologyClient(topology: "nowhere", control: nowhere)
     let waiting = Task { try await client.directory() }
-    // Either the call waits already, or it finds the client closed.
+    // Either the call is pending, or it finds the client closed.
     client.close()
     await #expect(throws: TopologyClientError.closed) { try await waiting.value }
     await #expect(throws: TopologyClientError.closed) { try await client.directory() }
     client.close()
   }
 
-  @Test("that nobody answers says so in time")
+  @Test("A client without an answer reports that within its timeout")
   func unanswered() async throws {
     let client = try TopologyClient(
       topology: "nowhere", control: nowhere, answerTimeout: .milliseconds(20))
@@ -29,7 +29,7 @@ struct TopologyClientTests {
   }
 
   @Test(
-    "of an orchestrator that dies before the connection is complete says so, and waits for no timeout"
+    "A client whose orchestrator dies while it connects fails at once, not after its timeout"
   )
   func died() async throws {
     let directory = try TemporaryDirectory()
@@ -39,13 +39,13 @@ struct TopologyClientTests {
     let client = try TopologyClient(
       topology: "lift", control: directories.endpoint(.control), answerTimeout: .seconds(600))
     defer { client.close() }
-    // The client has seen the lock when it was made: an orchestrator may be about to listen.
+    // The client has seen the lock, so it assumes that an orchestrator is about to listen.
     let waiting = Task { try await client.directory() }
     lock.release()
     await #expect(throws: TopologyClientError.orchestratorGone("lift")) { try await waiting.value }
   }
 
-  @Test("that cannot connect fails, and leaves no thread behind")
+  @Test("A client that cannot connect fails and leaves no thread behind")
   func endpoint() {
     #expect(throws: TransportError.self) {
       try TopologyClient(topology: "nowhere", control: "nonsense://here")

@@ -1,12 +1,12 @@
 import PipeInspector
 import Testing
 
-@Suite("Which connections a web server keeps")
+@Suite("The connections that a web server keeps")
 struct ConnectionTableTests {
   private static let start = ContinuousClock.now
 
-  /// Connections by their sockets, of which it has at most three; each thing happens a second after the one
-  /// before.
+  /// A server with at most three connections, identified by their sockets. Each event happens one
+  /// second after the event before.
   private struct Server {
     private var table = ConnectionTable<Int32>(limit: 3, requestTime: .seconds(100))
     private(set) var now = ConnectionTableTests.start
@@ -41,7 +41,7 @@ struct ConnectionTableTests {
     }
   }
 
-  @Test("all are kept while there is room")
+  @Test("All connections are kept while there is capacity")
   func room() {
     var server = Server()
     #expect(server.open(1, 2, 3) == [])
@@ -49,20 +49,20 @@ struct ConnectionTableTests {
     #expect(server.open(4) == [])
   }
 
-  @Test("who has been slow to ask for the longest time gives way first")
+  @Test("The connection that has been slow to send its request for longest is closed first")
   func slowToAsk() {
     var server = Server()
     #expect(server.open(1, 2, 3) == [])
     server.answer(2)
     #expect(server.open(4) == [1])
     #expect(server.open(5) == [3])
-    // Done with one request, it has just begun to ask again.
+    // After one request, the connection has just begun to send the next one.
     server.end(4)
     #expect(server.open(6) == [5])
     #expect(server.open(7) == [4])
   }
 
-  @Test("who reads slowly gives way only where nobody is slow to ask")
+  @Test("A slow reader is closed only if no connection is slow to send its request")
   func slowToRead() {
     var server = Server()
     #expect(server.open(1, 2, 3) == [])
@@ -71,7 +71,7 @@ struct ConnectionTableTests {
     #expect(server.open(5) == [4])
   }
 
-  @Test("who waits for an answer never gives way, and there is one more then")
+  @Test("A connection that waits for a response is never closed, and the limit is exceeded by one")
   func waiting() {
     var server = Server()
     #expect(server.open(1, 2, 3) == [])
@@ -86,11 +86,11 @@ struct ConnectionTableTests {
     #expect(server.open(9) == [2])
   }
 
-  @Test("who is parted from counts no more, and is not parted from again")
+  @Test("A closing connection no longer counts and is not closed again")
   func parting() {
     var server = Server()
     #expect(server.open(1, 2, 3, 4) == [1])
-    // What it had sent may still come to an end.
+    // Its pending response may still be completed.
     server.answer(1)
     #expect(server.open(5) == [2])
     server.close(1)
@@ -100,7 +100,7 @@ struct ConnectionTableTests {
     #expect(server.overdue(after: .seconds(200)) == [])
   }
 
-  @Test("a request has to have come as a whole in time, and an answer may take what it takes")
+  @Test("A request must arrive completely in time, and a response may take any time")
   func overdue() {
     var server = Server()
     #expect(server.open(1, 2, 3) == [])

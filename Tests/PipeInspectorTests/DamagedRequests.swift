@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Requests as they travel, damaged by chance; always the same for one seed.
+/// Randomly damaged HTTP requests, which are the same for the same seed.
 struct DamagedRequests {
   private var generator: SplitMix64
 
@@ -11,7 +11,7 @@ struct DamagedRequests {
       + "5\r\n12345\r\n0\r\n\r\n",
   ].map { Array($0.utf8) }
 
-  /// What a reader of requests looks for, and what it may not expect.
+  /// Text with a meaning for a parser of requests, and unexpected text.
   private static let words = [
     "\r\n", "\r\n\r\n", "\n", "\r", " ", ":", "%", "%00", "?", "&", "=", "\0", "\u{FFFF}", "//",
     "..",

@@ -2,7 +2,7 @@ import PipeInspector
 import PipeRuntime
 import Testing
 
-@Suite("What an inspector remembers")
+@Suite("The history of an inspector")
 struct InspectionHistoryTests {
   private static func texts(_ parts: [[UInt8]]) -> [String] {
     parts.map { String(decoding: $0, as: UTF8.self) }
@@ -10,7 +10,7 @@ struct InspectionHistoryTests {
 
   private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-  @Test("each client is told what it has not seen, at its own pace")
+  @Test("Each client gets the changes that it has not seen, at its own pace")
   func cursors() {
     var history = InspectionHistory(origin: 100)
     let start = history.delta(after: 0, limit: 1_000)
@@ -23,13 +23,13 @@ struct InspectionHistoryTests {
     history.append(Self.bytes("2"))
     let second = history.delta(after: first.cursor, limit: 1_000)
     #expect(Self.texts(second.happened) == ["2"] && second.standing == [])
-    // One that has just come.
+    // A client that has just connected.
     let late = history.delta(after: 0, limit: 1_000)
     #expect(late.isWhole && Self.texts(late.happened) == ["1", "2"] && late.standing.count == 1)
     #expect(history.delta(after: second.cursor, limit: 1_000).happened == [])
   }
 
-  @Test("what changes often is told once, as it stands")
+  @Test("A value that changes often is delivered once, with its latest state")
   func standing() {
     var history = InspectionHistory(origin: 1)
     for state in 0..<1_000 { history.set("door", Self.bytes("\(state)")) }
@@ -43,7 +43,7 @@ struct InspectionHistoryTests {
   }
 
   @Test(
-    "a cursor of another history is known for that", arguments: [0, 5, 9, 1_000, .max] as [UInt64])
+    "A cursor of another history is recognized", arguments: [0, 5, 9, 1_000, .max] as [UInt64])
   func foreign(_ cursor: UInt64) {
     var history = InspectionHistory(origin: 10)
     history.append(Self.bytes("1"))
@@ -51,7 +51,7 @@ struct InspectionHistoryTests {
     #expect(delta.isWhole && delta.happened.count == 1 && delta.cursor == 11)
   }
 
-  @Test("of what is too much for one answer the latest is told, and the others are counted")
+  @Test("An answer over the limit has the latest entries and the number of the skipped ones")
   func limited() {
     var history = InspectionHistory(origin: 1)
     for number in 0..<100 { history.append(Self.bytes("\(1_000 + number)")) }
@@ -60,7 +60,7 @@ struct InspectionHistoryTests {
     #expect(delta.skipped == 90)
   }
 
-  @Test("has no more than there is room for, whatever comes")
+  @Test("A history does not exceed its capacity, whatever arrives")
   func room() {
     var history = InspectionHistory(room: 10_000, origin: 1)
     for number in 0..<50_000 { history.append(Self.bytes("\(number)")) }
@@ -71,7 +71,7 @@ struct InspectionHistoryTests {
     #expect(history.append(tooLarge) == false && history.last == last)
   }
 
-  @Test("lines of logs have room of their own, and take none from what has happened")
+  @Test("Log lines have a capacity of their own and displace no other entries")
   func logs() {
     var history = InspectionHistory(room: 10_000, logRoom: 10_000, origin: 1)
     history.append(Self.bytes("step"))
@@ -85,7 +85,7 @@ struct InspectionHistoryTests {
     #expect(after.written == [] && after.unwritten == 0)
   }
 
-  @Test("travels as JSON")
+  @Test("A history's changes are encoded as JSON")
   func json() throws {
     var history = InspectionHistory(origin: 1 << 52)
     history.append(Self.bytes("{\"a\":1}"))

@@ -31,7 +31,7 @@ struct MetricTextTests {
     ("4.194304", 3), ("+Inf", 4),
   ].map { "pipe_step_seconds_bucket{node=\"door\",le=\"\($0.0)\"} \($0.1)" }.joined(separator: "\n")
 
-  @Test("of Prometheus")
+  @Test("Metrics are written in the Prometheus format")
   func prometheus() {
     #expect(
       Self.text(.prometheus) == """
@@ -56,7 +56,7 @@ struct MetricTextTests {
         """)
   }
 
-  @Test("of OpenMetrics")
+  @Test("Metrics are written in the OpenMetrics format")
   func openMetrics() {
     #expect(
       Self.text(.openMetrics) == """
@@ -85,7 +85,7 @@ struct MetricTextTests {
   }
 
   @Test(
-    "the one that a client prefers, and that of Prometheus for who does not say",
+    "A client gets the format it prefers, and Prometheus by default",
     arguments: [
       (nil, .prometheus), ("", .prometheus), ("*/*", .prometheus), ("text/html", .prometheus),
       ("application/openmetrics-text", .openMetrics),
@@ -105,10 +105,10 @@ struct MetricTextTests {
   }
 }
 
-@Suite("Durations that are counted")
+@Suite("Counted durations")
 struct DurationCountsTests {
   @Test(
-    "stand with the first bound that they do not exceed",
+    "A duration counts for the first bound that it does not exceed",
     arguments: [
       (-5, 0), (0, 0), (1_000, 0), (1_001, 1), (4_000, 1), (4_001, 2), (4_194_304_000, 11),
       (4_194_304_001, 12), (.max, 12),
@@ -120,7 +120,7 @@ struct DurationCountsTests {
     #expect(durations.total == UInt64(max(0, time)))
   }
 
-  @Test("are as many as their bounds, and one more")
+  @Test("A histogram has one more count than it has bounds")
   func bounds() {
     #expect(DurationCounts.bounds.first == 1_000 && DurationCounts.bounds.last == 4_194_304_000)
     #expect(DurationCounts.bounds.count + 1 == DurationCounts().counts.count)

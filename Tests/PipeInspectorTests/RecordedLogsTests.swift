@@ -10,7 +10,7 @@ struct RecordedLogsTests {
     lines.map { $0["text"]?.string ?? "skipped \($0["skipped"]?.integer ?? -1)" }
   }
 
-  @Test("are told with the nearest time that there is, where theirs is out of reach")
+  @Test("A log time out of range is reported as the nearest possible time")
   func farTimes() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")
@@ -21,7 +21,7 @@ struct RecordedLogsTests {
     #expect(try await logs.next().compactMap { $0["time"]?.integer } == [.min, .max])
   }
 
-  @Test("are told from the last lines on, once, with who wrote them and where")
+  @Test("Log lines are reported from the last lines on, once, with node and stream")
   func lines() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")
@@ -42,7 +42,7 @@ struct RecordedLogsTests {
     #expect(Self.texts(try await logs.next()) == ["closed"])
   }
 
-  @Test("of a node that writes more than is told, the latest lines are, and the others are counted")
+  @Test("A node's log lines over the limit are skipped and counted, and the latest are reported")
   func much() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")
@@ -55,7 +55,7 @@ struct RecordedLogsTests {
     #expect(lines.last == "\(RecordedLogs.limit + 6)")
   }
 
-  @Test("a long line is cut between characters, and its size is told")
+  @Test("A long log line is cut between characters and reported with its size")
   func long() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")

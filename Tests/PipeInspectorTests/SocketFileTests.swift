@@ -5,9 +5,9 @@ import PipeInspector
 import TestTraits
 import Testing
 
-@Suite("A web server's socket in the file system", .timed, .stallLimit(.seconds(60)))
+@Suite("A web server's socket file", .timed, .stallLimit(.seconds(60)))
 struct SocketFileTests {
-  /// Calls back with the path of a socket that may be made.
+  /// Calls back with a path at which a socket can be created.
   private static func placing(_ body: (String) async throws -> Void) async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -18,14 +18,14 @@ struct SocketFileTests {
     try WebServer(WebListener(socket: path)) { _ in WebResponse(200, "here") }
   }
 
-  /// Makes a socket that nobody listens at, as a process leaves it that is killed.
+  /// Leaves a socket behind to which no process listens, like a killed process.
   private static func forsake(_ path: String) throws {
-    // Its name goes with the server, not with the listener.
+    // The file is removed with a server, not with a listener.
     _ = try WebListener(socket: path)
     #expect(FileSystem.exists(path))
   }
 
-  @Test("is its owner's alone from the beginning, is answered at, and goes with the server")
+  @Test("A socket file is private from its creation, is served, and is removed with its server")
   func serves() async throws {
     try await Self.placing { path throws in
       let server = try Self.server(path)
@@ -37,14 +37,14 @@ struct SocketFileTests {
     }
   }
 
-  @Test("replaces one at which nobody listens, and no other, and nothing else")
+  @Test("A server replaces a socket that no process listens to, and no other file")
   func replaces() async throws {
     try await Self.placing { path throws in
       try Self.forsake(path)
       let server = try Self.server(path)
       #expect(throws: WebListenerError.pathInUse(path)) { _ = try WebListener(socket: path) }
       #expect(try await WebClient(socket: path).get("/").status == 200)
-      // A server whose socket was replaced by hand leaves the new one alone.
+      // A server whose socket was replaced manually does not remove the new one.
       unlink(path)
       let next = try Self.server(path)
       server.stop()
@@ -57,7 +57,7 @@ struct SocketFileTests {
     }
   }
 
-  @Test("is taken by one of many who come at once")
+  @Test("Of several servers that start at once, exactly one gets the socket")
   func race() async throws {
     try await Self.placing { path throws in
       try Self.forsake(path)
@@ -73,7 +73,7 @@ struct SocketFileTests {
     }
   }
 
-  @Test("is refused where it cannot be, with the reason")
+  @Test("A socket that cannot be created is refused with the reason")
   func refused() async throws {
     try await Self.placing { path throws in
       let folder = FileSystem.directory(of: path)
@@ -92,7 +92,7 @@ struct SocketFileTests {
   }
 
   @Test(
-    "is refused in a folder in which others may replace it",
+    "A socket in a folder in which other users can replace it is refused",
     arguments: [
       (0o700, true), (0o755, true), (0o770, false), (0o707, false), (0o777, false), (0o1777, true),
     ])
@@ -109,7 +109,7 @@ struct SocketFileTests {
     }
   }
 
-  @Test("is refused in another user's folder", .enabled(if: geteuid() == 0))
+  @Test("A socket in another user's folder is refused", .enabled(if: geteuid() == 0))
   func folderOfOther() async throws {
     try await Self.placing { path throws in
       let folder = FileSystem.directory(of: path)

@@ -27,7 +27,7 @@ struct TopologyMetricsTests {
           nodes: nodes, pipes: pipes)))
   }
 
-  /// The lines that have figures, without the label that all have.
+  /// Returns the lines with figures, without the label that all of them have.
   private static func lines(_ snapshot: TopologySnapshot) -> [String] {
     let text = MetricText.of(TopologyMetrics.families(of: snapshot), as: .prometheus)
     return String(decoding: text, as: UTF8.self).split(separator: "\n")
@@ -40,13 +40,13 @@ struct TopologyMetricsTests {
       }
   }
 
-  @Test("of one that does not run are that")
+  @Test("The metrics of a stopped topology only show that it is down")
   func absent() {
     let absence = TopologySnapshot.Absence("no topology 'shop' runs")
     #expect(Self.lines(.init(topology: "shop", directory: .failure(absence))) == ["up 0"])
   }
 
-  @Test("of a node are its counters")
+  @Test("The metrics of a node are its counters")
   func node() {
     let node = Self.node("door") { node in
       node.restarts = 2
@@ -77,7 +77,7 @@ struct TopologyMetricsTests {
   }
 
   @Test(
-    "of a node that does not run are no counters, which would be those of a process that is gone")
+    "The metrics of a stopped node do not include counters of its former process")
   func down() {
     let node = Self.node("door") { $0.isRunning = false }
     #expect(
@@ -88,7 +88,7 @@ struct TopologyMetricsTests {
       ])
   }
 
-  @Test("of a process that nodes share are told once, with its owner")
+  @Test("The metrics of a shared process appear once, with the carrier node")
   func shared() {
     let lodger = Self.node("lift") {
       $0.pid = 9
@@ -107,7 +107,7 @@ struct TopologyMetricsTests {
       ])
   }
 
-  @Test("of a coordinator are told once, and of each composite what became of its events")
+  @Test("A coordinator's metrics appear once, and each composite has its outcomes")
   func composites() {
     let rows = ["lift", "stop"].map { name in
       Self.node(name, .composite, hosts: nil) { row in
@@ -127,7 +127,7 @@ struct TopologyMetricsTests {
     #expect(lines.contains("synchronized_event_duration_seconds_count{composite=\"lift\"} 0"))
   }
 
-  @Test("of a pipe are those of its ends that run")
+  @Test("The metrics of a pipe come from its running ends")
   func pipes() {
     let pipe = PipeInformation(name: "a->b", from: "a", to: "b", capacity: 8)
     let sender = Self.node("a") { node in
@@ -159,7 +159,7 @@ struct TopologyMetricsTests {
         == Set(ofSender + ["pipe_waiting_events{,end=\"receiver\"} 4"]))
   }
 
-  @Test("tell no state's values, no state that is not declared, and not too many")
+  @Test("Metrics contain no values of states, no undeclared states, and a limited number of states")
   func cardinality() {
     func states(_ state: JSONValue, _ declared: [String]) -> [String] {
       var snapshot = Self.snapshot([Self.node("door") { $0.status?.state = state }])
@@ -174,7 +174,7 @@ struct TopologyMetricsTests {
     #expect(states("x", [String(repeating: "x", count: 101)]) == [])
   }
 
-  @Test("of 500 nodes are some megabytes at most, and each figure is told once")
+  @Test("The metrics of 500 nodes take a few megabytes, and each figure appears once")
   func crowd() {
     let nodes = (0..<500).map { number in
       Self.node("node\(number)") { node in
@@ -194,7 +194,7 @@ struct TopologyMetricsTests {
     #expect(text.count < 8 << 20, "\(text.count) bytes")
   }
 
-  @Test("are named as Prometheus wants it")
+  @Test("The names of metrics follow the conventions of Prometheus")
   func names() {
     for family in TopologyMetrics.all {
       #expect(family.name.hasPrefix("piperuntime_"), "\(family.name)")

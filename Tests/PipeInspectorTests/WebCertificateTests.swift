@@ -5,7 +5,7 @@ import PipeInspector
 import TestTraits
 import Testing
 
-@Suite("What a web server serves by TLS with", .timed, .stallLimit(.seconds(60)))
+@Suite("The TLS certificate of a web server", .timed, .stallLimit(.seconds(60)))
 struct WebCertificateTests {
   /// Calls back with the paths of both files.
   private static func writing(
@@ -23,7 +23,7 @@ struct WebCertificateTests {
     do {
       let certificate = try WebCertificate(certificate: certificate, key: key)
       let listener = try WebListener(address: "127.0.0.1", port: 0)
-      // Of an earlier call on this thread: it says nothing about the start of this server.
+      // An errno of an earlier call on this thread must not affect the start of this server.
       errno = EMFILE
       try WebServer(listener, certificate: certificate) { _ in WebResponse(200) }.stop()
       return nil
@@ -32,7 +32,7 @@ struct WebCertificateTests {
     }
   }
 
-  @Test("is taken, and who comes without TLS is told nothing")
+  @Test("A server with a certificate answers nothing to a client without TLS")
   func plain() async throws {
     try await Self.writing { certificate, key throws in
       let listener = try WebListener(address: "127.0.0.1", port: 0)
@@ -46,7 +46,7 @@ struct WebCertificateTests {
     }
   }
 
-  @Test("is refused where others may read the key", arguments: [0o640, 0o604, 0o660] as [mode_t])
+  @Test("A key file that others can read is refused", arguments: [0o640, 0o604, 0o660] as [mode_t])
   func mode(_ mode: mode_t) async throws {
     try await Self.writing(mode: mode) { certificate, key throws in
       #expect(Self.error(certificate, key) == .notSecret(key, mode: mode))
@@ -54,7 +54,7 @@ struct WebCertificateTests {
     }
   }
 
-  @Test("is refused where the key is of another pair")
+  @Test("A key that does not belong to the certificate is refused")
   func pair() async throws {
     try await Self.writing(TestCertificate.certificate, TestCertificate.otherKey) {
       one, other throws in
@@ -62,7 +62,7 @@ struct WebCertificateTests {
     }
   }
 
-  @Test("is refused where a file is something else")
+  @Test("A file that is no certificate or no key is refused")
   func files() async throws {
     try await Self.writing { certificate, key throws in
       #expect(Self.error(key, key) == .noCertificate(key))

@@ -2,7 +2,7 @@ import PipeInspector
 import PipeRuntime
 import Testing
 
-@Suite("Who may ask the page's server")
+@Suite("Access to the page's server")
 struct WebGuardTests {
   private static let token = "0123456789abcdef"
 
@@ -12,7 +12,7 @@ struct WebGuardTests {
       isReadOnly: isReadOnly)
   }
 
-  /// A request that may be made, but for what is changed.
+  /// Returns an allowed request with these changes.
   private static func request(
     _ method: String = "GET", _ path: String = "/api/about", _ own: [String: String?] = [:]
   ) -> WebRequest {
@@ -34,7 +34,7 @@ struct WebGuardTests {
       "GET", "/", ["sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"]),
   ]
 
-  @Test("is the page that it has served, with the token", arguments: own)
+  @Test("The served page is allowed with its token", arguments: own)
   func allowed(_ request: WebRequest) {
     #expect(Self.guardian().refusal(of: request) == nil)
   }
@@ -61,12 +61,12 @@ struct WebGuardTests {
     (request("POST", "/"), 405), (request("DELETE", "/api/send"), 405),
   ]
 
-  @Test("is nobody else", arguments: others)
+  @Test("Requests of all other origins are refused", arguments: others)
   func refused(_ request: WebRequest, _ status: Int) {
     #expect(Self.guardian().refusal(of: request)?.status == status)
   }
 
-  @Test("changes nothing where it only reads, whatever there is to change")
+  @Test("A read-only server refuses every request that changes something")
   func readOnly() {
     let guardian = Self.guardian(isReadOnly: true)
     for route in PageRoute.allCases {
@@ -76,14 +76,14 @@ struct WebGuardTests {
     #expect(guardian.refusal(of: Self.request("POST", "/api/else"))?.status == 403)
   }
 
-  @Test("tokens are long, and no two are the same")
+  @Test("Tokens are long and unique")
   func tokens() {
     let tokens = Set((0..<100).map { _ in WebGuard.makeToken() })
     #expect(tokens.count == 100 && tokens.allSatisfy { $0.count == 64 })
   }
 }
 
-/// The status with which somebody is refused who calls the server so; `nil` where they are not.
+/// Returns the status with which a request for this host is refused, or `nil` if it is allowed.
 private func check(
   _ hosts: WebHosts, _ host: String, _ origin: String? = nil
 ) -> Int? {
@@ -93,9 +93,9 @@ private func check(
     .refusal(of: WebRequest(path: "/", headers: headers))?.status
 }
 
-@Suite("By which names the page's server is called")
+@Suite("The host names of the page's server")
 struct WebHostsTests {
-  @Test("by TLS, its pages have that scheme, and its port is 443 where none is named")
+  @Test("With TLS, pages have the https scheme, and port 443 is optional")
   func encrypted() {
     let hosts = WebHosts(
       own: ["192.0.2.1"], port: 443, others: ["Page.Example"], isEncrypted: true)
@@ -107,7 +107,7 @@ struct WebHostsTests {
     #expect(check(hosts, "page.example", "https://other.example") == 403)
   }
 
-  @Test("a name of something that leads here has any port, and is that name alone")
+  @Test("An additional host name is allowed with any port, and matches exactly")
   func others() {
     let hosts = WebHosts(own: ["127.0.0.1"], port: nil, others: ["page.example", "[2001:db8::1]"])
     for host in ["127.0.0.1:8080", "127.0.0.1", "page.example:9", "[2001:db8::1]:443"] {
@@ -125,16 +125,16 @@ struct WebHostsTests {
   }
 }
 
-@Suite("By which names the page's server is called behind a proxy that adds TLS")
+@Suite("The host names behind a proxy that adds TLS")
 struct ProxiedHostsTests {
-  /// At a port, or at a socket.
+  /// A server at a port, and one at a socket.
   private static let places = [
     WebHosts(own: ["127.0.0.1"], port: 8080, others: ["page.example"]),
     WebHosts(own: ["127.0.0.1"], port: nil, others: ["page.example"]),
   ]
 
   @Test(
-    "are those of --host, with the port of TLS or without it, whichever of the two the browser says",
+    "A host name of '--host' is allowed with or without port 443, in both host and origin",
     arguments: places)
   func proxied(_ hosts: WebHosts) {
     for host in ["page.example", "page.example:443", "Page.Example:443"] {
@@ -155,9 +155,9 @@ struct ProxiedHostsTests {
   }
 }
 
-@Suite("What the page asks")
+@Suite("The requests of the page")
 struct WebServiceTests {
-  /// Answers with what it is asked.
+  /// A source that answers with the question.
   private struct Echo: PageSource {
     let recorder = InspectionRecorder(room: 1 << 20)
 
@@ -185,7 +185,8 @@ struct WebServiceTests {
   }
 
   @Test(
-    "has every answer say what the page may do", arguments: ["/", "/page.js", "/api/about", "/x"])
+    "Every response restricts what the page may do",
+    arguments: ["/", "/page.js", "/api/about", "/x"])
   func headers(_ path: String) async {
     let headers = await Self.answer("GET", path).headers
     let policy = headers["Content-Security-Policy"] ?? ""
@@ -194,7 +195,7 @@ struct WebServiceTests {
       headers["X-Content-Type-Options"] == "nosniff" && headers["Cache-Control"] == "no-store")
   }
 
-  @Test("is some files of 90 KB at most, which name no other server")
+  @Test("The page consists of files of at most 90 KB together, which refer to no other server")
   func page() async {
     var byteCount = 0
     let scripts = [
@@ -217,7 +218,7 @@ struct WebServiceTests {
   }
 
   @Test(
-    "is answered",
+    "Each question of the page is answered",
     arguments: [
       ("/api/machine", "machine(node: \\\"a b\\\")"),
       ("/api/enabled", "enabled(node: \\\"a b\\\")"),
@@ -230,7 +231,7 @@ struct WebServiceTests {
     #expect(String(decoding: answer.body, as: UTF8.self).contains(question), "\(answer)")
   }
 
-  @Test("is answered with what is wrong with it, and the server goes on")
+  @Test("A wrong question is answered with the error, and the server continues")
   func mistakes() async {
     for (method, path, query, body, status) in [
       ("GET", "/api/machine", [:], "", 400), ("GET", "/api/machine", ["node": ""], "", 400),
@@ -252,7 +253,7 @@ struct WebServiceTests {
     }
   }
 
-  @Test("about news is answered when there are some")
+  @Test("A question for changes is answered once there are some")
   func news() async throws {
     let source = Echo()
     source.recorder.append(["is": "life"])

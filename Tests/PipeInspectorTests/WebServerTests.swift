@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The web server", .timed, .stallLimit(.seconds(60)))
 struct WebServerTests {
-  /// Runs a server that answers with what it was asked.
+  /// Runs a server that echoes the request.
   private static func serving(
     _ limits: WebServer.Limits = .init(), _ body: (WebClient) async throws -> Void
   ) async throws {
@@ -23,7 +23,7 @@ struct WebServerTests {
     server.stop()
   }
 
-  @Test("hands requests on, and answers back")
+  @Test("The web server passes requests to its handler and returns the responses")
   func echo() async throws {
     try await Self.serving { client throws in
       let answer = try await client.get("/a%20b?x=1&y=%26&x=2", headers: ["X-Own": "one"])
@@ -34,7 +34,7 @@ struct WebServerTests {
     }
   }
 
-  @Test("takes no body that is larger than it may be")
+  @Test("The web server refuses a body over the limit")
   func body() async throws {
     var limits = WebServer.Limits()
     limits.bodyByteCount = 100
@@ -47,7 +47,7 @@ struct WebServerTests {
     }
   }
 
-  @Test("refuses what is no request, or has too many headers")
+  @Test("The web server refuses malformed requests and requests with too many headers")
   func garbage() async throws {
     try await Self.serving { client throws in
       #expect(try await client.say("NONSENSE\r\n\r\n").status != 200)
@@ -58,13 +58,15 @@ struct WebServerTests {
     }
   }
 
-  @Test("goes on whatever bytes come, and hands on what is a request alone", arguments: 1...4)
+  @Test(
+    "The web server survives damaged requests and passes only valid ones to its handler",
+    arguments: 1...4)
   func mutations(_ seed: UInt64) async throws {
     let listener = try WebListener(address: "127.0.0.1", port: 0)
     let client = WebClient(port: listener.port)
     var limits = WebServer.Limits()
     limits.bodyByteCount = 64
-    // Some stay open until they are given up.
+    // Some connections stay open until the server closes them.
     (limits.idleSeconds, limits.requestSeconds) = (1, 1)
     let taken = Locked<[WebRequest]>([])
     let server = try WebServer(listener, limits: limits) { request in
@@ -79,7 +81,7 @@ struct WebServerTests {
       #expect(answer.status != 200 || taken.withLock { $0.count } > before, "\(answer)")
       statuses[answer.status, default: 0] += 1
     }
-    // Without a word, to be continued, taken, or refused.
+    // Closed without a response, continued, accepted, or refused.
     let expected: Set = [0, 100, 200, 400, 411, 413, 414, 417, 431, 500, 501, 505]
     #expect(expected.isSuperset(of: statuses.keys), "\(statuses)")
     #expect(statuses[200, default: 0] > 20 && statuses[400, default: 0] > 20, "\(statuses)")
@@ -88,7 +90,7 @@ struct WebServerTests {
     server.stop()
   }
 
-  @Test("gives up connections on which nothing moves")
+  @Test("The web server closes idle connections")
   func idle() async throws {
     var limits = WebServer.Limits()
     limits.idleSeconds = 1
@@ -99,7 +101,7 @@ struct WebServerTests {
     }
   }
 
-  @Test("gives up a request that does not come as a whole, though something moves")
+  @Test("The web server closes a connection whose request does not arrive completely in time")
   func slowRequest() async throws {
     var limits = WebServer.Limits()
     limits.requestSeconds = 1
@@ -111,11 +113,11 @@ struct WebServerTests {
   }
 
   @Test(
-    "answers at once, however many clients are slow to ask",
+    "The web server answers at once, however many clients are slow to send their requests",
     arguments: [WebServer.Limits(), MetricsService.limits])
   func slowClients(_ limits: WebServer.Limits) async throws {
     var limits = limits
-    // No request is late: they give way, or nobody gets in.
+    // No request times out: slow clients are displaced, or no other client gets in.
     limits.requestSeconds = 3_600
     limits.idleSeconds = 3_600
     try await Self.serving(limits) { client throws in
@@ -125,7 +127,7 @@ struct WebServerTests {
     }
   }
 
-  @Test("lets who waits for an answer, or reads slowly, be, however many clients are slow to ask")
+  @Test("Waiting clients and slow readers are not displaced by clients that are slow to ask")
   func patient() async throws {
     let (gate, opener) = AsyncStream.makeStream(of: Void.self)
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
@@ -133,7 +135,7 @@ struct WebServerTests {
     let listener = try WebListener(address: "127.0.0.1", port: 0)
     let client = WebClient(port: listener.port)
     var limits = WebServer.Limits()
-    // The reader may wait for long for its turn on a machine with much to do.
+    // On a busy machine the reader may wait long for its turn.
     limits.idleSeconds = 3_600
     let server = try WebServer(listener, limits: limits) { request in
       guard request.path == "/wait" else { return WebResponse(200, large) }
@@ -156,7 +158,7 @@ struct WebServerTests {
     server.stop()
   }
 
-  @Test("answers at once, however many clients do not read what they are told")
+  @Test("The web server answers at once, however many clients do not read their responses")
   func deaf() async throws {
     let large = String(repeating: "a", count: 8 << 20)
     let listener = try WebListener(address: "127.0.0.1", port: 0)
@@ -173,7 +175,7 @@ struct WebServerTests {
     server.stop()
   }
 
-  @Test("answers others while one waits for its answer, and ends it when it stops")
+  @Test("The web server answers others while one client waits, and ends that wait when it stops")
   func waiting() async throws {
     let (gate, opener) = AsyncStream.makeStream(of: Void.self)
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
@@ -193,7 +195,7 @@ struct WebServerTests {
     opener.finish()
   }
 
-  @Test("says what is wrong with where it is to listen")
+  @Test("A listener that cannot be opened is an error with the reason")
   func listening() throws {
     let first = try WebListener(address: "127.0.0.1", port: 0)
     let port = first.port
@@ -216,7 +218,7 @@ struct WebServerTests {
     #expect("\(WebListenerError.inUse(address: "::1", port: 9, by: nil))".contains("ss -ltnp"))
   }
 
-  /// A source that is asked once for each request.
+  /// A source that is queried once for each request.
   private struct Still: InspectionSource {
     func snapshot() async -> TopologySnapshot {
       TopologySnapshot(topology: "shop", directory: .failure(.init("gone")))
@@ -224,7 +226,7 @@ struct WebServerTests {
   }
 
   @Test(
-    "serves metrics under one path, to readers only",
+    "Metrics are served at one path, for reading only",
     arguments: [
       ("GET", "/metrics", 200), ("HEAD", "/metrics", 200), ("POST", "/metrics", 405),
       ("GET", "/", 200), ("GET", "/metrics/x", 404), ("GET", "/favicon.ico", 404),
@@ -235,7 +237,7 @@ struct WebServerTests {
     #expect(method != "POST" || answer.headers["Allow"] == "GET, HEAD")
   }
 
-  @Test("serves metrics in the form that is preferred")
+  @Test("Metrics are served in the preferred format")
   func format() async {
     for (accept, format) in [
       ("application/openmetrics-text", MetricFormat.openMetrics), ("text/plain", .prometheus),

@@ -14,13 +14,13 @@ struct ChangedJournalFilesTests {
   private static let identity = Journal.Identity(topology: "t", node: "gate", machine: "m")
   private typealias Files = [String: [UInt8]]
 
-  /// How the process with the journal ended.
+  /// The end of the process with the journal.
   enum End: CaseIterable { case stopped, killed, killedBeforeWrite }
 
-  /// What the journal recorded last.
+  /// The journal's last record.
   enum Last: CaseIterable { case step, prepared, aborted, taken, commit }
 
-  /// What the next process goes on from.
+  /// The data from which the next process continues.
   private struct Contents: Equatable {
     var version: UInt64
     var state: [UInt8]
@@ -41,7 +41,7 @@ struct ChangedJournalFilesTests {
     }
   }
 
-  /// A journal with records of three processes, and copies of its files from earlier.
+  /// A journal with records of three processes, and earlier copies of its files.
   private struct Bench {
     private typealias Tests = ChangedJournalFilesTests
     let directory: TemporaryDirectory
@@ -132,7 +132,7 @@ struct ChangedJournalFilesTests {
           to: move.state, version: move.version, steps: 1, cause: "pair", time: 1, incarnation: 1)
       }
     case .commit:
-      // As a coordinator does, without a step of its own.
+      // A commit of a coordinator, which has no step of its own.
       let commit = CommitRecord(
         transaction: step.transaction, request: RequestID(caller: "me", number: 7),
         moves: ["left": move, "right": move])
@@ -142,7 +142,7 @@ struct ChangedJournalFilesTests {
 
   // MARK: What happens to the files
 
-  /// Every length that matters of a file: around its ends, and those of its parts.
+  /// The lengths of a file to test: around its ends, and around the ends of its parts.
   private static func lengths(of suffix: String, _ count: Int) -> [Int] {
     let edges: [Int]
     switch suffix {
@@ -175,7 +175,7 @@ struct ChangedJournalFilesTests {
       change("exchanged for another node's", other[suffix])
     }
     if let step = files[".step"] {
-      // Parts of it: the step mark, the prepared step, and the log.
+      // Parts of the file: the step mark, the prepared step, and the log.
       for (what, part) in [
         ("mark", 0..<4096), ("prepared", 4096..<8192), ("log", 8192..<step.count),
       ] {
@@ -193,7 +193,7 @@ struct ChangedJournalFilesTests {
   }
 
   @Test(
-    "is refused with its path and a remedy, again and again, or read exactly",
+    "A changed journal is refused with path and remedy, repeatedly, or is read exactly",
     arguments: [
       (Durability.process, End.stopped), (Durability.process, End.killed),
       (Durability.process, End.killedBeforeWrite),
@@ -219,14 +219,14 @@ struct ChangedJournalFilesTests {
           #expect(throws: JournalError.self, comment) { try Self.open(path, durability) }
         }
       }
-      // Copies of all files together are what was there.
+      // Copies of all files together restore the journal.
       try Self.put(bench.files, at: path)
       #expect(try Contents(try Self.open(path, durability)) == bench.contents, "\(last)")
       #expect(refused[last, default: 0] > 20)
     }
   }
 
-  @Test("a file '.step' that is removed after an ordered stop is made again")
+  @Test("A '.step' file removed after an orderly stop is created again")
   func removedAfterStop() throws {
     for last in Last.allCases {
       let bench = try Bench(.process, .stopped, last)
@@ -239,7 +239,7 @@ struct ChangedJournalFilesTests {
     }
   }
 
-  @Test("a file '.step' that is removed after a kill, and was needed, is missed")
+  @Test("A '.step' file removed after a kill is missed if it had records")
   func removedAfterKill() throws {
     let bench = try Bench(.process, .killed, .commit)
     let path = bench.directory.path + "/changed.sqlite"
@@ -252,7 +252,7 @@ struct ChangedJournalFilesTests {
         "its file '.step' was taken away, and the node had not stopped in order"))
   }
 
-  @Test("the number of the last record counts each record, also one that is no step")
+  @Test("The number of the last record covers every record, even one without a step")
   func numbers() throws {
     let bench = try Bench(.process, .killed, .commit)
     let path = bench.directory.path + "/changed.sqlite"

@@ -4,7 +4,7 @@ import PipeWire
 import TestSupport
 import Testing
 
-@Suite("A journal on storage that several hosts share")
+@Suite("A journal on storage shared by several hosts")
 struct HeldJournalTests {
   private static let identity = Journal.Identity(topology: "t", node: "door", machine: "m")
 
@@ -18,7 +18,7 @@ struct HeldJournalTests {
     try body(directory.path + "/door.sqlite")
   }
 
-  @Test("one of an earlier start of the node is refused, and changes nothing")
+  @Test("A process of an earlier incarnation is refused and changes nothing in the journal")
   func superseded() throws {
     try withPath { path in
       do {
@@ -39,7 +39,7 @@ struct HeldJournalTests {
     }
   }
 
-  @Test("nobody else reads it while it is held, and no memory is shared for it")
+  @Test("A held journal cannot be read by other processes and uses no shared memory")
   func held() throws {
     try withPath { path in
       for incarnation: UInt64 in 1...2 {

@@ -22,7 +22,7 @@ struct JournalReaderTests {
     try body(path)
   }
 
-  @Test("that is not there is told apart from one that is damaged")
+  @Test("A missing journal and a damaged one have different errors")
   func missing() throws {
     try withFile(nil) { path in
       #expect(throws: JournalError.missing(path: path, node: "door")) {
@@ -39,7 +39,7 @@ struct JournalReaderTests {
   }
 
   @Test(
-    "any other bytes are no journal",
+    "A file with other content is refused as a journal",
     arguments: [[], Array("hello".utf8), [UInt8](repeating: 0, count: 8192)])
   func garbage(bytes: [UInt8]) throws {
     try withFile(bytes) { path in
@@ -53,7 +53,7 @@ struct JournalReaderTests {
     }
   }
 
-  @Test("how far a pipe was taken: what is consumed, and what a coordinator has committed")
+  @Test("The journal knows how far a pipe was taken, by consumed events and committed ones")
   func taken() throws {
     try withFile(nil) { path in
       let journal = try Journal(
@@ -78,7 +78,7 @@ struct JournalReaderTests {
     }
   }
 
-  @Test("where a pipe leads is recorded, with what went elsewhere before")
+  @Test("A pipe's receiver is recorded with the last event of its former receiver")
   func receivers() throws {
     try withFile(nil) { path in
       let journal = try Journal(
@@ -95,7 +95,7 @@ struct JournalReaderTests {
     }
   }
 
-  @Test("files of a journal are removed all, and the lock is taken")
+  @Test("Resetting a journal takes its lock and removes its files")
   func files() throws {
     try withFile(Array("x".utf8)) { path in
       for suffix in ["-wal", "-shm", ".step", ".new"] {
@@ -113,7 +113,7 @@ struct JournalReaderTests {
   }
 
   @Test(
-    "what goes wrong names the file and the way out",
+    "A journal error names the file and a remedy",
     arguments: [
       (.missing(path: "/j/door.sqlite", node: "door"), "has never run"),
       (.inaccessible(path: "/j/door.sqlite", node: "door", reason: "no"), "start the node again"),

@@ -11,8 +11,8 @@ import Testing
 struct RecordLogTests {
   private static let suffixes = ["", "-wal", "-shm", ".step"]
 
-  /// A journal, and a directory for copies of its files: what the next process would find if this one were
-  /// killed now.
+  /// A journal, and a directory for copies of its files as the next process would find them after a
+  /// kill.
   private final class Bench {
     let directory: TemporaryDirectory
     let journal: Journal
@@ -25,7 +25,7 @@ struct RecordLogTests {
 
     static var identity: Journal.Identity { .init(topology: "t", node: "door", machine: "m") }
 
-    /// The path of a copy.
+    /// Returns the path of a copy.
     func killed() throws -> String {
       let copy = directory.path + "/copy.sqlite"
       for suffix in RecordLogTests.suffixes {
@@ -44,7 +44,7 @@ struct RecordLogTests {
     return try? FileSystem.read(descriptor, limit: 1 << 26)
   }
 
-  /// What a journal holds, but for its own name and times.
+  /// The content of a journal, without its name and times.
   private struct Holdings: Equatable {
     var records: [JournalSnapshot.Record]
     var ins: [JournalSnapshot.InPipe]
@@ -73,7 +73,7 @@ struct RecordLogTests {
     }
   }
 
-  /// The same random records in several journals.
+  /// A source of the same random records for several journals.
   private struct RandomRecords {
     var generator: SplitMix64
     var version: UInt64 = 0
@@ -87,14 +87,14 @@ struct RecordLogTests {
 
     init(seed: UInt64) { generator = SplitMix64(seed: seed) }
 
-    /// Each with its end.
+    /// The events, each with a line end.
     static func events(after: UInt64, through last: UInt64) -> [String] {
       last > after ? (after + 1...last).map { "\"tick \($0)\"\n" } : []
     }
 
     mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &generator) == 0 }
 
-    /// One record, to be written into each of the journals.
+    /// Returns a function that writes one record into a journal.
     mutating func next() -> (Journal) throws -> Void {
       var parts: [(Journal) throws -> Void] = []
       version += 1
@@ -181,7 +181,7 @@ struct RecordLogTests {
   }
 
   @Test(
-    "are read, and taken up by the next process, as those that are in the database at once",
+    "Waiting records are read, and applied by the next process, like records in the database",
     arguments: 1...6 as ClosedRange<UInt64>)
   func same(seed: UInt64) throws {
     let (waiting, direct) = (try Bench(.process), try Bench(.power))
@@ -207,7 +207,8 @@ struct RecordLogTests {
     }
   }
 
-  /// A pipe goes on with the events that are not acknowledged, from the first or a later one on.
+  /// Checks that a pipe continues with its unacknowledged events, from the first or from a later
+  /// one.
   private func compareOutboxes(of journal: Journal, _ records: RandomRecords) throws {
     for (pipe, last) in records.queued {
       var sent = try #require(journal.contents?.sent[pipe])
@@ -222,7 +223,7 @@ struct RecordLogTests {
     }
   }
 
-  @Test("one that is cut off or damaged anywhere has not been made, and those before it have")
+  @Test("A record that is cut off or damaged does not count, and earlier records do")
   func torn() throws {
     let bench = try Bench()
     func record(_ version: UInt64) throws {
@@ -241,7 +242,7 @@ struct RecordLogTests {
     let changed = before.indices.filter { before[$0] != after[$0] }
     #expect(changed.count > 20)
     let copy = try bench.killed()
-    // The number of the last record is written after it, and damage is told by it.
+    // The number of the last record is written after the record, and reveals damage.
     let recordWord = 3 * 8..<4 * 8
     for place in changed where !recordWord.contains(place) {
       var bytes = after
@@ -251,7 +252,7 @@ struct RecordLogTests {
       let versions = try JournalReader(copy, node: "door").snapshot(limit: 9).records.map(\.version)
       #expect(versions == [1, 2], "byte \(place)")
     }
-    // Of stores that were not made any more when the process was killed.
+    // Stores that were not made because the process was killed.
     for end in changed where !recordWord.contains(end) {
       var bytes = before
       bytes.replaceSubrange(..<end, with: after[..<end])
@@ -268,7 +269,7 @@ struct RecordLogTests {
     }
   }
 
-  @Test("those of an earlier round, and of another journal, are passed over")
+  @Test("Records of an earlier round or of another journal are ignored")
   func stale() throws {
     let (bench, other) = (try Bench(), try Bench())
     func record(_ journal: Journal, _ version: UInt64, byteCount: Int = 2) throws {
@@ -280,7 +281,7 @@ struct RecordLogTests {
     }
     for version in 1...9 as ClosedRange<UInt64> { try record(bench.journal, version) }
     try bench.journal.writeOut()
-    // The log still holds what the database has.
+    // The log still has records that the database has, too.
     let written = try JournalReader(try bench.killed(), node: "door").snapshot(limit: 99)
     #expect(written.records.map(\.version) == Array(1...9))
     try record(bench.journal, 10)
@@ -293,7 +294,8 @@ struct RecordLogTests {
     #expect(
       try JournalReader(copy, node: "door").snapshot(limit: 99).records.map(\.version)
         == Array(1...9))
-    // One without room in the log goes to the database, and so do those before it.
+    // A record that does not fit into the log goes to the database, and so do the records before
+    // it.
     try record(bench.journal, 11, byteCount: 1 << 20)
     #expect(!bench.journal.hasUnwritten)
     try record(bench.journal, 12)
@@ -302,7 +304,7 @@ struct RecordLogTests {
     #expect(last.records.map(\.version) == Array(1...12))
   }
 
-  @Test("after a loss of power none that was lost comes back behind the new ones")
+  @Test("After a power loss, no lost record reappears behind new ones")
   func anotherBoot() throws {
     let bench = try Bench()
     func record(_ journal: Journal, _ version: UInt64) throws {
@@ -315,7 +317,7 @@ struct RecordLogTests {
     try record(bench.journal, 1)
     try bench.journal.writeOut()
     for version in 2...200 as ClosedRange<UInt64> { try record(bench.journal, version) }
-    // The system was started again, and of the log it had not written the first page.
+    // The system was restarted before it had written the first page of the log.
     for last in [2, 60, 120] as [UInt64] {
       let copy = try bench.killed()
       var bytes = try #require(Self.bytes(copy + ".step"))
@@ -335,6 +337,6 @@ struct RecordLogTests {
   }
 
   private static let logByteCount = 512 << 10
-  /// Where the file tells which start of the system it is of.
+  /// The position of the system's boot id in the file.
   private static let bootWord = 2 * 8..<3 * 8
 }

@@ -1,7 +1,8 @@
 import PipeKubernetes
 import PipeRuntime
 
-/// A hall: nodes at places and at none, a composite with a process of its own, one within a node, and a monitor.
+/// A hall: nodes with and without places, a composite with a process of its own, an embedded one,
+/// and a monitor.
 enum Hall {
   static let topology = """
     topology: hall
@@ -36,7 +37,7 @@ enum Hall {
       components: [])
   }
 
-  /// - Parameter variables: What those of the topology's file stand for.
+  /// - Parameter variables: The values of the topology file's variables.
   static func set(
     _ topology: String = topology, by deployment: String = deployment,
     classes: [ConflictClassPlan] = classes, variables: [String: String] = [:],
@@ -63,14 +64,14 @@ enum Hall {
 }
 
 extension ManifestSet {
-  /// The object of a kind with a name.
+  /// Returns the object of a kind with a name.
   func object(_ kind: String, _ name: String) -> JSONValue? {
     manifests.map(\.json).first {
       $0["kind"]?.string == kind && $0["metadata"]?["name"]?.string == name
     }
   }
 
-  /// The pod of a process, as its StatefulSet describes it.
+  /// Returns the pod of a process, as its StatefulSet describes it.
   func pod(_ name: String) -> JSONValue? {
     object("StatefulSet", name)?["spec"]?["template"]?["spec"]
   }
@@ -84,6 +85,6 @@ extension JSONValue {
   /// A list of texts.
   var strings: [String] { elements.compactMap(\.string) }
 
-  /// The element of a list with this name.
+  /// Returns the element of a list with this name.
   func named(_ name: String) -> JSONValue? { elements.first { $0["name"]?.string == name } }
 }

@@ -2,14 +2,14 @@ import PipeKubernetes
 import PipeRuntime
 import Testing
 
-@Suite("A topology as objects of Kubernetes'")
+@Suite("A topology as Kubernetes objects")
 struct ManifestSetTests {
   private static let processes = [
     "hall-door", "hall-motor-2", "hall-lamp", "hall-bell", "hall-gong", "hall-lift",
   ]
 
   @Test(
-    "each process has a StatefulSet of one replica and a headless service, those within others none"
+    "Each process has a StatefulSet with one replica and a headless service"
   )
   func processes() throws {
     let set = try Hall.set()
@@ -30,7 +30,7 @@ struct ManifestSetTests {
       let service = try #require(set.object("Service", name)?["spec"])
       #expect(service["clusterIP"]?.string == "None")
       #expect(service["publishNotReadyAddresses"] == true)
-      // The service and the StatefulSet find the pod that this one makes, and no other.
+      // The service and the StatefulSet select the pod of this process and no other.
       let labels = try #require(state["spec"]?["template"]?["metadata"]?["labels"])
       let selector = try #require(service["selector"])
       #expect(state["spec"]?["selector"]?["matchLabels"] == selector)
@@ -40,7 +40,7 @@ struct ManifestSetTests {
     for object in all { #expect(object["metadata"]?["namespace"]?.string == "hall") }
   }
 
-  @Test("an agent is started as its node, with its key, its address and its host")
+  @Test("An agent is started for its node, with its key, its address and its host")
   func agent() throws {
     let set = try Hall.set()
     let container = try #require(set.container("hall-motor-2"))
@@ -62,7 +62,7 @@ struct ManifestSetTests {
     #expect(secret?["defaultMode"]?.integer == 0o440)
   }
 
-  @Test("the orchestrator has the two files as they are, its keys, and the port where all reach it")
+  @Test("The orchestrator has both files unchanged, its keys, and the port for the agents")
   func orchestrator() throws {
     let set = try Hall.set(by: Hall.deployment + "port: 9000\nnamespace: east\n")
     let container = try #require(set.container("hall-orchestrator"))
@@ -93,7 +93,7 @@ struct ManifestSetTests {
     #expect(try Hall.set().endpoint == "tcp://hall-orchestrator.hall.svc:7300")
   }
 
-  @Test("a topology that is called 'deployment' has another file than its deployment")
+  @Test("The files of a topology named 'deployment' have different names")
   func fileNames() throws {
     let set = try Hall.set(Hall.topology.replacing("topology: hall", with: "topology: deployment"))
     let map = try #require(set.object("ConfigMap", "deployment-orchestrator.files"))
@@ -104,7 +104,7 @@ struct ManifestSetTests {
   }
 
   @Test(
-    "what records something has a volume claim, what does not a directory that goes with its pod",
+    "A process that records data has a volume claim, and any other a directory of its pod",
     arguments: [
       ("hall-orchestrator", true), ("hall-door", true), ("hall-motor-2", true),
       ("hall-lamp", false),
@@ -133,7 +133,7 @@ struct ManifestSetTests {
 
   private static let places = "places: { front: { hosts: [a] }, back: { hosts: [b] } }"
 
-  @Test("places are hosts by their names, or by their labels; who has none runs anywhere")
+  @Test("Places select hosts by name or label, and a process without a place runs anywhere")
   func placement() throws {
     let set = try Hall.set()
     let affinity = set.pod("hall-door")?["affinity"]?["nodeAffinity"]
@@ -154,7 +154,7 @@ struct ManifestSetTests {
     }
   }
 
-  @Test("no container may do more than a process needs, and none is told of the cluster")
+  @Test("Containers have minimal privileges and no access to the cluster's API")
   func security() throws {
     let set = try Hall.set()
     for name in ["hall-orchestrator"] + Self.processes {
@@ -168,14 +168,14 @@ struct ManifestSetTests {
       #expect(
         own["allowPrivilegeEscalation"] == false && own["readOnlyRootFilesystem"] == true)
       #expect(own["capabilities"]?["drop"]?.strings == ["ALL"])
-      // What cannot be written elsewhere.
+      // The root file system is read-only, so /tmp is a volume.
       #expect(pod["volumes"]?.named("tmp")?["emptyDir"] == [:])
       let tolerated = pod["tolerations"]?.elements ?? []
       #expect(tolerated.count == 2 && tolerated.allSatisfy { $0["tolerationSeconds"] == nil })
     }
   }
 
-  @Test("probes ask the agent or the orchestrator, and whether the node runs")
+  @Test("Probes query the agent or the orchestrator, and the node for readiness")
   func probes() throws {
     let set = try Hall.set()
     for name in ["hall-orchestrator", "hall-lamp"] {
@@ -187,7 +187,7 @@ struct ManifestSetTests {
     }
   }
 
-  @Test("a pod may take as long to end as the topology lets its node")
+  @Test("A pod's grace period is at least its node's stop timeout")
   func grace() throws {
     let set = try Hall.set()
     let seconds = { set.pod($0)?["terminationGracePeriodSeconds"]?.integer }
@@ -195,7 +195,7 @@ struct ManifestSetTests {
     #expect(seconds("hall-orchestrator") == 15)
   }
 
-  @Test("only the topology's pods reach its pods, and they reach each other and servers of names")
+  @Test("Only the topology's pods reach its pods, which reach each other and name servers")
   func network() throws {
     let set = try Hall.set()
     let policy = try #require(set.object("NetworkPolicy", "hall")?["spec"])
@@ -213,7 +213,7 @@ struct ManifestSetTests {
     #expect(labels["app.kubernetes.io/part-of"]?.string == "hall")
   }
 
-  @Test("labels say what a process is")
+  @Test("Labels identify a process and its component")
   func labels() throws {
     let set = try Hall.set()
     for (name, component) in [
@@ -227,7 +227,7 @@ struct ManifestSetTests {
     }
   }
 
-  @Test("files that have changed make another pod of the orchestrator's, and of nobody else's")
+  @Test("Changed files replace the orchestrator's pod and no other")
   func changedFiles() throws {
     let (first, second) = (try Hall.set(), try Hall.set(Hall.topology + "# seen\n"))
     let template = { (set: ManifestSet, name: String) in
@@ -240,7 +240,7 @@ struct ManifestSetTests {
 
   // MARK: Secrets
 
-  @Test("each process has a Secret with its key, and the orchestrator one with its own")
+  @Test("Each process has a Secret with its key, and the orchestrator one with its own keys")
   func secrets() throws {
     let secrets = try Hall.set().secrets(Hall.keys).map(\.json)
     #expect(
@@ -257,7 +257,7 @@ struct ManifestSetTests {
       ])
   }
 
-  @Test("the orchestrator sees of each process the public key alone, from that one's Secret")
+  @Test("The orchestrator gets only the public key of each process, from its Secret")
   func publicKeys() throws {
     let volume = try Hall.set().pod("hall-orchestrator")?["volumes"]?.named("keys")?["projected"]
     let sources = try #require(volume?["sources"]?.elements)
@@ -270,7 +270,7 @@ struct ManifestSetTests {
         == [["key": "agent.public", "path": "Motor_2.agent"]])
   }
 
-  @Test("new keys of some are their Secrets, and that of variables; the orchestrator keeps its own")
+  @Test("New keys for selected processes are their Secrets and that of the variables")
   func someSecrets() throws {
     let keys = ManifestKeys(orchestrator: nil, agents: ["lamp": .init(file: "f", key: "k")])
     let set = try Hall.set(variables: ["PASSWORD": "x"])
@@ -281,7 +281,7 @@ struct ManifestSetTests {
 
   // MARK: Variables
 
-  @Test("what variables stand for is in a Secret, which the orchestrator's environment is made of")
+  @Test("Values of variables are in a Secret for the orchestrator's environment")
   func variables() throws {
     let set = try Hall.set(
       variables: ["PASSWORD": "x", "PATH": "/bin"], deploymentVariables: ["TAG": "1"])
@@ -300,7 +300,7 @@ struct ManifestSetTests {
     _ = try Hall.set(variables: ["A": "1"], deploymentVariables: ["A": "1"])
   }
 
-  @Test("programs that are named by paths are told with the paths in the image")
+  @Test("Programs named by relative paths are reported with their paths in the image")
   func programs() throws {
     let topology = """
       topology: t
@@ -318,14 +318,14 @@ struct ManifestSetTests {
 
   // MARK: Errors
 
-  @Test("a deployment with another engine is refused")
+  @Test("A deployment with another engine is refused")
   func engine() {
     #expect(throws: ManifestError.otherEngine(.local)) {
       try Hall.set(by: "engine: local\nplaces: { front: { address: 127.0.0.1 } }")
     }
   }
 
-  @Test("what a ConfigMap cannot hold is refused")
+  @Test("Files that exceed a ConfigMap's size are refused")
   func size() throws {
     let whole = Hall.topology.utf8.count + Hall.deployment.utf8.count
     let rest = (1 << 20) - whole - "hall.yamldeployment.yaml".utf8.count
@@ -335,7 +335,7 @@ struct ManifestSetTests {
     }
   }
 
-  @Test("what lives within another process has no name of its own there")
+  @Test("A coordinator embedded in another process has no objects of its own")
   func within() throws {
     let set = try Hall.set(
       "topology: t\nprogram: p\nnodes:\n  a: { machine: M }\n",

@@ -1,14 +1,14 @@
-/// What a search has found out that has nothing to do with the engine.
+/// The result of a search that shares no code with the engine.
 struct NaiveAnswer: Equatable {
   var states: Set<[Int]> = []
   var stepCount = 0
-  /// Each state without a step, and the steps on a shortest path to it.
+  /// Each state without a step, with the number of steps on a shortest path to it.
   var deadlocks: [[Int]: Int] = [:]
   var labels: Set<String> = []
 }
 
 extension Automata {
-  /// The steps from a state: their labels, and where they lead.
+  /// Returns the steps from a state, with their labels and targets.
   func steps(from state: [Int]) -> [(label: String, target: [Int])] {
     var found: [(String, [Int])] = []
     for label in Set(components.flatMap { $0.steps.map(\.label) }).sorted() {
@@ -29,7 +29,7 @@ extension Automata {
     return found
   }
 
-  /// The steps on a shortest path to a state, or `nil` where there is none.
+  /// Returns the number of steps on a shortest path to a goal, or `nil` if there is none.
   func distance(to isGoal: ([Int]) -> Bool) -> Int? {
     var level: Set = [components.map(\.initial)]
     var met = level

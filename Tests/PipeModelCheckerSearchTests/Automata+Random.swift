@@ -1,5 +1,5 @@
 extension Automata {
-  /// Automata that share some of their labels, with several steps for one label now and then.
+  /// Returns automata that share some of their labels, sometimes with several steps for one label.
   static func random(_ seed: UInt64) -> Automata {
     var random = SeededNumbers(seed)
     let labels = (0..<Int.random(in: 3...9, using: &random)).map { "e\($0)" }

@@ -1,6 +1,6 @@
 import PipeModelChecker
 
-/// One component of a known model: steps between local states, each with a label.
+/// A component of a known model, with labeled steps between local states.
 struct Automaton {
   struct Step: Hashable {
     let from: Int
@@ -24,14 +24,15 @@ struct Automaton {
     stateCount = (steps.flatMap { [$0.from, $0.to] }.max() ?? 0) + 1
   }
 
-  /// The same steps, and another first state.
+  /// Creates an automaton with the same steps and another first state.
   init(_ other: Automaton, startingIn state: Int) {
     steps = other.steps
     stateCount = other.stateCount
     initial = state
   }
 
-  /// For a label tables that together hold its steps, and each at most one step from each local state.
+  /// Returns tables that together hold a label's steps, each with at most one step from each local
+  /// state.
   func tables(_ label: String) -> [[ExplorationModel.Cell]] {
     var tables: [[ExplorationModel.Cell]] = []
     for step in steps where step.label == label {
@@ -47,13 +48,13 @@ struct Automaton {
 struct Automata {
   var components: [Automaton]
 
-  /// A vector: its label, and for each component that takes part where it leads.
+  /// A vector: its label, and the target for each component that takes part.
   struct Choice {
     let label: String
     var tables: [Int: [ExplorationModel.Cell]] = [:]
   }
 
-  /// For each label every choice among the steps that its components have for it.
+  /// For each label, every combination of the steps that its components have for it.
   var choices: [Choice] {
     Set(components.flatMap { $0.steps.map(\.label) }).sorted().flatMap { label in
       var choices = [Choice(label: label)]
@@ -72,7 +73,7 @@ struct Automata {
     }
   }
 
-  /// The model, and the label of each of its vectors.
+  /// Returns the model, and the label of each of its vectors.
   func model() throws -> (model: ExplorationModel, labels: [String]) {
     var model = ExplorationModel()
     for component in components {
@@ -86,7 +87,7 @@ struct Automata {
     return (model, choices.map(\.label))
   }
 
-  /// The same vectors, of which no cell is known.
+  /// Returns the model with the same vectors and no known cell.
   func emptyModel() throws -> ExplorationModel {
     var model = ExplorationModel()
     for component in components { _ = model.addComponent(initial: component.initial) }

@@ -3,13 +3,13 @@ import Testing
 
 @Suite("The capacity of queues")
 struct BoundTests {
-  /// A net, and what a search of it has found out, with an observation for each queue that holds where it is full.
+  /// A searched net, with an observation for each queue that holds where the queue is full.
   private struct Searched: ~Copyable {
     let net: QueueNet
     let exploration: Exploration
     let result: ExplorationResult
 
-    /// - Parameter wanted: A local state of the first node that is to be possible always.
+    /// - Parameter wanted: A local state of the first node that should always remain possible.
     init(_ net: QueueNet, _ way: Search.Way, wanted: Int? = nil, states: Int = 20_000) async throws
     {
       var model = try net.model()
@@ -29,7 +29,7 @@ struct BoundTests {
       self.exploration = exploration
     }
 
-    /// The states that are told as deadlocks.
+    /// The states that were reported as deadlocks.
     var deadlocks: Set<QueueNet.State> {
       Set(
         result.deadlocks.first.map { deadlock in
@@ -52,7 +52,7 @@ struct BoundTests {
     Search.ways + [Search.Way(reduces: true), Search.Way(threads: 2, reduces: true)]
 
   @Test(
-    "does not matter where no queue was ever full, in any way to search",
+    "The capacity does not matter if no queue was ever full, for every kind of search",
     arguments: 0..<500 as Range)
   func independent(_ seed: Int) async throws {
     for capacity in 1...4 {
@@ -79,7 +79,7 @@ struct BoundTests {
   }
 
   @Test(
-    "is not the reason of a deadlock that is told, in any way to search",
+    "The capacity is not the reason of a reported deadlock, for every kind of search",
     arguments: 0..<500 as Range)
   func deadlocks(_ seed: Int) async throws {
     let net = QueueNet.random(UInt64(seed))
@@ -92,7 +92,8 @@ struct BoundTests {
   }
 
   @Test(
-    "is not the reason that a state is out of reach which is told so", arguments: 0..<500 as Range)
+    "The capacity is not the reason that a state is reported as unreachable",
+    arguments: 0..<500 as Range)
   func lost(_ seed: Int) async throws {
     for capacity in 1...3 {
       var net = QueueNet.random(UInt64(seed))

@@ -1,10 +1,10 @@
 import PipeModelChecker
 import Testing
 
-@Suite("A model that grows while it is searched")
+@Suite("A model that grows during its search")
 struct GrowthTests {
   @Test(
-    "has the same states, and is asked once for what local states that are met do",
+    "A growing model has the same states, and each reached cell is demanded once",
     arguments: 0..<500 as Range)
   func agreement(_ seed: Int) async throws {
     let net = Automata.random(UInt64(seed))
@@ -28,7 +28,9 @@ struct GrowthTests {
     }
   }
 
-  @Test("shows the same deadlocks as near where steps are left out", arguments: 0..<500 as Range)
+  @Test(
+    "A growing model has the same deadlocks at the same distance with reduction",
+    arguments: 0..<500 as Range)
   func reduction(_ seed: Int) async throws {
     let net = Automata.random(UInt64(seed))
     for threads in [1, 2] {
@@ -46,12 +48,12 @@ struct GrowthTests {
     }
   }
 
-  @Test("may be given vectors for what has just been found")
+  @Test("A growing model can get vectors for new local states")
   func newVectors() async throws {
     var model = ExplorationModel()
     let counter = model.addComponent()
     let queue = model.addQueue(capacity: 1)
-    // Each count sends itself, and a vector that takes it is made when it is known.
+    // Each count sends itself, and a vector that takes the count is added once it is known.
     _ = try model.addVector([.table(counter, []), .queue(queue, .append(0))])
     var exploration = Exploration(model)
     let result = try await search(&exploration) { demand in
@@ -68,7 +70,7 @@ struct GrowthTests {
     #expect(result.states == 39)
   }
 
-  /// Searches to the end, and fills each cell that is demanded.
+  /// Searches to the end, and fills each demanded cell.
   private func search(
     _ exploration: inout Exploration,
     filling cell: (Exploration.Demand) -> ExplorationModel.Cell,

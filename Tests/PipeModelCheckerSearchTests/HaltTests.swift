@@ -1,9 +1,9 @@
 import PipeModelChecker
 import Testing
 
-@Suite("States in which nothing happens")
+@Suite("States without steps")
 struct HaltTests {
-  @Test("are no deadlocks where an end was declared for them")
+  @Test("A state without steps is no deadlock if it is a declared end")
   func ends() async throws {
     var questions = ExplorationQuestions()
     questions.ends = [0]
@@ -15,7 +15,7 @@ struct HaltTests {
     #expect(other.result.deadlocks.count == 1)
   }
 
-  @Test("are stuck, and no deadlocks, where only somebody outside can go on")
+  @Test("A state that only outside events can leave is stuck, and no deadlock")
   func stuck() async throws {
     var model = ExplorationModel()
     let door = model.addComponent(stateCount: 3)
@@ -36,7 +36,7 @@ struct HaltTests {
     #expect(left.stuck.first.map(\.depth) == [1])
   }
 
-  @Test("are told with vectors that are never enabled and local states that are not reached")
+  @Test("Vectors that are never enabled and unreachable local states are reported")
   func coverage() async throws {
     var model = ExplorationModel()
     let first = model.addComponent(stateCount: 3)

@@ -1,14 +1,14 @@
 import PipeModelChecker
 import Testing
 
-@Suite("Models whose answers are known")
+@Suite("Models with known answers")
 struct KnownAnswerTests {
   struct Known: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let automata: Automata
     let states: Int
     let steps: Int
-    /// The steps on a shortest path to each deadlock.
+    /// The number of steps on a shortest path to each deadlock.
     var deadlocks: [Int] = []
   }
 
@@ -47,7 +47,7 @@ struct KnownAnswerTests {
       states: states, steps: steps, deadlocks: [count])
   }
 
-  @Test("have the known states, steps and deadlocks", arguments: models, Search.ways)
+  @Test("A known model has the known states, steps and deadlocks", arguments: models, Search.ways)
   func answers(_ known: Known, _ way: Search.Way) async throws {
     let result = try await Search(known.automata, way).result
     #expect(result.verdict == .complete)
@@ -57,7 +57,8 @@ struct KnownAnswerTests {
     #expect(result.deadlocks.first.map(\.depth) == known.deadlocks)
   }
 
-  @Test("show the nearest deadlock by as many steps where steps are left out", arguments: models)
+  @Test(
+    "A known model has its nearest deadlock at the same distance with reduction", arguments: models)
   func reduced(_ known: Known) async throws {
     let result = try await Search(known.automata, Search.Way(reduces: true)).result
     #expect(result.isReduced)
@@ -65,7 +66,7 @@ struct KnownAnswerTests {
     #expect(result.states <= known.states)
   }
 
-  @Test("of a hundred vectors show the deadlock of twenty philosophers")
+  @Test("The deadlock of twenty philosophers is found among a hundred vectors")
   func manyVectors() async throws {
     let automata = KnownModels.philosophersLeftFirst(20)
     let search = try await Search(automata, Search.Way(reduces: true))
@@ -73,14 +74,16 @@ struct KnownAnswerTests {
     #expect(search.result.deadlocks.first.map(\.depth) == [20])
   }
 
-  @Test("need few of the states of eight philosophers to find their deadlock")
+  @Test("The deadlock of eight philosophers is found with few of their states")
   func reduction() async throws {
     let automata = KnownModels.philosophersLeftFirst(8)
     let result = try await Search(automata, Search.Way(reduces: true)).result
     #expect(result.states < 14_158 / 20)
   }
 
-  @Test("tell as a shortest path that each philosopher takes the left fork", arguments: Search.ways)
+  @Test(
+    "The shortest path to the deadlock is that each philosopher takes the left fork",
+    arguments: Search.ways)
   func path(_ way: Search.Way) async throws {
     let search = try await Search(KnownModels.philosophersLeftFirst(5), way)
     let deadlock = try #require(search.result.deadlocks.first.first)

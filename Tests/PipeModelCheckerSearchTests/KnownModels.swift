@@ -1,4 +1,4 @@
-/// The models whose answers are known.
+/// The models with known answers.
 enum KnownModels {
   static let interlock = Automata(components: [
     Automaton([.init(0, "x", 1)]),
@@ -60,8 +60,8 @@ enum KnownModels {
     return Automata(components: philosophers + forks)
   }
 
-  /// Milner's scheduler: cell i is started by cell i - 1, runs, and then starts the next one and finishes, in
-  /// either order. Cell 0 has been started.
+  /// Milner's scheduler: cell i is started by cell i - 1, runs, and then starts the next cell and
+  /// finishes, in either order. Cell 0 has been started.
   static func scheduler(_ count: Int) -> Automata {
     Automata(
       components: (0..<count).map { i in

@@ -1,7 +1,7 @@
 import PipeModelChecker
 import Testing
 
-@Suite("Limits of a search")
+@Suite("The limits of a search")
 struct LimitTests {
   private static let philosophers = KnownModels.philosophersLeftFirst(8)
 
@@ -32,7 +32,7 @@ struct LimitTests {
     }
   }
 
-  @Test("end it after so many states", arguments: [1, 2])
+  @Test("A search ends at its limit of states", arguments: [1, 2])
   func states(_ threads: Int) async throws {
     let result = try await search(threads: threads) { $0.stateLimit = 8000 }
     #expect(result.verdict == .incomplete(.states))
@@ -42,7 +42,7 @@ struct LimitTests {
     expectNothingIsAbsent(result)
   }
 
-  @Test("end it when its time is over")
+  @Test("A search ends at its time limit")
   func time() async throws {
     let result = try await search { $0.timeLimit = .zero }
     #expect(result.verdict == .incomplete(.time))
@@ -63,7 +63,7 @@ struct LimitTests {
     Tight(storage: .fingerprints(seed: 1), wordBits: 7, memory: 200_000),
   ]
 
-  @Test("end it before it takes more memory", arguments: tight)
+  @Test("A search ends before it exceeds its memory limit", arguments: tight)
   func memory(_ tight: Tight) async throws {
     let result = try await search(storage: tight.storage, wordBits: tight.wordBits) {
       $0.memoryLimit = tight.memory
@@ -74,7 +74,7 @@ struct LimitTests {
     expectNothingIsAbsent(result)
   }
 
-  @Test("leave undecided what is always possible where the graph does not fit into the memory")
+  @Test("A property of what is always possible is undecided if the graph exceeds the memory")
   func graph() async throws {
     let whole = try await search { _ in }
     guard case .lost(let state) = whole.possibilities[0] else {
@@ -91,7 +91,7 @@ struct LimitTests {
     }
   }
 
-  @Test("end it when its task is cancelled")
+  @Test("A search ends when its task is cancelled")
   func cancellation() async throws {
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }
@@ -101,7 +101,7 @@ struct LimitTests {
     #expect(result.verdict == .incomplete(.cancelled))
   }
 
-  @Test("need not be reached where somebody stops at the first finding")
+  @Test("A search can be stopped at the first finding")
   func firstFinding() async throws {
     var exploration = try Exploration(Self.philosophers.model().model)
     while exploration.progress.findings == 0 {
@@ -116,7 +116,7 @@ struct LimitTests {
     #expect(result.depth == 8)
   }
 
-  @Test("tell how probable it is that a fingerprint left a state out")
+  @Test("The result gives the probability that a fingerprint omitted a state")
   func omission() async throws {
     let exact = try await search { _ in }
     #expect(exact.omissionProbability == nil)

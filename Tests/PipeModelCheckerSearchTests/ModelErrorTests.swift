@@ -1,11 +1,11 @@
 import PipeModelChecker
 import Testing
 
-@Suite("A model does not take")
+@Suite("Errors of a model")
 struct ModelErrorTests {
   private let cells: [ExplorationModel.Cell] = [.leads(to: 0)]
 
-  @Test("a vector with a component that is not there, has two roles, or is of another kind")
+  @Test("A model refuses a vector with an unknown component, two roles, or the wrong kind of role")
   func vectors() throws {
     var model = ExplorationModel()
     let table = model.addComponent()
@@ -25,7 +25,7 @@ struct ModelErrorTests {
     #expect(model.vectorCount == 0)
   }
 
-  @Test("a cell or an observation of what is not there")
+  @Test("A model refuses a cell or an observation of unknown components or states")
   func strangers() throws {
     var model = ExplorationModel()
     let table = model.addComponent()

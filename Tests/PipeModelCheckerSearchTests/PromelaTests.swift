@@ -3,7 +3,7 @@ import Testing
 
 @Suite("A model as Promela")
 struct PromelaTests {
-  @Test("has a variable for each component, and an option for each vector")
+  @Test("The Promela model has a variable for each component and an option for each vector")
   func text() throws {
     var model = ExplorationModel()
     let door = model.addComponent(stateCount: 3, initial: 1)
@@ -33,7 +33,7 @@ struct PromelaTests {
         """)
   }
 
-  @Test("has the contents of queues that a search has found")
+  @Test("The Promela model has the contents of queues that a search has found")
   func queues() async throws {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: 1)

@@ -1,38 +1,38 @@
 import PipeModelChecker
 
-/// Nodes with a queue each, which they take from and send to.
+/// Nodes with one queue each, which take from their own queue and send to others.
 struct QueueNet {
   struct Step: Hashable {
     let from: Int
     let to: Int
-    /// The symbol that it takes from its own queue, or `nil`.
+    /// The symbol that the step takes from its node's queue, or `nil`.
     let taken: Int?
-    /// The queue that it sends to, and what.
+    /// The queue that the step sends to, and the symbols that it sends.
     let target: Int
     let sent: [Int]
   }
 
-  /// What each node is in, and what its queue holds.
+  /// The local state of each node, and the content of its queue.
   struct State: Hashable {
     var nodes: [Int]
     var queues: [[Int]]
   }
 
   var capacity: Int
-  /// Whether a node takes the first symbol that it can take, and not only the head.
+  /// Whether a node takes the first acceptable symbol instead of the head of its queue.
   let postpones: Bool
   let nodes: [[Step]]
   let initial: State
 
   var stateCounts: [Int] { nodes.map { ($0.flatMap { [$0.from, $0.to] }.max() ?? 0) + 1 } }
 
-  /// The symbols that a node can take in a local state.
+  /// Returns the symbols that a node accepts in a local state.
   private func accepted(_ node: Int, _ local: Int) -> Set<Int> {
     Set(nodes[node].filter { $0.from == local }.compactMap(\.taken))
   }
 
-  /// The steps of a node, each only from its own local state. All queues that it ever sends to must have
-  /// room.
+  /// Returns the model, with a vector for each step that is enabled only in the step's own local
+  /// state. All queues that its node ever sends to must have capacity.
   func model() throws -> ExplorationModel {
     var model = ExplorationModel()
     for count in stateCounts { _ = model.addComponent(stateCount: count) }

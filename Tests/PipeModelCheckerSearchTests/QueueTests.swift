@@ -4,7 +4,8 @@ import Testing
 @Suite("Queues")
 struct QueueTests {
   @Test(
-    "have the same states, steps and deadlocks as in a naive search", arguments: 0..<500 as Range)
+    "A search with queues has the states, steps and deadlocks of a naive search",
+    arguments: 0..<500 as Range)
   func agreement(_ seed: Int) async throws {
     let net = QueueNet.random(UInt64(seed))
     var met: Set<QueueNet.State> = [net.initial]
@@ -40,7 +41,7 @@ struct QueueTests {
     }
   }
 
-  @Test("are led through by a path also where the vector was added behind their contents")
+  @Test("A path leads through queue contents even if its vector was added after them")
   func lateVector() async throws {
     var model = ExplorationModel()
     let node = model.addComponent(stateCount: 3)
@@ -65,7 +66,7 @@ struct QueueTests {
       case .demands(let demands):
         for demand in demands {
           try exploration.model.setCell(of: node, in: 0, for: demand.vector, to: .blocked)
-          // What is known of the second symbol takes the place of what was known of the first.
+          // The cell for the second symbol replaces the cell for the first one.
           if let first {
             try exploration.model.setCell(of: node, in: 0, for: first, to: .blocked)
           }
@@ -84,7 +85,7 @@ struct QueueTests {
     #expect(exploration.path(to: end).states.map { $0[node] } == [0, 1, 0, 2])
   }
 
-  @Test("may end above their capacity by a step that began below it")
+  @Test("A queue may exceed its capacity through a step that began below it")
   func overshoot() async throws {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: 2)
@@ -97,7 +98,7 @@ struct QueueTests {
     #expect(exploration.model.contents(of: queue, in: state) == [7, 8, 9])
   }
 
-  @Test("whose contents get large end the search before they take more memory")
+  @Test("Queues with large contents end the search before the memory limit")
   func largeContents() async throws {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: .max)
@@ -111,7 +112,7 @@ struct QueueTests {
     #expect(result.states > 100)
   }
 
-  @Test("without a bound end the search at a limit", arguments: [1, 2])
+  @Test("A queue without a bound ends the search at a limit", arguments: [1, 2])
   func unbounded(_ threads: Int) async throws {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: .max)

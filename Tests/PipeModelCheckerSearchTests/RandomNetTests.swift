@@ -6,7 +6,7 @@ struct RandomNetTests {
   static let seeds: [UInt64] = Array(0..<500)
 
   @Test(
-    "have the same states and steps for each way to search as for a naive search", arguments: seeds)
+    "Every kind of search has the states and steps of a naive search", arguments: seeds)
   func agreement(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
     let answer = net.searchNaively()
@@ -34,7 +34,7 @@ struct RandomNetTests {
     }
   }
 
-  @Test("show the same deadlocks as near where steps are left out", arguments: seeds)
+  @Test("A reduced search has the same deadlocks at the same distance", arguments: seeds)
   func reduction(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
     let answer = net.searchNaively()
@@ -50,7 +50,9 @@ struct RandomNetTests {
     }
   }
 
-  @Test("show a forbidden combination as near, with all steps and with some", arguments: seeds)
+  @Test(
+    "A forbidden combination is found at the same distance, with and without reduction",
+    arguments: seeds)
   func violations(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
     var random = SeededNumbers(seed)
@@ -75,7 +77,7 @@ struct RandomNetTests {
     }
   }
 
-  @Test("tell the nearest state from which a combination is out of reach", arguments: seeds)
+  @Test("The nearest state from which a combination is unreachable is found", arguments: seeds)
   func possibilities(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
     let goal = net.components[0].stateCount - 1

@@ -1,9 +1,9 @@
 import PipeModelChecker
 import Testing
 
-@Suite("Leaving steps out")
+@Suite("Reduction")
 struct ReductionTests {
-  /// What a search has to find, whether steps are left out or not.
+  /// The answers that a search must give with and without reduction.
   private struct Answer: Equatable {
     var deadlocks: [[Int]: Int] = [:]
     var stuck: [[Int]: Int] = [:]
@@ -18,7 +18,7 @@ struct ReductionTests {
     let result: ExplorationResult
   }
 
-  /// Automata of which some labels come from outside, and observations of their states.
+  /// Automata with some labels from outside, and observations of their states.
   private struct Net {
     let automata: Automata
     let outside: Set<String>
@@ -62,7 +62,7 @@ struct ReductionTests {
     }
   }
 
-  /// Searches, and fills cells that are demanded.
+  /// Searches, and fills the demanded cells.
   private func search(
     _ net: Net, _ way: Search.Way, _ questions: ExplorationQuestions, isGrown: Bool = false
   ) async throws -> Found {
@@ -101,7 +101,7 @@ struct ReductionTests {
       case .undecided, .lostWithinBounds: Issue.record("undecided")
       }
     }
-    // A model that grew has only the local states that were met.
+    // A model that grew has only the local states that were reached.
     if !isGrown {
       answer.neverEnabled = result.neverEnabled
       answer.unreachable = result.unreachable.map { rows in rows.map { $0.sorted() } }
@@ -147,7 +147,7 @@ struct ReductionTests {
   ]
 
   @Test(
-    "keeps every deadlock, stuck state and violation at its distance, and every other answer",
+    "Reduction keeps every deadlock, stuck state and violation at its distance",
     arguments: 0..<400 as Range)
   func agreement(_ seed: Int) async throws {
     let net = Net(UInt64(seed))
@@ -172,7 +172,7 @@ struct ReductionTests {
     }
   }
 
-  @Test("demands every cell that a whole search demands, where each step has to be taken")
+  @Test("Reduction demands every cell of a full search if every step must be taken")
   func demands() async throws {
     for seed in 0..<200 as Range<UInt64> {
       let net = Net(seed)
@@ -204,7 +204,7 @@ struct ReductionTests {
     }
   }
 
-  @Test("needs few states of ten philosophers for each question")
+  @Test("Reduction needs few states of ten philosophers for each question")
   func philosophers() async throws {
     let automata = KnownModels.philosophersLeftFirst(10)
     for coverage in [false, true] {
@@ -217,7 +217,7 @@ struct ReductionTests {
     }
   }
 
-  @Test("searches nothing where what is forbidden can no longer come about")
+  @Test("A search stops where the forbidden combination is no longer reachable")
   func outOfReach() async throws {
     var questions = ExplorationQuestions()
     questions.deadlocks = false
@@ -233,7 +233,7 @@ struct ReductionTests {
     #expect(result.states <= 2)
   }
 
-  @Test("leaves nothing out where all states are asked for")
+  @Test("Reduction omits nothing if all states are requested")
   func allStates() async throws {
     var questions = ExplorationQuestions()
     questions.allStates = true
@@ -244,7 +244,7 @@ struct ReductionTests {
     #expect(result.states == 392)
   }
 
-  @Test("goes with a role that permits everything: it changes nothing, and blocks nothing")
+  @Test("A role that permits everything changes and blocks nothing")
   func unchanged() async throws {
     var model = ExplorationModel()
     let node = model.addComponent(stateCount: 2)

@@ -1,16 +1,17 @@
 import PipeModelChecker
 import Testing
 
-/// A search of automata that is over.
+/// A completed search of automata.
 struct Search: ~Copyable {
-  /// One of the ways to search that have to agree.
+  /// One of the kinds of search that must agree.
   struct Way: CustomTestStringConvertible, Sendable {
     var hasFingerprints = false
     var threads = 1
-    /// Few bits of each word, so that small states are stored as large ones are.
+    /// The bits used of each word. With few bits, small states are stored like large ones.
     var wordBits = 64
     var reduces = false
-    /// Observations that hold nowhere, so that the bits of vectors stand in several words.
+    /// The number of observations that hold nowhere, so that the bits of vectors span several
+    /// words.
     var padding = 0
 
     var testDescription: String {
@@ -27,7 +28,7 @@ struct Search: ~Copyable {
       options.wordBits = wordBits
       options.reduces = reduces
       options.keptStates = .max
-      // None of the models is larger: what grows without end is found soon.
+      // No model is larger, so endless growth is found soon.
       options.stateLimit = 20_000
       options.localStateLimit = 1000
       return options

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Threads and large states")
 struct ThreadTests {
-  @Test("each of several threads keeps its share of the states", arguments: [2, 3, 8])
+  @Test("Each of several threads keeps its share of the states", arguments: [2, 3, 8])
   func shares(_ threads: Int) async throws {
     let count = 4000
     var model = ExplorationModel()
@@ -13,7 +13,7 @@ struct ThreadTests {
       cells[0] = .leads(to: state)
       if state % 64 == 1 { _ = try model.addVector([.table(component, cells)]) }
     }
-    // Each second step leads on, so that all states are met.
+    // Each second step leads to the next state, so that all states are reached.
     _ = try model.addVector([
       .table(
         component, (0...count).map { $0 % 64 == 0 || $0 == count ? .blocked : .leads(to: $0 + 1) })
@@ -32,7 +32,7 @@ struct ThreadTests {
   }
 
   @Test(
-    "states of one word, of some and of many have the same answers",
+    "States of one word, of some and of many words have the same answers",
     arguments: [64, 40, 24, 20, 12, 9, 5])
   func widths(_ wordBits: Int) async throws {
     for threads in [1, 2] {
@@ -44,7 +44,7 @@ struct ThreadTests {
     }
   }
 
-  @Test("a component that grows takes no more bits for the others")
+  @Test("A growing component takes no additional bits of the others")
   func growth() async throws {
     var model = ExplorationModel()
     let counter = model.addComponent()
@@ -69,11 +69,11 @@ struct ThreadTests {
       }
     }
     #expect(result?.states == 3001)
-    // Twenty rows of 4096 local states each, for 21 vectors, were several MiB.
+    // Twenty rows of 4096 local states each, for 21 vectors, would take several MiB.
     #expect((result?.peakByteCount ?? .max) < 1_000_000)
   }
 
-  @Test("fingerprints are said to save memory only where states are larger than one word")
+  @Test("Fingerprints are said to save memory only if states are larger than one word")
   func hashing() async throws {
     let small = try await Search(KnownModels.philosophersLeftFirst(8), Search.Way()).result
     #expect(!small.wouldFingerprintsSave)

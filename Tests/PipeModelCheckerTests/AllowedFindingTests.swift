@@ -2,7 +2,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("Findings that a file allows are counted", .stallLimit(.seconds(60)))
+@Suite("Findings that a file allows", .stallLimit(.seconds(60)))
 struct AllowedFindingTests {
   private static let topology =
     "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 1"])
@@ -15,7 +15,7 @@ struct AllowedFindingTests {
     return try await Explored.topology(topology, section)
   }
 
-  @Test("by their code, node, pipe, event and state")
+  @Test("An allowed finding is matched by code, node, pipe, event and state")
   func matching() async throws {
     #expect(try await Self.explore().codes.contains(.deadLetter))
     for entry in [
@@ -40,9 +40,9 @@ struct AllowedFindingTests {
     }
   }
 
-  @Test("an event that a reducer takes in no state that it is ever in is none that is missing")
+  @Test("A reducer's event that is accepted in no reached state is not reported as missing")
   func ignored() async throws {
-    // The automaton's events are sixteen, and each of these takes two.
+    // The automaton has sixteen events, and each of these automata accepts two.
     let report = try await Self.explore()
     let missing = report.findings(.neverEnabled).map(\.kind)
     #expect(missing == [.neverEnabled(owner: "b", event: "z")])

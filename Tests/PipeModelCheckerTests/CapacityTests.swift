@@ -4,7 +4,7 @@ import TestTraits
 import Testing
 
 @Suite(
-  "Pipes are explored with a capacity that does not matter, or that they have",
+  "The capacity of explored pipes",
   .stallLimit(.seconds(120)))
 struct CapacityTests {
   private static func rambler(_ name: String, _ steps: String, sends: String = "") -> String {
@@ -19,7 +19,7 @@ struct CapacityTests {
     return section
   }
 
-  /// A receiver three events behind its sender, which no pipe that holds two lets happen.
+  /// A receiver three events behind its sender, which is impossible with a pipe of capacity two.
   private static let burst =
     "nodes:\n"
     + rambler(
@@ -36,7 +36,7 @@ struct CapacityTests {
     return section
   }
 
-  @Test("what only more events in a pipe lead to is found")
+  @Test("A finding that requires more events in a pipe is found")
   func burst() async throws {
     let report = try await Explored.topology(
       Self.burst + "pipes:\n  - { from: a.out, to: b.in }\n", Self.lag(capacity: nil))
@@ -44,7 +44,7 @@ struct CapacityTests {
     #expect(report.verdict.degree == .exact)
   }
 
-  @Test("a capacity that the file names is kept, and the verdict says so where that may matter")
+  @Test("A capacity named in the file is kept, and the verdict says so if it may matter")
   func fixed() async throws {
     let pipe = "pipes:\n  - { from: a.out, to: b.in }\n"
     let low = try await Explored.topology(Self.burst + pipe, Self.lag(capacity: 2))
@@ -57,14 +57,14 @@ struct CapacityTests {
     let high = try await Explored.topology(Self.burst + pipe, Self.lag(capacity: 4))
     #expect(high.codes.contains(.violatedProperty))
     #expect(high.verdict.degree == .exact)
-    // That it is never longer is not assumed, but so.
+    // A pipe's own capacity is no assumption, so the verdict is exact.
     let own = try await Explored.topology(
       Self.burst + "pipes:\n  - { from: a.out, to: b.in, capacity: 2 }\n", Self.lag(capacity: nil))
     #expect(!own.codes.contains(.violatedProperty))
     #expect(own.verdict.degree == .exact)
   }
 
-  /// Two nodes of which each sends two events before it takes any.
+  /// Two nodes that each send two events before they accept one.
   private static let cross =
     "nodes:\n"
     + ["a", "b"].map {
@@ -88,7 +88,7 @@ struct CapacityTests {
     return section
   }
 
-  @Test("what only a lower capacity keeps back is no finding")
+  @Test("An obstacle that only a lower capacity causes is no finding")
   func cross() async throws {
     let report = try await Explored.topology(Self.cross, Self.done(capacity: nil))
     #expect(report.codes.isDisjoint(with: [.violatedProperty, .fullPipes, .deadlock]))
@@ -100,7 +100,7 @@ struct CapacityTests {
     #expect(low.verdict.degree == .incomplete)
   }
 
-  @Test("a pipe that is filled for ever is explored up to its own capacity")
+  @Test("A pipe that is filled endlessly is explored up to its own capacity")
   func endless() async throws {
     let report = try await Explored.topology(
       "nodes:\n" + Self.rambler("a", "home x north, north x home", sends: "north z")
@@ -112,7 +112,7 @@ struct CapacityTests {
     #expect(report.findings(.deadlock).first?.scenario?.pipes.values.first?.count == 300)
   }
 
-  @Test("one that has too many contents is not said to be explored exactly")
+  @Test("A pipe with too many contents is not reported as explored exactly")
   func tooMany() async throws {
     let report = try await Explored.topology(
       "nodes:\n"
@@ -125,7 +125,7 @@ struct CapacityTests {
     #expect(!report.codes.contains(.deadlock))
   }
 
-  /// A random topology of machines whose pipes hold up to some events.
+  /// Returns a random topology of machines whose pipes hold up to a few events.
   private static func random(_ seed: UInt64) -> (
     nodes: String, section: ExploreSection, capacity: Int
   ) {
@@ -171,7 +171,7 @@ struct CapacityTests {
   }
 
   @Test(
-    "random topologies have the verdict of their own capacities, or do not claim it",
+    "Random topologies have the verdict of their own capacities, or claim none",
     arguments: 0..<24)
   func random(_ number: Int) async throws {
     let seed = UInt64.random(in: 0...UInt64.max)

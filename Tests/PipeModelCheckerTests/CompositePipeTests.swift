@@ -3,14 +3,14 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("Pipes that lead to composites, and from them", .stallLimit(.seconds(60)))
+@Suite("Pipes into and from composites", .stallLimit(.seconds(60)))
 struct CompositePipeTests {
   private static let nodes =
     "nodes:\n" + Explored.automaton("l", "0", ["0 sync 1", "1 x 0"])
     + Explored.automaton("r", "0", ["0 sync 1", "1 y 0"])
     + Explored.automaton("sink", "0", ["0 z 1"])
 
-  @Test("a composite's rule fires when its nodes are there together, whoever comes last")
+  @Test("A composite's rule fires when all its nodes are in their states, whichever comes last")
   func rule() async throws {
     let report = try await Explored.topology(
       Self.nodes
@@ -21,7 +21,7 @@ struct CompositePipeTests {
           - { from: both, when: { l: at, r: at }, to: sink, send: z, capacity: 1 }
 
         """, Explored.outside(["both": ["sync"]]))
-    // Both are there at the start, and once more after sync; the second z is refused.
+    // Both nodes are in the states at the start, and again after sync. The second z is refused.
     let letter = try #require(report.findings(.deadLetter).first)
     #expect(report.findings(.deadLetter).count == 1)
     #expect(
@@ -30,7 +30,7 @@ struct CompositePipeTests {
   }
 
   @Test(
-    "where a step of one node causes one of another, or of nobody, the verdict is exact",
+    "The verdict is exact when a step of one node causes a step of another one or none",
     arguments: [
       #"{ from: l, when: at, to: r, send: "y" }"#, #"{ from: r, when: at, to: sink, send: z }"#,
       #"{ from: both, when: { l: at, r: at }, to: l, send: x }"#,
@@ -50,7 +50,7 @@ struct CompositePipeTests {
   }
 
   @Test(
-    "a pipe of one event from a node to a composite through which it takes the event is refused",
+    "A pipe of capacity one from a node to its own composite is refused",
     arguments: [("l", 1, false), ("l", 2, true), ("s", 1, true)])
   func ownComposite(sender: String, capacity: Int, isAllowed: Bool) async throws {
     let text =
@@ -74,7 +74,7 @@ struct CompositePipeTests {
     }
   }
 
-  @Test("an event that one of a composite's nodes refuses is a dead letter of the composite's pipe")
+  @Test("An event that one of a composite's nodes refuses is a dead letter of the composite's pipe")
   func refused() async throws {
     let report = try await Explored.topology(
       Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])
@@ -85,7 +85,7 @@ struct CompositePipeTests {
           - { from: s, when: sending, to: both, send: sync }
 
         """, Explored.outside(["s": ["x"]]))
-    // The second one.
+    // The second event.
     let letter = try #require(report.findings(.deadLetter).first)
     guard case .deadLetter(_, let node, let event, let state, _) = letter.kind else {
       Issue.record("it is \(letter.kind)")
@@ -96,7 +96,7 @@ struct CompositePipeTests {
     #expect(state == ["at": ["place": "1"]])
   }
 
-  @Test("where it is to wait, it waits until all take it")
+  @Test("A postponed event of a composite waits until all participants accept it")
   func awaited() async throws {
     let report = try await Explored.topology(
       Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])

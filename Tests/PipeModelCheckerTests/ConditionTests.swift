@@ -4,7 +4,7 @@ import PipeSupervision
 import TestTraits
 import Testing
 
-@Suite("States that a property names can be states", .stallLimit(.seconds(60)))
+@Suite("States named in properties", .stallLimit(.seconds(60)))
 struct ConditionTests {
   private static let nodes = """
     topology: conditions
@@ -24,7 +24,7 @@ struct ConditionTests {
 
     """
 
-  /// What is wrong with a property of these states, wherever that is found.
+  /// Returns the errors of a property of these states, wherever they are found.
   private static func errors(
     _ states: String, _ rest: String = ""
   ) async throws -> [Diagnostic] {
@@ -46,7 +46,7 @@ struct ConditionTests {
   }
 
   @Test(
-    "what no state of the type is, is an error at its line",
+    "A state that is impossible for the type is an error at its line",
     arguments: [
       ("{ fickle: { not: odd } }", "type-mismatch"), ("{ fickle: ood }", "unknown-state"),
       ("{ wheel: { at: { m: 1 } } }", "unknown-field"), ("{ wheel: { at: {} } }", "missing-field"),
@@ -63,7 +63,7 @@ struct ConditionTests {
   }
 
   @Test(
-    "what may be a state is none",
+    "A state that is possible for the type is no error",
     arguments: [
       "{ fickle: odd }", "{ wheel: { at: { n: 99 } } }", "{ wheel: at }",
       "{ lamp: { lit: { colour: red, since: ~ } } }", "{ lamp: { lit: { colour: red } } }",
@@ -73,7 +73,7 @@ struct ConditionTests {
     #expect(try await Self.errors(states).isEmpty)
   }
 
-  @Test("a property of the states of a node under 'any' is an error at its line")
+  @Test("A property of a node under 'any' is an error at its line")
   func any() async throws {
     let errors = try await Self.errors("{ motor: moving }", "  any: [motor]\n")
     #expect(errors.map(\.code) == [.badValue], "\(errors)")
@@ -81,7 +81,7 @@ struct ConditionTests {
     #expect(try await Self.errors("{ door: closed }", "  any: [motor]\n").isEmpty)
   }
 
-  @Test("a property of a composite of which a node stands under 'any' is undecided")
+  @Test("A property of a composite with a node under 'any' is undecided")
   func projection() async throws {
     var section = ExploreSection(fromOutside: ["lift": [EventPattern("open")]], any: ["motor"])
     for demand in ExploredProperty.Demand.allCases {
@@ -95,7 +95,7 @@ struct ConditionTests {
     }
   }
 
-  @Test("a field that is folded is no property's")
+  @Test("A property of a folded field is an error at its line")
   func folded() async throws {
     let errors = try await Self.errors(
       "{ wheel: { at: { n: 7 } } }", "  fold: { wheel: { n: 5 } }\n")
@@ -104,7 +104,7 @@ struct ConditionTests {
     #expect(try await Self.errors("{ wheel: at }", "  fold: { wheel: { n: 5 } }\n").isEmpty)
   }
 
-  @Test("a value is the same whichever way it is written")
+  @Test("A value in a property has the same meaning in every notation")
   func written() async throws {
     for states in [
       "{ lamp: { lit: { colour: red } } }", "{ lamp: { lit: { colour: red, since: ~ } } }",
@@ -121,7 +121,7 @@ struct ConditionTests {
     }
   }
 
-  @Test("what a node under 'any' may never do decides no property")
+  @Test("A property that depends on steps of a node under 'any' is undecided")
   func undecided() async throws {
     var section = ExploreSection(fromOutside: ["wheel": [EventPattern("tick")]])
     section.any = ["fickle"]
@@ -135,7 +135,7 @@ struct ConditionTests {
     #expect(report.verdict.degree == .incomplete)
   }
 
-  @Test("a composite that sends by the states of a node under 'any' makes no verdict exact")
+  @Test("A composite whose rule depends on a node under 'any' prevents an exact verdict")
   func silentComposite() async throws {
     var section = ExploreSection(fromOutside: ["both": [EventPattern("sync")]])
     section.any = ["r"]

@@ -6,7 +6,7 @@ import Testing
 
 /// Topologies that are explored through their programs.
 enum Explored {
-  /// Explores a topology of this text, which is put into a file.
+  /// Explores a topology with this text, which is written to a file.
   static func topology(
     _ text: String, _ section: ExploreSection = ExploreSection(fromOutside: [:]),
     patience: Duration = .seconds(10), _ change: (inout ExplorationSettings) -> Void = { _ in }
@@ -32,14 +32,14 @@ enum Explored {
     return try await TopologyExplorer(loaded, section, settings, patience: patience).explore()
   }
 
-  /// An automaton as a node of a file.
+  /// Returns the line of an automaton as a node of a file.
   static func automaton(_ name: String, _ start: String, _ steps: [String]) -> String {
     let list = steps.map { "\"\($0)\"" }.joined(separator: ", ")
     return "  \(name): { machine: Automaton, "
       + "parameters: { start: \"\(start)\", steps: [\(list)] } }\n"
   }
 
-  /// Those events from outside, each as it is.
+  /// Returns a section with these events from outside, without fields.
   static func outside(_ events: [String: [String]]) -> ExploreSection {
     ExploreSection(fromOutside: events.mapValues { $0.map { EventPattern($0) } })
   }

@@ -11,7 +11,7 @@ struct FileWiringTests {
     Wiring(try LoadedTopology.load(.file("topologies/\(file).yaml")))
   }
 
-  @Test("an elevator's pipes tell what puts events in, and what they are")
+  @Test("An elevator's pipes show what sends events and which events they are")
   func elevator() throws {
     let wiring = try Self.wiring("elevator")
     #expect(wiring.nodes.map(\.name) == ["door", "motor", "display", "passengers"])
@@ -25,7 +25,7 @@ struct FileWiringTests {
       ])
   }
 
-  @Test("a lift's events are taken together; philosophers' seats share forks, and are no frames")
+  @Test("A lift's synchronized events are in a frame, and philosophers' shared forks are not")
   func composites() throws {
     let lift = try Self.wiring("lift").graph
     #expect(lift.clusters.map(\.lines) == [["lift", "together: emergencyStop, go, open, reset"]])
@@ -34,7 +34,7 @@ struct FileWiringTests {
     #expect(table.edges.count { $0.kind == .part } == 15)
   }
 
-  @Test("a running topology adds states, and what is in the pipes")
+  @Test("A running topology adds states and pipe contents to its wiring")
   func running() throws {
     var wiring = try Self.wiring("elevator")
     var door = NodeInformation(

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 
 @Suite(
-  "A fold is exact where all states that it takes for one another behave alike",
+  "Folds of states",
   .stallLimit(.seconds(60)))
 struct FoldTests {
   private static func wheel(modulus: Int, fold: Int) async throws -> ExplorationReport {
@@ -15,7 +15,7 @@ struct FoldTests {
       "nodes:\n  wheel: { machine: Wheel, parameters: { modulus: \(modulus) } }\n", section)
   }
 
-  @Test("one that divides what it counts is proved")
+  @Test("A fold whose modulus divides the counter's modulus is proved exact")
   func proved() async throws {
     let report = try await Self.wheel(modulus: 12, fold: 4)
     #expect(report.findings.isEmpty)
@@ -24,14 +24,14 @@ struct FoldTests {
     #expect(report.reached.states == 4)
   }
 
-  @Test("one that differs only after some rounds does not hold")
+  @Test("A fold whose states differ only after some rounds is broken")
   func laterRound() async throws {
     let report = try await Self.wheel(modulus: 10, fold: 4)
     #expect(report.codes.contains(.brokenFold))
     #expect(report.verdict.degree != .exact)
   }
 
-  @Test("one that hides a guard far from the start does not hold")
+  @Test("A fold that hides a guard far from the start is broken")
   func guarded() async throws {
     var section = Explored.outside(["door": ["closeButtonWasPressed", "openButtonWasPressed"]])
     section.fromOutside?["door"]?.append(
@@ -44,7 +44,7 @@ struct FoldTests {
     #expect(report.verdict.degree != .exact)
   }
 
-  @Test("one of a number that counts for ever is assumed, and the verdict says so")
+  @Test("A fold of an endless counter is assumed, and the verdict says so")
   func endless() async throws {
     var section = Explored.outside(["node": ["touch"]])
     section.fold = ["node": ["steps": 2]]
@@ -55,7 +55,7 @@ struct FoldTests {
     #expect(report.reached.states == 2)
   }
 
-  /// Reads and checks a topology with a section `explore` of this text.
+  /// Reads and checks a topology with this text as its section `explore`.
   private static func load(_ nodes: String, _ section: [String]) throws {
     let path = "/tmp/hints-\(UInt64.random(in: 0...UInt64.max)).yaml"
     try FileSystem.replace(
@@ -67,7 +67,7 @@ struct FoldTests {
   }
 
   @Test(
-    "what a verdict says to declare is taken by the file as it is printed",
+    "The declarations that a verdict suggests are accepted by the file as printed",
     arguments: [
       "nodes:\n  n: { machine: Fragile }\n", "nodes:\n  n: { machine: Automaton }\n",
       "nodes:\n  n: { machine: Fickle }\n",
@@ -91,7 +91,7 @@ struct FoldTests {
     }
   }
 
-  @Test("a field that grows and that no fold takes is not said to be folded")
+  @Test("A growing field that cannot be folded is not suggested for a fold")
   func unfoldable() async throws {
     let report = try await Explored.topology(
       "nodes:\n  n: { machine: Moody }\n", Explored.outside(["n": ["ask"]])

@@ -2,9 +2,9 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("What effects give, in a search", .stallLimit(.seconds(60)))
+@Suite("Events that effects give in a search", .stallLimit(.seconds(60)))
 struct GivenEventTests {
-  /// Goes north on `x`, works there, and comes home by what that gives.
+  /// A node that goes north on `x`, works there, and returns home by the event of its effect.
   private static let rambler = """
     nodes:
       a:
@@ -18,7 +18,7 @@ struct GivenEventTests {
       gives: gives.map { ["a": ["hurry": $0, "dawdle": EffectPattern([])]] } ?? [:])
   }
 
-  @Test("what nobody declares is assumed, and said")
+  @Test("Undeclared events of an effect are assumed, and the verdict says so")
   func assumed() async throws {
     let report = try await Explored.topology(Self.rambler, Self.section(nil))
     #expect(report.verdict.degree == .sampled)
@@ -28,7 +28,7 @@ struct GivenEventTests {
     #expect(assumed == [["late", "soon", "tick", "y", "z"]])
   }
 
-  @Test("an effect that gives its event comes home")
+  @Test("An effect that gives its declared event continues the node")
   func given() async throws {
     let report = try await Explored.topology(
       Self.rambler, Self.section(EffectPattern([EventPattern("soon")])))
@@ -37,12 +37,12 @@ struct GivenEventTests {
     #expect(report.findings(.deadlock).isEmpty)
   }
 
-  @Test("one that may end without an event may leave its node where nothing happens any more")
+  @Test("An effect that may end without an event may leave its node without further steps")
   func ended() async throws {
     let report = try await Explored.topology(
       Self.rambler, Self.section(EffectPattern([EventPattern("soon")], mayEnd: true)))
     #expect(report.verdict.degree == .exact)
-    // At home, working, and north without the work.
+    // At home, working, and north after the work has ended.
     #expect(report.reached.states == 3)
     #expect(report.reached.steps == 3)
     let found = try #require(report.findings(.deadlock).first)
@@ -52,7 +52,7 @@ struct GivenEventTests {
       ])
   }
 
-  @Test("of composites with a projection the states are searched, and nothing else of them")
+  @Test("A composite's projected states are searched in properties")
   func composite() async throws {
     var section = ExploreSection(
       fromOutside: [

@@ -3,9 +3,9 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("Compositions with known answers, through real programs", .stallLimit(.seconds(60)))
+@Suite("Compositions with known answers through real programs", .stallLimit(.seconds(60)))
 struct KnownAnswerTests {
-  @Test("interlock: one synchronized event, and then the end")
+  @Test("Interlock: one synchronized event, followed by the end")
   func interlock() async throws {
     let report = try await Explored.topology(
       "nodes:\n" + Explored.automaton("p", "p0", ["p0 x p1"])
@@ -27,7 +27,7 @@ struct KnownAnswerTests {
     #expect(report.verdict.degree == .exact)
   }
 
-  @Test("lr: two that meet in sync")
+  @Test("Left-right: two nodes synchronize in 'sync'")
   func leftRight() async throws {
     let report = try await Explored.topology(
       "nodes:\n" + Explored.automaton("l", "l", ["l x l1", "l1 sync l"])
@@ -39,7 +39,7 @@ struct KnownAnswerTests {
     #expect(report.findings(.deadlock).isEmpty)
   }
 
-  @Test("bystander: who has no part in an event does not stop it")
+  @Test("Bystander: a node that does not take part in an event does not block it")
   func bystander() async throws {
     let report = try await Explored.topology(
       "nodes:\n" + Explored.automaton("a", "0", ["0 sync 1"])
@@ -51,7 +51,7 @@ struct KnownAnswerTests {
     #expect(report.findings(.deadlock).isEmpty)
   }
 
-  @Test("the vending machine, whose payload decides how it goes on")
+  @Test("The vending machine continues depending on its payload")
   func vending() async throws {
     let user = [
       "idle tau idle", "idle showAvailable gonnaBuy", "gonnaBuy insert paying",
@@ -77,7 +77,7 @@ struct KnownAnswerTests {
   }
 
   @Test(
-    "philosophers who take the left fork first have one deadlock",
+    "Philosophers that take the left fork first have one deadlock",
     arguments: [(3, 35, 66), (5, 392, 1_250)])
   func leftFirst(_ count: Int, _ states: Int, _ steps: Int) async throws {
     var nodes = "nodes:\n"

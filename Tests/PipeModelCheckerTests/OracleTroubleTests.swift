@@ -3,7 +3,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("What is wrong with a step is a finding, and the search goes on", .stallLimit(.seconds(60)))
+@Suite("Errors of evaluated steps", .stallLimit(.seconds(60)))
 struct OracleTroubleTests {
   private static func fragile(_ events: [String], patience: Duration = .seconds(10)) async throws
     -> ExplorationReport
@@ -15,7 +15,7 @@ struct OracleTroubleTests {
       "nodes:\n  node: { machine: Fragile }\n", section, patience: patience)
   }
 
-  @Test("a trap ends only the process that is asked")
+  @Test("A trap ends only the evaluating process and is reported as a crashing step")
   func trap() async throws {
     let report = try await Self.fragile(["touch", "trap"])
     let crash = try #require(report.findings(.crashingStep).first)
@@ -31,21 +31,21 @@ struct OracleTroubleTests {
     #expect(report.reached.states == 2)
   }
 
-  @Test("a step that never returns is noticed, though it computes nothing")
+  @Test("A step that never returns is detected although it uses no CPU time")
   func hang() async throws {
     let report = try await Self.fragile(["touch", "hang"], patience: .seconds(3))
     #expect(report.codes.contains(.lateAnswer))
     #expect(report.reached.states == 2)
   }
 
-  @Test("what a machine prints is not taken for an answer")
+  @Test("A machine's output is not taken for an answer")
   func shout() async throws {
     let report = try await Self.fragile(["shout"])
     #expect(report.reached.states == 2)
     #expect(!report.codes.contains(.badAnswer))
   }
 
-  @Test("another answer to the same question is told")
+  @Test("A different answer to the same question is reported")
   func impure() async throws {
     let report = try await Explored.topology(
       "nodes:\n  node: { machine: Moody }\n", Explored.outside(["node": ["ask"]]))
@@ -53,7 +53,8 @@ struct OracleTroubleTests {
   }
 
   @Test(
-    "a step that is seldom not a function of state and event is told each time", arguments: 0..<6)
+    "A step that is rarely not a function of state and event is reported every time",
+    arguments: 0..<6)
   func fickle(_: Int) async throws {
     let report = try await Explored.topology(
       "nodes:\n  n: { machine: Fickle }\n",
@@ -62,7 +63,7 @@ struct OracleTroubleTests {
     #expect(report.verdict.degree == .sampled)
   }
 
-  @Test("an event that could not be asked is not refused, and makes the verdict incomplete")
+  @Test("An event that could not be evaluated is not refused, and makes the verdict incomplete")
   func unasked() async throws {
     let report = try await Explored.topology(
       "nodes:\n  lamp: { machine: Lamp }\n",
@@ -76,7 +77,7 @@ struct OracleTroubleTests {
     #expect(!report.codes.contains(.deadlock))
   }
 
-  @Test("a node that grows is named with its field")
+  @Test("A node that grows is named with its field")
   func growth() async throws {
     var section = Explored.outside(["node": ["touch"]])
     section.gives = ["node": ["live": EffectPattern([])]]
@@ -89,9 +90,9 @@ struct OracleTroubleTests {
         .limit(.nodeStates(node: "node", limit: 50, field: "well.steps", fold: "steps"))))
   }
 
-  @Test("a fold that does not hold is told")
+  @Test("A broken fold is reported")
   func brokenFold() async throws {
-    // The elevator's door counts persons, and takes no more than ten.
+    // The elevator's door counts persons, and accepts at most ten.
     var section = Explored.outside(["door": ["personsHaveEntered", "closeButtonWasPressed"]])
     section.values = ["door": ["personsHaveEntered": ["persons": .values([5])]]]
     section.fold = ["door": ["persons": 10]]

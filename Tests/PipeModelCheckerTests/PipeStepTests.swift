@@ -3,15 +3,15 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("Steps through pipes are those of a running topology", .stallLimit(.seconds(60)))
+@Suite("Steps through pipes", .stallLimit(.seconds(60)))
 struct PipeStepTests {
-  @Test("an effect that an entry cancels gives nothing any more")
+  @Test("An effect that was cancelled by an entry gives no event")
   func cancelled() async throws {
     var section = Explored.outside(["door": ["closeButtonWasPressed", "openButtonWasPressed"]])
     section.gives = ["door": ["close": EffectPattern([EventPattern("doorHasLocked")])]]
     let report = try await Explored.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
-    // Open, closing with its effect, closed.
+    // Open, closing with its effect, and closed.
     #expect(report.reached.states == 3)
     #expect(report.reached.steps == 4)
   }
@@ -20,7 +20,7 @@ struct PipeStepTests {
     "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 1"])
     + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
 
-  @Test("an event that is refused is a dead letter, told once with the way to it")
+  @Test("A refused event is a dead letter, reported once with its path")
   func letter() async throws {
     let report = try await Explored.topology(
       Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n",
@@ -42,7 +42,7 @@ struct PipeStepTests {
     #expect(letter.scenario?.steps.last?.outcome == .refused(node: "b", reason: "noTransition"))
   }
 
-  @Test("one that is postponed is taken when the state takes it")
+  @Test("A postponed event is accepted once the state allows")
   func postponed() async throws {
     let report = try await Explored.topology(
       Self.two
@@ -59,7 +59,7 @@ struct PipeStepTests {
     "nodes:\n" + Explored.automaton("a", "p", ["p x q"])
     + Explored.automaton("b", "0", ["0 word.q 1", "1 word.p 2"])
 
-  @Test("an event behind one that is postponed passes it, and both are taken")
+  @Test("An event behind a postponed one overtakes it, and both are accepted")
   func passing() async throws {
     let report = try await Explored.topology(
       Self.words
@@ -73,11 +73,11 @@ struct PipeStepTests {
     #expect(deadlocks.count == 1)
     #expect(deadlocks.first?.scenario?.end["b"] == ["at": ["place": "2"]])
     #expect(deadlocks.first?.scenario?.pipes.values.first == [])
-    // p waits; q behind it; 1 with p; 2.
+    // p waits, q is behind it, 1 with p waiting, and 2.
     #expect(report.reached.states == 4)
   }
 
-  @Test("what waits for the outside alone is stuck")
+  @Test("A topology that only waits for events from outside is stuck")
   func stuck() async throws {
     let report = try await Explored.topology(
       Self.words
@@ -91,7 +91,7 @@ struct PipeStepTests {
         == .stuck(pipes: ["a:at->b:word"]))
   }
 
-  @Test("a refusal in a pipe with on_refused: fail is a finding")
+  @Test("A refusal in a pipe with 'on_refused: fail' is a finding")
   func failing() async throws {
     let report = try await Explored.topology(
       Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y, on_refused: fail }\n",
@@ -100,7 +100,7 @@ struct PipeStepTests {
     #expect(!report.codes.contains(.deadLetter))
   }
 
-  @Test("a circle of full pipes is told with its nodes")
+  @Test("A cycle of full pipes is reported with its nodes")
   func circle() async throws {
     let report = try await Explored.topology(
       "nodes:\n" + Explored.automaton("a", "sending", ["sending x sending"])
@@ -115,9 +115,10 @@ struct PipeStepTests {
     #expect(report.findings.first { $0.code == .fullPipes }?.kind == .fullPipes(["a", "b"]))
   }
 
-  @Test("a step that begins below the capacity may end above it")
+  @Test("A step that begins below a pipe's capacity may exceed it")
   func overshoot() async throws {
-    // Both pipes of the sender are filled by one step, which the first of them alone must have room for.
+    // One step fills both pipes of the sender, and only the first of them must have capacity
+    // before.
     let report = try await Explored.topology(
       "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x sending"])
         + Explored.automaton("b", "0", [])
@@ -126,7 +127,7 @@ struct PipeStepTests {
             - { from: a, when: sending, to: b, send: y, on_refused: postpone, capacity: 2 }
 
           """, Explored.outside(["a": ["x"]]))
-    // Nothing, one and two events wait.
+    // No, one or two events wait.
     #expect(report.reached.states == 3)
   }
 }

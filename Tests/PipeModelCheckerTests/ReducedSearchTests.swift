@@ -3,7 +3,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("A search that leaves steps out answers as a whole one", .stallLimit(.seconds(60)))
+@Suite("The reduced search of a topology", .stallLimit(.seconds(60)))
 struct ReducedSearchTests {
   private static func automata(_ count: Int) -> String {
     "nodes:\n"
@@ -22,7 +22,7 @@ struct ReducedSearchTests {
     StateCondition(["at": ["place": .string(place)]])
   }
 
-  @Test("independent nodes take fewer steps than in a whole search, and the same is found")
+  @Test("A reduced search of independent nodes takes fewer steps and has the same findings")
   func independent() async throws {
     let whole = try await Explored.topology(Self.automata(5), Self.outside(5))
     #expect(whole.reached.states == 243)
@@ -38,11 +38,12 @@ struct ReducedSearchTests {
   }
 
   @Test(
-    "an event that was never sent where a step is left out is taken there all the same",
+    "A reduced search keeps steps that accept an event which was not sent before",
     arguments: ["out", nil])
   func unsent(port: String?) async throws {
-    // Where the receiver goes on before the sender has sent, it does not take 'y' any more. What a port sends is
-    // known only once it was sent, which takes two steps here. A pipe that may hold more is looked at all the time.
+    // If the receiver steps before the sender has sent, it does not accept 'y' any more. The events
+    // of a port are known only after they were sent, which takes two steps here. A pipe that may
+    // hold more is checked all the time.
     var section = Explored.outside(["receiver": ["x"], "sender": ["z"]])
     section.properties = [
       ExploredProperty(
@@ -72,7 +73,7 @@ struct ReducedSearchTests {
     }
   }
 
-  @Test("a property that holds in no state is found at its distance among independent nodes")
+  @Test("A violated property is found at its distance among independent nodes")
   func distance() async throws {
     let property = ExploredProperty(
       name: "both", demand: .never,
@@ -91,7 +92,7 @@ struct ReducedSearchTests {
   }
 
   @Test(
-    "a search of one property tells nothing else, and goes on behind a violation where it has to")
+    "A search of one property reports nothing else, and continues after a violation if it must")
   func property() async throws {
     let properties = [
       ExploredProperty(
@@ -121,7 +122,7 @@ struct ReducedSearchTests {
     #expect(all.verdict.degree == .exact)
   }
 
-  @Test("what one mistake leads to is told once, with the number of those like it")
+  @Test("Findings with the same cause are reported once, with their number")
   func groups() async throws {
     var section = Explored.outside(["a": ["x"]])
     section.fromOutside?["b"] = [
@@ -137,7 +138,7 @@ struct ReducedSearchTests {
     #expect(letters.first?.message.hasSuffix("; and 30 like it") == true)
   }
 
-  @Test("deadlocks of the same labels are told once, and what is not shown is counted")
+  @Test("Deadlocks with the same labels are reported once, and hidden ones are counted")
   func halts() async throws {
     let places = (0..<30).map { "p\($0)" }
     let report = try await Explored.topology(

@@ -4,10 +4,10 @@ import PipeSupervision
 import TestTraits
 import Testing
 
-@Suite("Every scenario that is written replays", .stallLimit(.seconds(120)))
+@Suite("Replays of written scenarios", .stallLimit(.seconds(120)))
 struct ReplayTests {
-  /// Explores a topology, and replays each scenario as it is written into a file.
-  /// - Returns: What the scenarios show.
+  /// Explores a topology, and replays each scenario as written to a file.
+  /// - Returns: The findings that the scenarios show.
   @discardableResult
   private static func replayAll(of path: String, _ context: String = "") async throws -> Set<String>
   {
@@ -16,7 +16,7 @@ struct ReplayTests {
     settings.threads = 1
     let report = try await TopologyExplorer(loaded, loaded.topology.explore, settings).explore()
     var shown: Set<String> = []
-    // There may be many of a kind; those that are taken are spread over them.
+    // There may be many findings of a kind. The selected ones are spread over them.
     let written = report.findings.filter { $0.scenario != nil }
     for finding in written.indices.filter({ $0 % max(1, written.count / 4) == 0 }).map({
       written[$0]
@@ -48,7 +48,7 @@ struct ReplayTests {
     + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
 
   @Test(
-    "of an event that a node refuses, whatever becomes of it then",
+    "Scenarios of a refused event replay, for every 'on_refused'",
     arguments: ["record": "dead-letter", "fail": "fatal-refusal", "postpone": "stuck"])
   func refused(policy: String, code: String) async throws {
     let shown = try await Self.replayAll(
@@ -65,7 +65,7 @@ struct ReplayTests {
     + Explored.automaton("sink", "0", ["0 z 1"])
     + "composites:\n  both: { components: [l, r], synchronize: { sync: [l, r] } }\n"
 
-  @Test("of what a composite refuses, and of what its rules send")
+  @Test("Scenarios of a composite's refusals and of its rules replay")
   func composites() async throws {
     let toComposite = try await Self.replayAll(
       ofTopology: Self.pair
@@ -79,7 +79,7 @@ struct ReplayTests {
     #expect(fromComposite.contains("dead-letter"))
   }
 
-  @Test("of an effect of one node that gives what several take")
+  @Test("Scenarios of one node's effect that gives a synchronized event replay")
   func effectOfOne() async throws {
     let path = "/tmp/philosophers-\(UInt64.random(in: 0...UInt64.max)).yaml"
     defer { FileSystem.removeTree(path) }
@@ -91,7 +91,7 @@ struct ReplayTests {
     #expect(try await Self.replayAll(of: path) == ["violated-property"])
   }
 
-  @Test("of a node of which nothing is asked")
+  @Test("Scenarios with a node under 'any' replay")
   func any() async throws {
     let shown = try await Self.replayAll(
       ofTopology: Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n"
@@ -99,7 +99,7 @@ struct ReplayTests {
     #expect(shown.contains("dead-letter"))
   }
 
-  @Test("of an event that comes only through a composite, and was sent to a node")
+  @Test("Scenarios of a synchronized event that was sent to a node replay")
   func direct() async throws {
     let shown = try await Self.replayAll(
       ofTopology: """
@@ -122,7 +122,7 @@ struct ReplayTests {
     #expect(shown.contains("dead-letter"), "\(shown)")
   }
 
-  @Test("of steps that end the process, or that differ when they are asked twice")
+  @Test("Scenarios of crashing and impure steps replay")
   func odd() async throws {
     let crash = try await Self.replayAll(
       ofTopology: "nodes:\n  n: { machine: Fragile }\n"
@@ -137,7 +137,7 @@ struct ReplayTests {
   }
 
   @Test(
-    "of the topologies that are shipped, with all findings",
+    "Scenarios of the shipped topologies replay, with all their findings",
     arguments: [
       "navigation", "quiz", "washing-machine", "washing-machine-reduced",
     ])

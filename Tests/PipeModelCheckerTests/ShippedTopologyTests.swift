@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The topologies of the examples", .stallLimit(.seconds(60)))
 struct ShippedTopologyTests {
-  @Test("the philosophers, whose effects give what is synchronized, always eat again")
+  @Test("Philosophers whose effects give synchronized events can always eat again")
   func philosophers() async throws {
     var section = ExploreSection(fromOutside: [:])
     for place in 1...5 {
@@ -21,7 +21,7 @@ struct ShippedTopologyTests {
     #expect(report.verdict.degree == .exact)
   }
 
-  @Test("what the machines declare of their effects need not be in the file")
+  @Test("Effects that machines declare need not be declared in the file")
   func declared() async throws {
     let report = try await Explored.file("topologies/philosophers.yaml", nil)
     #expect(report.reached.states == 11)
@@ -29,7 +29,7 @@ struct ShippedTopologyTests {
     #expect(report.verdict.degree == .exact)
   }
 
-  @Test("the lift's door is never open while the motor moves")
+  @Test("The lift's door is never open while the motor moves")
   func lift() async throws {
     var section = ExploreSection(
       fromOutside: [

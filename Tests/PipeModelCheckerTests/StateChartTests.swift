@@ -7,7 +7,8 @@ import Testing
 
 @Suite("The state charts of machines", .stallLimit(.seconds(60)))
 struct StateChartTests {
-  /// Each transition in a line: `closed open open`; `?` is an unknown target, and a doubt stands behind.
+  /// Returns each transition as a line: `closed open open`, with `?` for an unknown target, and the
+  /// uncertainty at the end.
   private static func lines(_ chart: StateChart) -> [String] {
     chart.transitions.map { transition in
       "\(transition.source) \(transition.event) \(transition.target ?? "?")"
@@ -29,7 +30,7 @@ struct StateChartTests {
     return limits
   }()
 
-  @Test("of a lift's door: a guard, and a way back from everywhere")
+  @Test("The chart of a lift's door shows a guard, and a way back from every state")
   func liftDoor() throws {
     let chart = try Self.chart(of: "door", in: "lift")
     #expect(chart.initial == "closed")
@@ -44,7 +45,7 @@ struct StateChartTests {
     #expect(chart.finals.isEmpty)
   }
 
-  @Test("of an elevator's door, whose state counts without an end")
+  @Test("The chart of an elevator's door is complete although its state counts endlessly")
   func elevatorDoor() throws {
     let chart = try Self.chart(of: "door", in: "elevator")
     #expect(chart.initial == "open")
@@ -56,7 +57,7 @@ struct StateChartTests {
       ])
   }
 
-  @Test("of a washing machine: a circle of certain lines")
+  @Test("The chart of a washing machine is a cycle of certain transitions")
   func washer() throws {
     let chart = try Self.chart(of: "washer", in: "washing-machine")
     #expect(
@@ -70,7 +71,7 @@ struct StateChartTests {
   }
 
   @Test(
-    "every machine of the shipped topologies has one",
+    "Every machine of the shipped topologies has a state chart",
     arguments: [
       "address", "composite", "counter", "elevator", "example", "kettles", "lift", "movies",
       "movies-pages", "navigation", "philosophers", "quiz", "relay", "vending-machine",
@@ -90,7 +91,7 @@ struct StateChartTests {
     }
   }
 
-  @Test("its limits hold, and it says that there is more")
+  @Test("The limits of a chart's search hold, and the chart says that there is more")
   func limits() throws {
     let loaded = try LoadedTopology.load(.file("topologies/elevator.yaml"))
     var limits = Self.patient
@@ -104,7 +105,7 @@ struct StateChartTests {
     #expect(none.notes.count == 2)
   }
 
-  @Test("a node that is not there, or has no machine, has none")
+  @Test("A node that does not exist or has no machine has no state chart")
   func none() throws {
     let loaded = try LoadedTopology.load(.file("topologies/lift.yaml"))
     #expect(throws: StateChartSearch.Trouble.unknownNode(known: ["door", "motor"])) {
@@ -115,7 +116,7 @@ struct StateChartTests {
 
 @Suite("The state charts of odd machines", .stallLimit(.seconds(60)))
 struct OddStateChartTests {
-  /// The chart of one node of a program of the tests.
+  /// Returns the state chart of a node of the test program.
   private static func chart(
     _ node: String, _ section: String = "",
     _ change: (inout StateChartSearch.Limits) -> Void = { _ in }
@@ -133,7 +134,8 @@ struct OddStateChartTests {
     "{ machine: Automaton, parameters: { steps: [\(steps.map { "\"\($0)\"" }.joined(separator: ", "))] } }"
   }
 
-  @Test("states that differ in values are one, and what depends on values is not certain")
+  @Test(
+    "States that differ in values are one state, and transitions that depend on them are uncertain")
   func values() throws {
     let chart = try Self.chart(Self.automaton("0 x 1", "0 y sending", "1 y 0", "sending z sending"))
     #expect(chart.states.map(\.name) == ["at", "sending"])
@@ -145,7 +147,7 @@ struct OddStateChartTests {
       ])
   }
 
-  @Test("a state that is not met is tried with a made-up value, and its lines are not certain")
+  @Test("An unreached state is tried with a made-up value, and its transitions are uncertain")
   func unmet() throws {
     let chart = try Self.chart(Self.automaton("0 x 0", "sending z 0"))
     #expect(chart.states.map(\.isReached) == [true, false])
@@ -154,7 +156,7 @@ struct OddStateChartTests {
     #expect(!chart.finals.contains("sending"))
   }
 
-  @Test("the values of the file's section are tried")
+  @Test("A chart's search tries the values declared in the file")
   func declared() throws {
     let node = Self.automaton("0 word.abc sending")
     #expect(try !Self.chart(node).transitions.contains { $0.target == "sending" })
@@ -162,13 +164,13 @@ struct OddStateChartTests {
     #expect(chart.transitions.contains(.init("at", "word", "sending", doubt: .seenOnce)))
   }
 
-  @Test("an asynchronous transition leads to what is not known")
+  @Test("An asynchronous transition has an unknown target")
   func asynchronous() throws {
     let chart = try Self.chart("{ machine: Chaperone }")
     #expect(chart.transitions == [.init("watching", "dance", nil, doubt: .asynchronous)])
   }
 
-  @Test("what the program dies of, or hangs at, is asked for once, and the rest goes on")
+  @Test("An event that crashes or hangs the program is tried once, and the search continues")
   func fragile() throws {
     let chart = try Self.chart("{ machine: Fragile }") {
       $0.patience = .milliseconds(500)

@@ -1,4 +1,4 @@
-/// A table that a test compares with: one row per line, with `|` between the cells.
+/// A table of expected values: one row per line, with `|` between the cells.
 enum TextTable {
   static func rows(_ text: String) -> [[String]] {
     text.split(separator: "\n").map { line in

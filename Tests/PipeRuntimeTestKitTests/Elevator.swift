@@ -1,6 +1,6 @@
 import PipeRuntime
 
-// As the machine language is meant to be typed: none of these is Equatable.
+// Written as an author would write it in the machine language: none of these types is Equatable.
 enum State: DSLCompatible {
   case open(persons: Int)
   case closing(persons: Int)

@@ -12,7 +12,7 @@ struct ManualClockTests {
     var all: [String] { entries.withLock { $0 } }
   }
 
-  @Test("wakes sleepers in the order of their deadlines, and shows each its own")
+  @Test("The manual clock wakes sleepers in the order of their deadlines, at their own times")
   func order() async {
     let clock = ManualClock()
     let log = Log()
@@ -33,7 +33,7 @@ struct ManualClockTests {
     for task in tasks { _ = await task.result }
   }
 
-  @Test("wakes sleepers of one deadline in the order in which they came")
+  @Test("The manual clock wakes sleepers with one deadline in the order in which they came")
   func ties() async {
     let clock = ManualClock()
     let log = Log()
@@ -51,7 +51,7 @@ struct ManualClockTests {
     for task in tasks { _ = await task.result }
   }
 
-  @Test("a timer that starts again ticks at the right times within one advance")
+  @Test("A repeating timer ticks at the right times within one advance")
   func repeats() async {
     let clock = ManualClock()
     let log = Log()
@@ -72,7 +72,7 @@ struct ManualClockTests {
     #expect(await !clock.advanceToNextDeadline())
   }
 
-  @Test("a deadline that is past does not wait, and a cancelled task does not sleep")
+  @Test("A past deadline does not wait, and a cancelled task does not sleep")
   func past() async throws {
     let clock = ManualClock()
     await clock.advance(by: .seconds(5))
@@ -84,7 +84,7 @@ struct ManualClockTests {
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test("runs until nobody sleeps, and fails where somebody always does")
+  @Test("The manual clock runs until no task sleeps, and fails if one always does")
   func idle() async {
     let clock = ManualClock()
     let chain = Task { for _ in 0..<3 { try await clock.sleep(for: .seconds(60)) } }
@@ -106,7 +106,7 @@ struct ManualClockTests {
     timer.cancel()
   }
 
-  @Test("fails where nobody comes to sleep")
+  @Test("Waiting for sleepers fails if none comes")
   func nobody() async {
     let clock = ManualClock()
     let failures = await FailureReporter.capture {
@@ -121,7 +121,7 @@ struct ManualClockTests {
       ])
   }
 
-  @Test("effects of machines made under it go by it, those of several steps too")
+  @Test("Effects of machines made under a manual clock use it, even after several steps")
   func effects() async {
     let runtime = Runtime<State, Event, Output>()
       .map(

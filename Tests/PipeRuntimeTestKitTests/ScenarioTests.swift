@@ -7,7 +7,7 @@ import PipeRuntimeTestKit
 struct ScenarioTests {
   let stateMachine = makeElevator()
 
-  @Test("follows its events from state to state")
+  @Test("A scenario follows its events from state to state")
   func passes() {
     XCTStateMachine(stateMachine).assert(steps: [
       .on(.personsHaveEntered(persons: 3), to: .open(persons: 3)),
@@ -24,7 +24,7 @@ struct ScenarioTests {
       ])
   }
 
-  @Test("shows the step that failed among the others")
+  @Test("A failed scenario shows the failed step among the others")
   func fails() {
     let failures = FailureReporter.capture {
       XCTStateMachine(stateMachine).assert(steps: [
@@ -51,7 +51,7 @@ struct ScenarioTests {
       ])
   }
 
-  @Test("shows an output that is another one")
+  @Test("A failed scenario shows an output that differs")
   func output() {
     let failures = FailureReporter.capture {
       XCTStateMachine(stateMachine).assert(

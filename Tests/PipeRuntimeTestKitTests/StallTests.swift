@@ -1,8 +1,8 @@
 import PipeRuntimeTestKit
 import Testing
 
-/// A failure's text without its last two lines, which tell what the time went into and what the machine
-/// was doing.
+/// Returns a failure's text without its last two lines, which show how the time was spent and what
+/// the machine was doing.
 func withoutStall(_ failure: String) -> String {
   let lines = failure.split(separator: "\n", omittingEmptySubsequences: false)
   #expect(lines.suffix(2).first?.contains("nothing moved for") == true)
@@ -10,7 +10,7 @@ func withoutStall(_ failure: String) -> String {
   return lines.dropLast(2).joined(separator: "\n")
 }
 
-@Suite("What ends a wait")
+@Suite("The end of a wait")
 struct StallTests {
   private typealias Sample = StallClock.Sample
 
@@ -24,7 +24,7 @@ struct StallTests {
     Array(repeating: sample, count: count)
   }
 
-  @Test("time in which nothing moves, and nothing else")
+  @Test("Time without any progress ends a wait")
   func stalled() {
     let still = Sample(elapsed: .milliseconds(200))
     #expect(!Self.clock(Self.repeated(4, still)).hasStalled)
@@ -32,7 +32,7 @@ struct StallTests {
   }
 
   @Test(
-    "not time in which what is waited for moves, or would if it could",
+    "Time with progress, or with runnable work, does not end a wait",
     arguments: [
       Sample(elapsed: .milliseconds(200), computed: .milliseconds(200)),
       Sample(elapsed: .milliseconds(200), queued: .milliseconds(900)),
@@ -46,7 +46,7 @@ struct StallTests {
     #expect(!clock.hasStalled)
   }
 
-  @Test("the part of a sample in which nothing moved counts")
+  @Test("Only the part of a sample without progress counts")
   func part() {
     let sample = Sample(
       elapsed: .milliseconds(200), computed: .milliseconds(30), queued: .milliseconds(70))
@@ -57,27 +57,27 @@ struct StallTests {
     #expect(clock.hasStalled)
   }
 
-  @Test("of a sample that comes late no more counts than half a second")
+  @Test("At most half a second of a late sample counts")
   func late() {
     let clock = Self.clock([Sample(elapsed: .seconds(600))])
     #expect(clock.account.stalled == .milliseconds(500))
     #expect(!clock.hasStalled)
   }
 
-  @Test("what computes for ever has stalled, too")
+  @Test("A process that computes endlessly has stalled, too")
   func computing() {
     let busy = Sample(elapsed: .seconds(1), computed: .seconds(1), isRunnable: true)
     #expect(!Self.clock(Self.repeated(69, busy)).hasStalled)
     #expect(Self.clock(Self.repeated(70, busy)).hasStalled)
   }
 
-  @Test("a wait for what never comes ends, though looking wakes other threads of this process")
+  @Test("A wait for a value that never comes ends, although polling wakes threads of this process")
   func nothing() async throws {
     let answer: Int? = try await poll(within: .milliseconds(600)) { nil }
     #expect(answer == nil)
   }
 
-  @Test("processes that sleep are given up, and those that compute are not")
+  @Test("Waits for sleeping processes end, and waits for computing processes continue")
   func processes() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -86,7 +86,7 @@ struct StallTests {
     #expect(try await sleeping.waitForExit(within: .milliseconds(300)) == nil)
     sleeping.signal(.kill)
     #expect(try await sleeping.waitForExit(within: .seconds(10)) == .signalled(number: 9))
-    // It computes for many times the limit, however slow the machine is.
+    // The script computes for many times the limit, however slow the machine is.
     let script = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
     let computing = try LaunchedProgram("/bin/sh", ["-c", script], environment: environment)
     #expect(try await computing.waitForExit(within: .milliseconds(50)) == .exited(code: 0))

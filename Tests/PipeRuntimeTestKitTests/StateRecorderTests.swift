@@ -12,7 +12,7 @@ struct StateRecorderTests {
       runtime: Runtime().map(output: Output.close(speed:), to: { _ in Event.doorHasLocked }))
   }
 
-  @Test("has every state, the initial one first, though they came before anybody looked")
+  @Test("The recorder has every state from the initial one, even states before it was read")
   func all() async {
     let door = makeDoor()
     let recorder = StateRecorder(door)
@@ -25,7 +25,7 @@ struct StateRecorderTests {
       ])
   }
 
-  @Test("waits for a state, a case or a predicate, each after the one before")
+  @Test("The recorder waits for a state, a case or a predicate, each after the former one")
   func waits() async {
     let door = makeDoor()
     let recorder = StateRecorder(door)
@@ -38,7 +38,7 @@ struct StateRecorderTests {
     await recorder.wait(until: .closed)
   }
 
-  @Test("fails with what it has seen when the time is up")
+  @Test("The recorder fails on timeout with the states it has seen")
   func late() async {
     let door = makeDoor()
     let recorder = StateRecorder(door)
@@ -72,7 +72,7 @@ struct StateRecorderTests {
       ])
   }
 
-  @Test("fails at once when the run has ended")
+  @Test("The recorder fails at once when the run has ended")
   func ended() async {
     let door = makeDoor()
     let recorder = StateRecorder(door)

@@ -20,27 +20,27 @@ struct TopologyCoverageTests {
       missed: missed)
   }
 
-  @Test("a step is counted where a node's feed tells both of its states")
+  @Test("A step is counted if a node's feed reports both of its states")
   func steps() {
     let coverage = TopologyCoverage(expecting: door)
     let feed = coverage.feed(of: [])
     #expect(coverage.missing == door)
     feed(change("door", 0, ["open": ["persons": 3]]))
     feed(change("door", 1, ["closing": ["persons": 3]]))
-    // Told once more, to a new subscriber.
+    // Reported again, to a new subscriber.
     feed(change("door", 1, ["closing": ["persons": 3]]))
-    // Of this node nothing is expected, so that anything may be seen.
+    // No step of this node is expected, so any step is allowed.
     feed(change("motor", 0, "idle"))
     feed(change("motor", 1, "moving"))
     #expect(coverage.entries.map(\.seen) == [1, 0])
     feed(change("door", 2, "closed"))
     coverage.assertComplete()
-    // A state of a later process is no step from the one before it.
+    // A state of a later process is no step from the former process's state.
     feed(change("door", 2, "open", incarnation: 2))
     coverage.assertComplete()
   }
 
-  @Test("a gap is no step, and is told of")
+  @Test("A gap is no step, and is reported")
   func gaps() {
     let coverage = TopologyCoverage(expecting: door)
     let feed = coverage.feed(of: [])
@@ -53,7 +53,7 @@ struct TopologyCoverageTests {
         "1 states came too fast to be seen; steps with them are not counted."))
   }
 
-  @Test("the synchronized events of a topology are expected, and counted in the composite's feed")
+  @Test("A topology's synchronized events are expected, and counted in the composite's feed")
   func synchronized() {
     let coverage = TopologyCoverage()
     let feed = coverage.feed(of: [lift])
@@ -78,7 +78,7 @@ struct TopologyCoverageTests {
     coverage.assertComplete(except: [.synchronized("restart", by: "lift")])
   }
 
-  @Test("fails with steps that the list lacks, and with exceptions that are wrong")
+  @Test("Coverage fails with the missing steps and with wrong exceptions")
   func lists() {
     let coverage = TopologyCoverage(expecting: door)
     let feed = coverage.feed(of: [])
@@ -109,7 +109,7 @@ struct TopologyCoverageTests {
       ])
   }
 
-  @Test("where nothing is expected there is nothing to be complete")
+  @Test("Coverage without expected steps fails as meaningless")
   func nothing() {
     let coverage = TopologyCoverage()
     coverage.feed(of: [])(change("door", 0, "open"))
@@ -117,7 +117,7 @@ struct TopologyCoverageTests {
     #expect(failures.first?.hasPrefix("there are no steps to be seen") == true)
   }
 
-  @Test("topologies that run at once are counted together, each with its own states")
+  @Test("Concurrent topologies are counted together, each with its own states")
   func several() {
     let coverage = TopologyCoverage(expecting: door)
     let feeds = [coverage.feed(of: [lift]), coverage.feed(of: [lift])]

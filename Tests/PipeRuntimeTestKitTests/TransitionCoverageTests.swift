@@ -7,7 +7,7 @@ import PipeRuntimeTestKit
 struct TransitionCoverageTests {
   let stateMachine = makeElevator()
 
-  @Test("counts what assertions and scenarios take, and what guards refuse")
+  @Test("Coverage counts transitions taken by assertions and scenarios, and guards' refusals")
   func counts() {
     let coverage = TransitionCoverage(stateMachine)
     XCTStateMachine(stateMachine, coverage: coverage)
@@ -32,7 +32,7 @@ struct TransitionCoverageTests {
       ])
   }
 
-  @Test("is complete once every transition is taken or excepted")
+  @Test("Coverage is complete once every transition is taken or excepted")
   func complete() {
     let coverage = TransitionCoverage(stateMachine)
     coverage.record(
@@ -43,7 +43,7 @@ struct TransitionCoverageTests {
     coverage.assertComplete()
   }
 
-  @Test("fails with what is missing, and with exceptions that are wrong")
+  @Test("Coverage fails with the missing transitions and with wrong exceptions")
   func incomplete() {
     let coverage = TransitionCoverage(stateMachine)
     coverage.record(
@@ -74,7 +74,7 @@ struct TransitionCoverageTests {
       ])
   }
 
-  @Test("is fed by a running machine")
+  @Test("Coverage is recorded by a running machine")
   func running() async throws {
     let coverage = TransitionCoverage(stateMachine)
     let runtime = Runtime<State, Event, Output>()
@@ -88,7 +88,7 @@ struct TransitionCoverageTests {
     await door.send(.personsHaveEntered(persons: -12))
     await door.send(.closeButtonWasPressed)
     await recorder.wait(until: .closed)
-    // Middleware is told of a state behind those who observe it.
+    // Middleware is notified of a state after the observers.
     let isComplete: Bool? = try await poll(every: .milliseconds(1), within: .seconds(20)) {
       coverage.missing.isEmpty ? true : nil
     }
@@ -101,7 +101,7 @@ struct TransitionCoverageTests {
   private enum Lift: DSLCompatible { case floor(Int), stuck }
   private enum Button: DSLCompatible { case up, down, alarm }
 
-  @Test("learns of transitions that an 'if' hides when it sees the state")
+  @Test("Coverage learns transitions that an 'if' hides when it sees the state")
   func hidden() {
     let lift = StateMachine<Lift, Button, Never>(initial: .stuck) {
       When(
@@ -133,7 +133,7 @@ struct TransitionCoverageTests {
   private enum Step: DSLCompatible { case load, didLoad, didFail }
   private struct Sum: DSLCompatible, Equatable { var count = 0 }
 
-  /// Takes `didFail` where it need not.
+  /// A machine that accepts `didFail` although it need not.
   private let loading = StateMachine<Load, Step, Never>(
     initial: .start,
     reduce: { state, step in
@@ -145,7 +145,7 @@ struct TransitionCoverageTests {
       }
     })
 
-  @Test("of a machine that is given by a function it fails unless the transitions are given")
+  @Test("Coverage of a function machine fails unless its transitions are listed")
   func functionWithoutList() {
     let coverage = TransitionCoverage(loading)
     #expect(FailureReporter.capture { coverage.assertComplete() }.count == 1)
@@ -166,7 +166,7 @@ struct TransitionCoverageTests {
       ])
   }
 
-  @Test("of such a machine it counts what was seen against the list that the author gives")
+  @Test("Coverage of a function machine compares its steps with the author's list")
   func function() async {
     let coverage = TransitionCoverage(
       loading,
@@ -195,7 +195,7 @@ struct TransitionCoverageTests {
       ])
   }
 
-  @Test("a state that is a struct is called by its type's name")
+  @Test("A state that is a struct has its type's name")
   func structs() {
     let sum = StateMachine<Sum, Step, Never>(
       initial: Sum(), reducer: { sum, step in if step == .load { sum.count += 1 } })
@@ -208,7 +208,7 @@ struct TransitionCoverageTests {
     coverage.assertComplete()
   }
 
-  @Test("where a machine takes nothing there is nothing to be complete")
+  @Test("Coverage of a machine without transitions fails as meaningless")
   func nothing() {
     let still = StateMachine<Load, Step, Never>(initial: .start) {
       When(state: .start) { Execute.noOutput }

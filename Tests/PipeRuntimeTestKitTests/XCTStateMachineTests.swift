@@ -7,7 +7,7 @@ import PipeRuntimeTestKit
 struct XCTStateMachineTests {
   let stateMachine = makeElevator()
 
-  @Test("says what the guide's example says of the elevator")
+  @Test("The guide's assertions about the elevator hold")
   func guide() {
     XCTStateMachine(stateMachine)
       .assertNoOutput(when: .open(persons: 0))
@@ -31,7 +31,7 @@ struct XCTStateMachineTests {
       .assertNoOutput(when: .closed)
   }
 
-  @Test("takes several states at once, and why an event is refused")
+  @Test("Assertions accept several states, and the reason of a refusal")
   func several() {
     let failures = FailureReporter.capture {
       XCTStateMachine(stateMachine)
@@ -44,7 +44,7 @@ struct XCTStateMachineTests {
     #expect(failures == [])
   }
 
-  @Test("takes its failures to the reporter that the caller gives, of one assertion or of all")
+  @Test("Failures go to the caller's reporter, for one assertion or for all")
   func reporter() async {
     let told = Locked<[String]>([])
     var own: [String] = []
@@ -65,7 +65,7 @@ struct XCTStateMachineTests {
   }
 }
 
-@Suite("A failure of XCTStateMachine")
+@Suite("Failures of XCTStateMachine")
 struct XCTStateMachineFailureTests {
   let stateMachine = makeElevator()
 
@@ -73,7 +73,7 @@ struct XCTStateMachineFailureTests {
     FailureReporter.capture { body(XCTStateMachine(stateMachine)) }
   }
 
-  @Test("shows in what the states differ")
+  @Test("A failure shows how the states differ")
   func otherState() {
     #expect(
       failures {
@@ -91,7 +91,7 @@ struct XCTStateMachineFailureTests {
       ])
   }
 
-  @Test("shows which events a state takes that does not take this one")
+  @Test("A failure shows the events that a state accepts instead of the missing one")
   func noTransition() {
     #expect(
       failures {
@@ -115,7 +115,7 @@ struct XCTStateMachineFailureTests {
       ])
   }
 
-  @Test("tells a guard from a transition that is missing")
+  @Test("A failure distinguishes a guard from a missing transition")
   func guards() {
     #expect(
       failures {
@@ -154,7 +154,7 @@ struct XCTStateMachineFailureTests {
       ])
   }
 
-  @Test("shows where a transition leads that should not be")
+  @Test("A failure shows the target of an unexpected transition")
   func unexpectedTransition() {
     #expect(
       failures { $0.assertNoTransition(when: .open(persons: 1), on: .closeButtonWasPressed) } == [
@@ -168,7 +168,7 @@ struct XCTStateMachineFailureTests {
       ])
   }
 
-  @Test("shows the outputs")
+  @Test("A failure shows the outputs")
   func outputs() {
     #expect(
       failures {
@@ -200,7 +200,7 @@ struct XCTStateMachineFailureTests {
       ])
   }
 
-  @Test("is recorded by Swift Testing at the assertion's own line")
+  @Test("Swift Testing records a failure at the assertion's own line")
   func place() {
     withKnownIssue {
       XCTStateMachine(stateMachine).assertNoOutput(when: .closing(persons: 1))
@@ -229,7 +229,7 @@ struct AsyncTransitionTests {
     }
   }
 
-  @Test("are awaited")
+  @Test("Asynchronous transitions are awaited by assertEventually")
   func eventually() async {
     await XCTStateMachine(machine)
       .assertEventually(when: .idle, on: .load, transitionTo: .loaded(7))
@@ -237,7 +237,7 @@ struct AsyncTransitionTests {
       .assertEventually(steps: [.on(.load, to: .loaded(7)), .refuses(.load)])
   }
 
-  @Test("fail where nobody waits for them, or the wait is over")
+  @Test("Asynchronous transitions fail assertions that do not wait, and on timeout")
   func failures() async {
     let failures = await FailureReporter.capture {
       await XCTStateMachine(machine)

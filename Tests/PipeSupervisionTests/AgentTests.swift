@@ -4,7 +4,7 @@ import PipeSystem
 import PipeWire
 import Testing
 
-@Suite("What an agent does")
+@Suite("The state machine of an agent")
 struct AgentStateMachineTests {
   private func launch(_ incarnation: UInt64) -> AgentLaunch {
     AgentLaunch(
@@ -12,7 +12,7 @@ struct AgentStateMachineTests {
       key: "")
   }
 
-  /// One that runs the third start, as process 17.
+  /// Returns an agent that runs the third incarnation as process 17.
   private func running() -> AgentStateMachine {
     var agent = AgentStateMachine()
     #expect(agent.handle(.launch(launch(3))) == [.start(launch(3))])
@@ -20,7 +20,7 @@ struct AgentStateMachineTests {
     return agent
   }
 
-  @Test("it starts what it is told to, once, and nothing beside it")
+  @Test("An agent starts each requested process once, and only one at a time")
   func once() {
     var agent = running()
     #expect(agent.process == .init(incarnation: 3, .running(pid: 17)))
@@ -28,18 +28,18 @@ struct AgentStateMachineTests {
     #expect(agent.handle(.launch(launch(4))) == [.report])
     #expect(agent.handle(.ended(.exited(code: 7))) == [.report])
     #expect(agent.process == .init(incarnation: 3, .exited(code: 7)))
-    // What was started once is not started again, nor what came before it.
+    // An incarnation that was started is not started again, nor is an earlier one.
     #expect(agent.handle(.launch(launch(3))) == [.report])
     #expect(agent.handle(.launch(launch(2))) == [.report])
     #expect(agent.handle(.launch(launch(4))) == [.start(launch(4))])
-    // Before it is known to run it counts as running.
+    // A process counts as running before its start is confirmed.
     #expect(agent.process?.isRunning == true)
     #expect(agent.handle(.launch(launch(5))) == [.report])
     #expect(agent.handle(.startFailed(reason: "no such file")) == [.report])
     #expect(agent.process == .init(incarnation: 4, .notStarted(reason: "no such file")))
   }
 
-  @Test("a signal is sent to the process that it is meant for")
+  @Test("An agent sends a signal only to the incarnation that it is meant for")
   func signals() {
     var agent = running()
     #expect(agent.handle(.signal(.init(incarnation: 3, number: 15))) == [.kill(.terminate)])
@@ -50,7 +50,7 @@ struct AgentStateMachineTests {
     #expect(agent.process == .init(incarnation: 3, .signalled(number: 9)))
   }
 
-  @Test("told to leave, it has its process end in order, then by force, and starts nothing more")
+  @Test("A leaving agent terminates its process, then kills it, and starts no other")
   func leaves() {
     var agent = running()
     #expect(agent.handle(.leave) == [.report, .kill(.terminate)])
@@ -64,7 +64,7 @@ struct AgentStateMachineTests {
     #expect(idle.handle(.leave) == [.report, .end(isDisplaced: false)])
   }
 
-  @Test("displaced, it kills its process, and ends after that")
+  @Test("A displaced agent kills its process and then ends")
   func displaced() {
     var agent = running()
     #expect(agent.handle(.displaced) == [.kill(.kill)])
@@ -73,7 +73,7 @@ struct AgentStateMachineTests {
     var idle = AgentStateMachine()
     #expect(idle.handle(.displaced) == [.end(isDisplaced: true)])
 
-    // Also where it was about to leave.
+    // The same happens to a leaving agent.
     var leaving = running()
     _ = leaving.handle(.leave)
     #expect(leaving.handle(.displaced) == [.kill(.kill)])
@@ -81,7 +81,7 @@ struct AgentStateMachineTests {
   }
 }
 
-@Suite("Which agents are there")
+@Suite("The book of present agents")
 struct AgentBookTests {
   private let start = AgentBook.Instant.now
 
@@ -93,7 +93,7 @@ struct AgentBookTests {
       process: incarnation.map { .init(incarnation: $0, .running(pid: 5)) }, isLeaving: isLeaving)
   }
 
-  @Test("one that is not heard is not there, and comes back")
+  @Test("A silent agent is absent after four seconds, and present again when it reports")
   func silence() {
     var book = AgentBook()
     #expect(book.report(of: "door", at: start) == nil && !book.canStart("door", at: start))
@@ -106,7 +106,7 @@ struct AgentBookTests {
     #expect(book.canStart("door", at: start + .seconds(11)))
   }
 
-  @Test("how long it was heard without a gap")
+  @Test("The time an agent was heard starts again after a gap and for a new session")
   func timeHeard() {
     var book = AgentBook()
     for second in 0...5 { _ = book.take(report(1), at: start + .seconds(second)) }
@@ -118,7 +118,7 @@ struct AgentBookTests {
     #expect(book.timeHeard("door", at: start + .seconds(11)) == .seconds(1))
   }
 
-  @Test("another one displaces it for good")
+  @Test("A second agent displaces the first one permanently")
   func displaced() {
     var book = AgentBook()
     #expect(book.take(report(1, running: 3), at: start) == .present)
@@ -130,7 +130,7 @@ struct AgentBookTests {
     #expect(book.take(report(3), at: start) == .present)
   }
 
-  @Test("what a displaced one ran has ended when it says so, or is not heard any more")
+  @Test("A displaced agent's process has ended when the agent says so or falls silent")
   func endOfDisplaced() {
     var book = AgentBook()
     func hasEnded(_ session: UInt64, after time: Int) -> Bool {
@@ -140,16 +140,16 @@ struct AgentBookTests {
     #expect(!hasEnded(1, after: 60_000))
     _ = book.take(report(2), at: start + .seconds(1))
     #expect(!hasEnded(1, after: 5_999) && hasEnded(1, after: 6_000))
-    // It is there still, and so is its process.
+    // The displaced agent and its process are still there.
     _ = book.take(report(1, running: 3), at: start + .seconds(2))
     #expect(!hasEnded(1, after: 6_999) && hasEnded(1, after: 7_000))
     _ = book.take(report(1), at: start + .seconds(3))
     #expect(hasEnded(1, after: 3_000))
-    // One that a former orchestrator has known.
+    // An agent that only a former orchestrator has known.
     #expect(!hasEnded(7, after: 5_999) && hasEnded(7, after: 6_000))
   }
 
-  @Test("one that leaves, or has a process, starts none")
+  @Test("An agent that leaves or has a process cannot start another one")
   func busy() {
     var book = AgentBook()
     _ = book.take(report(1, running: 3), at: start)

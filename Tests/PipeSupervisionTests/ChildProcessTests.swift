@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Child processes")
 struct ChildProcessTests {
-  /// Runs a shell script to its end and returns how it ended and what it wrote.
+  /// Runs a shell script to its end, and returns its exit status and output.
   private func run(
     _ script: String, environment: [String: String] = [:], directory: String? = nil
   ) throws -> (status: ProcessExit?, output: String, error: String) {
@@ -34,7 +34,7 @@ struct ChildProcessTests {
   }
 
   @Test(
-    "the way a child ends is told",
+    "A child's exit code or signal is reported",
     arguments: [
       ("exit 0", ProcessExit.exited(code: 0), "exit code 0"),
       ("exit 3", .exited(code: 3), "exit code 3"),
@@ -48,7 +48,7 @@ struct ChildProcessTests {
     #expect(status?.description == text)
   }
 
-  @Test("a child gets its environment, directory, and an empty stdin; its outputs are kept apart")
+  @Test("A child gets its environment, directory and an empty stdin, and its outputs are separate")
   func surroundings() throws {
     let result = try run(
       "cat; echo $NAME; pwd; echo oops >&2", environment: ["NAME": "door"], directory: "/usr")
@@ -56,7 +56,7 @@ struct ChildProcessTests {
     #expect(result.error == "oops\n")
   }
 
-  @Test("a child whose stdin is our pipe reads from it until we close our end")
+  @Test("A child whose stdin is a pipe reads from it until the writer closes it")
   func input() throws {
     var ends: [Int32] = [-1, -1]
     #expect(pipe(&ends) == 0)
@@ -70,24 +70,24 @@ struct ChildProcessTests {
     child.closePipes()
   }
 
-  @Test("a child inherits no descriptor above 2")
+  @Test("A child inherits no descriptor above 2")
   func descriptors() throws {
     let held = open("/dev/null", O_RDONLY)  // deliberately without close-on-exec
     defer { close(held) }
-    // The listing itself holds one more: the directory that it reads.
+    // The listing itself holds one more descriptor: the directory that it reads.
     let listed = try run("for file in /proc/self/fd/*; do echo ${file##*/}; done").output
     let numbers = listed.split(separator: "\n").compactMap { Int32($0) }
     #expect(numbers.filter { $0 > 2 && $0 != held }.count <= 1)
     #expect(held <= 3 || !numbers.contains(held))
   }
 
-  @Test("a child starts with default signal handling and leads its own group")
+  @Test("A child starts with default signal handling and leads its own process group")
   func signals() throws {
     let output = try run("grep -E 'SigBlk|SigIgn' /proc/self/status").output
     let masks = output.split(separator: "\n").compactMap {
       UInt64($0.drop { $0 != "\t" }.dropFirst(), radix: 16)
     }
-    // Signals 32 and 33 belong to the C library, which lets nobody set them.
+    // Signals 32 and 33 belong to the C library, which does not allow changes.
     #expect(masks.map { $0 & ~0x1_8000_0000 } == [0, 0])
     var child = try ChildProcess.spawn(ChildCommand(path: "/bin/sleep", arguments: ["60"]))
     #expect(getpgid(child.pid) == child.pid)
@@ -96,12 +96,12 @@ struct ChildProcessTests {
     child.closePipes()
   }
 
-  @Test("a child can be killed from the moment of its launch, also before it leads its group")
+  @Test("A child can be killed at any time after its launch, even before it leads its group")
   func earlyKill() throws {
     for _ in 0..<20 {
       var child = try ChildProcess.launch(
         ChildCommand(path: "/bin/sleep", arguments: ["60"], deathSignal: .kill))
-      // Stopped wherever it is, so that it does not get further by itself.
+      // Suspends the child wherever it is, so that it does not proceed by itself.
       #expect(child.signal(.stop))
       #expect(child.signal(.kill, group: true))
       let deadline = ContinuousClock.now + .seconds(10)
@@ -113,7 +113,7 @@ struct ChildProcessTests {
   }
 
   @Test(
-    "a program that cannot be started is an error that says what to do",
+    "A program that cannot be started is an error that says what to do",
     arguments: [
       ("/nonexistent/program", nil, "build it"),
       ("/etc/passwd", nil, "chmod +x"),
@@ -127,7 +127,7 @@ struct ChildProcessTests {
     #expect(error.description.contains(advice))
   }
 
-  @Test("a launch does not wait for exec: that it failed is told afterwards, as precisely")
+  @Test("A launch does not wait for exec, whose failure is reported later with the same detail")
   func launch() throws {
     for (path, failure) in [("/nonexistent/program", "build it"), ("/bin/true", nil)] {
       var child = try ChildProcess.launch(ChildCommand(path: path))
@@ -143,7 +143,7 @@ struct ChildProcessTests {
     }
   }
 
-  @Test("a running child has no status, and a reaped one takes no signal")
+  @Test("A running child has no status, and a reaped one cannot be signalled")
   func reap() throws {
     var child = try ChildProcess.spawn(ChildCommand(path: "/bin/sleep", arguments: ["60"]))
     #expect(child.reap() == nil)
@@ -154,19 +154,19 @@ struct ChildProcessTests {
     child.closePipes()
   }
 
-  @Test("what a child itself started ends with it")
+  @Test("A child's own children end with it")
   func group() throws {
     var child = try ChildProcess.spawn(
       ChildCommand(path: "/bin/sh", arguments: ["-c", "sleep 60 & echo started"]))
     child.wait()
     #expect(!readToEnd(child.output).isEmpty)
-    // End of file, and not "nothing yet": the grandchild, which held the pipe too, is gone.
+    // End of file instead of "nothing yet": the grandchild, which held the pipe too, is gone.
     var byte: UInt8 = 0
     #expect(read(child.output, &byte, 1) == 0)
     child.closePipes()
   }
 
-  @Test("a child gets its death signal when the thread that spawned it ends")
+  @Test("A child gets its death signal when the thread that spawned it ends")
   func deathSignal() throws {
     final class Box: @unchecked Sendable { var child: ChildProcess? }  // read after the join
     let box = Box()
@@ -186,7 +186,7 @@ struct ChildProcessTests {
     child.closePipes()
   }
 
-  @Test("a blocked signal is read from a descriptor")
+  @Test("A blocked signal is read from a descriptor")
   func signalDescriptor() throws {
     let signals = try SignalDescriptor([Signal(number: SIGUSR1)])
     #expect(signals.next() == nil)
@@ -195,7 +195,7 @@ struct ChildProcessTests {
     #expect(signals.next() == nil)
   }
 
-  @Test("output goes line by line into the log until both pipes have ended")
+  @Test("Output is written line by line to the log until both pipes have ended")
   func capture() throws {
     let directory = try TemporaryDirectory()
     let capture = OutputCapture(writer: LogWriter(path: directory.path + "/node.log"))
@@ -213,7 +213,7 @@ struct ChildProcessTests {
     #expect(reader.next().map { "\($0.stream) \($0.text)" }.last == "err x")
   }
 
-  @Test("the lines of others in the process are told apart by what they begin with")
+  @Test("Lines of embedded nodes in a process are recognized by their prefix")
   func captureOfLodgers() throws {
     let directory = try TemporaryDirectory()
     let capture = OutputCapture(writer: LogWriter(path: directory.path + "/motor.log"))
@@ -241,7 +241,7 @@ struct ChildProcessTests {
     #expect(reader.next().map(\.text) == lines)
   }
 
-  @Test("a child's output can go to a file, with nothing left open for others to wait on")
+  @Test("A child's output can go to a file without keeping pipes open")
   func outputToFile() throws {
     let directory = try TemporaryDirectory()
     let file = open(directory.path + "/out", O_RDWR | O_CREAT, 0o600)
@@ -256,7 +256,7 @@ struct ChildProcessTests {
   }
 
   @Test(
-    "a signal is read by name, with or without SIG, or by number",
+    "A signal is parsed by name, with or without SIG, or by number",
     arguments: [
       ("KILL", 9), ("sigterm", 15), ("Stop", SIGSTOP), ("9", 9), ("64", 64), ("65", nil),
       ("0", nil), ("NOPE", nil), ("", nil),

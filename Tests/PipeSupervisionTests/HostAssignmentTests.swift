@@ -2,7 +2,7 @@ import PipeSupervision
 import PipeTopology
 import Testing
 
-@Suite("On which host each node runs")
+@Suite("The assignment of nodes to hosts")
 struct HostAssignmentTests {
   private func hosts() throws -> HostAssignment {
     let text = """
@@ -26,19 +26,19 @@ struct HostAssignmentTests {
     ["a", "b", "c", "d", "e"].map(hosts.next)
   }
 
-  @Test("the nodes of a place are dealt to its hosts in turn, and stay there")
+  @Test("A place's nodes are assigned to its hosts in turn and stay there")
   func dealt() throws {
     let hosts = try hosts()
     #expect(["a", "b", "c", "d", "e"].map(hosts.host) == ["h1", "h2", "h1", "h2", nil])
     #expect(next(hosts) == ["h1", "h2", "h1", "h2", nil])
     #expect(hosts.mayMove("a") && !hosts.mayMove("d") && !hosts.mayMove("e"))
-    // Where a former orchestrator may have moved them.
+    // The hosts to which a former orchestrator may have moved the nodes.
     #expect(["h1", "h2", "h3", "h4", "h5"].filter { hosts.mayRun("a", on: $0) }.count == 4)
     #expect(["h1", "h2", "h3", "h4", "h5"].filter { hosts.mayRun("d", on: $0) } == ["h1", "h2"])
     #expect(!hosts.mayRun("e", on: "h1"))
   }
 
-  @Test("those that may move go to the host with the fewest nodes, to spare ones first")
+  @Test("Movable nodes go to the host with the fewest nodes, and to spare hosts first")
   func moved() throws {
     var hosts = try hosts()
     hosts.lose("h1")
@@ -49,7 +49,7 @@ struct HostAssignmentTests {
     hosts.lose("h4")
     hosts.lose("h3")
     #expect(next(hosts) == ["h2", "h2", "h2", "h2", nil])
-    // One that waits has nowhere to go, nor has one with no host that answers.
+    // A node that must wait has no next host, nor has any node if no host answers.
     hosts.lose("h2")
     #expect(next(hosts) == [nil, nil, nil, nil, nil])
     hosts.find("h1")

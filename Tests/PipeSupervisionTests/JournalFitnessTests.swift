@@ -1,7 +1,7 @@
 import PipeMachines
 import Testing
 
-@Suite("Recorded states and queued events beside another build of a machine")
+@Suite("Recorded states and events with another build of a machine")
 struct JournalFitnessTests {
   private static func field(_ name: String, _ type: String) -> CaseDescription.Field {
     .init(name: name, type: type)
@@ -25,21 +25,21 @@ struct JournalFitnessTests {
   }
 
   @Test(
-    "a state that the new machine can hold is no obstacle",
+    "A state that the new machine can hold is accepted",
     arguments: [#""closed""#, #"{"open":{"sales":3}}"#, #"{"open":{"sales":3,"former":true}}"#])
   func fits(state: String) throws {
     #expect(try problem(Self.ofCases, state) == nil)
   }
 
   @Test(
-    "a state of fields that the new machine can hold is no obstacle",
+    "A struct state that the new machine can hold is accepted",
     arguments: [#"{"sales":3}"#, #"{"sales":3,"note":"x","former":true}"#])
   func fieldsFit(state: String) throws {
     #expect(try problem(Self.ofFields, state) == nil)
   }
 
   @Test(
-    "a state that the new machine cannot hold is an obstacle",
+    "A state that the new machine cannot hold is an error with the reason",
     arguments: [
       (#""shut""#, "machine 'Till' has no state 'shut'"),
       (#"{"open":{}}"#, "field 'sales' of state"),
@@ -50,7 +50,7 @@ struct JournalFitnessTests {
   }
 
   @Test(
-    "a state of fields that the new machine cannot hold is an obstacle",
+    "A struct state that the new machine cannot hold is an error with the reason",
     arguments: [
       (#"{"note":"x"}"#, "has no field 'sales'"),
       (#"{"sales":"three"}"#, "field 'sales' of the state of machine 'Till' cannot be"),
@@ -60,7 +60,7 @@ struct JournalFitnessTests {
     #expect(try self.problem(Self.ofFields, state)?.contains(problem) == true)
   }
 
-  @Test("a queued event that the new machine does not have is an obstacle")
+  @Test("A queued event that the new machine does not have is an error")
   func events() {
     #expect(Self.ofCases.problem(withQueuedEvent: ["sell": ["price": 3]]) == nil)
     #expect(

@@ -1,11 +1,11 @@
 import PipeSupervision
 import Testing
 
-@Suite("Turns of starts on other hosts")
+@Suite("Turns of launches on other hosts")
 struct LaunchTurnsTests {
   private let begin = LaunchTurns.Instant.now
 
-  /// As many as a host takes at once, which are on their way, and two that wait.
+  /// Returns turns with the maximum number of launches in progress on a host, and two that wait.
   private func full() -> LaunchTurns {
     var turns = LaunchTurns()
     for index in 0..<(LaunchTurns.limit + 2) {
@@ -15,7 +15,7 @@ struct LaunchTurnsTests {
     return turns
   }
 
-  @Test("a host takes some at a time, and another one does not wait for it")
+  @Test("A host runs a limited number of launches at a time, independently of other hosts")
   func hosts() {
     var turns = full()
     let other = turns.begin("other", incarnation: 1, on: "fh2", at: begin)
@@ -24,11 +24,11 @@ struct LaunchTurnsTests {
     #expect(next == nil)
   }
 
-  @Test("who waits has its turn in order, once another one is on its way no more")
+  @Test("Waiting launches get their turns in order as others finish")
   func order() {
     var turns = full()
     turns.end { $0 == "n3" }
-    // Who comes now does not go before them.
+    // A later launch does not overtake the waiting ones.
     let late = turns.begin("late", incarnation: 1, on: "fh1", at: begin)
     #expect(!late)
     let first = turns.next { _ in false }
@@ -40,7 +40,7 @@ struct LaunchTurnsTests {
     #expect(others.map { $0?.node } == ["n\(LaunchTurns.limit + 1)", "late", nil])
   }
 
-  @Test("one that is not to be started any more waits no more, and takes no turn")
+  @Test("An obsolete launch stops waiting and takes no turn")
   func obsolete() {
     var turns = full()
     let gone = turns.next { $0.node == "n\(LaunchTurns.limit + 1)" }
@@ -50,7 +50,7 @@ struct LaunchTurnsTests {
     #expect(next?.node == "n\(LaunchTurns.limit)")
   }
 
-  @Test("a start waits for a host that does not answer, or for another one in its place")
+  @Test("A launch waits for a host that does not answer, or moves to another one")
   func lost() {
     var turns = LaunchTurns()
     for node in ["a", "b"] {
@@ -66,7 +66,7 @@ struct LaunchTurnsTests {
     #expect(back?.node == "a" && back?.host == "fh1")
   }
 
-  @Test("the time of waiting is told once")
+  @Test("The waiting time is reported once")
   func times() {
     var turns = full()
     let first = turns.takeTimes(at: begin + .seconds(2))

@@ -1,9 +1,10 @@
 import PipeSupervision
 import Testing
 
-@Suite("Leases, as the orchestrator counts them")
+@Suite("Leases as the orchestrator counts them")
 struct LeasesTests {
-  /// Leases of a second, which are 1.1 s here. Unit: milliseconds since the orchestrator has begun.
+  /// Leases of one second, which last 1.1 s here. Unit: milliseconds since the orchestrator's
+  /// start.
   private final class Bench {
     private var leases = Leases(term: 1_000_000_000, at: 0)
 
@@ -25,23 +26,23 @@ struct LeasesTests {
 
   private let leases = Bench()
 
-  @Test("one is over a tenth after its term, counted from the last answer")
+  @Test("A lease expires a tenth after its term, counted from the last renewal")
   func term() {
     #expect(leases.renew("door", 3, at: 10_000))
     #expect(leases.renew("door", 3, at: 10_500))
     #expect(!leases.isOver("door", at: 11_599))
     #expect(leases.isOver("door", at: 11_600))
-    // What is over is not taken up again.
+    // An expired lease is not renewed.
     #expect(!leases.renew("door", 3, at: 11_600))
   }
 
-  @Test("a process that was never answered has opened nothing, and its next one needs not wait")
+  @Test("A process whose lease was never granted does not delay its successor")
   func never() {
     #expect(leases.isOver("door", at: 10_000))
     #expect(!leases.renew("door", 3, at: 10_000))
   }
 
-  @Test("one that was given up is answered no more, and ends after its last answer")
+  @Test("A lease that was given up is not renewed, and expires after its last renewal")
   func givenUp() {
     #expect(leases.renew("door", 3, at: 10_000))
     leases.giveUp("door")
@@ -50,7 +51,7 @@ struct LeasesTests {
     #expect(leases.isOver("door", at: 11_100))
   }
 
-  @Test("another start of a node, and one without a lease, are not answered")
+  @Test("A lease of another incarnation, and of a node without a lease, is not renewed")
   func others() {
     #expect(!leases.renew("door", 2, at: 10_000))
     #expect(!leases.renew("motor", 1, at: 10_000))
@@ -63,7 +64,7 @@ struct LeasesTests {
     #expect(!leases.isOver("door", at: 100_000))
   }
 
-  @Test("none is over before those would be that a former orchestrator has granted")
+  @Test("No lease expires before those that a former orchestrator may have granted")
   func beginning() {
     #expect(!leases.isOver("door", at: 1_099))
     #expect(leases.isOver("door", at: 1_100))

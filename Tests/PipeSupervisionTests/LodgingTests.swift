@@ -8,7 +8,7 @@ import Testing
 
 private typealias Member = TopologyLifecycle.Member
 
-@Suite("Nodes that live in the processes of others")
+@Suite("Coordinators embedded in other nodes' processes")
 struct LodgingTests {
   private let members = [Member("door"), Member("motor"), Member("lift", host: "motor")]
 
@@ -20,7 +20,8 @@ struct LodgingTests {
     return topology
   }
 
-  @Test("a lodger is spawned when its host has said hello, and the barrier waits for it")
+  @Test(
+    "An embedded coordinator starts after its carrier's hello, and the start barrier includes it")
   func start() {
     var topology = SimulatedTopology(members, stubborn: ["motor"])
     topology.take(.start)
@@ -35,7 +36,7 @@ struct LodgingTests {
     #expect(topology.lifecycle.state == .running)
   }
 
-  @Test("a host that fails at its start holds nobody up, and its lodger says for whom it waits")
+  @Test("A carrier that fails at its start delays no other node, and its coordinator names it")
   func failingHost() {
     var topology = SimulatedTopology(members, stubborn: ["motor"])
     topology.take(.start)
@@ -52,7 +53,7 @@ struct LodgingTests {
   }
 
   @Test(
-    "a host that is stopped or restarted ends behind its lodger, which comes back with it",
+    "A carrier that stops or restarts ends after its coordinator, which returns with it",
     arguments: [false, true])
   func hostLeaves(restarts: Bool) {
     var topology = running()
@@ -69,7 +70,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["lift"]?.incarnation == 2)
   }
 
-  @Test("a lodger that does not leave in time is killed, and with it its host")
+  @Test("An embedded coordinator that does not stop in time is killed together with its carrier")
   func stubbornLodger() {
     var topology = running()
     topology.stubborn = ["lift"]
@@ -83,7 +84,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
   }
 
-  @Test("a host that does not take its lodger in, since it is too old, say, is told so")
+  @Test("A carrier too old to embed a coordinator is reported as the reason of its failure")
   func oldHost() {
     var node = SimulatedNode(restart: RestartPolicy(.never), isLodger: true)
     node.take(.hostCame, .start, .spawned(pid: 7))
@@ -92,7 +93,7 @@ struct LodgingTests {
     #expect(node.failure?.contains("built with a version that lets others in?") == true)
   }
 
-  @Test("a lodger that was stopped by hand stays so when its host restarts")
+  @Test("A manually stopped coordinator stays stopped when its carrier restarts")
   func heldLodger() {
     var topology = running()
     topology.say("lift", .stopRequested)
@@ -103,7 +104,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["lift"]?.state == .running)
   }
 
-  @Test("a start that comes while a host waits for its lodger makes a restart of the stop")
+  @Test("A start request while a carrier stops turns the stop into a restart")
   func startMeanwhile() {
     var topology = running()
     topology.stubborn = ["lift"]
@@ -115,7 +116,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["lift"]?.state == .running)
   }
 
-  @Test("when the process is killed, both back off, and the lodger waits for its host")
+  @Test("When their process is killed, both back off, and the coordinator waits for its carrier")
   func crash() {
     var topology = running()
     topology.exit("motor", .signalled(number: SIGKILL))
@@ -127,7 +128,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["motor"]?.restarts == 1)
   }
 
-  @Test("a lodger that says goodbye unasked, as its host ends by a signal, is not done")
+  @Test("A coordinator that ends with its carrier's signal is not completed")
   func goodbye() {
     var topology = running()
     topology.exit("lift", .exited(code: 0))
@@ -136,12 +137,12 @@ struct LodgingTests {
     topology.tick()
     #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
     topology.exit("door", .exited(code: 0))
-    // Nothing is left that could do anything.
+    // No process is left, so the topology has ended.
     #expect(topology.outcome?.exitCode == 0)
     #expect(topology.alive.isEmpty)
   }
 
-  @Test("all stop in order, whatever depends on whom")
+  @Test("A stop ends all nodes in the order of their dependencies")
   func down() {
     var topology = SimulatedTopology([
       Member("door", dependencies: ["motor"]), Member("motor"), Member("lift", host: "motor"),
@@ -153,7 +154,7 @@ struct LodgingTests {
     #expect(topology.outcome == .stopped)
   }
 
-  @Test("a new file moves a lodger into a process of its own, and into another one's")
+  @Test("A changed file moves a coordinator into a process of its own or into another carrier")
   func moves() {
     var topology = running()
     func change(_ lift: Member, replaced: Set<String> = ["lift"]) {
@@ -164,7 +165,7 @@ struct LodgingTests {
     }
     change(Member("lift"))
     #expect(topology.log == ["stop lift", "new file", "spawn lift", "go lift"])
-    // It does not follow the motor any more.
+    // The coordinator does not depend on the motor any more.
     topology.log = []
     topology.say("motor", .restartRequested)
     #expect(topology.log == ["stop motor", "spawn motor", "go motor"])
@@ -178,7 +179,7 @@ struct LodgingTests {
     #expect(topology.lifecycle.state == .running)
   }
 
-  @Test("the plan tells that a lodger restarts with its host, and where it is to live")
+  @Test("The plan shows that a coordinator restarts with its carrier, and where it is moved")
   func plan() {
     func subject(_ name: String, host: String? = nil, _ argument: String = "1")
       -> TopologyChange.Subject

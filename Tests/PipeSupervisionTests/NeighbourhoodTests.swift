@@ -2,7 +2,7 @@ import PipeSupervision
 import PipeWire
 import Testing
 
-@Suite("With whom each process of a deployed topology talks")
+@Suite("The peer lists of a deployed topology")
 struct NeighbourhoodTests {
   private func out(_ name: String, to receiver: String) -> NodeConfiguration.Out {
     .init(name: name, receiver: receiver, endpoint: "", capacity: 1, isDurable: false)
@@ -14,7 +14,8 @@ struct NeighbourhoodTests {
       endpoints: NodeEndpoints(inbox: "inbox of \(name)", feed: "feed of \(name)"))
   }
 
-  /// Two pipes from a door to a motor, one back, a coordinator of both, a lamp by itself, and a monitor.
+  /// Two pipes from a door to a motor, one back, a coordinator of both, a separate lamp, and a
+  /// monitor.
   private var hall: Neighbourhoods {
     let components = ["door", "motor"].map {
       CoordinatorPlan.Component(name: $0, inbox: "", feed: "")
@@ -46,7 +47,7 @@ struct NeighbourhoodTests {
   }
 
   @Test(
-    "each learns of both ends of its pipes, its coordinator and its participants, with the names they use there",
+    "A node's peers are its pipes' other ends, coordinators and participants, with their names",
     arguments: [
       ("door", ["door": ["pipe/own"], "lift": ["sync/lift"], "motor": ["pipe/stops"]]),
       ("motor", ["door": ["pipe/alarms", "pipe/calls"], "lift": ["sync/lift"]]),
@@ -62,12 +63,12 @@ struct NeighbourhoodTests {
     }
   }
 
-  @Test("none that is not there is in the list")
+  @Test("Absent processes are not in a peer list")
   func absent() {
     #expect(peers(of: "door", ["door", "lift"]).peers.map(\.name) == ["door", "lift"])
   }
 
-  @Test("monitors are let in as clients are, at all nodes but themselves")
+  @Test("Monitors are admitted like clients, at all nodes except themselves")
   func monitors() {
     let present = ["door", "motor", "watch"]
     #expect(peers(of: "lamp", present, clients: ["c"]).clients == ["c", "key of watch"])
@@ -75,7 +76,7 @@ struct NeighbourhoodTests {
     #expect(peers(of: "lamp", ["door"], clients: ["c"]).clients == ["c"])
   }
 
-  @Test("where a process comes or goes, those are told whom it talks with; of a monitor, all")
+  @Test("A process change affects its peers, and a monitor's change all nodes")
   func affected() {
     #expect(hall.neighbours(of: "door") == ["door", "motor", "lift"])
     #expect(hall.neighbours(of: "lift") == ["door", "motor"])
@@ -83,7 +84,7 @@ struct NeighbourhoodTests {
     #expect(hall.neighbours(of: "watch") == nil)
   }
 
-  @Test("a list is told once, and again to who has another one")
+  @Test("A peer list is sent once, and again to a node that has another one")
   func again() {
     var told = ToldNeighbourhoods()
     #expect(told.again("door", has: 0) == nil)
@@ -98,7 +99,7 @@ struct NeighbourhoodTests {
     let newer = told.tell(all, to: "door")
     #expect(newer?.number == 3)
     #expect(told.again("door", has: 1) == newer)
-    // It says hello on a new connection, and may have lost what it was told.
+    // The node says hello on a new connection, and may have lost its list.
     told.forget("door")
     #expect(told.again("door", has: 3) == nil)
     let once = told.tell(all, to: "door")
@@ -106,7 +107,7 @@ struct NeighbourhoodTests {
   }
 
   @Test(
-    "the lists of an orchestrator have other numbers than those of the ones before, also in 32 bits"
+    "Peer list numbers differ between orchestrators, even in 32 bits"
   )
   func generations() {
     var numbers: [UInt64] = []
@@ -116,7 +117,7 @@ struct NeighbourhoodTests {
         let list = Neighbourhood(peers: [], clients: ["\(count)"])
         guard let number = told.tell(list, to: "door")?.number else { continue }
         numbers.append(number)
-        // What a node says that it has from the orchestrator before is none of these.
+        // A list number from the former orchestrator matches none of these.
         #expect(told.again("door", has: UInt32(truncatingIfNeeded: number &- 1 << 20)) != nil)
       }
     }

@@ -16,7 +16,7 @@ struct NodeAdoptionTests {
     return node
   }
 
-  @Test("one that runs goes on as the same process and the same incarnation, and is watched")
+  @Test("A running node is adopted with the same process and incarnation, and is monitored")
   func runs() {
     var node = adopting()
     #expect(node.take(.answered(.running)) == [])
@@ -27,7 +27,7 @@ struct NodeAdoptionTests {
     #expect(node.time == .seconds(5))
   }
 
-  @Test("one that was configured and never started goes at the word")
+  @Test("A configured node that never started is started after its adoption")
   func ready() {
     var node = adopting()
     #expect(node.take(.answered(.ready)) == [])
@@ -35,21 +35,23 @@ struct NodeAdoptionTests {
     #expect(node.state == .running)
   }
 
-  @Test("one that was never configured is, as a fresh one")
+  @Test("A node that was never configured is configured after its adoption")
   func fresh() {
     var node = adopting()
     #expect(node.take(.hello(problem: nil)) == [.sendConfigure])
     #expect(node.take(.ready, .go) == [.sendStart])
   }
 
-  @Test("the next start has a number that was never given before", arguments: [(4, 4), (4, 9)])
+  @Test(
+    "The next start after an adoption gets a number that was never used",
+    arguments: [(4, 4), (4, 9)])
   func numbers(incarnation: Int, counted: Int) {
     var node = adopting(incarnation: incarnation, counted: counted)
     node.take(.answered(.running), .exited(.untold(saidGoodbye: false)))
     #expect(node.tick() == [.spawn(incarnation: counted + 1)])
   }
 
-  @Test("a silent one is terminated, then killed, and replaced only once it is gone")
+  @Test("A silent node is terminated, then killed, and replaced once it is gone")
   func silent() {
     var node = adopting(timeouts: Timeouts(start: .seconds(3)))
     #expect(node.tick() == [.kill(.terminate)])
@@ -60,14 +62,14 @@ struct NodeAdoptionTests {
     #expect(node.lifecycle.restarts == 0)
   }
 
-  @Test("one that is not what is wanted is terminated and replaced")
+  @Test("A node that does not match the file is terminated and replaced")
   func differs() {
     var node = adopting()
     #expect(node.take(.answered(.differs(reason: "another machine"))) == [.kill(.terminate)])
     #expect(node.take(.exited(.exited(code: 0))) == [.spawn(incarnation: 5)])
   }
 
-  @Test("one that is about to end is replaced when it has, and killed where it does not")
+  @Test("An ending node is replaced when it has ended, and killed if it does not end")
   func ending() {
     var node = adopting()
     #expect(node.take(.answered(.ending)) == [])
@@ -78,7 +80,7 @@ struct NodeAdoptionTests {
   }
 
   @Test(
-    "one that never answered had said hello to another: its next process may be slow, or fail, once"
+    "A node that never answered is replaced once, and its next process then starts with backoff"
   )
   func slowNext() {
     var ended = adopting(timeouts: Timeouts(start: .seconds(3)))
@@ -96,7 +98,7 @@ struct NodeAdoptionTests {
   }
 
   @Test(
-    "an end of which the exit code is not known is a failure, unless the node said goodbye",
+    "An exit with an unknown code is a failure, unless the node said goodbye",
     arguments: [(true, "completed"), (false, "backing off")])
   func unknownExit(saidGoodbye: Bool, state: String) {
     var node = adopting()
@@ -105,7 +107,7 @@ struct NodeAdoptionTests {
     #expect(ProcessExit.untold(saidGoodbye: saidGoodbye).description.contains("not known"))
   }
 
-  @Test("a topology adopts what lives, starts what does not, and opens the barrier for all")
+  @Test("A topology adopts running nodes, starts the others, and opens the start barrier for all")
   func topology() {
     var topology = SimulatedTopology(
       [.init("a", dependencies: ["b"]), .init("b"), .init("c")],
@@ -120,7 +122,7 @@ struct NodeAdoptionTests {
     #expect(topology.lifecycle["c"]?.incarnation == 1)
   }
 
-  @Test("a stop while it is being adopted is a signal, and nobody is started for it")
+  @Test("A stop during an adoption sends a signal and starts no process")
   func stop() {
     var topology = SimulatedTopology(
       [.init("a")], survivors: ["a": .init(pid: 7, incarnation: 2)])

@@ -3,11 +3,12 @@ import PipeClient
 import PipeSupervision
 import Testing
 
-/// Every state against every input: the next state, and `!` where the process gets a message or a
-/// signal, `+` where one is spawned, and `?` where its host is asked for it. A cell that is not listed does nothing.
+/// The next state for every state and input, with `!` if the process gets a message or a signal,
+/// `+` if a process is spawned, and `?` if the carrier is asked to embed it. A cell that is not
+/// listed does nothing.
 @Suite("The table of a node's lifecycle")
 struct NodeLifecycleTableTests {
-  /// Ways into the states. The timeouts are so long that `tick` means "nothing is due".
+  /// Inputs that lead to the states. The timeouts are so long that `tick` means "nothing is due".
   private static let states: [(name: String, inputs: [NodeLifecycle.Input])] = [
     ("idle", []), ("adopting", [.adopt(.init(pid: 7, incarnation: 3))]),
     ("starting", [.start, .spawned(pid: 7)]),
@@ -41,7 +42,7 @@ struct NodeLifecycleTableTests {
     ("host leaves", .hostLeaves), ("host gone", .hostWent), ("tick", .tick),
   ]
 
-  /// Ways of a lodger, a node in the process of another one, into the states.
+  /// Inputs that lead an embedded coordinator into the states.
   private static let lodgerStates: [(name: String, inputs: [NodeLifecycle.Input])] = [
     ("waiting", [.start]), ("adopting", [.adopt(.init(pid: 7, incarnation: 3)), .hostCame]),
     ("starting", [.hostCame, .start, .spawned(pid: 7)]),
@@ -99,7 +100,7 @@ struct NodeLifecycleTableTests {
     failed | start: starting+, restart: starting+
     """
 
-  @Test("every cell is decided", arguments: states.indices)
+  @Test("Every state of a node handles every input as listed", arguments: states.indices)
   func row(index: Int) {
     let rows = Self.expected.split(separator: "\n")
     #expect(rows.count == Self.states.count)
@@ -107,7 +108,9 @@ struct NodeLifecycleTableTests {
     #expect(index < rows.count && row == rows[index], "\(row)")
   }
 
-  @Test("every cell is decided of a lodger, too", arguments: lodgerStates.indices)
+  @Test(
+    "Every state of an embedded coordinator handles every input as listed",
+    arguments: lodgerStates.indices)
   func rowOfLodger(index: Int) {
     let rows = Self.expectedOfLodgers.split(separator: "\n")
     #expect(rows.count == Self.lodgerStates.count)

@@ -6,7 +6,7 @@ import PipeSystem
 import PipeTopology
 import Testing
 
-/// A lifecycle on a clock of its own, which starts at 0 and moves only when told to.
+/// A lifecycle with a clock of its own, which starts at 0 and moves only on request.
 struct SimulatedNode {
   var lifecycle: NodeLifecycle
   let origin = SuspendingClock().now
@@ -22,7 +22,7 @@ struct SimulatedNode {
       seed: seed, isLodger: isLodger, isRemote: isRemote)
   }
 
-  /// Hands in the inputs now and returns the actions but for reports.
+  /// Handles the inputs at the current time, and returns the actions except reports.
   @discardableResult
   mutating func take(_ inputs: NodeLifecycle.Input...) -> [NodeLifecycle.Action] {
     inputs.flatMap { lifecycle.handle($0, at: origin + time) }.filter {
@@ -30,7 +30,7 @@ struct SimulatedNode {
     }
   }
 
-  /// Moves to the next deadline and ticks.
+  /// Moves the clock to the next deadline and ticks.
   @discardableResult
   mutating func tick() -> [NodeLifecycle.Action] {
     guard let deadline = lifecycle.nextDeadline else { return [] }
@@ -45,7 +45,7 @@ struct SimulatedNode {
 
 @Suite("The lifecycle of a node")
 struct NodeLifecycleTests {
-  @Test("a node is spawned, configured, and goes only at the word")
+  @Test("A node is spawned and configured, and starts only on its start message")
   func start() {
     var node = SimulatedNode()
     #expect(node.take(.start) == [.spawn(incarnation: 1)])
@@ -60,7 +60,7 @@ struct NodeLifecycleTests {
     #expect(node.take(.ready) == [.sendStart], "it has not heard the word")
   }
 
-  @Test("a stop is a message, then SIGTERM, then SIGKILL, and ends without a restart")
+  @Test("A stop is a message, then SIGTERM, then SIGKILL, and is not followed by a restart")
   func stop() {
     var node = SimulatedNode(restart: RestartPolicy(.always))
     node.run()
@@ -76,7 +76,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "what a running node's end leads to is its policy's choice",
+    "The restart policy decides what follows the end of a running node",
     arguments: [
       (.never, .exited(code: 0), "completed"), (.never, .exited(code: 1), "failed"),
       (.onFailure, .exited(code: 0), "completed"), (.onFailure, .exited(code: 1), "backing off"),
@@ -92,7 +92,7 @@ struct NodeLifecycleTests {
     if state == "backing off" { #expect(node.tick() == [.spawn(incarnation: 2)]) }
   }
 
-  @Test("restarts back off, and one too many within the window fails the node")
+  @Test("Restarts back off, and one more than the maximum within the window fails the node")
   func restartLimit() {
     var node = SimulatedNode(restart: RestartPolicy(max: 3, backoff: Backoff(jitter: 0)))
     node.run()
@@ -109,7 +109,7 @@ struct NodeLifecycleTests {
     #expect(node.lifecycle.restarts == 3)
   }
 
-  /// The pauses before the first restarts.
+  /// Returns the pauses before the first restarts.
   private func pauses(seed: UInt64, jitter: Double) -> [Duration] {
     var node = SimulatedNode(
       restart: RestartPolicy(backoff: Backoff(jitter: jitter)), seed: seed)
@@ -123,7 +123,7 @@ struct NodeLifecycleTests {
     }
   }
 
-  @Test("jitter shortens the pauses by at most its part, other ones for each seed")
+  @Test("Jitter shortens the pauses by at most its fraction, differently for each seed")
   func jitter() {
     let whole = [200, 400, 800, 1600].map { Duration.milliseconds($0) }
     #expect(pauses(seed: 1, jitter: 0) == whole)
@@ -133,7 +133,7 @@ struct NodeLifecycleTests {
     #expect(pauses(seed: 2, jitter: 0.5) != some)
   }
 
-  @Test("restarts older than the window do not count")
+  @Test("Restarts older than the window do not count")
   func restartWindow() {
     var node = SimulatedNode(restart: RestartPolicy(max: 1, window: .seconds(60)))
     node.run()
@@ -146,7 +146,7 @@ struct NodeLifecycleTests {
     #expect(node.state == .running)
   }
 
-  @Test("a node is not found silent while it waits for a processor")
+  @Test("A node is not silent while it waits for a processor")
   func queued() {
     var node = SimulatedNode()
     node.run()
@@ -155,13 +155,13 @@ struct NodeLifecycleTests {
     node.time = .seconds(8)
     #expect(node.lifecycle.isAwaited(at: node.origin + node.time))
     node.take(.queued(.seconds(3)))
-    // No more than to now: what comes after it counts from there.
+    // The extension reaches at most to the current time, from which the next timeout counts.
     node.take(.queued(.seconds(30)))
     #expect(node.tick() == [.kill(.kill)])
     #expect(node.time == .seconds(13))
   }
 
-  @Test("what is awaited of a node may take longer by the time that it waits for a processor")
+  @Test("A node's deadlines are extended by the time that it waits for a processor")
   func queuedWhileAwaited() {
     var node = SimulatedNode()
     node.take(.start)
@@ -181,7 +181,7 @@ struct NodeLifecycleTests {
     #expect(node.time == .seconds(8))
   }
 
-  @Test("a silent node is killed, and restarted only once it is reaped")
+  @Test("A silent node is killed, and restarted only once it is reaped")
   func hung() {
     var node = SimulatedNode()
     node.run()
@@ -196,7 +196,7 @@ struct NodeLifecycleTests {
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
-  @Test("a supervisor that itself stood still blames no node for the silence")
+  @Test("A supervisor that was suspended does not take its nodes for silent")
   func lateTick() {
     var node = SimulatedNode()
     node.run()
@@ -207,7 +207,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "a node that never becomes ready, and is not restarted, fails with a reason that says what to do",
+    "A node that never becomes ready and is not restarted fails with advice in its reason",
     arguments: [
       ([.exited(.exited(code: 3))], "exit code 3) before it said hello; its log has the cause"),
       ([.exited(.exited(code: 0))], "it is no node program"),
@@ -224,7 +224,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "a node that fails at its first start is restarted as often as one that has run",
+    "A node that fails at its first start is restarted as often as one that has run",
     arguments: [
       [.spawned(pid: 7), .exited(.exited(code: 3))],
       [.spawned(pid: 7), .exited(.exited(code: 0))],
@@ -243,7 +243,7 @@ struct NodeLifecycleTests {
     #expect(node.failure?.contains("given up after 2 restarts") == true, "\(node.state)")
   }
 
-  @Test("a full disk does not use up the restarts of a node")
+  @Test("A full disk does not use up a node's restarts")
   func fullDisk() {
     var node = SimulatedNode(restart: RestartPolicy(max: 1))
     node.run()
@@ -261,7 +261,7 @@ struct NodeLifecycleTests {
     #expect(node.state.name == "backing off", "the restart is still there")
   }
 
-  @Test("a node with 'never' is not started again when the disk is full")
+  @Test("A node with the policy 'never' is not restarted after a full disk")
   func fullDiskOfNever() {
     var node = SimulatedNode(restart: RestartPolicy(.never))
     node.run()
@@ -269,14 +269,14 @@ struct NodeLifecycleTests {
     #expect(node.state.name == "failed")
   }
 
-  @Test("a program that turns out not to run, after its process was made, is told as the reason")
+  @Test("A program that cannot be executed after its process was created is the failure reason")
   func lateSpawnFailure() {
     var first = SimulatedNode(restart: RestartPolicy(.never))
     first.take(.start, .spawned(pid: 7))
     #expect(
       first.take(.spawnFailed(reason: "no such file")) == [.nodeFailed(reason: "no such file")])
     #expect(first.lifecycle.pid == nil)
-    // One that ran before is being replaced just now, and is tried again.
+    // The program of a node that ran before may be being replaced, so the start is retried.
     var later = SimulatedNode()
     later.run()
     later.take(.exited(.exited(code: 1)))
@@ -286,7 +286,7 @@ struct NodeLifecycleTests {
     #expect(later.tick() == [.spawn(incarnation: 3)])
   }
 
-  @Test("a node that says itself that it cannot run is given up at once, whatever its policy")
+  @Test("A node whose hello reports a failure fails at once, whatever its policy")
   func cannotRun() {
     var node = SimulatedNode(restart: RestartPolicy(.always))
     node.take(.start, .spawned(pid: 7))
@@ -296,7 +296,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "a program that never says hello is killed at the start timeout and restarted by its policy")
+    "A program that never says hello is killed at the start timeout and restarted by its policy")
   func noHello() {
     var node = SimulatedNode(
       restart: RestartPolicy(max: 1), timeouts: Timeouts(start: .seconds(3)))
@@ -312,14 +312,14 @@ struct NodeLifecycleTests {
     #expect(node.failure?.contains("did not say hello within 3 s") == true)
   }
 
-  @Test("a node killed from outside before its hello is tried again")
+  @Test("A node killed from outside before its hello is restarted")
   func killedEarly() {
     var node = SimulatedNode()
     node.take(.start, .spawned(pid: 7), .exited(.signalled(number: SIGKILL)))
     #expect(node.state.name == "backing off")
   }
 
-  @Test("a restart by hand stops in order, starts at once and uses up no restart")
+  @Test("A manual restart stops in order, starts at once, and uses up no restart")
   func restartByHand() {
     var node = SimulatedNode(restart: RestartPolicy(.never))
     node.run()
@@ -328,7 +328,7 @@ struct NodeLifecycleTests {
     #expect(node.lifecycle.restarts == 0)
   }
 
-  @Test("a failed or stopped node can be started by hand, with all its restarts")
+  @Test("A failed or stopped node can be started manually, with all its restarts available")
   func startAgain() {
     var node = SimulatedNode(restart: RestartPolicy(max: 0))
     node.run()
@@ -337,7 +337,7 @@ struct NodeLifecycleTests {
     #expect(node.take(.start) == [.spawn(incarnation: 2)])
   }
 
-  @Test("a node that is starting has the whole stop timeout to end on its signal")
+  @Test("A starting node has the whole stop timeout to end after its signal")
   func stopWhileStarting() {
     var node = SimulatedNode(
       timeouts: Timeouts(start: .seconds(60), stop: .seconds(4)), stopSignal: .interrupt)
@@ -348,7 +348,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "a node that runs is asked, then sent its stop signal, and killed when its stop timeout is over"
+    "A running node gets a stop message, then its stop signal, and is killed after its timeout"
   )
   func stopWhileRunning() {
     var node = SimulatedNode(timeouts: Timeouts(stop: .seconds(4)), stopSignal: .interrupt)
@@ -366,7 +366,7 @@ struct NodeLifecycleTests {
     #expect(other.lifecycle.stopProblem == nil)
   }
 
-  @Test("a stop while the process is being spawned, or before its hello, is a signal")
+  @Test("A stop during the spawn or before the hello is a signal")
   func stopEarly() {
     var node = SimulatedNode()
     #expect(node.take(.start, .stopRequested) == [.spawn(incarnation: 1)])
@@ -375,7 +375,7 @@ struct NodeLifecycleTests {
     #expect(node.take(.start, .spawned(pid: 8), .killRequested).last == .kill(.kill))
   }
 
-  @Test("whatever comes in, a process is spawned only when none is alive, and no wait is endless")
+  @Test("A process is spawned only when none is alive, and no wait is endless, whatever the inputs")
   func randomWalk() {
     var generator = SplitMix64(seed: 42)
     var spawns = 0

@@ -12,12 +12,12 @@ struct ObserverTests {
     Member("a", dependencies: ["b"]), Member("b"), Member("audit", isObserver: true),
   ]
 
-  /// Where a line stands in the log.
+  /// Returns the index of a line in the log.
   private func place(_ line: String, in topology: SimulatedTopology) -> Int {
     topology.log.firstIndex(of: line) ?? -1
   }
 
-  @Test("go as soon as they are ready, before the barrier opens for the others")
+  @Test("An observer starts as soon as it is ready, before the start barrier opens")
   func start() {
     var topology = SimulatedTopology(members, stubborn: ["b"])
     topology.take(.start)
@@ -27,7 +27,7 @@ struct ObserverTests {
     #expect(topology.log.suffix(2) == ["go b", "go a"])
   }
 
-  @Test("one that never gets ready holds nobody up")
+  @Test("An observer that never becomes ready delays no node")
   func silent() {
     var topology = SimulatedTopology(members, stubborn: ["audit"])
     topology.take(.start)
@@ -35,7 +35,7 @@ struct ObserverTests {
     #expect(topology.lifecycle.state == .running)
   }
 
-  @Test("stop after all that they watch")
+  @Test("An observer stops after all the nodes it watches")
   func stop() {
     var topology = SimulatedTopology(members)
     topology.take(.start)
@@ -44,7 +44,7 @@ struct ObserverTests {
     #expect(topology.outcome == .stopped)
   }
 
-  @Test("are stopped when all that they watch has ended, and do not keep the topology up")
+  @Test("An observer is stopped when all the nodes it watches have ended, so the topology can end")
   func ended() {
     var topology = SimulatedTopology(members)
     topology.take(.start)
@@ -55,7 +55,7 @@ struct ObserverTests {
     #expect(topology.outcome?.exitCode == 0)
   }
 
-  @Test("one that ends by itself leaves the others alone")
+  @Test("An observer that ends by itself does not affect the nodes")
   func leaves() {
     var topology = SimulatedTopology(members)
     topology.take(.start)

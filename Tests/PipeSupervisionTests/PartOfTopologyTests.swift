@@ -13,7 +13,7 @@ struct PartOfTopologyTests {
   ]
 
   @Test(
-    "what a node needs, and what needs it, is found through all others, also around a circle",
+    "Dependencies and dependents of nodes are found transitively, even in a cycle",
     arguments: [
       (["a"], ["a", "b", "c"], ["a"]), (["b"], ["b", "c"], ["a", "b"]),
       (["c"], ["c"], ["a", "b", "c"]), (["d", "b"], ["b", "c", "d"], ["a", "b", "d"]),
@@ -27,7 +27,7 @@ struct PartOfTopologyTests {
     #expect(circle.dependents(of: ["a"]) == ["a", "b"])
   }
 
-  @Test("those that are held are stopped, hold nobody up, and start when they are asked for")
+  @Test("Held nodes are stopped, delay no other node, and start on request")
   func held() {
     var topology = SimulatedTopology(chain, held: ["a", "d"])
     topology.take(.start)
@@ -44,7 +44,7 @@ struct PartOfTopologyTests {
     #expect(topology.outcome == .stopped)
   }
 
-  @Test("one that lives on is adopted though it would not be started")
+  @Test("A held node that is still running is adopted")
   func heldSurvivor() {
     var topology = SimulatedTopology(
       chain, survivors: ["d": .init(pid: 9, incarnation: 3)], held: ["d"])
@@ -52,7 +52,7 @@ struct PartOfTopologyTests {
     #expect(topology.log.contains("greet d") && !topology.log.contains("spawn d"))
   }
 
-  @Test("nodes that are ended end after those that depend on them, stay so, and the others go on")
+  @Test("Ended nodes end after their dependents and stay stopped, and the others continue")
   func end() {
     var topology = SimulatedTopology(chain)
     topology.take(.start)
@@ -72,7 +72,7 @@ struct PartOfTopologyTests {
     #expect(topology.log == ["spawn a", "spawn b", "go b", "go a"])
   }
 
-  @Test("nothing is ended by halves: not while others end, nor on the way down")
+  @Test("A request to end nodes is ignored while other nodes end or the topology stops")
   func notNow() {
     var topology = SimulatedTopology(chain, stubborn: [])
     topology.take(.start)

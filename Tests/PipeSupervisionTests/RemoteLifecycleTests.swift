@@ -17,7 +17,7 @@ struct RemoteLifecycleTests {
     return node
   }
 
-  @Test("where nothing is heard of it, its host is asked, and nothing is started in its place")
+  @Test("A silent remote node is lost: its host is queried, and nothing is started in its place")
   func silence() {
     var node = running()
     #expect(node.tick() == [.findOut])
@@ -29,7 +29,7 @@ struct RemoteLifecycleTests {
   }
 
   @Test(
-    "once it is heard again, it goes on where it was",
+    "A lost node continues in its former state once it is heard again",
     arguments: [
       NodeLifecycle.Input.heartbeat, .hello(problem: nil), .answered(.running),
     ])
@@ -38,12 +38,12 @@ struct RemoteLifecycleTests {
     node.time += .seconds(30)
     #expect(node.take(sign) == [])
     #expect(node.state == .running && node.lifecycle.incarnation == 1)
-    // And it has its whole time again.
+    // Its timeout starts again.
     #expect(node.take(.tick) == [] && node.state == .running)
     #expect(node.tick() == [.findOut])
   }
 
-  @Test("one that was lost in its start has its time anew")
+  @Test("A node lost during its start gets its whole start timeout again")
   func start() {
     var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
@@ -55,7 +55,7 @@ struct RemoteLifecycleTests {
   }
 
   @Test(
-    "one that does not say hello in time is killed, and tried again: its host may have been slow")
+    "A remote node that says no hello in time is killed and retried, as its host may be slow")
   func late() {
     var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
@@ -64,7 +64,7 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
-  @Test("where its host has it and it says nothing, it is killed, and started again at its end")
+  @Test("A lost node whose host still has it is killed as hung, and restarted after its end")
   func hung() {
     var node = lost()
     #expect(node.take(.present) == [.kill(.kill)])
@@ -73,20 +73,20 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
-  @Test("that its host has it means nothing while it is heard")
+  @Test("A host's confirmation of a node that is heard changes nothing")
   func present() {
     var node = running()
     #expect(node.take(.present) == [] && node.state == .running)
   }
 
-  @Test("where its end is certain, it is started again")
+  @Test("A lost node is restarted once its end is certain")
   func end() {
     var node = lost()
     #expect(node.take(.exited(.unseen(isCertain: true))) == [])
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
-  @Test("while it is heard, it does not matter that what started it is gone")
+  @Test("A node that is heard stays running when its launcher is gone")
   func unattached() {
     var node = running()
     #expect(node.take(.unattached(reason: "x")) == [.findOut])
@@ -94,7 +94,7 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.findOut] && node.state == .lost(was: .running))
   }
 
-  @Test("one that is lost is asked to stop, signalled and killed, and its end waited for")
+  @Test("A lost node is stopped by message, signals and kill, and its end is awaited")
   func stop() {
     var node = lost()
     #expect(node.take(.stopRequested) == [.sendStop])
@@ -105,7 +105,7 @@ struct RemoteLifecycleTests {
     #expect(node.lifecycle.stopProblem?.contains("does not tell whether it has ended") == true)
   }
 
-  @Test("a restart of one that is lost waits for its end")
+  @Test("A restart of a lost node waits for its end")
   func restart() {
     var node = lost()
     #expect(node.take(.restartRequested) == [.sendStop])
@@ -113,18 +113,18 @@ struct RemoteLifecycleTests {
     #expect(node.take(.exited(.unseen(isCertain: true))) == [.spawn(incarnation: 2)])
   }
 
-  @Test("one that is gone before it said hello is tried again: what ran it may have gone, too")
+  @Test("A remote node that ends before its hello is retried, as its launcher may have failed")
   func goneInStart() {
     var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
     #expect(node.take(.exited(.unseen(isCertain: true))) == [])
     #expect(node.tick() == [.spawn(incarnation: 2)])
-    // A process that ended by itself counts as a restart of its policy.
+    // A process that ended by itself counts as a restart of the policy.
     #expect(node.take(.spawned(pid: 8), .exited(.exited(code: 1))) == [])
     #expect(node.tick() == [.spawn(incarnation: 3)])
   }
 
-  @Test("one that is to be taken over and does not answer is lost, and taken over when it is heard")
+  @Test("A node that does not answer its adoption is lost, and adopted once it is heard")
   func silentWhileAdopted() {
     var node = SimulatedNode(isRemote: true)
     #expect(node.take(.adopt(.init(pid: 0, incarnation: 3))) == [.greet])
@@ -132,27 +132,27 @@ struct RemoteLifecycleTests {
     #expect(node.state.isAdopting && node.state.hasProcess)
     #expect(node.take(.answered(.running)) == [])
     #expect(node.state == .running && node.lifecycle.incarnation == 3 && !node.state.isAdopting)
-    // Or it has ended meanwhile.
+    // The node may have ended instead.
     var gone = SimulatedNode(isRemote: true)
     gone.take(.adopt(.init(pid: 0, incarnation: 3)))
     gone.tick()
     #expect(gone.take(.exited(.unseen(isCertain: true))) == [.spawn(incarnation: 4)])
   }
 
-  @Test("a start that waits, and each later one, has a number above those that are known elsewhere")
+  @Test("A waiting start gets a number above those known on other hosts, and so do later starts")
   func outnumbered() {
     var node = SimulatedNode(isRemote: true)
     #expect(node.take(.start) == [.spawn(incarnation: 1)])
     #expect(node.take(.outnumbered(by: 7)) == [.spawn(incarnation: 8)])
     #expect(node.take(.outnumbered(by: 3)) == [])
-    // Once it is started, its number stays.
+    // Once the node has started, its number stays.
     node.take(.spawned(pid: 7))
     #expect(node.take(.outnumbered(by: 11)) == [] && node.lifecycle.incarnation == 8)
     #expect(node.take(.exited(.signalled(number: 9))) == [])
     #expect(node.tick() == [.spawn(incarnation: 12)])
   }
 
-  @Test("on this host, silence is a hang as ever")
+  @Test("A silent node on the orchestrator's host is hung and killed")
   func here() {
     var node = SimulatedNode()
     node.run()

@@ -4,7 +4,7 @@ import PipeTopology
 import PipeWire
 import Testing
 
-@Suite("A job of Slurm's")
+@Suite("A Slurm job")
 struct SlurmJobTests {
   private let job = SlurmJob(id: "7", addresses: ["fh1": "10.0.0.1", "fh2": "10.0.0.2"])
 
@@ -13,7 +13,7 @@ struct SlurmJobTests {
       text: Array(text.utf8), file: "lab.yaml", variables: TopologyVariables([:]))
   }
 
-  @Test("hosts that it does not have are told with their places, and what it has")
+  @Test("Hosts outside the job are reported with their places and the job's hosts")
   func hosts() throws {
     let text = """
       engine: slurm
@@ -29,27 +29,27 @@ struct SlurmJobTests {
       ])
   }
 
-  @Test("outside a job, what to do is told")
+  @Test("A run outside a job is an error that says what to do")
   func none() {
     #expect(throws: SlurmError.noJob) { try SlurmJob.current([:]) }
     #expect("\(SlurmError.noJob)".contains("'orchestrator submit'"))
   }
 
-  @Test("where Slurm's programs are not there, the first is named")
+  @Test("Missing Slurm programs are an error that names the first one")
   func tools() {
     #expect(throws: SlurmError.noTool("srun")) {
       try SlurmJob.current(["SLURM_JOB_ID": "7", "PATH": "/nowhere"])
     }
   }
 
-  @Test("the orchestrator's own address is that of its host in the job")
+  @Test("The orchestrator's address is that of its host in the job")
   func own() {
     #expect(job.ownAddress(["SLURMD_NODENAME": "fh2"]) == "10.0.0.2")
     #expect(job.ownAddress(["SLURMD_NODENAME": "login"]) == nil && job.ownAddress([:]) == nil)
   }
 }
 
-@Suite("What an srun says of its process")
+@Suite("The reports of srun about its process")
 struct SrunReportTests {
   private func report(_ lines: String...) -> SrunReport {
     var report = SrunReport()
@@ -57,7 +57,7 @@ struct SrunReportTests {
     return report
   }
 
-  @Test("how a task has ended is certain, and its code, or its signal, the process's")
+  @Test("A task's exit code or signal in srun's output is certain and is the process's")
   func task() {
     let failed = report("hello", "srun: error: fh1: task 0: Exited with exit code 3")
     #expect(failed.doubt(about: .exited(code: 3)) == nil && failed.problem == nil)
@@ -68,7 +68,7 @@ struct SrunReportTests {
     #expect(report().doubt(about: .exited(code: 0)) == nil)
   }
 
-  @Test("that there is no step is certain, and why is the problem")
+  @Test("A step that could not be created is certain, with the reason")
   func none() {
     let refused = report(
       "srun: error: Unable to create step for job 1: Requested node configuration is not available")
@@ -76,7 +76,7 @@ struct SrunReportTests {
     #expect(refused.problem?.hasPrefix("Unable to create step for job 1") == true)
   }
 
-  @Test("a host that failed tells nothing of the process, although srun ends in order")
+  @Test("A failed host leaves the process's end uncertain, although srun exits in order")
   func host() {
     let lost = report("srun: error: Node failure on fh1")
     #expect(lost.hasLostHost)
@@ -84,13 +84,13 @@ struct SrunReportTests {
   }
 
   @Test(
-    "an srun that ends otherwise than in order, or is killed, without a word on its task, tells nothing"
+    "An srun that fails or is killed without a word about its task leaves the end uncertain"
   )
   func silent() {
     #expect(report().doubt(about: .signalled(number: 9)) != nil)
     let late = report("srun: error: timeout waiting for task launch, started 0 of 1 tasks")
     #expect(late.doubt(about: .exited(code: 1))?.hasSuffix("started 0 of 1 tasks") == true)
-    // What was said of a task before does not tell of an srun that was killed.
+    // An earlier line about a task does not make the end of a killed srun certain.
     #expect(report("srun: error: fh1: task 0: Killed").doubt(about: .signalled(number: 9)) != nil)
   }
 }

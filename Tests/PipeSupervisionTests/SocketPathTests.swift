@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Names that make socket paths too long")
 struct SocketPathTests {
-  @Test("a name is refused at its line exactly where the path of its sockets is too long")
+  @Test("A node name is refused at its line exactly when the path of its sockets is too long")
   func names() throws {
     let roots = RuntimeRoots(environment: [
       "PIPERUNTIME_ROOT": "/" + String(repeating: "r", count: 60)
@@ -27,7 +27,7 @@ struct SocketPathTests {
     }
   }
 
-  @Test("a topology's name that leaves no place for a control socket is refused at its line")
+  @Test("A topology name without space for a control socket is refused at its line")
   func topology() throws {
     let roots = RuntimeRoots(environment: [
       "PIPERUNTIME_ROOT": "/" + String(repeating: "r", count: 99)

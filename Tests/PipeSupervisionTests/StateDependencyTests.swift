@@ -7,7 +7,7 @@ import Testing
 
 private typealias Member = TopologyLifecycle.Member
 
-/// `guest` waits for `door` to be closed.
+/// Two nodes, where `guest` waits for `door` to be closed.
 private let pair = [
   Member(
     "guest", dependencies: [.init("door", .state("closed"))], restart: RestartPolicy(max: 1)),
@@ -17,7 +17,7 @@ private let pair = [
 @Suite("Nodes that wait for a state")
 struct StateDependencyTests {
 
-  /// The nodes that were let go, in order.
+  /// Returns the nodes that were started, in order.
   private func gone(_ topology: SimulatedTopology) -> [String] {
     topology.log.filter { $0.hasPrefix("go ") }.map { String($0.dropFirst(3)) }
   }
@@ -28,7 +28,7 @@ struct StateDependencyTests {
     return topology
   }
 
-  @Test("a node goes when the other one is in the state, not when it runs, and stops before it")
+  @Test("A node starts when its dependency is in the state, not when it runs, and stops before it")
   func goes() {
     var topology = started(pair)
     #expect(gone(topology) == ["door"])
@@ -44,7 +44,7 @@ struct StateDependencyTests {
   }
 
   @Test(
-    "a label stands for the state with any values, values and fields of a struct for themselves",
+    "A label matches a case with any values, and values or struct fields match only themselves",
     arguments: [
       ("open", nil, ["open": ["persons": 3]], true), ("open", nil, "closed", false),
       (["open": ["persons": 3]], nil, ["open": ["persons": 3]], true),
@@ -63,7 +63,7 @@ struct StateDependencyTests {
     #expect(gone(topology).contains("guest") == isMet)
   }
 
-  @Test("a state counts that was left again before the node, or another dependency, was ready")
+  @Test("A state counts even if it was left before the node or another dependency was ready")
   func passing() {
     var topology = SimulatedTopology(
       pair + [
@@ -83,7 +83,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["door", "lamp", "late", "guest"])
   }
 
-  @Test("a node that waits is told so, is no problem, and keeps the start from being complete")
+  @Test("A waiting node is reported as such, is no error, and keeps the start incomplete")
   func underway() {
     var topology = started(
       pair + [Member("friend", dependencies: ["guest"]), Member("free")])
@@ -106,7 +106,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["door", "free", "guest", "friend"])
   }
 
-  @Test("each wait is told once, however often the other one is seen elsewhere")
+  @Test("Each wait is reported once, however often the dependency changes its state")
   func toldOnce() {
     var lifecycle = TopologyLifecycle(pair)
     let now = SuspendingClock().now
@@ -128,7 +128,7 @@ struct StateDependencyTests {
     #expect(told.allSatisfy { !$0.isProblem })
   }
 
-  @Test("a node that has failed is told as such with the state, and waited for once it is started")
+  @Test("A wait for a failed node is reported as such, and continues once the node is started")
   func failed() {
     let door = Member("door", restart: RestartPolicy(.never))
     var topology = SimulatedTopology(
@@ -150,7 +150,7 @@ struct StateDependencyTests {
   }
 
   @Test(
-    "one that was stopped by hand after it was seen is waited for to run, not to be there again")
+    "A dependency stopped manually after its state was seen only has to run again")
   func stoppedAfterwards() {
     var topology = SimulatedTopology(pair)
     topology.take(.start)
@@ -167,7 +167,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["door", "door", "guest"])
   }
 
-  @Test("one that has completed counts where it was in the state, else its dependents have failed")
+  @Test("A completed dependency counts if its state was seen, and otherwise fails its dependents")
   func completed() {
     var seen = started(pair + [Member("free")])
     seen.say("guest", .stopRequested)
@@ -186,7 +186,7 @@ struct StateDependencyTests {
     #expect(unseen.alive.isEmpty)
   }
 
-  @Test("what its policy or 'restart' starts again does not wait for the state again")
+  @Test("A node restarted by its policy or by 'restart' does not wait for the state again")
   func restarted() {
     var topology = started(pair)
     topology.take(.seen("door", in: "closed"))
@@ -200,7 +200,9 @@ struct StateDependencyTests {
     #expect(topology.lifecycle.awaitedNodes.isEmpty)
   }
 
-  @Test("what was stopped or has failed, and is started, waits anew", arguments: [true, false])
+  @Test(
+    "A stopped or failed node that is started again waits for the state again",
+    arguments: [true, false])
   func startedAnew(afterFailure: Bool) {
     var topology = started(pair)
     topology.take(.seen("door", in: "closed"))
@@ -221,7 +223,7 @@ struct StateDependencyTests {
     #expect(topology.log == ["spawn guest", "go guest"])
   }
 
-  @Test("a state that was seen counts also where the other one is started again before the go")
+  @Test("A seen state counts even if the dependency restarts before the node starts")
   func dependencyRestarts() {
     var topology = started(pair + [Member("lamp")])
     topology.stubborn = ["guest"]
@@ -233,7 +235,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["door", "lamp", "door", "guest"])
   }
 
-  @Test("one that is adopted while it runs waits for nothing, also when it is started again")
+  @Test("A node adopted while it runs waits for no state, even when it restarts")
   func adoptedRunning() {
     var topology = SimulatedTopology(
       pair,
@@ -249,7 +251,7 @@ struct StateDependencyTests {
     #expect(topology.log == ["spawn guest", "go guest"])
   }
 
-  @Test("one that is adopted before it went waits for the state anew")
+  @Test("A node adopted before it was started waits for the state again")
   func adoptedReady() {
     var topology = SimulatedTopology(
       pair,
@@ -263,7 +265,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["guest"])
   }
 
-  @Test("states are awaited from the start to the go, and no more on the way down")
+  @Test("States are watched from the start until nodes start, and not while the topology stops")
   func awaited() {
     var topology = SimulatedTopology(pair)
     #expect(topology.lifecycle.awaitedNodes.isEmpty)

@@ -8,7 +8,7 @@ import Testing
 private typealias Member = TopologyLifecycle.Member
 private typealias Subject = TopologyChange.Subject
 
-@Suite("What a new file changes, node by node")
+@Suite("The changes of a new file, by node")
 struct TopologyChangeTests {
   private func subject(
     _ name: String, parameters: String = "1", dependencies: [NodeDependency] = [],
@@ -25,7 +25,7 @@ struct TopologyChangeTests {
   private let up = NodeLifecycle.State.running
   private let other = RestartPolicy(max: 7)
 
-  @Test("equal files change nothing")
+  @Test("Equal files change nothing")
   func equal() {
     let subjects = [subject("a"), subject("b", dependencies: ["a"])]
     let change = TopologyChange(from: subjects, to: subjects, states: ["a": up, "b": up])
@@ -34,7 +34,7 @@ struct TopologyChangeTests {
     #expect(change.lines.isEmpty)
   }
 
-  @Test("each node has its fate, and the plan tells all but the unchanged ones")
+  @Test("Each node has its change, and the plan shows all except unchanged nodes")
   func fates() throws {
     let change = TopologyChange(
       from: [
@@ -64,7 +64,7 @@ struct TopologyChangeTests {
   }
 
   @Test(
-    "what has ended by itself is started, and what was stopped by hand is not",
+    "A changed node that ended by itself is started, and one stopped manually is not",
     arguments: [
       (.failed(reason: "x"), "~ a  starts again: its program is now '/bin/cat'"),
       (.stopped(.completed), "~ a  starts again: its program is now '/bin/cat'"),
@@ -84,7 +84,7 @@ struct TopologyChangeTests {
     #expect(change.started == (state.isHeld ? [] : ["a"]))
   }
 
-  @Test("a node that has failed is started again also where its supervision alone differs")
+  @Test("A failed node is started again even if only its supervision has changed")
   func failed() {
     var wanted = subject("a", restart: other)
     wanted.member.timeouts = Timeouts(start: .seconds(77))
@@ -97,7 +97,7 @@ struct TopologyChangeTests {
     }
   }
 
-  @Test("the order of the dependencies in the file is no difference, another one is")
+  @Test("The order of dependencies is no difference, and other dependencies are one")
   func dependencies() {
     let from = [subject("a", dependencies: ["b", "c"])]
     let reordered = TopologyChange(
@@ -109,7 +109,7 @@ struct TopologyChangeTests {
   }
 }
 
-@Suite("A topology that goes over to a new file")
+@Suite("A topology that changes to a new file")
 struct TopologyLifecycleChangeTests {
   private let chain = [
     Member("a", dependencies: ["b"]), Member("b", dependencies: ["c"]), Member("c"), Member("d"),
@@ -132,7 +132,7 @@ struct TopologyLifecycleChangeTests {
     .change(.init(members: members, replaced: replaced, incarnations: incarnations))
   }
 
-  @Test("what is removed or replaced ends in order, then what is added or replaced starts in order")
+  @Test("Removed and replaced nodes end in order, then added and replaced nodes start in order")
   func order() {
     var topology = running(chain)
     let members = [
@@ -159,7 +159,7 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.log == ["stop a", "stop b", "stop d", "stop e"])
   }
 
-  @Test("a sender ends before its receiver, unless that depends on it")
+  @Test("A sender ends before its receiver, unless the receiver depends on it")
   func sendersFirst() {
     let pipeline = [
       Member("sink"), Member("relay", receivers: ["sink"]), Member("source", receivers: ["relay"]),
@@ -177,7 +177,7 @@ struct TopologyLifecycleChangeTests {
     #expect(dependent.log.prefix(3) == ["stop sink", "stop source", "new file"])
   }
 
-  @Test("nobody's process changes where the supervision alone does; it counts from then on")
+  @Test("Changed supervision applies at once and changes no process")
   func supervision() {
     var topology = running(chain)
     var members = chain
@@ -189,7 +189,7 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.outcome?.exitCode == 1)
   }
 
-  @Test("while some end the others go on, also when they die and come back")
+  @Test("Other nodes continue during a change, even if they crash and restart")
   func others() {
     var topology = running(chain, stubborn: ["d"])
     topology.take(change(Array(chain.prefix(3))))
@@ -202,7 +202,7 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.lifecycle.state == .running)
   }
 
-  @Test("one that was stopped by hand stays so; one that has ended by itself is started")
+  @Test("A changed node that was stopped manually stays stopped, and one that ended is started")
   func notRunning() {
     var topology = running(chain)
     topology.say("d", .stopRequested)
@@ -215,13 +215,13 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.log.suffix(2) == ["spawn d", "go d"])
   }
 
-  @Test("what is ending for a change is not started by hand before that has come through")
+  @Test("A node that ends for a change cannot be started manually before the change is complete")
   func startsMeanwhile() {
     var topology = running(chain, stubborn: ["b"])
     topology.take(change(chain, replaced: ["a", "b"]))
     #expect(topology.log == ["stop a", "stop b"])
     #expect(topology.lifecycle.isReturning("a") && !topology.lifecycle.isReturning("c"))
-    // One has ended, the other is about to.
+    // One node has ended, and the other is ending.
     for name in ["a", "b"] { topology.say(name, .start, .restartRequested) }
     #expect(topology.log == ["stop a", "stop b"])
     topology.stubborn = []
@@ -230,7 +230,7 @@ struct TopologyLifecycleChangeTests {
     #expect(!topology.lifecycle.isReturning("a"))
   }
 
-  @Test("a stop or a kill in the midst of a change takes everything down")
+  @Test("A stop or a kill during a change stops the whole topology")
   func stop() {
     for input in [TopologyLifecycle.Input.stop(.stopped), .kill(.forced)] {
       var topology = running(chain, stubborn: ["d"])
@@ -242,7 +242,7 @@ struct TopologyLifecycleChangeTests {
     }
   }
 
-  @Test("a second change means nothing while one is under way, or when all goes down")
+  @Test("A second change is ignored during a change or while the topology stops")
   func second() {
     var topology = running(chain, stubborn: ["d"])
     topology.take(change(chain, replaced: ["d"]))
@@ -256,7 +256,7 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.lifecycle.changes == 1)
   }
 
-  @Test("a change before the barrier is open leaves that to what the new file has")
+  @Test("A change before the start barrier opens makes the barrier wait for the new file's nodes")
   func beforeBarrier() {
     var topology = SimulatedTopology(chain, stubborn: ["d"])
     topology.take(.start)
@@ -268,7 +268,7 @@ struct TopologyLifecycleChangeTests {
       topology.log.dropFirst() == ["new file", "spawn e", "go c", "go e", "go b", "go a"])
   }
 
-  @Test("what does not end in order for a change is told, and only of this change")
+  @Test("A node that does not end in order is reported for this change only")
   func endsBadly() {
     var topology = running(chain, stubborn: ["d"])
     topology.take(change(chain, replaced: ["d"]))

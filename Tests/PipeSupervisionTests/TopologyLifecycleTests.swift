@@ -7,10 +7,10 @@ import PipeTopology
 import PipeWire
 import Testing
 
-/// A topology whose processes do at once what they are told, unless they are in `stubborn`.
+/// A topology whose processes react to messages at once, unless they are in `stubborn`.
 struct SimulatedTopology {
   var lifecycle: TopologyLifecycle
-  /// What was done, in order: `spawn door`, `go door`, `stop door`, `kill door SIGKILL`.
+  /// The actions in order: `spawn door`, `go door`, `stop door`, `kill door SIGKILL`.
   var log: [String] = []
   /// Nodes whose processes neither say hello nor stop.
   var stubborn: Set<String>
@@ -18,7 +18,7 @@ struct SimulatedTopology {
   let origin = SuspendingClock().now
   var time: Duration = .zero
   var outcome: TopologyLifecycle.Outcome?
-  /// What was told of nodes that is a problem, and of the topology.
+  /// The reports of errors of nodes, and the reports of the topology.
   var problems: [String] = []
   var reports: [TopologyReport] = []
 
@@ -27,7 +27,7 @@ struct SimulatedTopology {
     survivors: [String: NodeLifecycle.Survivor] = [:], incarnations: [String: Int] = [:],
     held: Set<String> = []
   ) {
-    // Those that back off together come back together.
+    // Without jitter, nodes that back off together restart together.
     let members = members.map { member in
       var member = member
       member.restart.backoff.jitter = 0
@@ -83,7 +83,7 @@ struct SimulatedTopology {
       log.append("kill \(name) \(signal)")
       let host = lifecycle.members.first { $0.name == name }?.host
       if signal == .kill, let host {
-        // One process.
+        // Both nodes share a process.
         exit(host, .signalled(number: signal.number))
       }
       if signal == .kill || !stubborn.contains(name) {
@@ -103,12 +103,12 @@ struct TopologyLifecycleTests {
     Member("a", dependencies: ["b"]), Member("b", dependencies: ["c"]), Member("c"),
   ]
 
-  /// The chain, whose end is not started again when it fails.
+  /// The chain whose last node is not restarted when it fails.
   private var brittleChain: [Member] {
     chain.dropLast() + [Member("c", restart: RestartPolicy(.never))]
   }
 
-  @Test("all are spawned at once; they go after, and stop before, what they depend on")
+  @Test("All nodes are spawned at once, start after their dependencies, and stop before them")
   func order() {
     var topology = SimulatedTopology(chain)
     topology.take(.start)
@@ -121,7 +121,7 @@ struct TopologyLifecycleTests {
     #expect(topology.alive.isEmpty)
   }
 
-  @Test("nobody goes before all are ready")
+  @Test("No node starts before all are ready")
   func barrier() {
     var topology = SimulatedTopology([Member("a"), Member("b")], stubborn: ["b"])
     topology.take(.start)
@@ -130,7 +130,7 @@ struct TopologyLifecycleTests {
     #expect(topology.log.suffix(2) == ["go a", "go b"])
   }
 
-  @Test("a node that fails before the barrier holds it up only where it is required")
+  @Test("A node that fails before the start barrier stops the start only if it is required")
   func failureAtStart() {
     let never = RestartPolicy(.never)
     var optional = SimulatedTopology(
@@ -147,7 +147,7 @@ struct TopologyLifecycleTests {
     #expect(required.outcome?.reason?.hasPrefix("required node 'b' failed: it ended") == true)
   }
 
-  @Test("a required node that fails takes the topology down in order, with exit code 1")
+  @Test("A required node that fails stops the topology in order, with exit code 1")
   func requiredFails() {
     let restart = RestartPolicy(max: 0)
     var topology = SimulatedTopology(
@@ -162,7 +162,7 @@ struct TopologyLifecycleTests {
           exitCode: 1, reason: "required node 'd' failed: exit code 3"))
   }
 
-  @Test("a dependent waits for its dependency's return and leaves the others alone")
+  @Test("A dependent waits for its dependency's restart without affecting other nodes")
   func restart() {
     var topology = SimulatedTopology(chain)
     topology.take(.start)
@@ -173,7 +173,7 @@ struct TopologyLifecycleTests {
     #expect(topology.log == ["spawn b", "spawn c", "go c", "go b"])
   }
 
-  @Test("a stubborn node is terminated, then killed; the wave behind it waits for that")
+  @Test("A stubborn node is terminated and then killed, and the next wave waits for its end")
   func stubbornStop() {
     var topology = SimulatedTopology(chain)
     topology.take(.start)
@@ -192,7 +192,7 @@ struct TopologyLifecycleTests {
     #expect(topology.alive.isEmpty)
   }
 
-  @Test("a forced stop kills everybody at once, also in the middle of an orderly one")
+  @Test("A forced stop kills all processes at once, even during an orderly stop")
   func forced() {
     var topology = SimulatedTopology(chain)
     topology.take(.start)
@@ -204,7 +204,7 @@ struct TopologyLifecycleTests {
     #expect(topology.outcome == .forced)
   }
 
-  @Test("nothing is started again on the way down")
+  @Test("No node is restarted while the topology stops")
   func noRestartWhileStopping() {
     var topology = SimulatedTopology([Member("a", dependencies: ["b"]), Member("b")])
     topology.take(.start)
@@ -222,7 +222,7 @@ struct TopologyLifecycleTests {
   }
 
   @Test(
-    "a node that ends otherwise than in order while it stops is told, and makes the run a failure",
+    "A node that does not end in order during a stop is reported and fails the run",
     arguments: [
       (.exited(code: 0), nil),
       (.exited(code: 3), "exit code 3"),
@@ -249,7 +249,7 @@ struct TopologyLifecycleTests {
           ?? []))
   }
 
-  @Test("what was wrong with a stop or a restart by hand is known until the next, and told once")
+  @Test("An error of a manual stop or restart is reported once and kept until the next one")
   func endsBadlyByHand() {
     var topology = SimulatedTopology([Member("a")])
     topology.take(.start)
@@ -269,7 +269,7 @@ struct TopologyLifecycleTests {
     #expect(topology.outcome == .stopped)
   }
 
-  @Test("a forced kill is no failure to stop")
+  @Test("A forced kill does not count as an error of the stop")
   func forcedIsAsAsked() {
     var topology = SimulatedTopology([Member("a")])
     topology.take(.start)
@@ -280,7 +280,7 @@ struct TopologyLifecycleTests {
   }
 
   @Test(
-    "a node whose dependency has failed waits, says for whom, and goes when that runs after all")
+    "A node with a failed dependency waits, names it, and starts once that runs")
   func failedDependency() {
     var topology = SimulatedTopology(brittleChain + [Member("d")], stubborn: ["c"])
     topology.take(.start)
@@ -303,7 +303,7 @@ struct TopologyLifecycleTests {
     #expect(topology.outcome == .stopped)
   }
 
-  @Test("a node whose dependency was stopped by hand waits for it as well")
+  @Test("A node waits for a dependency that was stopped manually")
   func stoppedDependency() {
     var topology = SimulatedTopology([Member("a", dependencies: ["b"]), Member("b")])
     topology.take(.start)
@@ -316,7 +316,7 @@ struct TopologyLifecycleTests {
     #expect(topology.log.suffix(2) == ["go b", "go a"])
   }
 
-  @Test("a node goes although its dependency has completed what it had to do")
+  @Test("A node starts if its dependency has completed")
   func completedDependency() {
     var topology = SimulatedTopology([Member("a", dependencies: ["b"]), Member("b")])
     topology.take(.start)
@@ -326,7 +326,7 @@ struct TopologyLifecycleTests {
     #expect(topology.log.suffix(1) == ["go a"])
   }
 
-  @Test("a topology of which all have ended or wait for one that has failed, has failed")
+  @Test("A topology whose nodes have all ended or wait for a failed node has failed")
   func allWait() {
     var topology = SimulatedTopology(brittleChain, stubborn: ["c"])
     topology.take(.start)
@@ -336,7 +336,7 @@ struct TopologyLifecycleTests {
     #expect(topology.alive.isEmpty)
   }
 
-  @Test("a stop before anybody is ready ends as well")
+  @Test("A stop before any node is ready ends the topology")
   func stopWhileStarting() {
     var topology = SimulatedTopology(chain, stubborn: ["a"])
     topology.take(.start)
@@ -345,7 +345,7 @@ struct TopologyLifecycleTests {
     #expect(topology.alive.isEmpty)
   }
 
-  @Test("a topology ends when all its nodes have ended by themselves, not when stopped by hand")
+  @Test("A topology ends when all its nodes end by themselves, not when they are stopped manually")
   func ends() {
     var byThemselves = SimulatedTopology([Member("a"), Member("b")])
     byThemselves.take(.start)
@@ -362,7 +362,7 @@ struct TopologyLifecycleTests {
     #expect(byHand.log.last == "go a")
   }
 
-  @Test("a topology of which every node failed has failed")
+  @Test("A topology has failed if all its nodes have failed")
   func allFailed() {
     var topology = SimulatedTopology([Member("a", restart: RestartPolicy(.never))])
     topology.take(.start)
@@ -374,7 +374,7 @@ struct TopologyLifecycleTests {
 @Suite("The start plan")
 struct StartPlanTests {
   @Test(
-    "a wave needs only earlier waves, keeps the file's order, and a cycle does not hang",
+    "A wave depends only on earlier waves, keeps the file's order, and a cycle does not hang",
     arguments: [
       ([:], [["a", "b", "c", "d"]]),
       (["a": ["b"], "b": ["c"], "c": ["d"]], [["d"], ["c"], ["b"], ["a"]]),
@@ -390,7 +390,7 @@ struct StartPlanTests {
   }
 
   @Test(
-    "what a node had better start after counts where no dependency and no circle is against it",
+    "A preferred order applies unless a dependency or a cycle contradicts it",
     arguments: [
       ([:], ["a": ["b"], "b": ["c"]], [["c", "d"], ["b"], ["a"]]),
       (["b": ["a"]], ["a": ["b"]], [["c", "d"], ["a"], ["b"]]),

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Clients that wait for the end of a run")
 struct WaitingClientsTests {
-  /// The answers at the end of a run, of all that asked.
+  /// Returns the clients that are answered at the end of a run.
   private func answers(_ clients: inout WaitingClients) -> Set<Asker> {
     var topology = SimulatedTopology([.init("a")])
     topology.take(.start)
@@ -20,7 +20,7 @@ struct WaitingClientsTests {
       peer: ControlPeer(way: way, id: Array("client \(number)".utf8)), id: UInt64(number))
   }
 
-  @Test("one of another host is answered, however many of this host have asked since")
+  @Test("A remote client is answered, however many local clients have asked since")
   func remote() {
     var clients = WaitingClients()
     clients.appendUntilEnd(asker(0, by: .network))
@@ -33,7 +33,7 @@ struct WaitingClientsTests {
     #expect(answered.count <= WaitingClients.limit + 1)
   }
 
-  @Test("all are answered up to the limit, and once")
+  @Test("All clients up to the limit are answered, and once")
   func limit() {
     var clients = WaitingClients()
     for number in 0..<WaitingClients.limit { clients.appendUntilEnd(asker(number, by: .host)) }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Backoff")
 struct BackoffTests {
   @Test(
-    "pauses double up to the maximum and never overflow",
+    "Pauses double up to the maximum and never overflow",
     arguments: [
       (0, 200), (1, 400), (2, 800), (3, 1600), (4, 3200), (5, 6400), (6, 10000), (7, 10000),
       (1_000_000, 10000), (-1, 200),
@@ -13,14 +13,14 @@ struct BackoffTests {
     #expect(Backoff().pause(before: attempt) == .milliseconds(milliseconds))
   }
 
-  @Test("an initial pause above the maximum is the maximum, and none stays none")
+  @Test("An initial pause above the maximum is the maximum, and a zero pause stays zero")
   func bounds() {
     let long = Backoff(initial: .seconds(60), max: .seconds(1))
     #expect(long.pause(before: 0) == .seconds(1))
     #expect(Backoff(initial: .zero).pause(before: 1_000_000) == .zero)
   }
 
-  @Test("jitter only shortens, by at most its part")
+  @Test("Jitter only shortens a pause, by at most its fraction")
   func jitter() {
     var generator = SystemRandomNumberGenerator()
     let backoff = Backoff(initial: .seconds(1), max: .seconds(8), jitter: 0.5)

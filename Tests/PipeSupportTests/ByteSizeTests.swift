@@ -16,7 +16,7 @@ struct ByteSizeTests {
   }
 
   @Test(
-    "Anything else is no size",
+    "Any other text is no size",
     arguments: ["", "10", "MB", "10 MB", "-1MB", "1.5MB", "10Mi", "10TB", "1234567890B", "1MBB"])
   func other(text: String) { #expect(ByteSizeText.parse(text) == nil) }
 }

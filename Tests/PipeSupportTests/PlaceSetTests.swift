@@ -1,10 +1,10 @@
 import PipeSupport
 import Testing
 
-@Suite("A set of places")
+@Suite("A set of indices")
 struct PlaceSetTests {
   @Test(
-    "finds the next place, round the end, whatever was put in and taken out",
+    "The next index is found cyclically, whatever was inserted and removed",
     arguments: [0, 1, 63, 64, 65, 200])
   func places(count: Int) {
     var generator = SplitMix64(seed: UInt64(count))

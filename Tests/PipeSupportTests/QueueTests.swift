@@ -3,7 +3,7 @@ import Testing
 
 @Suite("A queue")
 struct QueueTests {
-  @Test("gives back what it got, in order, whatever is put in and taken out between")
+  @Test("A queue returns its elements in order, whatever is inserted and removed in between")
   func order() {
     var generator = SplitMix64(seed: 7)
     var queue = Queue<Int>()

@@ -2,14 +2,14 @@ import PipeSupport
 import PipeSystem
 import Testing
 
-@Suite("The clock that goes on from one process to the next")
+@Suite("The clock that continues across processes")
 struct BootClockTests {
   @Test(
-    "a time of day that is set changes nothing, unless the system was started again",
+    "A changed time of day has no effect unless the system was restarted",
     arguments: [
       // Steady clock: 3 s have passed. Time of day: set forward, back, not at all.
       (Int64(1_000), true, 3), (-1_000, true, 3), (0, true, 3),
-      // Started again: the steady clock began anew, only the time of day is left.
+      // After a restart the steady clock starts again, and only the time of day is left.
       (4, false, 7), (-1_000, false, 0),
     ])
   func jumps(secondsSet: Int64, isSameBoot: Bool, passed: Int64) {
@@ -20,7 +20,7 @@ struct BootClockTests {
   }
 
   @Test(
-    "a start is told by the present setting of the clock, and as it was noted where that was not set",
+    "A start time follows the current setting of the clock",
     arguments: [(0, 100), (-3_600, -3_500), (1_000_000, 1_000_100)] as [(Int64, Int64)])
   func start(secondsSet: Int64, start: Int64) {
     let second: Int64 = 1_000_000_000
@@ -30,7 +30,7 @@ struct BootClockTests {
     #expect(abs(told - start * second) <= 1_000)
   }
 
-  @Test("names the run of the system, and does not go back")
+  @Test("The boot clock names the system's boot and does not run backwards")
   func now() {
     #expect(!BootClock.boot.isEmpty)
     let first = BootClock.now

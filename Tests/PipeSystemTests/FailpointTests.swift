@@ -4,7 +4,7 @@ import Testing
 @Suite("Failpoints")
 struct FailpointTests {
   @Test(
-    "a rule says where, what, when, in which node and in which incarnation",
+    "A rule has a point, an action, a moment, a node and an incarnation",
     arguments: [
       ("record.after=crash", FailpointRule(.recordAfter, .crash)),
       ("step.before=exit@3", FailpointRule(.stepBefore, .exit, .hit(3))),
@@ -24,7 +24,7 @@ struct FailpointTests {
   }
 
   @Test(
-    "a malformed rule is answered with what is wrong with it",
+    "A malformed rule is an error that says what is wrong",
     arguments: [
       ("record.after", "says no action; write it like 'record.after=crash'"),
       ("record.after=", "there is no action ''"),
@@ -50,7 +50,7 @@ struct FailpointTests {
     #expect("\(error)".hasPrefix("PIPERUNTIME_FAILPOINTS: '\(text)': "))
   }
 
-  @Test("rules stand in a list with commas, and an empty place in it is an error")
+  @Test("Rules are separated by commas, and an empty rule is an error")
   func list() throws {
     #expect(
       try FailpointRule.parse(list: "step.before=crash@1, door:send.after=cut")
@@ -63,7 +63,7 @@ struct FailpointTests {
     }
   }
 
-  @Test("every name that the design gives is the name of one failpoint")
+  @Test("Every name in the design names one failpoint")
   func names() {
     #expect(
       Failpoint.allCases.map(\.rawValue) == [
@@ -87,7 +87,7 @@ struct FailpointTests {
       incarnation: incarnation)
   }
 
-  /// The counts at which the point acts, of its first hits.
+  /// Returns the counts at which the point acts, among its first hits.
   private static func acting(
     _ counter: FailpointCounter, at point: Failpoint = .recordAfter, hits: Int = 10
   ) -> [UInt64] {
@@ -95,7 +95,7 @@ struct FailpointTests {
     return (0..<hits).compactMap { _ in counter.hit(point)?.count }
   }
 
-  @Test("a rule with a hit acts at that hit of its own point, once")
+  @Test("A rule with a hit acts at that hit of its own point, once")
   func hits() throws {
     var counter = try Self.counter("record.after=crash@3,step.before=stop@1")
     #expect(counter.hit(.recordAfter) == nil)
@@ -109,7 +109,7 @@ struct FailpointTests {
     #expect(counter.hit(.sendAfter) == nil)
   }
 
-  @Test("a rule without a moment acts at each hit, and the first whose moment it is wins")
+  @Test("A rule without a moment acts at each hit, and the first matching rule wins")
   func always() throws {
     #expect(Self.acting(try Self.counter("record.after=delay:1ms"), hits: 3) == [1, 2, 3])
     var counter = try Self.counter("record.after=crash@2,record.after=delay:1ms")
@@ -118,7 +118,7 @@ struct FailpointTests {
     #expect(counter.hit(.recordAfter)?.action == .delay(.milliseconds(1)))
   }
 
-  @Test("a rule for another node or incarnation does not act")
+  @Test("A rule for another node or incarnation does not act")
   func scope() throws {
     #expect(Self.acting(try Self.counter("door:record.after=crash@1/1")) == [1])
     #expect(Self.acting(try Self.counter("motor:record.after=crash@1")).isEmpty)
@@ -126,7 +126,7 @@ struct FailpointTests {
     #expect(Self.acting(try Self.counter("record.after=crash@1/2", incarnation: 2)) == [1])
   }
 
-  @Test("a probability is met about as often as it says, and the same for the same seed")
+  @Test("A probability holds approximately, and is reproducible for a seed")
   func probability() throws {
     func counts(_ seed: UInt64, _ node: String = "door", _ incarnation: UInt64 = 1) throws
       -> [UInt64]
@@ -143,7 +143,7 @@ struct FailpointTests {
     #expect(try counts(1, "door", 2) != first)
   }
 
-  @Test("the environment arms the failpoints of one node, or none")
+  @Test("The environment arms the failpoints of one node, or none")
   func environment() throws {
     func counter(_ environment: [String: String]) throws -> FailpointCounter? {
       try FailpointCounter(node: "door", incarnation: 1, environment: environment)
@@ -160,7 +160,8 @@ struct FailpointTests {
         "PIPERUNTIME_FAILPOINTS": "step.before=crash", "PIPERUNTIME_FAILPOINT_SEED": "x",
       ])
     }
-    // Another node's malformed rule is an error as well: it would be found only at its start.
+    // A malformed rule for another node is an error as well: otherwise it would be found only at
+    // that node's start.
     #expect(throws: FailpointError.self) {
       try counter(["PIPERUNTIME_FAILPOINTS": "motor:step.before=burn"])
     }

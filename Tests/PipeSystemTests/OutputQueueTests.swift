@@ -3,7 +3,7 @@ import PipeSystem
 import TestSupport
 import Testing
 
-@Suite("Output that a thread of its own writes")
+@Suite("Output written by its own thread")
 struct OutputQueueTests {
   /// A pipe whose ends are closed with it.
   private final class Pipe {
@@ -35,7 +35,7 @@ struct OutputQueueTests {
       _ = fcntl(write, F_SETFL, flags)
     }
 
-    /// Reads what comes until all that was queued is written.
+    /// Reads until all queued text is written.
     func text(until queue: OutputQueue) -> String {
       var text = ""
       while true {
@@ -51,7 +51,7 @@ struct OutputQueueTests {
       }
     }
 
-    /// Reads what comes up to the text that ends it.
+    /// Reads up to and including this text.
     func text(upTo end: String) -> String {
       var text: [UInt8] = []
       while !text.suffix(end.utf8.count).elementsEqual(end.utf8) {
@@ -68,7 +68,7 @@ struct OutputQueueTests {
     Array(numbers.map { "line \($0)\n" }.joined().utf8)
   }
 
-  /// The numbers of lines that are missing, and of those that are there.
+  /// Returns the number of missing lines, and the numbers of the present ones.
   private static func parts(of text: String) -> (missing: Int, lines: [Int]) {
     var (missing, lines): (Int, [Int]) = (0, [])
     for line in text.split(separator: "\n") {
@@ -79,7 +79,7 @@ struct OutputQueueTests {
     return (missing, lines)
   }
 
-  @Test("A reader that stops reading delays no writer, and is told how many lines are missing")
+  @Test("A reader that stops reading delays no writer, and learns how many lines are missing")
   func stalled() throws {
     let pipe = try Pipe()
     pipe.fill()
@@ -92,14 +92,14 @@ struct OutputQueueTests {
     let (missing, lines) = Self.parts(of: pipe.text(until: queue))
     #expect(missing > 0 && missing + lines.count == count)
     #expect(lines == lines.sorted() && lines.first == 0)
-    // It goes on once there is room.
+    // The output continues once there is capacity.
     queue.append(Array("end\n".utf8))
     #expect(pipe.text(upTo: "end\n") == "end\n")
     queue.drain(patience: .seconds(60))
     #expect(queue.isEmpty)
   }
 
-  @Test("Whatever the reader's pace, lines stay in order, and every line arrives or is counted")
+  @Test("Lines stay in order, and every line arrives or is counted, whatever the reader's pace")
   func anyPace() throws {
     for seed in 0..<20 as Range<UInt64> {
       var random = Seeded(state: seed)
@@ -117,7 +117,7 @@ struct OutputQueueTests {
         let read = Glibc.read(pipe.read, &buffer, buffer.count)
         text += String(decoding: buffer[..<max(0, read)], as: UTF8.self)
       }
-      // Whatever is still dropped is reported as soon as it is drained.
+      // Lines that were dropped are reported as soon as the queue is drained.
       text += pipe.text(until: queue)
       queue.append(Array("end\n".utf8))
       text += pipe.text(upTo: "end\n")
@@ -127,7 +127,7 @@ struct OutputQueueTests {
     }
   }
 
-  @Test("A reader that has gone ends the output")
+  @Test("A reader that has closed the pipe ends the output")
   func gone() throws {
     signal(SIGPIPE, SIG_IGN)
     let pipe = try Pipe()
@@ -139,7 +139,7 @@ struct OutputQueueTests {
     #expect(!queue.append(Array("two\n".utf8)))
   }
 
-  @Test("A full disk costs lines, and does not end the output")
+  @Test("A full disk loses lines and does not end the output")
   func fullDisk() {
     let descriptor = open("/dev/full", O_WRONLY | O_CLOEXEC)
     let queue = OutputQueue(descriptor)

@@ -4,7 +4,7 @@ import Testing
 @Suite("Names in a cluster")
 struct ClusterNamesTests {
   @Test(
-    "a process's objects have its name after the topology's, as the label of a DNS name",
+    "An object's name is the topology's and the process's name as a DNS label",
     arguments: [
       ("hall", "door", "hall-door"), ("Hall.2", "Motor_2", "hall-2-motor-2"),
       ("hall_", "door-_", "hall-door"), ("hall", "2", "hall-2"),
@@ -13,14 +13,14 @@ struct ClusterNamesTests {
     #expect(ClusterNames(topology: topology).object(of: process) == name)
   }
 
-  @Test("a long name is cut, and its hash depends on the whole of it and on nothing else")
+  @Test("A long name is cut and gets a hash of the whole name")
   func long() {
     let names = ClusterNames(topology: String(repeating: "t", count: 41))
     let first = names.object(of: String(repeating: "n", count: 40) + "1")
     let second = names.object(of: String(repeating: "n", count: 40) + "2")
     #expect(first.utf8.count == 52 && second.utf8.count == 52 && first != second)
     #expect(first == String(repeating: "t", count: 41) + "-n-" + "d8c905bf")
-    // The longest that is not cut.
+    // The longest name that is not cut.
     let short = ClusterNames(topology: "hall").object(of: String(repeating: "n", count: 41))
     #expect(short == "hall-" + String(repeating: "n", count: 41))
   }

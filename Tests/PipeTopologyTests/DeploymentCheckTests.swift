@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A topology and its deployment")
 struct DeploymentCheckTests {
-  /// A machine with a loopback interface and one to a network.
+  /// The interfaces of a machine with a loopback network and another network.
   private static let interfaces = [
     InterfaceAddress(
       address: IPv4Address("127.0.0.1")!, mask: IPv4Address("255.0.0.0")!.number, isLoopback: true),
@@ -19,7 +19,7 @@ struct DeploymentCheckTests {
       text: Array(text.utf8), file: "lab.yaml", variables: TopologyVariables([:]))
   }
 
-  /// What is told of the topology.
+  /// Returns the diagnostics of the topology.
   private func placed(
     _ nodes: String, and rest: String = "", in deployment: String, classes: [ConflictClassPlan] = []
   ) throws -> [String] {
@@ -30,7 +30,7 @@ struct DeploymentCheckTests {
     ).map(\.description)
   }
 
-  /// What is told of the deployment.
+  /// Returns the diagnostics of the deployment.
   private func checked(_ deployment: String, for nodes: String?) throws -> [String] {
     let topologies = try nodes.map { [try topology(withNodes($0))] }
     return DeploymentChecker.check(
@@ -40,7 +40,7 @@ struct DeploymentCheckTests {
 
   // MARK: Places
 
-  @Test("a place that the deployment does not have is an error in the topology that names it")
+  @Test("A place missing from the deployment is an error in the topology that names it")
   func unknownPlace() throws {
     let places = "engine: local\nplaces: { front: { address: 127.0.0.1 } }"
     let nodes = "a: { machine: M, place: frnt }\nb: { machine: M, place: front }\nc: { machine: M }"
@@ -56,7 +56,7 @@ struct DeploymentCheckTests {
       ])
   }
 
-  @Test("a place that could not be read is not also unknown")
+  @Test("A place that could not be read is not reported as unknown")
   func brokenPlace() throws {
     let text = "places: { front: , back: { address: x } }"
     let nodes = "a: { machine: M, place: front }\nb: { machine: M, place: back }"
@@ -64,7 +64,7 @@ struct DeploymentCheckTests {
     #expect(try placed(nodes, in: text) == [])
   }
 
-  @Test("a place where no node runs is a warning, unless a topology could not be read")
+  @Test("A place without nodes is a warning, unless a topology could not be read")
   func unusedPlace() throws {
     let text = "places:\n  front: { address: 127.0.0.1 }\n  back: { address: 127.0.0.2 }\n"
     #expect(
@@ -78,7 +78,7 @@ struct DeploymentCheckTests {
   // MARK: Addresses
 
   @Test(
-    "the engine 'local' takes the addresses of this machine, of a loopback network all",
+    "The engine 'local' accepts addresses of this machine, and of its whole loopback network",
     arguments: [
       ("127.0.0.1", true), ("127.0.0.2", true), ("127.255.3.4", true), ("10.0.0.9", true),
       ("10.0.0.8", false), ("128.0.0.1", false), ("255.255.255.255", false),
@@ -96,7 +96,7 @@ struct DeploymentCheckTests {
         == (isOwn ? [] : ["lab.yaml:1:10: error: the deployment: \(message)"]))
   }
 
-  @Test("this machine owns its loopback network, and no address that is kept for examples")
+  @Test("This machine owns its loopback network, and no address reserved for examples")
   func thisMachine() throws {
     let interfaces = try InterfaceAddress.ofThisMachine()
     let home = try #require(IPv4Address("127.0.0.7"))
@@ -105,7 +105,7 @@ struct DeploymentCheckTests {
     #expect(!interfaces.contains { $0.owns(example) })
   }
 
-  @Test("an address is four numbers from 0 to 255, written in one way")
+  @Test("An address is four numbers from 0 to 255, without other notations")
   func addresses() {
     for text in ["0.0.0.0", "127.0.0.1", "255.254.10.9"] {
       #expect(IPv4Address(text)?.description == text)
@@ -128,7 +128,7 @@ struct DeploymentCheckTests {
     "stays on the one that is lost, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there"
 
   @Test(
-    "a node moves without a journal, or with one that has all and that other hosts see",
+    "A node may move without a journal, or with a durable journal that other hosts share",
     arguments: [
       ("none", without, nil), ("none", with, nil), ("power", with, nil),
       ("power", without, staysThere), ("process", with, tooLittle), ("process", without, tooLittle),
@@ -149,14 +149,14 @@ struct DeploymentCheckTests {
     #expect(try placed(node.replacing("move", with: "wait"), in: deployment) == [])
   }
 
-  @Test("a constant node has nothing that would have to move with it")
+  @Test("A constant node may move, because it records nothing")
   func constant() throws {
     let node = "a: { constant: s, place: front, on_host_loss: move }"
     #expect(try placed(node, in: Self.without) == [])
   }
 
   @Test(
-    "with Slurm, a node moves where its place has another host",
+    "With Slurm, a node may move if its place has another host",
     arguments: [
       ("hosts: [h1]", true), ("hosts: [h1], spare: [h1]", true),
       ("hosts: [h1], spare: [h2]", false),
@@ -174,7 +174,7 @@ struct DeploymentCheckTests {
           ] : []))
   }
 
-  @Test("with Kubernetes no node moves")
+  @Test("With Kubernetes no node may move")
   func pods() throws {
     let node = "a: { machine: M, place: front, on_host_loss: move, durability: none }"
     let deployment = "engine: kubernetes\nimage: i\nplaces:\n  front: { hosts: [h1, h2] }"
@@ -189,13 +189,13 @@ struct DeploymentCheckTests {
     #expect(try checked(deployment, for: "a: { machine: M, place: front }") == [])
   }
 
-  @Test("journals that could not be read are not also missing")
+  @Test("Journals that could not be read are not reported as missing")
   func brokenJournals() throws {
     let node = "a: { machine: M, place: front, on_host_loss: move, durability: power }"
     #expect(try placed(node, in: Self.without + "\njournals: 3\n") == [])
   }
 
-  @Test("pipes of a node that moves are in its journal, or lost as a crash loses them")
+  @Test("Pipes of a movable node are in its journal, or are lost as in a crash")
   func pipes() throws {
     let nodes = """
       a: { machine: M, place: front, on_host_loss: move, durability: power }
@@ -206,7 +206,7 @@ struct DeploymentCheckTests {
     #expect(try placed(nodes, and: pipes, in: Self.with) == [])
   }
 
-  @Test("a coordinator within a node moves with it, and what it has recorded must, too")
+  @Test("A coordinator embedded in a movable node must be able to move with it")
   func lodger() throws {
     let nodes = """
       a: { machine: M, place: front, on_host_loss: move, durability: none }
@@ -225,7 +225,7 @@ struct DeploymentCheckTests {
     #expect(try placed(nodes, and: apart, in: Self.with) == [])
   }
 
-  @Test("a composite that shares the coordinator counts once the programs were asked")
+  @Test("The durability of a shared embedded coordinator is checked once the programs were asked")
   func sharedLodger() throws {
     let nodes = """
       a: { machine: M, place: front, on_host_loss: move, durability: none }
@@ -244,7 +244,7 @@ struct DeploymentCheckTests {
 
   private static let cluster = "engine: kubernetes\nimage: i"
 
-  @Test("two names that are one in a cluster are refused there, and the orchestrator's")
+  @Test("Names that collide in a cluster are refused, and so is the orchestrator's")
   func clusterNames() throws {
     let nodes = "a_b: { machine: M }\nc: { machine: M }\nA-b: { machine: M }"
     #expect(
@@ -261,7 +261,7 @@ struct DeploymentCheckTests {
   }
 
   @Test(
-    "a coordinator has a name in a cluster where it has a process of its own",
+    "A coordinator's name counts in a cluster if it has a process of its own",
     arguments: [(nil, true), ("b", false)] as [(String?, Bool)])
   func coordinatorName(host: String?, isRefused: Bool) throws {
     let composites = "composites: { A: { components: [a, b], synchronize: [e] } }\n"
@@ -276,7 +276,7 @@ struct DeploymentCheckTests {
     }
   }
 
-  @Test("a topology whose name begins with a digit is refused in a cluster: no service's does")
+  @Test("A topology name that begins with a digit is refused in a cluster")
   func digit() throws {
     let (topology, source) = try TopologyReader.read(
       text: withNodes("a: { machine: M }").replacing("topology: t", with: "topology: 3d").utf8,

@@ -4,7 +4,7 @@ import PipeWire
 import TestSupport
 import Testing
 
-@Suite("Reading a deployment")
+@Suite("Deployment files")
 struct DeploymentFileTests {
   static let schema = JSONSchema(root: try! JSONValue(parsing: DeploymentFile.schema.utf8))
 
@@ -25,7 +25,7 @@ struct DeploymentFileTests {
       DeploymentPlace(name: "back-2", address: "127.0.0.2"),
     ], journals: "/shared/a $b")
 
-  @Test("every key of the schema is read into the model")
+  @Test("Every key of a deployment file is read into the model")
   func everything() throws {
     let text = """
       engine: local
@@ -40,7 +40,7 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(try json(text)))
   }
 
-  @Test("what is left out has its default")
+  @Test("Keys missing from a deployment file have their defaults")
   func defaults() throws {
     let found = try read("places: { a: { address: 10.0.0.1 } }")
     #expect(found.engine == .local && found.address == nil && found.journals == nil)
@@ -55,7 +55,7 @@ struct DeploymentFileTests {
     #expect(try read(Deployment().yaml) == Deployment())
   }
 
-  @Test("with Slurm, places have hosts")
+  @Test("With Slurm, places have hosts")
   func hosts() throws {
     let found = try read(
       "engine: slurm\nlease: 2s\nplaces: { a: { hosts: [n-1, n2.lab], spare: [n3] } }")
@@ -66,7 +66,7 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(found.json))
   }
 
-  @Test("with Kubernetes, places have hosts or labels, and the file says what its pods are made of")
+  @Test("With Kubernetes, places have hosts or labels, and the file describes the pods")
   func kubernetes() throws {
     let found = try read(
       """
@@ -96,7 +96,7 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(found.json))
   }
 
-  @Test("with Kubernetes, all but the image has a default")
+  @Test("With Kubernetes, everything except the image has a default")
   func kubernetesDefaults() throws {
     let found = try read("engine: kubernetes\nimage: hall")
     #expect(found.namespace == nil && found.port == 7300)
@@ -105,7 +105,7 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(found.json))
   }
 
-  @Test("variables, merge keys and sections of one's own are as in a topology")
+  @Test("Variables, merge keys and extension sections work as in a topology file")
   func shared() throws {
     let text = """
       x-lab: &lab { address: "${LAB}" }
@@ -123,7 +123,8 @@ struct DeploymentFileTests {
 
   private static let kubernetes = "engine: kubernetes\nimage: a\n"
 
-  /// A text, the place of its only error, a part of the message, the code, and whether the schema tells it.
+  /// A text, the location of its only error, a part of the message, the code, and whether the
+  /// schema detects it.
   static let bad: [(text: String, place: String, message: String, code: String, schema: Bool)] = [
     (
       "engine: locl", "1:9", "it takes 'local', 'slurm', 'kubernetes'. Did you mean 'local'?",
@@ -306,7 +307,8 @@ struct DeploymentFileTests {
     ),
   ]
 
-  @Test("a bad one is refused with its place, what is wrong and what to do", arguments: bad)
+  @Test(
+    "A bad deployment file is refused with the location, the error and what to do", arguments: bad)
   func refused(
     text: String, place: String, message: String, code: String, schemaTells: Bool
   ) throws {
@@ -324,7 +326,7 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(try json(text)) == !schemaTells)
   }
 
-  @Test("all errors are found at once, in the order of the file")
+  @Test("All errors of a deployment file are found at once, in the order of the file")
   func allAtOnce() throws {
     let text = "engine: slum\naddress: x\nplaces:\n  a: { address: y }\n  b: {}\njurnals: z\n"
     #expect {
@@ -335,7 +337,7 @@ struct DeploymentFileTests {
     }
   }
 
-  @Test("an empty file, and none, say what to do")
+  @Test("An empty or missing deployment file is an error that says what to do")
   func nothing() {
     #expect {
       try read("# nothing\n")
@@ -350,7 +352,7 @@ struct DeploymentFileTests {
     }
   }
 
-  @Test("the schema in the code is that of the file, and its keys are the reader's")
+  @Test("The schema in the code equals the file's, and its keys are the reader's")
   func schemaFile() throws {
     let file = try packageFile("topologies/deployment.schema.json")
     #expect(DeploymentFile.schema == String(decoding: file, as: UTF8.self))

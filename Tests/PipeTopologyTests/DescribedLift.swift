@@ -10,7 +10,7 @@ extension Described {
     .init(name: "standing", fields: call), .init(name: "moving", fields: call),
   ]
 
-  /// Machines that take some events together, and some that do not fit.
+  /// Machines that synchronize some events, and some that do not match.
   static let lift: [MachineDescription] = [
     machine(
       "LiftDoor", initial: "closed", states: doorStates,
@@ -57,7 +57,7 @@ extension Described {
       .init(type: "LiftMotor.State", states: motorStates),
     ])
 
-  /// A topology with a lift's nodes, its composites from line 10 on, and pipes behind them.
+  /// Returns a topology with a lift's nodes, its composites from line 10 on, and pipes after them.
   static func withLift(composites: String, pipes: String = "[]") -> String {
     withNodes(
       """
@@ -72,7 +72,8 @@ extension Described {
         + "pipes: \(pipes)\n")
   }
 
-  /// What the reader, or else the checker, says of a text, of which `^` marks a place.
+  /// Returns the diagnostics of the reader, or else of the checker, and the location that `^` marks
+  /// in the text.
   static func problems(_ marked: String) -> (found: [String], place: String) {
     let before = marked.prefix { $0 != "^" }
     let line = before.count { $0 == "\n" } + 1

@@ -5,7 +5,7 @@ import Testing
 @Suite("Durations as text")
 struct DurationTests {
   @Test(
-    "a duration is short to read",
+    "A duration has a short text",
     arguments: [
       (Duration.zero, "0 ms"), (.milliseconds(250), "250 ms"), (.milliseconds(1540), "1.5 s"),
       (.seconds(10), "10 s"), (.seconds(200), "3 min 20 s"), (.seconds(7500), "2 h 5 min"),
@@ -25,10 +25,11 @@ struct DurationTests {
     ("-1s", nil), ("+1s", nil), (".5s", nil), ("1.s", nil), ("1.2.3s", nil), ("1,5s", nil),
     ("1 s", nil), ("1S", nil), ("1e3s", nil), ("1234567890s", nil), ("١s", nil),
   ]
-  /// What a pattern cannot tell.
+  /// Durations that match the pattern and are refused because of their value.
   static let refusedByValue = ["1000001h", "999999999d", "0.5ns", "0.0000000015s"]
 
-  @Test("durations are read with their units, and written to be read back", arguments: typed)
+  @Test(
+    "Durations are parsed with their units and written so that they parse back", arguments: typed)
   func grammar(text: String, expected: Duration?) {
     #expect(DurationText.parse(text) == expected)
     if let expected {
@@ -36,12 +37,14 @@ struct DurationTests {
     }
   }
 
-  @Test("a duration of parts of a nanosecond, or of lifetimes, is none", arguments: refusedByValue)
+  @Test(
+    "A duration with fractions of a nanosecond, or of lifetimes, is refused",
+    arguments: refusedByValue)
   func limits(text: String) {
     #expect(DurationText.parse(text) == nil)
   }
 
-  @Test("the schema takes the durations that are read", arguments: typed)
+  @Test("The schema accepts exactly the durations that the reader accepts", arguments: typed)
   func schema(text: String, expected: Duration?) {
     let file: JSONValue = [
       "topology": "t",
@@ -50,7 +53,7 @@ struct DurationTests {
     #expect(TopologySchemaTests.schema.accepts(file) == (expected != nil))
   }
 
-  @Test("what is no duration is told why")
+  @Test("An invalid duration is an error with the reason")
   func problem() {
     #expect("\(DurationText.Problem(with: "1.5"))" == "has no unit; write 1.5s, 1.5ms or 1.5m")
     #expect("\(DurationText.Problem(with: "soon"))".hasPrefix("must be a length of time such as"))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A file of variables beside a topology")
 struct EnvironmentFileTests {
-  /// The value of `V` where a file `.env` has these bytes, and the errors.
+  /// Returns the value of `V` for a file `.env` with these bytes, and the errors.
   private func read(
     _ bytes: [UInt8], environment: [String: String] = [:], text: String? = nil
   ) throws -> (value: String?, errors: [String]) {
@@ -33,7 +33,7 @@ struct EnvironmentFileTests {
   }
 
   @Test(
-    "a line gives a variable its value",
+    "A line gives a variable its value",
     arguments: [
       ("V=x", "x"), (" V = x y ", "x y"), ("export V=x", "x"), ("V=", ""), ("V=a=b", "a=b"),
       ("V=x # comment", "x"), ("V=x#y", "x#y"), ("V= # comment", ""), ("V=#x", "#x"),
@@ -47,7 +47,7 @@ struct EnvironmentFileTests {
   }
 
   @Test(
-    "a line that cannot be read is an error there, and its variable is not missing besides",
+    "A line that cannot be read is an error, and its variable is not reported as missing",
     arguments: [
       ("V", "1:1", "this line has no '='"), ("\n1=x", "2:1", "'1' is no variable's name"),
       ("a b=x", "1:1", "'a b' is no variable's name"), ("V='x", "1:1", "a quote is not closed"),
@@ -64,7 +64,7 @@ struct EnvironmentFileTests {
     #expect(found.first?.contains(message) == true, "\(found)")
   }
 
-  @Test("one that is not UTF-8 is told, with the line")
+  @Test("A file that is not UTF-8 is an error at the line")
   func invalid() throws {
     #expect(
       try read([0x56, 0x3D, 0x0A, 0xFF]).errors == [
@@ -72,20 +72,20 @@ struct EnvironmentFileTests {
       ])
   }
 
-  @Test("the environment's variables come first, also empty ones")
+  @Test("The environment's variables, even empty ones, override those of the file")
   func precedence() throws {
     #expect(try read(Array("V=file".utf8), environment: ["V": "own"]).value == "own")
     #expect(try read(Array("V=file".utf8), environment: ["V": ""]).value == "")
     #expect(try read(Array("V=file".utf8), environment: ["W": "own"]).value == "file")
   }
 
-  @Test("it is not looked at where the topology has no variables")
+  @Test("The file is not read if the topology has no variables")
   func unneeded() throws {
     let text = withNodes("a: { machine: M, environment: { V: x$$ } }")
     #expect(try read([0xFF], text: text).value == "x$")
   }
 
-  @Test("it stands beside the topology file, and need not be there")
+  @Test("The file is beside the topology file and may be missing")
   func place() throws {
     let folder = try TemporaryDirectory()
     func write(_ text: String, to name: String) throws {
@@ -100,7 +100,7 @@ struct EnvironmentFileTests {
     #expect(try machine() == "M")
     try write("PR_TEST_MACHINE=N\n", to: ".env")
     #expect(try machine() == "N")
-    // A directory of that name is no such file.
+    // A directory with that name is ignored.
     unlink(folder.path + "/.env")
     mkdir(folder.path + "/.env", 0o700)
     #expect(try machine() == "M")

@@ -2,9 +2,9 @@ import PipeMachines
 import PipeTopology
 import Testing
 
-@Suite("What is explored, in the file")
+@Suite("The section 'explore'")
 struct ExploreSectionTests {
-  /// A topology whose section `explore` begins in line 10.
+  /// Returns a topology whose section `explore` begins in line 10.
   private static func text(_ section: String) -> String {
     withNodes(
       """
@@ -32,7 +32,7 @@ struct ExploreSectionTests {
       - { finding: stuck, reason: people go on }
     """
 
-  @Test("every key is read")
+  @Test("Every key of the section is read")
   func read() throws {
     let section = try #require(try topology(Self.text(Self.whole)).explore)
     #expect(section.capacity == 3)
@@ -75,7 +75,7 @@ struct ExploreSectionTests {
       ])
   }
 
-  @Test("what is written is read back to the same, and keeps to the schema")
+  @Test("A written section reads back to an equal one and matches the schema")
   func written() throws {
     for section in [Self.whole, "from_outside: {}", "end: { door: closed }", "{}"] {
       let original = try topology(Self.text(section))
@@ -87,7 +87,7 @@ struct ExploreSectionTests {
     #expect(try topology(Self.text("{}")).explore?.fromOutside == nil)
   }
 
-  @Test("the lower of the file's capacity and two is explored")
+  @Test("The search uses the smaller of the file's capacity and two")
   func capacity() {
     var pipe = PipeSpecification.ports(from: "a.b", to: "c")
     #expect(ExploreSection.capacity(of: pipe, in: nil) == 2)
@@ -98,7 +98,7 @@ struct ExploreSectionTests {
   }
 
   @Test(
-    "what the file alone shows to be wrong is refused at its place",
+    "Errors that the file alone shows are refused at their location",
     arguments: [
       ("capacity: 0", "10:13", "a whole number of events from 1 to 65536, not 0", "bad-value"),
       ("capasity: 2", "10:3", "Did you mean 'capacity'?", "unknown-key"),
@@ -173,7 +173,7 @@ struct ExploreSectionTests {
   }
 
   @Test(
-    "what its programs do not have is refused at its place",
+    "Names that the programs do not have are refused at their location",
     arguments: [
       ("from_outside: { motor: [strat] }", "10:27", "Did you mean 'start'?", "unknown-event"),
       (
@@ -224,7 +224,7 @@ struct ExploreSectionTests {
     #expect(found.first?.hasSuffix("[\(code)]") == true, "\(found)")
   }
 
-  /// The same nodes, with all out-ports connected.
+  /// Returns the same nodes with all out-ports connected.
   private static func withEffects(_ section: String) -> String {
     let pipe = "pipes: [{ from: door.arrivals, to: display }]\n"
     return text(section).replacing("explore:\n", with: "").replacing(

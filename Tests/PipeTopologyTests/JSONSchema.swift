@@ -2,7 +2,7 @@ import PipeMachines
 
 /// A validator for the part of JSON Schema 2020-12 that the topology schema uses.
 ///
-/// A keyword that it does not know is a trap, so that the schema cannot outgrow the test.
+/// An unknown keyword traps, so that the schema cannot outgrow the test.
 struct JSONSchema {
   let root: JSONValue
 

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Restart policies")
 struct RestartPolicyTests {
-  @Test("a coordinator is started again, whatever its participants say")
+  @Test("A coordinator is restarted whatever its participants' policies are")
   func coordinators() {
     let patient = RestartPolicy(.always, max: 20, window: .seconds(30))
     #expect(RestartPolicy.ofCoordinator(of: []) == RestartPolicy())
@@ -17,11 +17,11 @@ struct RestartPolicyTests {
   }
 
   @Test(
-    "a limit of restarts that the waits keep from its window cannot be reached",
+    "A restart limit is unreachable if its backoff exceeds the window",
     arguments: [
       (RestartPolicy(), true), (RestartPolicy(max: 0, window: .milliseconds(1)), true),
       (RestartPolicy(.never, window: .milliseconds(1)), true),
-      // 100, 200 and 400 ms, and three processes that have to start.
+      // Backoffs of 100, 200 and 400 ms, and the starts of three processes.
       (
         RestartPolicy(
           max: 3, window: .seconds(1), backoff: Backoff(initial: .milliseconds(100), jitter: 0)),
@@ -39,7 +39,7 @@ struct RestartPolicyTests {
     #expect((policy.shortestWayToFailure != nil) == canBeReached)
   }
 
-  @Test("a limit of restarts that cannot be reached is a warning at 'restart'")
+  @Test("An unreachable restart limit is a warning at 'restart'")
   func warning() throws {
     let text = withNodes(
       "a: { machine: M, restart: { max: 3, window: 1s, backoff: { initial: 1s } } }")

@@ -27,7 +27,7 @@ struct ScenarioFileTests {
       ScenarioStep(.crash(node: "door"), .states(["door": ["open": ["text": "a$b${x}"]]])),
     ], end: ["door": "closed"], pipes: ["a->b": ["x", ["y": ["z": [1, .null]]]], "c": []])
 
-  @Test("what is written is read back to the same")
+  @Test("A written scenario reads back to an equal one")
   func roundTrip() throws {
     let text = Self.whole.yaml
     #expect(try ScenarioFile.read(text: Array(text.utf8), file: "s.yaml").scenario == Self.whole)
@@ -35,7 +35,7 @@ struct ScenarioFileTests {
     #expect(try ScenarioFile.read(text: Array(json.utf8), file: "s.yaml").scenario == Self.whole)
   }
 
-  @Test("a step that names no origin comes from outside")
+  @Test("A step without an origin comes from outside")
   func short() throws {
     let text = "scenario: s\ntopology: t.yaml\nsteps:\n  - { at: door, takes: open }\n"
     let scenario = try ScenarioFile.read(text: Array(text.utf8), file: "s.yaml").scenario
@@ -43,7 +43,7 @@ struct ScenarioFileTests {
       scenario.steps == [ScenarioStep(.takes(owner: "door", event: "open", from: .outside))])
   }
 
-  @Test("a reason with a text behind it is written as its word")
+  @Test("A reason with a message is written as its keyword alone")
   func reasons() throws {
     for (reason, word) in [("thrown: no paper", "thrown"), ("no such field", "undecodable")] {
       var scenario = Scenario(name: "s", topology: "t.yaml")
@@ -57,7 +57,7 @@ struct ScenarioFileTests {
   }
 
   @Test(
-    "what cannot be read is refused at its place",
+    "An invalid step is refused at its location",
     arguments: [
       ("{ at: door }", "4:5", "has no 'takes'", "missing-key"),
       ("{ at: door, sends: open }", "4:5", "has no 'into'", "missing-key"),
@@ -106,7 +106,7 @@ struct ScenarioFileTests {
     }
   }
 
-  @Test("an empty file, and one without its name, are refused")
+  @Test("An empty scenario file, and one without its name, are refused")
   func nothing() {
     for (text, message) in [
       ("", "a scenario starts with 'scenario: NAME'"), ("topology: t\n", "has no 'scenario'"),

@@ -3,9 +3,9 @@ import PipeTopology
 import PipeWire
 import Testing
 
-@Suite("Checking the wiring")
+@Suite("The wiring check")
 struct TopologyCheckerTests {
-  /// Wiring that fits, apart from one pipe, which is on line 9 from column 5.
+  /// Returns a correct wiring with one more pipe, which is on line 9 from column 5.
   private func withRule(_ pipe: String) -> String {
     withNodes(
       """
@@ -16,7 +16,7 @@ struct TopologyCheckerTests {
   }
 
   @Test(
-    "pipes that fit their machines are accepted",
+    "Pipes that match their machines are accepted",
     arguments: [
       "{ from: door.arrivals, to: display }",
       "{ from: door, when: closed, to: display.updates, send: refresh }",
@@ -35,7 +35,7 @@ struct TopologyCheckerTests {
   }
 
   @Test(
-    "pipes that do not fit are refused with their place and what would fit",
+    "Pipes that do not match are refused at their location with the valid alternatives",
     arguments: [
       (
         "{ from: door.arrival, to: display }", "9:13", "unknown-port",
@@ -122,7 +122,7 @@ struct TopologyCheckerTests {
     #expect(found.allSatisfy { $0.hasSuffix("[\(code)]") }, "\(found)")
   }
 
-  @Test("where a pipe is malformed, the others are checked all the same, each at its own place")
+  @Test("Beside a malformed pipe, the others are still checked at their own locations")
   func malformedBeside() throws {
     let text =
       withRule("{ from: door, when: closed, to: display }")
@@ -142,7 +142,7 @@ struct TopologyCheckerTests {
     #expect(wiring.map { [$0.line, $0.column] } == [[10, 25], [12, 32]])
   }
 
-  @Test("ports of unlike events are one error, which says which case differs")
+  @Test("Ports with different events are one error that names the differing case")
   func unlike() throws {
     var other = Described.display
     other.inPorts[0].events[1].fields[0].type = "String"
@@ -161,7 +161,7 @@ struct TopologyCheckerTests {
       ])
   }
 
-  @Test("an output that no effect is mapped to is a warning at its node")
+  @Test("An output that no effect is mapped to is a warning at its node")
   func unmappedOutputs() throws {
     var other = Described.motor
     other.outputs = [.init(name: "hum"), .init(name: "log")]
@@ -178,7 +178,7 @@ struct TopologyCheckerTests {
       ])
   }
 
-  @Test("a warning is silenced by its code in the file, and an error is not")
+  @Test("A warning can be silenced by its code in the file, and an error cannot")
   func silence() throws {
     func found(_ codes: String) throws -> [Diagnostic.Code] {
       let text = withNodes(
@@ -197,7 +197,7 @@ struct TopologyCheckerTests {
     #expect(try TopologyReader.read(text: read.yaml.utf8, file: "t").topology == read)
   }
 
-  @Test("machines and monitors that the program does not have are named")
+  @Test("Machines and monitors that the program does not have are errors that name them")
   func unknownParts() throws {
     let text = withNodes(
       "d: { machine: FloorDispaly }", and: "monitors: { m: { monitor: StatLog } }\n")
@@ -211,7 +211,7 @@ struct TopologyCheckerTests {
         + "has 'StateLog'. Did you mean 'StateLog'? [unknown-monitor]")
   }
 
-  @Test("an out-port without a pipe is a warning, whatever else the node sends")
+  @Test("An out-port without a pipe is a warning, even if the node has other pipes")
   func unconnected() throws {
     let found = try Described.check(
       withPipe("{ from: door, when: closed, to: display, send: refresh }"))
@@ -223,14 +223,14 @@ struct TopologyCheckerTests {
   }
 
   @Test(
-    "a pipe from a port that there is not is told once: the port that it may mean is not without one"
+    "A misspelt port is one error, and the port it means is not reported as unconnected"
   )
   func misspeltPort() throws {
     let misspelt = try Described.check(withPipe("{ from: door.arrival, to: display.updates }"))
     #expect(misspelt.count == 1 && misspelt[0].hasSuffix("[unknown-port]"), "\(misspelt)")
     let unlike = try Described.check(withPipe("{ from: door.out, to: display.updates }"))
     #expect(unlike.count == 1 && unlike[0].hasSuffix("[unknown-port]"), "\(unlike)")
-    // What it is nearest to is meant, and no other.
+    // Only the port with the most similar name is meant.
     var door = Described.door
     door.outPorts.append(PortDescription(name: "bell", eventType: "E", events: []))
     let (topology, source) = try TopologyReader.read(
@@ -242,7 +242,7 @@ struct TopologyCheckerTests {
     #expect(found.first?.message.contains("out-port 'bell'") == true)
   }
 
-  @Test("a constant is held to the machine that it names")
+  @Test("A constant must match the machine that it names")
   func constants() throws {
     func check(_ constant: String) throws -> [String] {
       try Described.check(withNodes("c: { machine: ElevatorDoor, constant: \(constant) }"))
@@ -257,7 +257,7 @@ struct TopologyCheckerTests {
   }
 
   @Test(
-    "a state that a node waits for is one of the other node's, as 'wait' takes it",
+    "A state dependency must name a state of the other node, as for 'wait'",
     arguments: [
       ("motor: { state: idle }", nil), ("motor: { state: { idle: { floor: 0 } } }", nil),
       ("motor: ready", nil), ("fixed: { state: closed }", nil),
@@ -300,7 +300,7 @@ struct TopologyCheckerTests {
     #expect(found.map(\.description) == (problem.map { ["t:\($0)"] } ?? []))
   }
 
-  @Test("a rule of a constant takes the values of its state")
+  @Test("A rule of a constant uses the values of its state")
   func constantRule() throws {
     func check(_ variable: String) throws -> [String] {
       try Described.check(
@@ -311,7 +311,7 @@ struct TopologyCheckerTests {
     #expect(try check("$m").first?.contains("[unknown-variable]") == true)
   }
 
-  @Test("what is not described is not judged")
+  @Test("Machines without a description are not checked")
   func undescribed() throws {
     let text = withPipe("{ from: door, when: x, to: display.y, send: z }")
     let (topology, source) = try TopologyReader.read(text: text.utf8, file: "t")

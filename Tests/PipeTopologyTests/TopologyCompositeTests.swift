@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Composites of a topology")
 struct TopologyCompositeTests {
-  @Test("participants are listed, or left out in a mapping or in a list")
+  @Test("Participants are listed, or left out in a mapping or in a list")
   func forms() throws {
     func synchronize(_ text: String) throws -> [Synchronization] {
       let composites = "lift: { components: [door, motor], synchronize: \(text) }"
@@ -21,7 +21,7 @@ struct TopologyCompositeTests {
   }
 
   @Test(
-    "composites that fit their machines are accepted",
+    "Composites that match their machines are accepted",
     arguments: [
       "lift: { components: [door, motor] }",
       "lift: { components: [door, motor], synchronize: [open, go] }",
@@ -42,7 +42,7 @@ struct TopologyCompositeTests {
   }
 
   @Test(
-    "composites that do not fit are refused with their place and what would fit",
+    "Composites that do not match are refused at their location with the valid alternatives",
     arguments: [
       (
         "lift: { components: [door, ^moter] }", "unknown-node",
@@ -143,7 +143,7 @@ struct TopologyCompositeTests {
     #expect(first.hasSuffix("[\(code)]"), "\(found)")
   }
 
-  @Test("what is wrong with a composite's events and with its projection is told at once")
+  @Test("Errors of a composite's events and of its projection are reported together")
   func allAtOnce() {
     let lift = "{ components: [motor, door], synchronize: [close], projection: LiftState }"
     let (found, _) = Described.problems(Described.withLift(composites: "lift: \(lift)"))
@@ -154,7 +154,7 @@ struct TopologyCompositeTests {
   private static let lift = "lift: { components: [door, motor], synchronize: [open, go] }"
 
   @Test(
-    "a pipe may lead into a composite with what it synchronizes, and to a node with the rest",
+    "A pipe may send synchronized events to a composite and other events to a node",
     arguments: [
       "[{ from: panel, when: idle, to: lift, send: open }]",
       "[{ from: panel, when: pressed, to: lift, send: { go: { floor: $floor } } }]",
@@ -169,7 +169,7 @@ struct TopologyCompositeTests {
   }
 
   @Test(
-    "a pipe that would take an event past its composite is refused with the composite's name",
+    "A pipe that bypasses a composite is refused with the composite's name",
     arguments: [
       (
         "[{ from: panel, when: idle, to: ^door, send: open }]", "synchronized-event",
@@ -236,7 +236,7 @@ struct TopologyCompositeTests {
     "lift: { components: [door, motor], synchronize: [open, go], projection: LiftState }"
 
   @Test(
-    "a pipe may lead from a composite, from a state of its projection or of its nodes",
+    "A pipe may start at a composite, from a state of its projection or of its nodes",
     arguments: [
       (shown, "[{ from: lift, when: moving, to: panel, send: { press: { floor: 1 } } }]"),
       (
@@ -251,13 +251,13 @@ struct TopologyCompositeTests {
     #expect(Described.problems(text).found.allSatisfy { $0.hasSuffix("[self-pipe]") })
     let read = try topology(text)
     #expect(read.pipes[0].sender == "lift")
-    // What is written is read back alike.
+    // The written file reads back to equal pipes.
     let written = try topology(read.yaml)
     #expect(written.pipes == read.pipes)
   }
 
   @Test(
-    "a rule of a composite that cannot be is refused with its place and what would fit",
+    "An invalid rule of a composite is refused at its location with the valid alternatives",
     arguments: [
       (
         shown, "[{ from: lift, when: ^movin, to: door, send: close }]", "unknown-state",
@@ -310,7 +310,7 @@ struct TopologyCompositeTests {
     #expect(first.hasSuffix("[\(code)]"), "\(found)")
   }
 
-  @Test("an event that effects may give and that several composites synchronize is a warning")
+  @Test("An event that effects may give and several composites synchronize is a warning")
   func ambiguousEffect() {
     let composites = """
       a: { components: [door, odd], synchronize: [open] }
@@ -328,7 +328,7 @@ struct TopologyCompositeTests {
     #expect(Described.problems(Described.withLift(composites: once)).found == [])
   }
 
-  @Test("an event that effects are declared not to give is no warning")
+  @Test("An event that effects are declared not to give is no warning")
   func declaredEffect() throws {
     let composites = """
       a: { components: [door, odd], synchronize: [open] }
@@ -346,7 +346,7 @@ struct TopologyCompositeTests {
     }
   }
 
-  @Test("a port that may also send other events than synchronized ones is a warning")
+  @Test("A port that may also send events that are not synchronized is a warning")
   func mixedPort() {
     let pipes = "[{ from: panel.doors, to: ^door }]"
     let (found, place) = Described.problems(
@@ -356,7 +356,7 @@ struct TopologyCompositeTests {
     #expect(found.first?.contains("can send 'open'") == true, "\(found)")
   }
 
-  @Test("a plan has what the coordinator needs, and travels as JSON")
+  @Test("A plan has what the coordinator requires, and is preserved as JSON")
   func plans() throws {
     let text = Described.withLift(
       composites: """
@@ -406,7 +406,7 @@ struct TopologyCompositeTests {
     #expect(try JSONDecoder().decode([ConflictClassPlan].self, from: data) == plans)
   }
 
-  @Test("a program's description may leave its composite states out")
+  @Test("A program's description may omit its composite states")
   func descriptionWithoutComposites() throws {
     let json = #"{"program":"p","protocolVersion":1,"machines":[],"monitors":[]}"#
     let description = try JSONDecoder().decode(ProgramDescription.self, from: Data(json.utf8))
@@ -417,7 +417,7 @@ struct TopologyCompositeTests {
     #expect(try JSONDecoder().decode(ProgramDescription.self, from: whole) == Described.program)
   }
 
-  @Test("a composite's pipe survives no more than its components do")
+  @Test("A composite's pipe is at most as durable as its components")
   func durability() {
     func problems(_ level: String) -> (found: [String], place: String) {
       Described.problems(
@@ -431,7 +431,7 @@ struct TopologyCompositeTests {
     #expect(found.first?.hasPrefix("test.yaml:\(place): error: ") == true, "\(found)")
   }
 
-  @Test("nor more than the node whose event it brings, by the name of the composite")
+  @Test("A pipe that names a composite for a node's own event is at most as durable as the node")
   func ownDurability() {
     let pipe = "{ from: panel, when: idle, to: lift, send: close, durability: ^process }"
     let file = Described.withLift(composites: Self.lift, pipes: "[\(pipe)]")
@@ -445,12 +445,12 @@ struct TopologyCompositeTests {
           + "node 'door' of composite 'lift', which survives less, 'none'. Raise the node's "
           + "'durability', or leave the pipe's out [bad-value]"
       ])
-    // What is asked of all of them is recorded by their coordinator.
+    // An event of all components is recorded by their coordinator.
     let others = volatile.replacing("send: close", with: "send: open")
     #expect(Described.problems(others).found == [])
   }
 
-  @Test("what is not described is not judged")
+  @Test("Composites of undescribed machines are not checked")
   func undescribed() throws {
     let text = Described.withLift(
       composites: "lift: { components: [door, motor], synchronize: [nothing], projection: P }")

@@ -4,7 +4,7 @@ import PipeTopology
 import PipeWire
 import Testing
 
-@Suite("Writing a topology")
+@Suite("Written topologies")
 struct TopologyConfigTests {
   /// Texts that are easily read back as something else.
   static let texts = [
@@ -90,12 +90,12 @@ struct TopologyConfigTests {
       ])
   }
 
-  @Test("what other readers of YAML take for a boolean is quoted")
+  @Test("Text that other YAML readers take for a Boolean is quoted")
   func quoted() {
     #expect(Self.everything.yaml.contains("\n  B: \"yes\"\n"))
   }
 
-  @Test("a node keeps a journal unless it says otherwise, a pipe what both its nodes do")
+  @Test("By default a node keeps a journal, and a pipe is as durable as its weaker end")
   func durability() {
     var topology = Self.everything
     topology.nodes[0].durability = nil
@@ -108,7 +108,7 @@ struct TopologyConfigTests {
     }
   }
 
-  @Test("what becomes of a node whose host may be lost is written beside its place alone")
+  @Test("'on_host_loss' is written only for nodes with a place")
   func hostLoss() throws {
     let topology = Topology(
       name: "t", program: "p",
@@ -118,7 +118,7 @@ struct TopologyConfigTests {
     #expect(nodes["b"]?["place"] == "front" && nodes["b"]?["on_host_loss"] == "wait")
   }
 
-  @Test("a coordinator within a node has the place of that node")
+  @Test("An embedded coordinator has the place of its carrier node")
   func placeOfLodger() {
     let topology = Topology(
       name: "t", program: "p",
@@ -130,7 +130,7 @@ struct TopologyConfigTests {
     #expect(["a", "b", "c", "d"].map(topology.place(of:)) == ["front", nil, "front", nil])
   }
 
-  @Test("equal topologies may list their nodes in another order, not their pipes")
+  @Test("Equal topologies may differ in the order of their nodes, not of their pipes")
   func equality() {
     var other = Self.everything
     other.nodes.reverse()
@@ -140,7 +140,7 @@ struct TopologyConfigTests {
     #expect(other != Self.everything)
   }
 
-  @Test("the resolved topology is written out in full")
+  @Test("A resolved topology is written out in full")
   func resolved() throws {
     let text = """
       topology: t
@@ -238,7 +238,7 @@ struct TopologyConfigTests {
   }
 }
 
-/// JSON text in which a YAML reader sees no line breaks or marks that JSON lets stand.
+/// JSON text without the line breaks and marks that JSON allows and a YAML reader interprets.
 enum YAMLSafe {
   static func text(_ json: JSONValue) -> String {
     json.text.unicodeScalars.map { scalar in

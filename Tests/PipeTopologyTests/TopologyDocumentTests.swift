@@ -6,7 +6,7 @@ import Testing
 
 @Suite("docs/TOPOLOGY.md")
 struct TopologyDocumentTests {
-  /// The rows of the table under a heading.
+  /// Returns the rows of the table under a heading.
   private func rows(
     under heading: String, of file: String = "docs/TOPOLOGY.md"
   ) throws -> [String] {
@@ -18,7 +18,7 @@ struct TopologyDocumentTests {
   }
 
   @Test(
-    "has every key with its meaning and default, as the reader and the schema know them",
+    "docs/TOPOLOGY.md has every key with its meaning and default",
     arguments: TopologyKeys.tables)
   func keys(heading: String, lines: [String]) throws {
     #expect(try rows(under: heading) == lines)
@@ -44,7 +44,7 @@ struct TopologyDocumentTests {
     }
   }
 
-  @Test("the example of docs/DEPLOYMENT.md is read as it is explained")
+  @Test("The example in docs/DEPLOYMENT.md is read as explained")
   func deploymentExample() throws {
     let text = String(decoding: try packageFile("docs/DEPLOYMENT.md"), as: UTF8.self)
     let blocks = text.split(separator: "```yaml\n").dropFirst()
@@ -71,7 +71,7 @@ struct TopologyDocumentTests {
     for code in ExplorationFinding.Code.allCases { #expect(text.contains("`\(code.rawValue)`")) }
   }
 
-  @Test("the defaults that are told are those of a topology without such keys")
+  @Test("The documented defaults are those of a topology without the keys")
   func defaults() throws {
     let plain = Topology(
       name: "t", nodes: [.machine("M", name: "a")],

@@ -3,13 +3,13 @@ import PipeWire
 import TestSupport
 import Testing
 
-/// A bad text, the place of its only error, a part of the message, and the code.
+/// A bad text, the location of its only error, a part of the message, and the code.
 struct BadTopology: CustomTestStringConvertible {
   var text: String
   var place: String
   var message: String
   var code: Diagnostic.Code
-  /// Whether the JSON Schema can tell as well: it knows types, not names.
+  /// Whether the JSON Schema detects the error, too. It knows types and no names.
   var schemaTells = true
 
   var testDescription: String { "\(code.rawValue) at \(place): \(message)" }
@@ -296,7 +296,7 @@ struct BadTopology: CustomTestStringConvertible {
 @Suite("Bad topologies")
 struct TopologyErrorTests {
   @Test(
-    "each is refused with its place, what is wrong and what to do",
+    "A bad topology is refused with the location, the error and what to do",
     arguments: BadTopology.nodes + BadTopology.pipes + BadTopology.tops)
   func refused(bad: BadTopology) {
     let found = errors(bad.text)
@@ -307,7 +307,7 @@ struct TopologyErrorTests {
     #expect(first.hasSuffix("[\(bad.code.rawValue)]"), "\(found)")
   }
 
-  @Test("a file that is cut or garbled anywhere is read or refused with a place")
+  @Test("A file that is cut or garbled anywhere is read, or refused with a location")
   func garbled() throws {
     let text = try packageFile("topologies/elevator.yaml")
     var refused = 0
@@ -328,7 +328,7 @@ struct TopologyErrorTests {
     #expect(refused > text.count)
   }
 
-  @Test("a circle of waiting nodes is named once, whoever else waits for it")
+  @Test("A cycle of dependencies is reported once, even if other nodes depend on it")
   func cycle() {
     let text = withNodes(
       """
@@ -344,7 +344,7 @@ struct TopologyErrorTests {
     #expect(found[1].contains(":8:33: ") && found[1].contains("'z' -> 'z'"))
   }
 
-  @Test("a node that could not be read is not also unknown")
+  @Test("A node that could not be read is not reported as unknown")
   func brokenNode() {
     let text = withNodes("door: { machine: 3 }\nb: { machine: M, depends_on: [door] }")
     #expect(errors(text).count == 1)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Merge keys in a topology")
 struct TopologyMergeTests {
-  @Test("an alias after << gives the keys that a mapping has not itself")
+  @Test("An alias after '<<' supplies the keys that a mapping does not have")
   func one() throws {
     let found = try topology(
       """
@@ -24,7 +24,7 @@ struct TopologyMergeTests {
       ])
   }
 
-  @Test("of a list of aliases the first that has a key gives it")
+  @Test("In a list of aliases, the first one with a key supplies it")
   func several() throws {
     let found = try topology(
       """
@@ -42,7 +42,7 @@ struct TopologyMergeTests {
     #expect(found.nodes == [.machine("A", name: "ab", program: "p", required: true), second])
   }
 
-  @Test("whole nodes, pipes and the top level can be merged, in their order")
+  @Test("Nodes, pipes and the top level can be merged, and keep their order")
   func anywhere() throws {
     let found = try topology(
       """
@@ -60,7 +60,7 @@ struct TopologyMergeTests {
     #expect(found.pipes.map(\.capacity) == [2, 3])
   }
 
-  @Test("what is wrong with a merged value is told where it stands, for each that takes it")
+  @Test("An error in a merged value is reported at its location for each mapping that uses it")
   func places() {
     let found = errors(
       """
@@ -77,7 +77,7 @@ struct TopologyMergeTests {
     #expect(found[1].contains("node 'b' has no key 'reqired'"))
   }
 
-  @Test("sections x- are passed over at the top only, whatever they have but YAML's own errors")
+  @Test("Sections 'x-' are ignored at the top level only, except for YAML's own errors")
   func sections() throws {
     let text = withNodes("a: { machine: M }", and: "x-: 1\nx-notes: { nodes: 3, a: ${}, a: $ }\n")
     #expect(try topology(text).nodes.count == 1)

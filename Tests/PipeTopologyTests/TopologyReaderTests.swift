@@ -6,9 +6,9 @@ import PipeWire
 import TestSupport
 import Testing
 
-@Suite("Reading a topology")
+@Suite("Topology files")
 struct TopologyReaderTests {
-  @Test("every key of the schema is read into the model")
+  @Test("Every key of the schema is read into the model")
   func everything() throws {
     let text = """
       topology: full.1
@@ -94,7 +94,7 @@ struct TopologyReaderTests {
     #expect(found.programs == ["./own", "logs", "nodes"])
   }
 
-  @Test("a pipe without a name takes one from its ends")
+  @Test("A pipe without a name is named after its ends")
   func derivedNames() throws {
     let text =
       withPipe("{ from: door.arrivals, to: display.updates }")
@@ -107,7 +107,7 @@ struct TopologyReaderTests {
       ])
   }
 
-  @Test("all errors are found at once, in the order of the file")
+  @Test("All errors are found at once, in the order of the file")
   func allAtOnce() {
     let text = """
       topology: lift!
@@ -142,7 +142,7 @@ struct TopologyReaderTests {
       ])
   }
 
-  @Test("a file that cannot be read says what to do")
+  @Test("A file that cannot be read is an error that says what to do")
   func files() throws {
     func failure(_ path: String) -> String {
       do {
@@ -170,7 +170,7 @@ struct TopologyReaderTests {
         == "\(folder)/large:1:1048577: error: the file has 1048583 bytes, and passes the limit of "
         + "1048576 in this line alone; leave out what is not needed, or keep large data in a file of "
         + "its own, which a parameter names [unreadable-file]")
-    // Lines of 64 bytes: the last of those within the limit is number 16384.
+    // Lines of 64 bytes: the last line within the limit is number 16384.
     let line = Array(repeating: UInt8(ascii: "#"), count: 63) + [UInt8(ascii: "\n")]
     try write(Array(Array(repeating: line, count: limit / 64 + 1).joined()))
     #expect(
@@ -183,7 +183,7 @@ struct TopologyReaderTests {
     }
   }
 
-  @Test("an empty file, or one that is no mapping, is told how a topology starts")
+  @Test("An empty file, or one that is no mapping, is an error that shows how a topology starts")
   func notAMapping() {
     for text in ["", "# only a comment\n"] {
       #expect(errors(text).first?.contains("the file is empty; a topology starts with") == true)

@@ -3,23 +3,23 @@ import PipeTopology
 import TestSupport
 import Testing
 
-@Suite("The JSON Schema")
+@Suite("The JSON Schema of topologies")
 struct TopologySchemaTests {
   static let schema = JSONSchema(root: try! JSONValue(parsing: TopologySchema.text.utf8))
 
-  /// A text as the JSON that an editor validates.
+  /// Returns a text as the JSON that an editor validates.
   private func json(_ text: [UInt8]) throws -> JSONValue {
     try #require(try YAMLDocument.parse(text)).json
   }
 
-  @Test("the text in the code is the text of the file")
+  @Test("The schema in the code equals the schema file")
   func sameText() throws {
     let file = try packageFile("topologies/topology.schema.json")
     #expect(TopologySchema.text == String(decoding: file, as: UTF8.self))
   }
 
   @Test(
-    "every example keeps to it, and is read",
+    "Every example matches the schema and is read",
     arguments: [
       "elevator", "washing-machine", "relay", "lift", "composite", "philosophers",
       "vending-machine", "counter", "example", "kettles", "movies", "movies-pages", "quiz",
@@ -36,29 +36,29 @@ struct TopologySchemaTests {
   }
 
   @Test(
-    "it refuses what the reader refuses, where names play no part",
+    "The schema refuses the files that the reader refuses, except for wrong names",
     arguments: BadTopology.nodes + BadTopology.pipes + BadTopology.tops)
   func agreement(bad: BadTopology) throws {
     #expect(Self.schema.accepts(try json(Array(bad.text.utf8))) == !bad.schemaTells)
   }
 
-  @Test("sections of one's own are passed over")
+  @Test("The schema and the reader ignore extension sections")
   func sections() throws {
     let text = withNodes("a: { machine: M }", and: "x-y: [{ any: thing }, ${NONE}]\n")
     #expect(errors(text) == [])
     #expect(Self.schema.accepts(try json(Array(text.utf8))))
   }
 
-  @Test("a variable can stand for every value that the reader takes one for")
+  @Test("The schema accepts a variable for every value for which the reader accepts one")
   func variables() throws {
     let text = TopologyVariableTests.everywhere
     #expect(errors(text) == [])
     #expect(Self.schema.accepts(try json(Array(text.utf8))))
   }
 
-  @Test("its keys are the reader's keys")
+  @Test("The schema's keys are the reader's keys")
   func keys() throws {
-    // A reader that is asked for a key it does not have lists those that it has.
+    // A reader lists its valid keys in the error for an unknown key.
     let asked: [(pointer: [String], text: String)] = [
       (["properties"], withNodes("a: { machine: M }", and: "y-x: 1\n")),
       (["$defs", "node", "properties"], withNodes("a: { machine: M, x-y: 1 }")),
@@ -103,7 +103,7 @@ struct TopologySchemaTests {
 }
 
 extension YAMLNode {
-  /// The node as JSON, the last of equal keys winning as it does in an editor.
+  /// The node as JSON. The last of equal keys wins, as in an editor.
   var json: JSONValue {
     switch content {
     case .scalar(let scalar): scalar.value

@@ -4,12 +4,12 @@ import PipeTopology
 import PipeWire
 import Testing
 
-/// The topology of a text that must be good.
+/// Returns the topology of a valid text.
 func topology(_ text: String) throws -> Topology {
   try TopologyReader.read(text: text.utf8, file: "test.yaml").topology
 }
 
-/// What the reader has against a text, one line each; empty where it is good.
+/// Returns the reader's errors, one line each. Empty for a valid text.
 func errors(_ text: some StringProtocol) -> [String] {
   do {
     _ = try TopologyReader.read(text: text.utf8, file: "test.yaml")
@@ -19,13 +19,13 @@ func errors(_ text: some StringProtocol) -> [String] {
   }
 }
 
-/// A document around some nodes' lines.
+/// Returns a document with these lines of nodes.
 func withNodes(_ nodes: String, and rest: String = "") -> String {
   let indented = nodes.split(separator: "\n").map { "  \($0)\n" }.joined()
   return "topology: t\nprogram: nodes\nnodes:\n\(indented)\(rest)"
 }
 
-/// Two nodes and one pipe, whose flow mapping starts at line 7, column 5.
+/// Returns a document with two nodes and one pipe, whose flow mapping starts at line 7, column 5.
 func withPipe(_ pipe: String) -> String {
   withNodes("door: { machine: ElevatorDoor }\ndisplay: { machine: FloorDisplay }")
     + "pipes:\n  - \(pipe)\n"
@@ -106,7 +106,7 @@ enum Described {
     out: [.init(name: "out", eventType: "Relay.Event", events: token)],
     in: [.init(name: "in", eventType: "Relay.Event", events: token)])
 
-  /// Fields of many types, for payload checks.
+  /// A machine with fields of many types, for payload checks.
   static let types = machine(
     "Types", initial: "on",
     states: [
@@ -133,7 +133,7 @@ enum Described {
     machines: [door, display, motor, passengers, washing, relay, types] + lift,
     monitors: ["StateLog"], composites: [liftState])
 
-  /// What the checker says of a text that the reader takes.
+  /// Returns the checker's diagnostics for a text that the reader accepts.
   static func check(_ text: String) throws -> [String] {
     let (topology, source) = try TopologyReader.read(text: text.utf8, file: "test.yaml")
     return TopologyChecker.check(

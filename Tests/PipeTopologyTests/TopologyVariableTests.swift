@@ -8,14 +8,14 @@ import Testing
 struct TopologyVariableTests {
   private static let values = ["NUMBER": "7", "WORD": "word", "EMPTY": "", "DOLLAR": "$a ${WORD}"]
 
-  /// The topology of a text with some variables.
+  /// Returns the topology of a text with some variables.
   private func topology(
     _ text: String, _ values: [String: String] = values
   ) throws(TopologyErrors) -> Topology {
     try TopologyReader.read(text: text.utf8, file: "test.yaml", variables: .init(values)).topology
   }
 
-  /// The parameters of the only node, of which `value` is `v`.
+  /// Returns the parameter `v` of the only node, with this value.
   private func parameter(_ value: String) throws -> JSONValue? {
     try topology(withNodes("a: { machine: M, parameters: { v: \(value) } }"))
       .node("a")?.parameters["v"]
@@ -31,7 +31,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "a value counts as if its text stood there: a number without quotes, text in them",
+    "A variable is read as if its text were in the file: a number unquoted, a text in quotes",
     arguments: [
       ("${NUMBER}", 7), ("\"${NUMBER}\"", "7"), ("'${NUMBER}'", "7"), ("${WORD}", "word"),
       ("1${NUMBER}", 17), ("a${NUMBER}b${WORD}c", "a7bwordc"), ("${NONE:-3}", 3),
@@ -45,7 +45,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "what counts for a missing or an empty variable is as in Compose",
+    "Defaults for missing and empty variables are as in Compose",
     arguments: [
       ("${NONE-3}", 3), ("\"${EMPTY-3}\"", ""), ("${NUMBER-3}", 7),
       ("${NUMBER:?set it}", 7), ("${NUMBER?set it}", 7), ("\"${EMPTY?set it}\"", ""),
@@ -60,7 +60,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "a variable that must be set is an error with the file's message",
+    "A required variable that is missing is an error with the file's message",
     arguments: [
       ("${NONE:?where is the till}", "variable 'NONE' is not set: where is the till; set it"),
       ("${EMPTY:?where is the till}", "variable 'EMPTY' is empty: where is the till; set it"),
@@ -74,7 +74,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "two dollars are one, and one is one; a value that is put in is not read again",
+    "Two dollars are one, a single one is kept, and an inserted value is not expanded again",
     arguments: [
       ("$$", "$"), ("US$$5", "US$5"), ("US$5", "US$5"), ("$", "$"), ("$$${NUMBER}", "$7"),
       ("$${NUMBER}", "${NUMBER}"), ("\"$${NUMBER}\"", "${NUMBER}"), ("$$$$", "$$"),
@@ -84,7 +84,7 @@ struct TopologyVariableTests {
     #expect(try parameter(text) == value)
   }
 
-  @Test("what a pipe sends keeps the state's values, and a variable's dollars are none of them")
+  @Test("A pipe's template keeps references to the state, and escapes dollars of variables")
   func template() throws {
     func send(_ value: String) throws -> JSONValue? {
       try topology(withPipe("{ from: door, when: s, to: display, send: { e: { v: \(value) } } }"))
@@ -98,7 +98,7 @@ struct TopologyVariableTests {
     #expect(try send("'$${NUMBER}'") == "$${NUMBER}")
   }
 
-  /// Variables at every place that has a type of its own, in quotes, as an editor's YAML wants them.
+  /// A topology with variables for every type of value, quoted as an editor's YAML requires.
   static let everywhere = """
     topology: "${N:-t}"
     program: "${P:-p}"
@@ -128,7 +128,7 @@ struct TopologyVariableTests {
 
     """
 
-  @Test("a key's type decides where a variable stands in quotes")
+  @Test("The key's type decides the type of a quoted variable")
   func typed() throws {
     let found = try topology(Self.everywhere, [:])
     let node = try #require(found.node("a"))
@@ -145,13 +145,13 @@ struct TopologyVariableTests {
     #expect(try topology(Self.everywhere, ["N": "2024", "K": "8"]).name == "2024")
   }
 
-  @Test("keys are read as they stand")
+  @Test("Variables in keys are not expanded")
   func keys() throws {
     let text = withNodes("a: { machine: M, parameters: { $${A}: 1, b$: 2 } }")
     #expect(try topology(text).node("a")?.parameters == ["$${A}": 1, "b$": 2])
   }
 
-  @Test("a variable that is not set is an error at its value, which alone it spoils")
+  @Test("An unset variable is an error at its value, and affects no other value")
   func unset() {
     let text = withNodes(
       """
@@ -173,7 +173,7 @@ struct TopologyVariableTests {
         + "beside the topology file, or give it a default: '${MAX:-VALUE}' [unset-variable]")
   }
 
-  @Test("a value that does not fit is told with the variable that it comes from")
+  @Test("A value that does not match its key is reported with its variable")
   func misfit() {
     let text = withPipe("{ from: door.out, to: display, capacity: ${WORD} }")
     #expect(
@@ -184,7 +184,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "other things in braces are told with what to write",
+    "Invalid text in braces is an error that says what to write",
     arguments: [
       ("${1A}", "'${1A}' is no variable"), ("${}", "'${}' is no variable"),
       ("${A=no}", "'${A=no}' is no variable"), ("${A:}", "'${A:}' is no variable"),
@@ -199,7 +199,7 @@ struct TopologyVariableTests {
     #expect(found.first?.hasSuffix("[bad-variable]") == true, "\(found)")
   }
 
-  @Test("a dollar before a name without braces is a warning, but for what a pipe sends")
+  @Test("A dollar before a name without braces is a warning, except in a pipe's template")
   func plainDollar() throws {
     func warnings(_ text: String) throws -> [Diagnostic] {
       try TopologyReader.examine(
@@ -217,7 +217,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "a pipe from a node to itself is a warning",
+    "A pipe from a node to itself is a warning",
     arguments: [
       ("{ from: door, when: closed, to: door, send: start }", 37),
       ("{ from: door.arrivals, to: door.updates }", 32),
@@ -234,7 +234,7 @@ struct TopologyVariableTests {
         && found.first?.hasSuffix("[self-pipe]") == true, "\(found)")
   }
 
-  @Test("a text that has the characters that stand for braces is read as it is")
+  @Test("Characters that the reader uses to mark braces are read unchanged")
   func standIns() throws {
     #expect(try parameter("\"\u{10FF7B}${NUMBER}\"") == "\u{10FF7B}7")
     #expect(try parameter("\"\u{10FF7C}${NUMBER}\"") == "\u{10FF7C}7")

@@ -6,7 +6,7 @@ import Testing
 @Suite("YAML text")
 struct TopologyYAMLTests {
   @Test(
-    "plain scalars resolve by YAML 1.2, quoted ones are text",
+    "Plain scalars are resolved as in YAML 1.2, and quoted ones are text",
     arguments: [
       ("~", .null), ("null", .null), ("", .null), ("true", .bool(true)), ("FALSE", .bool(false)),
       ("yes", "yes"), ("on", "on"), ("off", "off"), ("n", "n"), ("12", 12), ("-7", -7), ("+7", 7),
@@ -20,7 +20,7 @@ struct TopologyYAMLTests {
     #expect(YAMLScalar(text: text, isPlain: false).value == .string(text))
   }
 
-  @Test("every key and value has its place")
+  @Test("Every key and value has its location")
   func places() throws {
     let root = try #require(try YAMLDocument.parse(Array("a: 1\nü: { x: [y,\n   z] }\n".utf8)))
     guard case .mapping(let entries) = root.content else {
@@ -39,7 +39,7 @@ struct TopologyYAMLTests {
   }
 
   @Test(
-    "what is not YAML is refused at its place",
+    "Text that is not YAML is refused at its location",
     arguments: [
       ("a: [1\nb: 2\n", "2:2"), ("a:\n\t- 1\n", "2:1"), ("a: *x\n", "1:4"), ("a: 'b\n", "2:1"),
       ("a: &x [*x]\n", "1:8"), ("a: 1\n---\nb: 2\n", "2:1"), ("? [a]\n: 1\n", "1:3"),
@@ -52,7 +52,7 @@ struct TopologyYAMLTests {
     #expect(found.first?.hasSuffix("[not-yaml]") == true, "\(found)")
   }
 
-  @Test("a tab in an indentation is named")
+  @Test("A tab in an indentation is an error that names it")
   func tab() {
     #expect(
       errors("é: 1\nb:\n\t- 1\n") == [
@@ -60,7 +60,7 @@ struct TopologyYAMLTests {
       ])
   }
 
-  @Test("bytes that are not UTF-8 are refused at the first of them")
+  @Test("Bytes that are not UTF-8 are refused at the first one")
   func invalidUTF8() {
     for bytes in [[0xFF], [0xC3], [0xC3, 0x28], [0xED, 0xA0, 0x80]] as [[UInt8]] {
       let text = Array("a: 1\né: ".utf8) + bytes
@@ -73,7 +73,7 @@ struct TopologyYAMLTests {
   }
 
   @Test(
-    "a byte-order mark before the text is passed over, and moves no place",
+    "A byte-order mark is ignored and does not change locations",
     arguments: [
       "topology: t\nnodes: { a: { mashine: M } }\n", #"{"topology":"t","nodes":3}"#, "\u{1}",
     ])
@@ -83,13 +83,13 @@ struct TopologyYAMLTests {
     #expect(errors("\u{FEFF}" + text) == plain)
   }
 
-  @Test("a file with a byte-order mark is read")
+  @Test("A file with a byte-order mark is read")
   func markedFile() throws {
     let text = withNodes("a: { machine: M }")
     #expect(try topology("\u{FEFF}" + text) == topology(text))
   }
 
-  @Test("aliases stand for their anchors, and may not explode")
+  @Test("Aliases are replaced by their anchors, up to a limit of parts")
   func aliases() throws {
     let text = withNodes("a: &a { machine: M, required: true }\nb: *a")
     #expect(try topology(text).node("b")?.required == true)
@@ -101,13 +101,13 @@ struct TopologyYAMLTests {
     #expect(errors(bomb).first?.contains("has more than 100000 parts") == true)
   }
 
-  @Test("deep nesting is refused, not followed")
+  @Test("Deep nesting is refused at a limit")
   func depth() {
     let deep = String(repeating: "[", count: 200_000)
     #expect(errors(deep).first?.contains("more than 64 levels deep") == true)
   }
 
-  @Test("JSON is read as it is")
+  @Test("JSON is read as YAML")
   func json() throws {
     let text =
       #"{"topology":"t","program":"p","nodes":{"a":{"machine":"M","parameters":{"s":"\u00e9\/\"","#

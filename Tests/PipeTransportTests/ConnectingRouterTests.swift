@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A socket that connects to many peers")
 struct ConnectingRouterTests {
-  /// A peer: answers each frame by one with its own number, and keeps what it was sent.
+  /// A peer that answers each frame with its own number, and records the frames.
   private final class Inbox {
     let endpoint: String
     let socket: Socket
@@ -26,7 +26,7 @@ struct ConnectingRouterTests {
     }
   }
 
-  /// What a router hears, until the test has seen enough.
+  /// The messages and events of a router, until the test has seen enough.
   private final class Heard {
     let router: ConnectingRouter
     var messages: [(peer: Int, number: UInt64)] = []
@@ -55,7 +55,7 @@ struct ConnectingRouterTests {
     }
   }
 
-  @Test("tells its peers apart by number, and is known to all by one name")
+  @Test("A router distinguishes its peers by number, and has one name for all")
   func peers() throws {
     try withLoop { folder, context, loop in
       let inboxes = try (0..<3).map {
@@ -82,7 +82,7 @@ struct ConnectingRouterTests {
     }
   }
 
-  @Test("connects to a peer anew at once, and passes over what the former connection still brings")
+  @Test("A router reconnects to a peer at once, and ignores messages of the former connection")
   func again() throws {
     try withLoop { folder, context, loop in
       let inbox = try Inbox(7, in: folder, context: context, loop: loop)
@@ -92,7 +92,7 @@ struct ConnectingRouterTests {
         guard heard.messages.count > count else { return false }
         count = heard.messages.count
         if count == 50 { return true }
-        // The answer to the first is under way, or here and not read yet.
+        // The first answer is in flight, or has arrived and not been read yet.
         router.send(FrameHeader(.ping), to: 0)
         try router.connect(0, to: PeerPlace(inbox.endpoint))
         router.send(FrameHeader(.ping), to: 0)
@@ -103,13 +103,14 @@ struct ConnectingRouterTests {
       loop.run()
       #expect(heard.messages.count == 50)
       #expect(heard.messages.allSatisfy { $0.peer == 0 && $0.number == 7 })
-      // What is left of a connection whose name another one has taken comes under a name of libzmq's.
+      // The rest of a connection whose name was taken by another one arrives under a name that
+      // libzmq made.
       #expect(Set(inbox.names.filter { $0.utf8.first != 0 }) == ["sync/LIFT"])
       router.close(linger: 0)
     }
   }
 
-  @Test("tells which of its peers is gone")
+  @Test("A router reports which of its peers is gone")
   func gone() throws {
     try withLoop { folder, context, loop in
       let inboxes = try (0..<2).map {
@@ -131,7 +132,7 @@ struct ConnectingRouterTests {
   }
 }
 
-/// Ends the loop where what is waited for does not come.
+/// Runs a loop, which ends on timeout if the expected events do not come.
 private func withLoop(_ body: (_ folder: String, Context, PollLoop) throws -> Void) throws {
   let directory = try TemporaryDirectory()
   let loop = PollLoop()

@@ -24,11 +24,11 @@ struct KeyFileTests {
     return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
   }
 
-  @Test("a pair is read as it was written, and nobody else may read it, whatever was there before")
+  @Test("A key pair reads back as written, and its file is private whatever was there before")
   func roundTrip() throws {
     let pair = try CurveKeyPair.make()
     #expect(try CurveKeyPair.make().publicKey != pair.publicKey)
-    // Leftovers, open to all.
+    // Leftover files that all users can read.
     try write("old", mode: 0o666)
     close(open(path + ".new", O_WRONLY | O_CREAT, 0o666))
     chmod(path + ".new", 0o666)
@@ -41,7 +41,8 @@ struct KeyFileTests {
   }
 
   @Test(
-    "one that others may read is refused", arguments: [0o640, 0o604, 0o620, 0o602, 0o610, 0o777])
+    "A key file that others can read is refused",
+    arguments: [0o640, 0o604, 0o620, 0o602, 0o610, 0o777])
   func readable(mode: Int) throws {
     try KeyFile.write(try CurveKeyPair.make(), to: path)
     chmod(path, mode_t(mode))
@@ -50,7 +51,7 @@ struct KeyFileTests {
     #expect("\(error)".contains("'\(path)' has mode \(String(mode, radix: 8))"))
   }
 
-  @Test("one that holds no pair is refused, also where the halves are of two pairs")
+  @Test("A key file without a matching pair is refused")
   func malformed() throws {
     let (pair, other) = (try CurveKeyPair.make(), try CurveKeyPair.make())
     try KeyFile.write(pair, to: path)
@@ -62,7 +63,7 @@ struct KeyFileTests {
     }
   }
 
-  @Test("what is no file is refused, and not waited for")
+  @Test("A key file that is no regular file is refused without blocking")
   func noFile() throws {
     #expect(throws: KeyFileError.system(SystemError("open", on: path, code: ENOENT))) {
       try KeyFile.read(path)
@@ -75,7 +76,7 @@ struct KeyFileTests {
     }
   }
 
-  @Test("that of clients says whom it is for, and what else it has is passed over")
+  @Test("A client's key file names its topology, and additional keys are ignored")
   func control() throws {
     let (pair, server) = (try CurveKeyPair.make(), try CurveKeyPair.make().publicKey)
     let address = ControlAddress(
@@ -95,7 +96,7 @@ struct KeyFileTests {
   }
 
   @Test(
-    "an endpoint to connect to has a host and a port",
+    "An endpoint to connect to has a host and a port",
     arguments: [
       ("tcp://10.0.0.7:4000", true), ("tcp://node-7.example:1", true), ("tcp://a:65535", true),
       ("tcp://a:0", false), ("tcp://a:65536", false), ("tcp://:4000", false), ("tcp://a", false),
@@ -106,7 +107,7 @@ struct KeyFileTests {
     #expect((NetworkAddress(text) != nil) == isOne)
   }
 
-  @Test("the secret is in no text that may be printed")
+  @Test("The secret key appears in no printable text")
   func secret() throws {
     let pair = try CurveKeyPair.make()
     try KeyFile.write(pair, to: path)
@@ -119,7 +120,7 @@ struct KeyFileTests {
     }
   }
 
-  @Test("a public key is 40 characters of Z85, or 32 bytes")
+  @Test("A public key is 40 characters of Z85 or 32 bytes")
   func publicKeys() throws {
     let key = try CurveKeyPair.make().publicKey
     #expect(PublicKey(key.text) == key)

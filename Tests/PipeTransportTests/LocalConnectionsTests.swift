@@ -4,10 +4,12 @@ import Testing
 
 @Suite("Connections that a failpoint cuts")
 struct LocalConnectionsTests {
-  /// Where a socket is to be bound.
+  /// The kind of endpoint to which a socket is bound.
   enum Place: CaseIterable { case file, network }
 
-  @Test("one that was cut ends and is made again, and others stay", arguments: Place.allCases)
+  @Test(
+    "A connection that is cut is opened again, and other connections stay open",
+    arguments: Place.allCases)
   func cut(at place: Place) throws {
     let directory = try TemporaryDirectory()
     let (context, loop) = (Context(.few), PollLoop())
@@ -32,7 +34,7 @@ struct LocalConnectionsTests {
       try router.connect(peer, to: PeerPlace(endpoint))
     }
     loop.run()
-    // Both ends are of this process, and the one may know of the other by then.
+    // Both ends belong to this process, and one end may have noticed the other's cut already.
     #expect((1...2).contains(cut))
     #expect(events == [[.connected, .disconnected, .connected], [.connected]])
     #expect(LocalConnections.cut("tcp://127.0.0.1:1") == 0)

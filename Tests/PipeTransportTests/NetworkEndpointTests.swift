@@ -1,10 +1,10 @@
 import PipeTransport
 import Testing
 
-@Suite("An endpoint that is to be bound")
+@Suite("An endpoint to bind")
 struct NetworkEndpointTests {
   @Test(
-    "has a number in the place of a host's name, and is left as it is where there is none to find",
+    "A host name is replaced by its address, and an endpoint without one stays unchanged",
     arguments: [
       ("tcp://localhost:*", "tcp://127.0.0.1:*"), ("tcp://localhost:4711", "tcp://127.0.0.1:4711"),
       ("tcp://127.0.0.2:*", "tcp://127.0.0.2:*"), ("tcp://lo:*", "tcp://lo:*"),

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The poll loop")
 struct PollLoopTests {
-  @Test("runs what other threads post, in the order of each, and stops when told")
+  @Test("The loop runs posts of other threads in the order of each thread, and stops on request")
   func posts() {
     let seen = Mutex<[Int]>([])
     let thread = LoopThread { _ in }
@@ -24,7 +24,7 @@ struct PollLoopTests {
     #expect(seen.withLock { $0 } == Array(0..<count))
   }
 
-  @Test("takes messages of several sockets, and timers between")
+  @Test("The loop reads messages of several sockets, and runs timers in between")
   func sockets() throws {
     let endpoint = "inproc://poll-loop-test"
     let context = Context()
@@ -62,14 +62,14 @@ struct PollLoopTests {
     for socket in dealers + [router] { socket.close() }
   }
 
-  /// Has work a number of times.
+  /// A source with work for a number of turns.
   private final class Worker {
     var left: Int
     var turns = 0
     init(_ left: Int) { self.left = left }
   }
 
-  @Test("several take turns before each wait, which there is none of while one has work")
+  @Test("Several sources take turns before each wait, and there is no wait while one has work")
   func turns() {
     let loop = PollLoop()
     let workers = [Worker(3), Worker(7)]
@@ -80,13 +80,13 @@ struct PollLoopTests {
         if workers.allSatisfy({ $0.left <= 0 }) { loop.stop() }
       }
     }
-    // Nobody else would wake it.
+    // No event would wake the loop.
     loop.run()
     #expect(workers.map(\.left) == [-4, 0])
     #expect(workers.map(\.turns) == [7, 7])
   }
 
-  @Test("who has gone, or was removed, takes no turns any more")
+  @Test("A released or removed source takes no more turns")
   func turnsEnd() {
     let loop = PollLoop()
     let first = Worker(0)
@@ -106,7 +106,7 @@ struct PollLoopTests {
     #expect(first.turns == 1 && second.turns == 3)
   }
 
-  @Test("who removes another one, or itself, in its turn has that take none any more")
+  @Test("A source that removes another one, or itself, in its turn ends their turns")
   func removedInTurn() {
     let loop = PollLoop()
     let (first, second, third) = (Worker(1), Worker(1), Worker(3))
@@ -127,10 +127,10 @@ struct PollLoopTests {
     #expect(first.turns == 1 && third.turns == 3)
   }
 
-  @Test("what a resident registers is called back as its own, and what others post as the first's")
+  @Test("Callbacks run as the resident that registered them, and posts of others as the first one")
   func residents() throws {
     let loop = PollLoop()
-    // Posts may come from other threads; these do not.
+    // Posts may come from other threads, but not here.
     nonisolated(unsafe) var now = 0
     nonisolated(unsafe) var seen: [String: Int] = [:]
     loop.onResident = { now = $0 }
@@ -154,7 +154,7 @@ struct PollLoopTests {
       seen == ["turn": 2, "timer": 2, "timer of timer": 2, "other": 0, "post": 0])
   }
 
-  @Test("who binds without giving the file away may bind there again at once, as often as it likes")
+  @Test("A socket that keeps its file can be bound there again at once, any number of times")
   func keptFile() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/in"
@@ -186,7 +186,7 @@ struct PollLoopTests {
     dealer.close()
   }
 
-  @Test("a place that cannot be bound to is told")
+  @Test("An endpoint that cannot be bound is an error")
   func badPlace() throws {
     let socket = try Socket(.router, in: Context())
     let long = "ipc:///" + String(repeating: "x", count: 200)
@@ -196,11 +196,12 @@ struct PollLoopTests {
     socket.close()
   }
 
-  @Test("timers fire when they are due, not before, also beside ones that are given up")
+  @Test("Timers fire when they are due and not before, even beside cancelled ones")
   func timers() {
     let loop = PollLoop()
     let clock = ContinuousClock()
-    /// Between these each is due: this process may stand still while it schedules one.
+    /// The bounds of each timer's due time: the process may be suspended while it schedules a
+    /// timer.
     var due: [ClosedRange<ContinuousClock.Instant>] = []
     var fired: [Int] = []
     let delays = [30, 5, 12, 5, 1].map(Duration.milliseconds)
@@ -223,7 +224,7 @@ struct PollLoopTests {
     }
   }
 
-  @Test("a file is always readable, and does not keep timers from firing")
+  @Test("A file is always readable, and does not delay timers")
   func files() throws {
     let loop = PollLoop()
     let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -248,7 +249,7 @@ struct PollLoopTests {
     #expect(reads == 3)
   }
 
-  @Test("a source that is removed is not called any more")
+  @Test("A removed source is not called any more")
   func removal() throws {
     let loop = PollLoop()
     var ends: [Int32] = [-1, -1]
@@ -266,12 +267,12 @@ struct PollLoopTests {
     #expect(calls == 1)
   }
 
-  @Test("a timer that one due at the same time has cancelled does not fire")
+  @Test("A timer that was cancelled by another one due at the same time does not fire")
   func cancellation() {
     let loop = PollLoop()
     var fired: [Int] = []
     var timers: [TimerQueue.ID] = []
-    // All are due by the first turn.
+    // All timers are due by the first turn.
     for number in 0..<3 {
       timers.append(
         loop.schedule(after: .zero) { [unowned loop] in
@@ -286,7 +287,7 @@ struct PollLoopTests {
 
   private final class Owner {}
 
-  @Test("what has an owner that is gone is not called, also where both were due in one turn")
+  @Test("A callback whose owner is released is not called, even if both were due in one turn")
   func owners() throws {
     let context = Context()
     let loop = PollLoop()
@@ -324,7 +325,7 @@ struct PollLoopTests {
     for socket in receivers + senders { socket.close() }
   }
 
-  @Test("a socket that is closed by what it brought has no more messages, and takes none")
+  @Test("A socket that its own message closes reads and sends nothing more")
   func closingWhileReading() throws {
     let context = Context()
     let receiver = try Socket(.dealer, in: context)
@@ -342,7 +343,7 @@ struct PollLoopTests {
     sender.close()
   }
 
-  @Test("a socket that is closed is not read any more, also where both were readable in one turn")
+  @Test("A closed socket is not read any more, even if both were readable in one turn")
   func closing() throws {
     let context = Context()
     let loop = PollLoop()

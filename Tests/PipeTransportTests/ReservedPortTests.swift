@@ -4,9 +4,9 @@ import PipeTransport
 import PipeWire
 import Testing
 
-@Suite("A port that is taken before a socket listens there")
+@Suite("A port that is reserved before a socket listens on it")
 struct ReservedPortTests {
-  /// A port that was just left: nobody else gets it so soon.
+  /// Returns a port that was just released: the system does not assign it again so soon.
   private func port() throws -> String {
     let socket = try Socket(.router, in: Context(.few))
     defer { socket.close() }
@@ -14,7 +14,7 @@ struct ReservedPortTests {
     return try #require(socket.lastEndpoint)
   }
 
-  /// Takes it as soon as its last owner has closed it.
+  /// Reserves the port as soon as its former owner has closed it.
   private func take(_ endpoint: String) async throws -> ReservedPort {
     let port: ReservedPort? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
       try? ReservedPort(endpoint)
@@ -22,7 +22,7 @@ struct ReservedPortTests {
     return try #require(port)
   }
 
-  @Test("nobody else gets it, and who has connected meanwhile is read by the socket that gets it")
+  @Test("A reserved port is exclusive, and its early connections go to the socket that adopts it")
   func handsOver() async throws {
     let endpoint = try port()
     let context = Context(.few)
@@ -42,7 +42,7 @@ struct ReservedPortTests {
       server.receive { _, bytes in #expect((try? FrameHeader(bytes))?.kind == .start) } ? true : nil
     }
     #expect(hasCome == true)
-    // It is the socket's now, and given up with it.
+    // The port belongs to the socket now, and is released with it.
     #expect(throws: TransportError.self) {
       let other = try Socket(.router, in: context)
       defer { other.close() }
@@ -50,7 +50,7 @@ struct ReservedPortTests {
     }
   }
 
-  @Test("one that nobody takes is given up")
+  @Test("A reserved port that is not adopted is released")
   func givesUp() async throws {
     let endpoint = try port()
     _ = try await take(endpoint)
@@ -58,7 +58,7 @@ struct ReservedPortTests {
   }
 
   @Test(
-    "an endpoint that is none is refused",
+    "An invalid endpoint is refused",
     arguments: [
       "", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:0", "tcp://127.0.0.1:*", "tcp://here:80",
       "tcp://127.0.0.1:65536", "ipc:///tmp/x", "tcp://127.0.0:5x",

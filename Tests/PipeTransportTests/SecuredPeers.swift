@@ -2,7 +2,7 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// What the thread of a loop tells, and a test asks for.
+/// A value that the thread of a loop sets and a test reads.
 final class Shared<Value: Sendable>: Sendable {
   private let value: Locked<Value>
 
@@ -15,20 +15,20 @@ final class Shared<Value: Sendable>: Sendable {
   func change(_ body: (inout Value) -> Void) { value.withLock { body(&$0) } }
 }
 
-/// A ROUTER and an XPUB that are bound for other hosts, on a loop of their own: the one sends back what it
-/// is sent, the other publishes all the time.
+/// A ROUTER that echoes messages and an XPUB that publishes continuously, bound for other hosts, on
+/// a loop of their own.
 final class SecuredServer: Sendable {
   struct Seen: Sendable {
-    /// How many messages came under each name.
+    /// The number of messages under each name.
     var messages: [String: Int] = [:]
     var refusals: [PeerRefusal] = []
-    /// What has been published: a measure of time that goes slowly where the machine does.
+    /// The number of published messages: a measure of time that is slow where the machine is slow.
     var published = 0
-    /// Connections of the ROUTER that have ended.
+    /// The number of the ROUTER's connections that have ended.
     var disconnected = 0
   }
 
-  // Touched on the loop's thread only, once they are made.
+  // Used only on the loop's thread once they have been created.
   private final class Sockets: @unchecked Sendable {
     let context = Context(.few)
     let router: Socket
@@ -136,18 +136,18 @@ final class SecuredServer: Sendable {
   }
 }
 
-/// A DEALER that says something all the time, or a SUB that listens, on a loop of its own.
+/// A DEALER that sends continuously, or a SUB that listens, on a loop of its own.
 final class SecuredCaller: Sendable {
   struct Seen: Sendable {
-    /// Messages that have come.
+    /// The number of received messages.
     var received = 0
-    /// Handshakes that have succeeded.
+    /// The number of handshakes that have succeeded.
     var connected = 0
-    /// Connections that have ended, within their handshake or after it.
+    /// The number of connections that have ended, during their handshake or after it.
     var disconnected = 0
   }
 
-  // Touched on the loop's thread only, once it is made.
+  // Used only on the loop's thread once it has been created.
   private final class Line: @unchecked Sendable {
     let context = Context(.few)
     let socket: Socket
@@ -180,8 +180,8 @@ final class SecuredCaller: Sendable {
   private let thread: LoopThread
 
   /// - Parameters:
-  ///   - name: Its routing id, empty where libzmq is to make one; `nil` for a SUB.
-  ///   - pair: Its key pair; `nil` connects without any.
+  ///   - name: Its routing id, empty for one that libzmq makes, or `nil` for a SUB.
+  ///   - pair: Its key pair, or `nil` to connect without a key.
   init(
     _ name: String?, to endpoint: String, key: PublicKey, as pair: CurveKeyPair?
   ) throws {
@@ -226,7 +226,7 @@ final class SecuredCaller: Sendable {
 
   var now: Seen { seen.now }
 
-  /// Says nothing any more.
+  /// Stops sending.
   func fallSilent() { thread.handle.post { [line] in line.fallSilent() } }
 
   deinit {

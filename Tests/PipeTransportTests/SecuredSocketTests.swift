@@ -14,22 +14,23 @@ struct SecuredSocketTests {
     pair = try CurveKeyPair.make()
   }
 
-  /// A caller with this key pair.
+  /// Returns a caller with this key pair.
   private func caller(
     _ name: String, as pair: CurveKeyPair?, to key: PublicKey? = nil
   ) throws -> SecuredCaller {
     try SecuredCaller(name, to: server.endpoint, key: key ?? server.key, as: pair)
   }
 
-  /// One that is let in.
+  /// Returns a caller whose key is admitted.
   private func member(_ name: String) throws -> SecuredCaller {
     let pair = try CurveKeyPair.make()
     server.allow(pair.publicKey, as: .only(name))
     return try caller(name, as: pair)
   }
 
-  /// Waits until it is so; no longer than the server takes to publish what fills 20 s of an idle machine. Peers
-  /// that are turned away try again all the time, so that their process never comes to rest.
+  /// Waits until the condition holds, at most for as long as the server takes to publish as much as
+  /// in 20 s on an idle machine. Rejected peers reconnect all the time, so their process never
+  /// comes to rest.
   private func until(_ isSo: () -> Bool) async throws {
     let end = server.now.published + 4_000
     let isSoInTime = try await poll(within: .seconds(30)) {
@@ -38,13 +39,13 @@ struct SecuredSocketTests {
     try #require(isSoInTime == true)
   }
 
-  /// Waits until somebody has heard more.
+  /// Waits until a caller has received more messages.
   private func untilServed(_ caller: SecuredCaller) async throws {
     let before = caller.now.received
     try await until { caller.now.received > before + 2 }
   }
 
-  @Test("who has a key that is allowed is served, under its own name")
+  @Test("A peer with an admitted key is served under its own name")
   func allowed() async throws {
     server.allow(pair.publicKey, as: .only("pipe/a"))
     let caller = try caller("pipe/a", as: pair)
@@ -53,11 +54,11 @@ struct SecuredSocketTests {
     #expect(server.now.refusals.isEmpty)
   }
 
-  /// Who is not to get in.
+  /// A peer that must be rejected.
   enum Intruder: CaseIterable { case withoutKey, toAnotherServer, unknown, revoked }
 
   @Test(
-    "without a key, with a wrong one of the server, an unknown or a revoked one nothing is said or heard",
+    "A peer without a key, or with a wrong, unknown or revoked one, receives nothing",
     arguments: Intruder.allCases)
   func intruders(_ intruder: Intruder) async throws {
     let wrong = try CurveKeyPair.make().publicKey
@@ -84,7 +85,7 @@ struct SecuredSocketTests {
     }
   }
 
-  @Test("who was turned away since its key was not known yet gets in by itself when it is")
+  @Test("A peer rejected for its unknown key is admitted by itself once the key is known")
   func later() async throws {
     let caller = try caller("pipe/a", as: pair)
     try await until { !server.now.refusals.isEmpty }
@@ -92,7 +93,7 @@ struct SecuredSocketTests {
     try await untilServed(caller)
   }
 
-  @Test("a key that is revoked takes its silent connection with it, and no other one")
+  @Test("Revoking a key closes its silent connection, and no other one")
   func revoked() async throws {
     server.allow(pair.publicKey, as: .only("pipe/a"))
     let caller = try caller("pipe/a", as: pair)
@@ -109,7 +110,7 @@ struct SecuredSocketTests {
     #expect(other.now.disconnected == 0)
   }
 
-  @Test("who speaks under another one's name is cut off unheard; who owns it gets it back")
+  @Test("A peer under another one's name is cut off unheard, and the owner gets the name back")
   func foreignName() async throws {
     let owner = try member("pipe/a")
     try await untilServed(owner)
@@ -130,7 +131,7 @@ struct SecuredSocketTests {
     #expect("\(refusal)".contains("does not belong to 'pipe/a'"))
   }
 
-  @Test("who has no name is told of without the one that libzmq has made for it")
+  @Test("A refusal of a nameless peer does not show the name that libzmq made for it")
   func nameless() async throws {
     server.allow(pair.publicKey, as: .only("pipe/b"))
     let nameless = try caller("", as: pair)
@@ -140,7 +141,7 @@ struct SecuredSocketTests {
     #expect("\(refusal)".contains("belongs to a name, and the peer has none"))
   }
 
-  @Test("a client may have any name that belongs to no pipe, coordinator or node")
+  @Test("A client may use any name that does not belong to a pipe, coordinator or node")
   func client() async throws {
     server.allow(pair.publicKey, as: .ofClients)
     let caller = try caller("me", as: pair)
@@ -153,7 +154,7 @@ struct SecuredSocketTests {
     #expect(Array(server.now.messages.keys) == ["me"])
   }
 
-  @Test("a feed is heard by those who are allowed, until their key is revoked")
+  @Test("A feed is received by admitted peers until their key is revoked")
   func feed() async throws {
     let stranger = try SecuredCaller(
       nil, to: server.feed, key: server.key, as: try CurveKeyPair.make())
@@ -169,7 +170,7 @@ struct SecuredSocketTests {
     #expect(stranger.now.received == 0 && naked.now.received == 0)
   }
 
-  @Test("a network that carries nothing is noticed at both ends, and used again when it carries")
+  @Test("A stalled network is detected at both ends, and used again when it recovers")
   func stalledNetwork() async throws {
     let relay = StallingRelay(to: server.endpoint)
     server.allow(pair.publicKey, as: .only("pipe/a"))
@@ -183,7 +184,7 @@ struct SecuredSocketTests {
     #expect(Array(server.now.messages.keys) == ["pipe/a"])
   }
 
-  @Test("a node in the same process needs no key")
+  @Test("A node in the same process requires no key")
   func neighbour() throws {
     let loop = PollLoop()
     let context = Context(.few)

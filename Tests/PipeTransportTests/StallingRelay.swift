@@ -1,10 +1,10 @@
 import Glibc
 import PipeTransport
 
-/// Stands between a server and its callers as a network does, which may carry nothing for a while: what is sent
-/// then is neither delivered nor refused, and nobody is told.
+/// A relay between a server and its callers that can stall like a network: messages are then
+/// neither delivered nor refused, and neither end is notified.
 final class StallingRelay: Sendable {
-  /// One connection: what has come from one side, and not gone to the other.
+  /// One connection, with the bytes that have arrived from one side and not been sent to the other.
   private final class Line {
     let ends: [Int32]
     private var waiting: [[UInt8]] = [[], []]
@@ -13,7 +13,7 @@ final class StallingRelay: Sendable {
 
     deinit { for end in ends { close(end) } }
 
-    /// Takes on what has come, either way.
+    /// Forwards the bytes that have arrived, in both directions.
     /// - Returns: `false` once one of the sides has ended.
     func carry() -> Bool { carry(from: 0, to: 1) && carry(from: 1, to: 0) }
 
@@ -31,7 +31,7 @@ final class StallingRelay: Sendable {
     }
   }
 
-  // Touched on the loop's thread only, once it is made.
+  // Used only on the loop's thread once it has been created.
   private final class Lines: @unchecked Sendable {
     let listener: Int32
     private let target: sockaddr_in
@@ -106,10 +106,10 @@ final class StallingRelay: Sendable {
     thread.join()
   }
 
-  /// Carries nothing from now on.
+  /// Stops forwarding.
   func stall() { thread.handle.post { [lines] in lines.isStalled = true } }
 
-  /// Carries what has come meanwhile, and all else.
+  /// Forwards again, beginning with the bytes that have arrived in between.
   func resume() { thread.handle.post { [lines] in lines.isStalled = false } }
 
   private static func socket(

@@ -5,7 +5,7 @@ import Testing
 struct TimerQueueTests {
   private let start: Int64 = 5_000_000_000
 
-  @Test("are due in the order of their instants, those of one instant as they were made")
+  @Test("Timers are due in the order of their times, and of their creation for equal times")
   func order() {
     var timers = TimerQueue()
     var fired: [String] = []
@@ -19,7 +19,7 @@ struct TimerQueueTests {
     #expect(timers.takeDue(at: start + 9_000_000_000, through: timers.newest) == nil)
   }
 
-  @Test("a cancelled one is never due")
+  @Test("A cancelled timer is never due")
   func cancel() {
     var timers = TimerQueue()
     let id = timers.schedule(at: start + 1_000_000_000) {}
@@ -31,7 +31,7 @@ struct TimerQueueTests {
     #expect(timers.next == nil)
   }
 
-  @Test("the next one is told, whichever was made first")
+  @Test("The next due time is known, whichever timer was created first")
   func next() {
     var timers = TimerQueue()
     #expect(timers.next == nil)
@@ -42,7 +42,7 @@ struct TimerQueueTests {
     #expect(timers.next == start + 2)
   }
 
-  @Test("what was scheduled meanwhile is left for the next time")
+  @Test("A timer scheduled during a turn waits for the next turn")
   func later() {
     var timers = TimerQueue()
     _ = timers.schedule(at: start) {}

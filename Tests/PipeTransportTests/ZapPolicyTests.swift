@@ -1,16 +1,16 @@
 import PipeTransport
 import Testing
 
-@Suite("Who may connect from other hosts")
+@Suite("The admission of peers from other hosts")
 struct ZapPolicyTests {
   private let key = try! CurveKeyPair.make().publicKey
   private let other = try! CurveKeyPair.make().publicKey
 
-  /// What is done with a key before it is asked about.
+  /// A change of a key before its verdict.
   enum Step: CaseIterable { case allow, revoke }
 
   @Test(
-    "a key is let in from the time it is allowed, until it is revoked, and then never again",
+    "A key is admitted from its approval until its revocation, and never again",
     arguments: [
       ([], ZapPolicy.Verdict.unknown),
       ([.allow], .member(1)),
@@ -33,7 +33,7 @@ struct ZapPolicyTests {
   }
 
   @Test(
-    "a member uses its own names, a client all that belong to nobody",
+    "A member may use its own names, and a client all names without an owner",
     arguments: [
       (ZapPolicy.Names.only("pipe/a", "sync/b"), "pipe/a", ZapPolicy.Admission.admitted),
       (.only("pipe/a", "sync/b"), "sync/b", .admitted),
@@ -51,7 +51,7 @@ struct ZapPolicyTests {
     var policy = ZapPolicy()
     policy.allow(key, as: names)
     #expect(policy.admission(of: 1, as: Array(name.utf8)) == admission)
-    // A socket that knows no names looks at the key alone.
+    // A socket without names checks the key alone.
     #expect(policy.admission(of: 1, as: nil) == .admitted)
     #expect(policy.admission(of: 2, as: nil) == .revoked)
     #expect(policy.revoke(key) == 1)
@@ -59,7 +59,7 @@ struct ZapPolicyTests {
     #expect(policy.admission(of: 1, as: nil) == .revoked)
   }
 
-  @Test("other names take the place of the former ones")
+  @Test("New names of a key replace the former ones")
   func otherNames() {
     var policy = ZapPolicy()
     policy.allow(key, as: .only("pipe/a"))
@@ -69,7 +69,7 @@ struct ZapPolicyTests {
     #expect(policy.key(of: 1) == key)
   }
 
-  @Test("of revoked keys the last 1024 are remembered; older ones are turned away all the same")
+  @Test("The last 1024 revoked keys are remembered, and older ones are still rejected")
   func bound() throws {
     var policy = ZapPolicy()
     _ = policy.revoke(key)
@@ -80,7 +80,7 @@ struct ZapPolicyTests {
     #expect(policy.verdict(on: key) == .unknown)
   }
 
-  @Test("a question of libzmq is read, and answered with 200, 300 or 400")
+  @Test("A ZAP request of libzmq is read, and answered with 200, 300 or 400")
   func messages() throws {
     let bytes = [UInt8](1...32)
     func parts(_ mechanism: String, _ rest: [[UInt8]], version: String = "1.0") -> [[UInt8]] {

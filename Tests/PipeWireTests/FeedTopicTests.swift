@@ -1,11 +1,11 @@
 import PipeWire
 import Testing
 
-@Suite("What a subscription to a feed asks for")
+@Suite("Subscriptions to a feed")
 struct FeedTopicTests {
   private static let version = FrameHeader.version
 
-  /// A feed with these subscriptions.
+  /// Returns the state of a feed with these subscriptions.
   private static func subscriptions(_ topics: [[UInt8]]) -> FeedSubscriptions {
     var subscriptions = FeedSubscriptions()
     for topic in topics { take([1] + topic, into: &subscriptions) }
@@ -16,7 +16,7 @@ struct FeedTopicTests {
     _ = message.withUnsafeBytes { subscriptions.take($0) }
   }
 
-  @Test("its bytes are those of the protocol document")
+  @Test("A topic's bytes match the protocol document")
   func golden() {
     #expect(FeedTopic.states(areCommitted: nil).bytes == [0x70, Self.version, 0x20])
     #expect(FeedTopic.states(areCommitted: false).bytes == [0x70, Self.version, 0x20, 0])
@@ -29,7 +29,7 @@ struct FeedTopicTests {
     #expect(FeedTopic.refusals(of: "door").bytes == [0x70, Self.version, 0x24, 0] + door)
   }
 
-  @Test("a frame begins with the topic of its kind and name")
+  @Test("A frame begins with the topic of its kind and name")
   func frames() {
     let header = FrameHeader(.step, count: FeedTopic.number(of: "door"), sequence: 7, number: 2)
     #expect(header.frame().starts(with: FeedTopic.steps(of: "door").bytes))
@@ -43,7 +43,7 @@ struct FeedTopicTests {
   ]
 
   @Test(
-    "each kind is asked for where its topic names it, and states also by a topic that names none",
+    "A kind is requested by a topic that names it, and states also by a shorter topic",
     arguments: [
       ([], []),
       ([0x70], [.states(areCommitted: false), .states(areCommitted: true)]),
@@ -61,19 +61,19 @@ struct FeedTopicTests {
       ([0x71, 0x20], []),
     ] as [([UInt8], [FeedTopic])])
   func asked(subscription: [UInt8], expected: [FeedTopic]) {
-    // The empty array stands for nobody here.
+    // The empty array means no subscription here.
     let subscriptions = Self.subscriptions(subscription.isEmpty ? [] : [subscription])
     #expect(Self.topics.filter { subscriptions.ask(for: $0) } == expected)
   }
 
-  @Test("who subscribes to everything gets the states")
+  @Test("A subscription to the empty prefix requests the states")
   func everything() {
     let subscriptions = Self.subscriptions([[]])
     let asked = Self.topics.filter { subscriptions.ask(for: $0) }
     #expect(asked == [.states(areCommitted: false), .states(areCommitted: true)])
   }
 
-  @Test("a subscription is in force until the last of its kind has ended")
+  @Test("A subscription holds until the last one of its kind has ended")
   func end() {
     var subscriptions = Self.subscriptions([FeedTopic.steps(of: "a").bytes])
     #expect(subscriptions.ask(for: .steps(of: "a")))

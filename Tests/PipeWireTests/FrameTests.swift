@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Frames")
 struct FrameTests {
-  @Test("the header's bytes are those of the protocol document")
+  @Test("The header's bytes match the protocol document")
   func golden() {
     let header = FrameHeader(
       .events, flags: 0, count: 2, sequence: 0x0102_0304_0506_0708, number: 9)
@@ -16,7 +16,7 @@ struct FrameTests {
       ])
   }
 
-  @Test("a batch is a length and as many bytes for each event")
+  @Test("A batch has a length and that number of bytes for each event")
   func goldenBatch() {
     var batch = EventBatch(first: 5)
     batch.append { $0 += Array("\"go\"".utf8) }
@@ -33,7 +33,7 @@ struct FrameTests {
     #expect(events == ["\"go\"", "{\"a\":{}}"])
   }
 
-  @Test("a greeting's bytes are those of the protocol document, and so is the hello that answers")
+  @Test("The bytes of a greeting and of its hello match the protocol document")
   func goldenGreeting() throws {
     let greeting =
       #"{"error":"/run/d.err","isDetached":true,"orchestrator":4711,"output":"/run/d.out"}"#
@@ -54,25 +54,25 @@ struct FrameTests {
     let answer = try JSONValue(parsing: hello.utf8).decode(NodeHello.self)
     #expect(answer.phase == .running && answer.problem == "its journal is damaged")
     #expect(try JSONValue(encoding: answer).text == hello)
-    // One of a node that knows neither.
+    // A hello of a node without phase and problem.
     let plain = #"{"description":\#(description),"incarnation":3,"node":"d","pid":7}"#
     let fresh = try JSONValue(parsing: plain.utf8).decode(NodeHello.self)
     #expect(fresh.phase == nil && fresh.problem == nil)
   }
 
-  @Test("each kind is in the protocol document by its number, and the document has no others")
+  @Test("The protocol document lists each frame kind with its number, and no others")
   func documented() throws {
     let text = try #require(FileSystem.text(of: packageRoot + "/docs/PROTOCOL.md"))
     var documented: [UInt8: String] = [:]
     for row in text.matches(of: /(?m)^\| ([0-9]+) `([a-zA-Z]+)` \|/) {
       documented[try #require(UInt8(row.1))] = String(row.2)
     }
-    // A program calls a letter so, and the library a dead letter.
+    // Programs call it 'letter', and the library calls it 'dead letter'.
     let kinds = FrameKind.allCases.map { ($0.rawValue, $0 == .deadLetter ? "letter" : "\($0)") }
     #expect(documented == Dictionary(uniqueKeysWithValues: kinds))
   }
 
-  @Test("every kind survives the way there and back", arguments: FrameKind.allCases)
+  @Test("Every kind of frame is preserved by encoding and decoding", arguments: FrameKind.allCases)
   func roundTrip(kind: FrameKind) throws {
     let header = FrameHeader(
       kind, flags: 3, count: .max, sequence: .max - 1, number: 1 << 40)
@@ -83,7 +83,7 @@ struct FrameTests {
   }
 
   @Test(
-    "bytes that are no frame are told apart",
+    "Bytes that are no frame are refused with the reason",
     arguments: [
       ([], FrameError.short(byteCount: 0)),
       ([0x70, 2, 2], .short(byteCount: 3)),
@@ -96,7 +96,7 @@ struct FrameTests {
   }
 
   @Test(
-    "a body whose lengths do not add up is taken not even in part",
+    "A body whose lengths do not add up is refused as a whole",
     arguments: [
       ([], 1), ([1, 0, 0, 0], 1), ([1, 0, 0, 0, 65], 2), ([1, 0, 0, 0, 65, 66], 1),
       ([255, 255, 255, 255, 65], 1), ([1, 0, 0, 0, 65, 9, 0, 0, 0, 65], 2),

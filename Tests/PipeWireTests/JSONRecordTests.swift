@@ -36,13 +36,13 @@ struct JSONRecordTests {
     let text = try JSONRecord.encode(record)
     #expect(try JSONDecoder().decode(Record.self, from: Data(text)) == record)
     #expect(try JSONRecord.decode(Record.self, from: text) == record)
-    // Foundation writes a slash with an escape, and others write blanks.
+    // Foundation escapes slashes, and other encoders write spaces.
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted]
     #expect(try JSONRecord.decode(Record.self, from: Array(encoder.encode(record))) == record)
   }
 
-  @Test("are what Foundation reads, and are read as Foundation writes them")
+  @Test("Records are compatible with Foundation in both directions")
   func same() throws {
     try check(Self.hello)
     try check(Self.configuration)
@@ -52,7 +52,7 @@ struct JSONRecordTests {
     try check(ControlAnswer.description(Self.description))
   }
 
-  /// A record that notes what it was read and written with.
+  /// A record that notes the coders that it was encoded and decoded with.
   private struct Spy: Codable {
     nonisolated(unsafe) static weak var reader: AnyObject?
     nonisolated(unsafe) static weak var writer: AnyObject?
@@ -82,7 +82,7 @@ struct JSONRecordTests {
     }
   }
 
-  @Test("leave nothing behind of what they are read and written with")
+  @Test("Coders are released after encoding and decoding")
   func released() throws {
     let text = try JSONRecord.encode(Spy())
     #expect(Spy.writer == nil)
@@ -91,7 +91,7 @@ struct JSONRecordTests {
     #expect(Spy.noted == 2)
   }
 
-  @Test("that are none are refused with the place that is wrong, as Foundation words it")
+  @Test("An invalid record is refused with the location of the error, as in Foundation")
   func refused() throws {
     let wrong = Array(#"{"outs":[],"ins":[{"name":"a","capacity":"many"}]}"#.utf8)
     let error = try #require(throws: DecodingError.self) {
@@ -109,7 +109,7 @@ struct JSONRecordTests {
     }
   }
 
-  /// Takes text where it finds some.
+  /// A type that decodes text if there is some.
   private struct Lenient: Codable, Equatable {
     var text: String?
     init(from decoder: any Decoder) throws {
@@ -117,17 +117,17 @@ struct JSONRecordTests {
     }
   }
 
-  @Test("with escapes are read by types that go on where they find no text")
+  @Test("A type that tries to decode text reads escaped text")
   func escapes() throws {
     let text = Array(#"{"text":"a\/b\u00e9"}"#.utf8)
     #expect(try JSONRecord.decode(Lenient.self, from: text).text == "a/bé")
   }
 
-  @Test("keep whole numbers of any size", arguments: [Int64.min, -1, 0, 1 << 60, .max])
+  @Test("Integers of any size are preserved", arguments: [Int64.min, -1, 0, 1 << 60, .max])
   func numbers(number: Int64) throws {
     #expect(try JSONValue(parsing: Array("\(number)".utf8)) == .integer(number))
     #expect(try JSONRecord.decode(Int64.self, from: Array("\(number)".utf8)) == number)
-    // One more does not fit.
+    // A larger number does not fit.
     let larger = Array("92233720368547758080".utf8)
     #expect(throws: DecodingError.self) { try JSONRecord.decode(Int64.self, from: larger) }
   }

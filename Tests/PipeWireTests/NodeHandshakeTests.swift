@@ -1,12 +1,12 @@
 import PipeWire
 import Testing
 
-@Suite("The life of a node")
+@Suite("The handshake of a node")
 struct NodeHandshakeTests {
   typealias Phase = NodeHandshake.Phase
   typealias Input = NodeHandshake.Input
 
-  /// How each phase is reached.
+  /// The inputs that lead to each phase.
   private static let ways: [Phase: [Input]] = [
     .greeting: [],
     .configured: [.configure],
@@ -15,7 +15,7 @@ struct NodeHandshakeTests {
     .ended: [.stop],
   ]
 
-  /// The cells in which something happens; all others pass over the input.
+  /// The cells with an effect. All other inputs are ignored.
   private static let cells: [Phase: [Input: (NodeHandshake.Action, Phase)]] = [
     .greeting: [.configure: (.connect, .configured), .stop: (.leave, .ended)],
     .configured: [.start: (.start, .running), .stop: (.leave, .ended)],
@@ -24,7 +24,8 @@ struct NodeHandshakeTests {
     .ended: [:],
   ]
 
-  @Test("every input in every phase", arguments: Phase.allCases, Input.allCases)
+  @Test(
+    "Every input has the listed effect in every phase", arguments: Phase.allCases, Input.allCases)
   func table(phase: Phase, input: Input) throws {
     var handshake = NodeHandshake()
     for input in try #require(Self.ways[phase]) { _ = handshake.handle(input) }

@@ -5,7 +5,7 @@ import Testing
 @Suite("Payload templates")
 struct PayloadTemplateTests {
   @Test(
-    "values of the state take the place of their names",
+    "Names in a template are replaced by values of the state",
     arguments: [
       ("start", #"{"s":{}}"#, #""start""#),
       (["e": [:]], #"{"s":{}}"#, #"{"e":{}}"#),
@@ -30,7 +30,7 @@ struct PayloadTemplateTests {
     #expect(String(decoding: template.render(state: Array(state.utf8)), as: UTF8.self) == event)
   }
 
-  @Test("a value of many levels is taken whole")
+  @Test("A deeply nested value is inserted as a whole")
   func deep() throws {
     let value = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
     let event = try PayloadTemplate(["e": ["n": "$v"]]).render(
@@ -38,7 +38,7 @@ struct PayloadTemplateTests {
     #expect(String(decoding: event, as: UTF8.self) == #"{"e":{"n":\#(value)}}"#)
   }
 
-  @Test("a template without values has its bytes ready")
+  @Test("A template without names has constant bytes")
   func constant() throws {
     #expect(try PayloadTemplate("start").constant == Array(#""start""#.utf8))
     #expect(try PayloadTemplate(["e": ["n": "$$"]]).constant == Array(#"{"e":{"n":"$"}}"#.utf8))
@@ -47,12 +47,12 @@ struct PayloadTemplateTests {
     #expect(Set(template.variables) == ["v", "w"])
   }
 
-  @Test("a '$' without a name is an error", arguments: ["$", "a$ b", "$1", "$$$", "$-"])
+  @Test("A '$' without a name is an error", arguments: ["$", "a$ b", "$1", "$$$", "$-"])
   func lone(text: String) {
     #expect(throws: PayloadTemplateError.self) { try PayloadTemplate(["e": ["n": .string(text)]]) }
   }
 
-  @Test("a state that is no JSON is survived")
+  @Test("A template survives a state that is not JSON")
   func garbage() throws {
     let template = try PayloadTemplate(["e": ["n": "$v"]])
     let whole = Array(#"{"s":{"v":"a\"","w":[1]}}"#.utf8)

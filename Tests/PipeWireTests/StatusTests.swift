@@ -2,9 +2,9 @@ import PipeMachines
 import PipeWire
 import Testing
 
-@Suite("What a node tells of itself")
+@Suite("A node's status frame")
 struct StatusTests {
-  /// As `docs/PROTOCOL.md` has it.
+  /// The example in `docs/PROTOCOL.md`.
   private static let example = """
     {"blocked":[],"composites":[],"effects":0,"events":3,"gaps":0,"garbage":0,"ins":[],"letters":0,\
     "outs":[{"applied":2,"capacity":1024,"events":3,"name":"orders","waiting":1}],\
@@ -20,7 +20,7 @@ struct StatusTests {
     try NodeStatus(reading: JSONValue.object(members).bytes)
   }
 
-  @Test("what must be told is enough")
+  @Test("A status with only the required keys is accepted")
   func example() throws {
     let status = try NodeStatus(reading: Array(Self.example.utf8))
     #expect(status.state == "open" && status.version == 3 && status.events == 3)
@@ -28,7 +28,7 @@ struct StatusTests {
     #expect(status.doubt == nil && status.records == nil && status.synchronization == nil)
   }
 
-  @Test("each key that must be there is named where it is missing, or has no value")
+  @Test("A required key that is missing or has no value is named in the error")
   func keys() throws {
     let members = try Self.members()
     for key in members.keys where key != "state" {

@@ -2,10 +2,10 @@ import PipeMachines
 import PipeWire
 import Testing
 
-@Suite("What a node tells of a step")
+@Suite("A node's step report")
 struct ToldStepTests {
   @Test(
-    "is read as it was written",
+    "A step report reads back as written",
     arguments: [
       ToldStep(.step, state: Array(#""open""#.utf8)),
       ToldStep(
@@ -22,7 +22,7 @@ struct ToldStepTests {
   }
 
   @Test(
-    "anything else is no step",
+    "Any other text is no step report",
     arguments: [
       "", "null", "[]", #"{"state":1}"#, #"{"entry":"fall","state":1}"#,
       #"{"entry":1,"state":1}"#, #"{"entry":"step","transaction":"x","state":1}"#,
@@ -30,7 +30,7 @@ struct ToldStepTests {
     ])
   func garbage(text: String) { #expect(ToldStep(Array(text.utf8)) == nil) }
 
-  @Test("the largest and the deepest state that is told makes an event that is read")
+  @Test("The largest and the deepest reportable states make a readable report")
   func limits() throws {
     let last = TransactionID(epoch: .max, sequence: .max)
     let text = String(repeating: "x", count: ToldStep.stateByteCount - 2)

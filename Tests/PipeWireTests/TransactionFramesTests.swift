@@ -7,7 +7,7 @@ struct TransactionFramesTests {
   private static let transaction = TransactionID(epoch: 3, sequence: 17)
 
   @Test(
-    "a coordinator's messages travel as they are",
+    "A coordinator's messages are preserved by their frames",
     arguments: [
       .prepare(transaction, event: Array("\"go\"".utf8), wantsChange: true),
       .prepare(transaction, event: Array("\"go\"".utf8), wantsChange: false),
@@ -34,7 +34,7 @@ struct TransactionFramesTests {
   ]
 
   @Test(
-    "a participant's messages travel as they are",
+    "A participant's messages are preserved by their frames",
     arguments: [
       .yes(transaction, ParticipantMove(version: 9, state: Array("\"open\"".utf8))),
       .ack(transaction), .query(transaction), .evaluating(transaction), .changed,
@@ -47,7 +47,7 @@ struct TransactionFramesTests {
   }
 
   @Test(
-    "what a participant joins with travels as it is",
+    "A participant's join is preserved by its frame",
     arguments: [nil, TransactionID(epoch: 2, sequence: .max)])
   func join(prepared: TransactionID?) throws {
     let join = ParticipantJoin(watermark: Self.transaction, prepared: prepared)
@@ -57,7 +57,7 @@ struct TransactionFramesTests {
   }
 
   @Test(
-    "What a participant has taken travels with its join",
+    "A participant's history is preserved by the frame of its join",
     arguments: [nil, TransactionID(epoch: 2, sequence: .max)])
   func history(prepared: TransactionID?) throws {
     let join = ParticipantJoin(
@@ -85,7 +85,7 @@ struct TransactionFramesTests {
     }
   }
 
-  @Test("what is no such message is told as such")
+  @Test("A malformed transaction frame is refused with its kind")
   func malformed() {
     let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
     #expect(throws: FrameError.body(.join)) {
@@ -102,7 +102,7 @@ struct TransactionFramesTests {
     #expect(throws: FrameError.body(.no)) {
       try ParticipantMessage(FrameHeader(.no, count: 0), nothing)
     }
-    // A text that is said to be longer than the body is.
+    // A text whose length exceeds the body.
     for body in [[UInt8](repeating: 0, count: 8), [0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 65]] {
       #expect(throws: FrameError.body(.no)) {
         try body.withUnsafeBytes { try ParticipantMessage(FrameHeader(.no, count: 5), $0) }

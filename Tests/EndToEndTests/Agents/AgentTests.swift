@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Nodes that agents start", .timed)
 struct AgentTests {
-  /// Numbers that go from one to another, and two who meet at each of the steps that this leads to.
+  /// A pipe of numbers from a source to a sink, and a composite of two parties that synchronize.
   static let hall = """
     topology: ward
     program: TestNodes
@@ -35,21 +35,21 @@ struct AgentTests {
     }
   }
 
-  @Test("every event is there once, whichever process, agent or orchestrator is killed meanwhile")
+  @Test("Every event arrives exactly once, whichever process, agent or orchestrator is killed")
   func kills() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
       try await ward.startNumbers()
-      // A process is killed on its host: its agent tells how it ended.
+      // A process is killed on its host: its agent reports how it ended.
       try await ward.untilNumbersArrive(200)
       let sink = try #require(try await ward.pids()["sink"])
       #expect(kill(sink, SIGKILL) == 0)
       try await untilStarted("sink", again: 2, ward)
       #expect(try ward.log("sink").contains { $0.contains("ended: killed by SIGKILL") })
-      // By a verb.
+      // The process is killed by a verb.
       try await ward.run("kill", "pair")
       try await untilStarted("pair", again: 2, ward)
-      // An agent: what it ran ends with it, and the next one starts it again.
+      // An agent is killed: its node ends with it, and the next agent starts the node again.
       for node in ["sink", "left"] {
         try await ward.untilNumbersArrive(200)
         let process = try #require(try await ward.pids()[node])
@@ -63,7 +63,8 @@ struct AgentTests {
         try agents.startAgent(of: node)
         try await untilStarted(node, again: node == "sink" ? 3 : 2, ward)
       }
-      // The orchestrator, by force and in order: all goes on, and the next one takes it over.
+      // The orchestrator is killed or terminated: the nodes continue, and the next orchestrator
+      // adopts them.
       for signal in [Signal.kill, .terminate, .kill] {
         try await ward.untilNumbersArrive(200)
         let before = try await ward.pids()
@@ -77,7 +78,7 @@ struct AgentTests {
       }
       let count = try await ward.endNumbers()
       try await ward.untilAllMet(count)
-      // They are supervised by the last one.
+      // The last orchestrator supervises the nodes.
       try await ward.run("restart", "source")
       try await untilStarted("source", again: 2, ward)
       try await ward.sendNumbers(10)
@@ -86,7 +87,7 @@ struct AgentTests {
   }
 
   @Test(
-    "an orchestrator that has lost what its former one had counted goes on above what agents have run"
+    "An orchestrator that lost its state numbers incarnations above those that agents have run"
   )
   func lostState() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
@@ -109,7 +110,7 @@ struct AgentTests {
     }
   }
 
-  @Test("what lives in a node's process is started, killed and taken over with it")
+  @Test("A coordinator embedded in a node is started, killed and adopted together with the node")
   func lodger() async throws {
     let hall = Self.hall.replacing(
       "synchronize: [meet] }", with: "synchronize: [meet], within: left }")
@@ -134,7 +135,7 @@ struct AgentTests {
     }
   }
 
-  @Test("an agent that is told to end has its node end in order, and the next one takes it up")
+  @Test("A terminated agent stops its node in order, and the next agent starts the node again")
   func leaves() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
@@ -154,7 +155,7 @@ struct AgentTests {
         try await untilStarted(node, again: 2, ward)
       }
       try await ward.untilAllMet(try await ward.endNumbers())
-      // One that somebody has stopped stays so.
+      // A node that was stopped by a verb stays stopped.
       try await ward.run("stop", "sink")
       agents.agents["sink"]?.signal(.terminate)
       _ = try await agents.agents["sink"]?.waitForExit(within: .seconds(20))
@@ -165,7 +166,7 @@ struct AgentTests {
     }
   }
 
-  @Test("the journal of a node is read where that is, and nothing else of the topology")
+  @Test("A node's journal is read on the node's host, without any other file of the topology")
   func journal() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
@@ -184,7 +185,7 @@ struct AgentTests {
     }
   }
 
-  /// Waits until a probe has this exit code and says this.
+  /// Waits until a probe exits with this code and prints this text.
   private func probe(
     _ ward: DetachedTopology, _ arguments: String..., code: Int32, says text: String
   ) async throws {
@@ -199,7 +200,7 @@ struct AgentTests {
   }
 
   @Test(
-    "the second agent of a node displaces the first, whose process ends before the next one starts")
+    "A node's second agent displaces the first, whose process ends before the next one starts")
   func displaced() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
@@ -214,7 +215,7 @@ struct AgentTests {
   }
 
   @Test(
-    "behind a network that carries nothing nodes are lost, nothing is started in their place, and they go on",
+    "Nodes behind a cut network are reported lost, are not started a second time, and continue",
     .needsNetworkNamespace)
   func partition() async throws {
     try await NetworkPair.with { tool, pair in
@@ -236,7 +237,7 @@ struct AgentTests {
         try await ward.await("they are lost") {
           $0[node: "sink"]?.phase == "lost" && $0[node: "right"]?.phase == "lost"
         }
-        // What becomes of one meanwhile is told afterwards.
+        // A change during the partition is reported after it.
         #expect(kill(try #require(before["right"]), SIGKILL) == 0)
         try await pair.connect(true)
         try await untilStarted("right", again: 2, ward)
@@ -249,7 +250,7 @@ struct AgentTests {
     }
   }
 
-  @Test("probes tell whether the node of an agent runs, and whether the topology does")
+  @Test("Probes report whether an agent's node runs and whether the topology runs")
   func probes() async throws {
     try await CommandLineTool.launching { tool in
       let agents = try AgentWard(Self.hall, nodes: Self.nodes, tool: tool)
@@ -258,10 +259,10 @@ struct AgentTests {
       try await probe(ward, "--ready", code: 1, says: "ward: starting")
       let waiting = try await ward.directory()
       #expect(waiting.nodes.allSatisfy { $0.reason == "starts as soon as its agent is there" })
-      // On its host nobody has made the directory of its journal.
+      // The directory for the node's journal does not exist on its host.
       FileSystem.removeTree(try ward.directories.journals)
       try agents.startAgent(of: "sink")
-      // The only agent is asked.
+      // There is one agent, so the probe asks that agent.
       try await probe(ward, code: 0, says: "sink: ready")
       try await probe(ward, "--ready", code: 1, says: "sink: ready")
       for node in Self.nodes where node != "sink" { try agents.startAgent(of: node) }
@@ -271,7 +272,7 @@ struct AgentTests {
         several.error.contains(
           "there are several agents: name one of left, pair, right, sink, source"))
       #expect(try await ward.run("ps").output.contains("(host-of-left)"))
-      // One that stands still does not answer.
+      // A suspended agent does not answer.
       agents.agents["sink"]?.signal(.stop)
       let silent = try await tool.run("probe", "sink", "--timeout", "200ms", code: 1)
       #expect(silent.error.contains("the agent of 'sink' has not answered within 200 ms"))
@@ -280,7 +281,7 @@ struct AgentTests {
     }
   }
 
-  @Test("who has no key of an agent's, or that of another node's, is not heard as one")
+  @Test("An agent without a key, or with the key of another node, is refused")
   func strangers() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
@@ -307,7 +308,7 @@ struct AgentTests {
     }
   }
 
-  @Test("a port that another program has is told, with what to do")
+  @Test("A port that another program uses is an error that says what to do")
   func portInUse() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let tool = agents.tool
@@ -326,7 +327,7 @@ struct AgentTests {
     }
   }
 
-  @Test("files that are missing or do not belong together are told with what to do")
+  @Test("Missing files and files that do not belong together are errors that say what to do")
   func badInput() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.hall, to: "ward.yaml")

@@ -5,20 +5,20 @@ import PipeSupervision
 import Synchronization
 import Testing
 
-/// A topology of one test's whose nodes agents start: its orchestrator and the agents are processes of the test's, as
-/// they are those of pods elsewhere.
+/// A topology whose nodes are started by agents. The orchestrator and the agents are processes of
+/// the test; in Kubernetes they would run in pods.
 final class AgentWard {
   let topology: DetachedTopology
   private let nodes: [String]
   private let port: Int
   private(set) var orchestrator: LaunchedProgram
   private(set) var agents: [String: LaunchedProgram] = [:]
-  /// Where programs are that are on networks of their own.
+  /// The placements of the programs that run on networks of their own.
   private let places: [String: Place]
 
   /// A network of its own.
   struct Place {
-    /// What programs are called by there.
+    /// The command that runs a program on this network.
     var prefix: [String]
     var address: String
   }
@@ -26,7 +26,7 @@ final class AgentWard {
   var tool: CommandLineTool { topology.tool }
   private static let keys = "keys"
 
-  /// Runs a topology, whose processes are the named ones, and ends it.
+  /// Runs a topology with these nodes as processes, and ends it after the body.
   static func with(
     _ yaml: String, nodes: [String], _ body: (AgentWard) async throws -> Void
   ) async throws {
@@ -35,9 +35,9 @@ final class AgentWard {
     }
   }
 
-  /// Runs one, and ends it.
-  /// - Parameter places: Where the agents of nodes are, and the orchestrator under its own name; by default on this
-  ///   network.
+  /// Runs a topology with the given placements, and ends it after the body.
+  /// - Parameter places: The networks of the nodes' agents, by node, and the network of the
+  ///   orchestrator, under 'orchestrator'. The default is this network.
   static func with(
     _ yaml: String, nodes: [String], places: [String: Place] = [:], tool: CommandLineTool,
     _ body: (AgentWard) async throws -> Void
@@ -74,7 +74,8 @@ final class AgentWard {
 
   static func deployment(port: Int) -> String { "engine: kubernetes\nimage: none\nport: \(port)\n" }
 
-  /// Ports that the system gives to nobody by itself, of which no test of this process has another's.
+  /// The next port to try: outside the system's ephemeral range, and never used twice in this
+  /// process.
   private static let nextPort = Mutex(20_000 + Int(getpid()) % 1_000 * 10)
 
   private static func freePort() throws -> Int {
@@ -104,8 +105,8 @@ final class AgentWard {
     orchestrator = try Self.startOrchestrator(tool, places["orchestrator"])
   }
 
-  /// Starts an agent of a node's, in the place of the former one.
-  /// - Returns: The former one.
+  /// Starts an agent for a node and registers it in place of the former agent.
+  /// - Returns: The former agent.
   @discardableResult
   func startAgent(of node: String) throws -> LaunchedProgram? {
     agents.updateValue(try agent(of: node), forKey: node)

@@ -4,10 +4,12 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// Hosts tell the time of day as they are set, and no two agree: nothing may depend on it.
+/// The wall clocks of hosts can be set wrong and never agree exactly. No behavior may depend on
+/// them.
 @Suite("Nodes on hosts whose clocks differ", .timed)
 struct ClockTests {
-  /// A library that has a program see another time of day, by SHIFT in seconds. All other clocks are the system's.
+  /// A library that shifts a program's wall clock by SHIFT seconds. All other clocks are the
+  /// system's.
   private static let shiftedClock = """
     #define _GNU_SOURCE
     #include <stdlib.h>
@@ -48,7 +50,7 @@ struct ClockTests {
     "there is no C compiler: 'apt-get install gcc' (for this test only)"
 
   @Test(
-    "every event is there once, and processes are watched and started again, while clocks are an hour apart (with a C compiler)",
+    "With clocks an hour apart, events arrive once and processes restart (with a C compiler)",
     .enabled(if: InstalledProgram.compiler != nil, missing), arguments: [3_600, -3_600])
   func anHourApart(seconds: Int) async throws {
     try await CommandLineTool.launching { tool in
@@ -71,7 +73,8 @@ struct ClockTests {
         let pids = try await ward.pids()
         let maps = FileSystem.text(of: "/proc/\(try #require(pids["sink"]))/maps") ?? ""
         #expect(maps.contains("/clock.so"))
-        // It is killed, then it hangs: the one is told, the other found.
+        // The process is killed first and hangs later: the agent reports the kill, and the
+        // orchestrator detects the hang.
         for (signal, incarnation) in [(SIGKILL, 2), (SIGSTOP, 3)] as [(Int32, UInt64)] {
           #expect(kill(try #require(try await ward.pids()["sink"]), signal) == 0)
           try await ward.await("the sink is another process") {
@@ -84,7 +87,7 @@ struct ClockTests {
     }
   }
 
-  /// A program that is called so sees the other time of day.
+  /// Checks that a program with this prefix sees the shifted wall clock.
   private static func look(at prefix: [String], _ seconds: Int, _ tool: CommandLineTool)
     async throws
   {

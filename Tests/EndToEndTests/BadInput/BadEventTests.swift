@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Events that nobody can take", .timed)
+@Suite("Events that a node cannot accept", .timed)
 struct BadEventTests {
   private static let button = """
     topology: button
@@ -13,7 +13,7 @@ struct BadEventTests {
     pipes: [{ from: b.out, to: c.in, name: blobs }]
     """
 
-  @Test("an event that does not decode changes nothing, and its error says what the node takes")
+  @Test("An event that does not decode changes no state, and its error lists the node's events")
   func badEvents() async throws {
     try await withTopology(yaml: Self.button) { topology in
       for (event, part) in [
@@ -34,7 +34,8 @@ struct BadEventTests {
     }
   }
 
-  @Test("an event to a node that is down is told so, and not queued for its next start")
+  @Test(
+    "An event to a stopped node is refused with the reason and is not queued for the next start")
   func nodeDown() async throws {
     try await withTopology(yaml: Self.button) { topology in
       try await topology.stop("a")
@@ -55,7 +56,7 @@ struct BadEventTests {
     }
   }
 
-  @Test("an event over the size limit is refused, from a client and on a pipe")
+  @Test("An event over the size limit is refused, from a client and on a pipe")
   func tooLarge() async throws {
     try await withTopology(yaml: Self.button) { topology in
       let limit = WireLimits.eventByteCount
@@ -65,7 +66,7 @@ struct BadEventTests {
       } catch TopologyClientError.invalidEvent("c", let reason) {
         #expect(reason.contains("the limit is \(limit)"))
       }
-      // One that is just small enough passes, by a client and by a pipe.
+      // An event just below the limit is accepted, from a client and on a pipe.
       let fits = limit - 100
       try await topology.send("c", Blob.Event.take(text: String(repeating: "x", count: fits)))
       try await topology.expect("c", Blob.State.holding(byteCount: fits))

@@ -1,7 +1,7 @@
 import PipeRuntimeTestKit
 import Testing
 
-/// A file, and what `run` must say to it.
+/// An invalid topology file and the error that `run` must print for it.
 struct BadFile: Sendable, CustomTestStringConvertible {
   var what: String
   var yaml: String
@@ -133,8 +133,8 @@ struct BadFile: Sendable, CustomTestStringConvertible {
 }
 
 extension CommandLineTool {
-  /// What `check` says of a file with errors, line by line.
-  /// - Parameter programs: What is beside it, by name.
+  /// The error lines that `check` prints for an invalid file.
+  /// - Parameter programs: The texts of programs beside the file, by name.
   static func problems(
     of yaml: String, beside programs: [String: String] = [:]
   ) async throws -> [Substring] {

@@ -7,7 +7,7 @@ import Testing
 @Suite("Topology files with errors", .timed)
 struct BadFileTests {
   @Test(
-    "a bad file is answered with the place and the reason, and exit code 2", arguments: BadFile.all)
+    "A bad file is an error with location and reason, and exit code 2", arguments: BadFile.all)
   func badFile(_ bad: BadFile) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -23,7 +23,7 @@ struct BadFileTests {
     #expect(tool.directory.sockets.isEmpty)
   }
 
-  @Test("errors of the file and of its wiring are told at once, in the order of the file")
+  @Test("Errors of a file and of its wiring are reported together, in the order of the file")
   func allAtOnce() async throws {
     let problems = try await CommandLineTool.problems(
       of: """
@@ -44,7 +44,7 @@ struct BadFileTests {
       "\(problems)")
   }
 
-  @Test("a misspelt port is one error, and no port without a pipe besides")
+  @Test("A misspelt port is a single error without a second one about an unconnected port")
   func misspeltPort() async throws {
     let bad = BadFile(
       "", "a: { machine: Source }\nb: { machine: Sink }", "", pipes: "{ from: a.outt, to: b.in }")
@@ -52,7 +52,7 @@ struct BadFileTests {
     #expect(problems.count == 1, "\(problems)")
   }
 
-  @Test("a file that is missing, a directory, or unreadable is told as such")
+  @Test("Missing files, directories and unreadable files each have an error of their own")
   func unreadable() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -3,9 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Programs that are no node programs, or bad ones", .timed)
+@Suite("Programs that are not node programs or misbehave", .timed)
 struct BadProgramTests {
-  @Test("a program that writes without end is told as such, and not as slow")
+  @Test("A program with endless output is reported as such, and not as slow")
   func flood() async throws {
     let bad = BadFile("", "a: { machine: Button, program: /usr/bin/yes }", "")
     let problems = try await CommandLineTool.problems(of: bad.yaml)
@@ -15,9 +15,9 @@ struct BadProgramTests {
           + "description; is it a node program") == true, "\(problems)")
   }
 
-  @Test("parameters with which a program crashes are told for their node, and spoil no other")
+  @Test("Parameters that crash a program are reported for their node and do not affect other nodes")
   func crashingParameters() async throws {
-    // Of several machines it describes one at most, as if it died of the others.
+    // The program describes at most one of several machines, as if the others had crashed it.
     let program = """
       #!/bin/sh
       [ "$1" = describe ] || exit 1
@@ -41,7 +41,7 @@ struct BadProgramTests {
     #expect(problems[1].contains("bad.yaml:6:43: error: node 'c': "), "\(problems)")
   }
 
-  /// A program that describes itself well, and then does not do as it should.
+  /// A program that describes itself correctly and then misbehaves.
   private static func program(_ behaviour: String) -> String {
     """
     #!/bin/sh
@@ -58,7 +58,7 @@ struct BadProgramTests {
     """
 
   @Test(
-    "a program that does not become a node is given up, with what it wrote",
+    "A run fails for a program that does not become a node, and shows the program's output",
     arguments: [
       ("exec sleep 600", "it did not say hello within 4 s"),
       ("echo no disk >&2; exit 3", "it ended (exit code 3) before it said hello"),

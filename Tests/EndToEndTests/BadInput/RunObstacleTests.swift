@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("What keeps a topology from running, or its logs from being written", .timed)
+@Suite("Failures that prevent a run or its logs", .timed)
 struct RunObstacleTests {
-  @Test("a socket path that is too long is an error before anything starts")
+  @Test("A socket path that is too long is an error before any process starts")
   func longPath() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -24,7 +24,7 @@ struct RunObstacleTests {
     #expect(result.error.contains("PIPERUNTIME_ROOT"))
   }
 
-  @Test("a second run of a name is refused while the first goes on")
+  @Test("A second run with the name of a running topology is refused")
   func secondRun() async throws {
     let button = "topology: button\nprogram: TestNodes\nnodes: { a: { machine: Button } }"
     try await withTopology(yaml: button) { topology in
@@ -38,7 +38,7 @@ struct RunObstacleTests {
     }
   }
 
-  @Test("a full disk for logs costs the lines, is told once, and stops nobody")
+  @Test("A full disk for logs loses log lines, is reported once, and stops no node")
   func fullDisk() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -10,7 +10,7 @@ struct ArgumentParserTests {
   }
 
   @Test(
-    "options are read in every spelling and at every place",
+    "Options are parsed in every spelling and position",
     arguments: [
       ["-p", "lift", "logs", "-n", "5", "-f", "door"],
       ["logs", "door", "--topology=lift", "--lines=5", "--follow"],
@@ -27,12 +27,12 @@ struct ArgumentParserTests {
     #expect(invocation.arguments.positionals == ["door"])
   }
 
-  @Test("what follows -- is never an option")
+  @Test("An argument after '--' is never an option")
   func terminator() throws {
     #expect(try parse(["send", "--", "door", "-x"]).arguments.positionals == ["door", "-x"])
   }
 
-  @Test("values come typed")
+  @Test("Option values are parsed to their types")
   func typed() throws {
     #expect(try parse(["kill", "-s", "stop", "a"]).arguments.signal("signal") == .stop)
     #expect(
@@ -43,7 +43,7 @@ struct ArgumentParserTests {
   }
 
   @Test(
-    "a line that does not fit is an error that tells what to do",
+    "An invalid command line is an error that says what to do",
     arguments: [
       ([], "what to do is missing"),
       (["udp"], "unknown verb 'udp'. Did you mean 'up'?"),
@@ -69,7 +69,7 @@ struct ArgumentParserTests {
     #expect(error.code == .usage)
   }
 
-  @Test("--help of a verb is its help page, whatever else is missing")
+  @Test("'VERB --help' is parsed as help for the verb, even where required arguments are missing")
   func help() throws {
     let invocation = try parse(["kill", "--help"])
     #expect(invocation.verb.description.name == "help")
@@ -82,7 +82,7 @@ struct ArgumentParserTests {
   private static let now = Timestamp("2026-11-20T14:30:05.250Z")!
 
   @Test(
-    "moments are read as an age, or as a time with its zone",
+    "A time is parsed from an age or from a time with its zone",
     arguments: [
       ("5m", "2026-11-20T14:25:05.250Z"), ("1500ms", "2026-11-20T14:30:03.750Z"),
       ("2026-11-19T08:09Z", "2026-11-19T08:09:00.000Z"),
@@ -97,7 +97,7 @@ struct ArgumentParserTests {
     #expect(MomentArgument.parse(text, now: Self.now)?.description == moment)
   }
 
-  @Test("a moment without a zone is in that of this place, and today where there is no date")
+  @Test("A time without a zone is local time, and a time without a date is today")
   func localMoments() throws {
     let local = Self.now.localText
     #expect(MomentArgument.parse(local, now: Self.now) == Self.now)
@@ -108,7 +108,7 @@ struct ArgumentParserTests {
     #expect(midnight.localText == local.prefix(10) + " 00:00:00.000")
   }
 
-  @Test("every verb has a summary, an example that parses, and options with unlike names")
+  @Test("Every verb has a summary, an example that parses, and distinct option names")
   func descriptions() throws {
     for verb in Verbs.descriptions {
       #expect(!verb.summary.isEmpty && !verb.summary.hasSuffix("."))

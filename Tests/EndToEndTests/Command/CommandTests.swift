@@ -7,7 +7,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-/// The real binary, run in a directory of the test's own.
+/// The real binary, which runs in a test's own directory.
 struct Command {
   private let directory: TestDirectory
   var root: String { directory.path }
@@ -24,7 +24,7 @@ struct Command {
 
   var roots: RuntimeRoots { directory.roots }
 
-  /// The binary is built beside the tests' own.
+  /// The path of the orchestrator binary, which is built beside the test binary.
   static let path: String = {
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = buffer.withUnsafeMutableBytes {
@@ -54,7 +54,7 @@ struct Command {
     return Result(exit: child.wait(), output: output, error: error)
   }
 
-  /// Runs a line of bash to its end, among these files and in a directory of its own.
+  /// Runs a line of bash to its end, in a new directory with these files.
   static func run(_ line: String, among files: KeyValuePairs<String, String>) throws -> Result {
     let command = try Command()
     defer { command.remove() }
@@ -62,7 +62,7 @@ struct Command {
     return try command.run(shell: line)
   }
 
-  /// What completion in bash offers for the last of these words.
+  /// Returns what bash completion offers for the last of these words.
   func complete(_ words: String...) throws -> [String] {
     let line = """
       source <(orchestrator completion bash)
@@ -90,7 +90,7 @@ struct Command {
 @Suite("The command without a running topology", .timed, .blocking)
 struct CommandTests {
   @Test(
-    "exit codes and outputs are as documented",
+    "The exit code and output of each command match the documentation",
     arguments: [
       ("orchestrator version", 0, "orchestrator 0.3.0\n", ""),
       ("orchestrator version -o json", 0, "{\"version\":\"0.3.0\"}\n", ""),
@@ -117,7 +117,9 @@ struct CommandTests {
     #expect(result.error == error)
   }
 
-  @Test("a verb's page shows all that it takes", arguments: Verbs.descriptions.map(\.name))
+  @Test(
+    "A verb's help page shows its usage and all of its options within 100 columns",
+    arguments: Verbs.descriptions.map(\.name))
   func helpPages(verb: String) throws {
     let command = try Command()
     defer { command.remove() }
@@ -129,7 +131,7 @@ struct CommandTests {
     #expect(page.split(separator: "\n").allSatisfy { $0.count <= 100 })
   }
 
-  @Test("completion in bash offers verbs, options, choices and running topologies")
+  @Test("Completion in bash offers verbs, options, choices and running topologies")
   func bashCompletion() throws {
     let command = try Command()
     defer { command.remove() }
@@ -149,7 +151,7 @@ struct CommandTests {
     #expect(try command.complete("init", "--directory", "fol") == ["folder"])
   }
 
-  @Test("a reader that goes away ends the command quietly")
+  @Test("The command exits 0 without an error when its reader closes the pipe")
   func closedPipe() throws {
     let command = try Command()
     defer { command.remove() }
@@ -165,7 +167,7 @@ struct CommandTests {
     #expect(try FileSystem.read(errors) == [])
   }
 
-  @Test("a running topology is listed")
+  @Test("'ls' lists a running topology with its file")
   func list() throws {
     let command = try Command()
     defer { command.remove() }
@@ -181,7 +183,7 @@ struct CommandTests {
     #expect(record["name"] == "lift" && record["pid"]?.integer == Int64(getpid()))
   }
 
-  @Test("logs are shown merged, the last lines only, of known nodes only")
+  @Test("'logs' merges the logs of nodes, limits them to the last lines, and refuses unknown nodes")
   func logs() throws {
     let command = try Command()
     defer { command.remove() }
@@ -218,7 +220,7 @@ struct CommandTests {
     )
   }
 
-  @Test("logs -f shows what is written while the topology runs, and ends with it")
+  @Test("'logs -f' shows new lines while the topology runs and exits with it")
   func followLogs() throws {
     let command = try Command()
     defer { command.remove() }

@@ -5,9 +5,9 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("What the command shows", .timed)
+@Suite("Output of the command", .timed)
 struct ConsoleTests {
-  @Test("columns are aligned by what a terminal shows, and control characters are harmless")
+  @Test("Table columns align by display width, and control characters are replaced")
   func table() {
     var table = Table(.init("NODE"), .init("PID", .right), .init("STATE"))
     table.add("door", "7", "closed")
@@ -22,7 +22,7 @@ struct ConsoleTests {
   }
 
   @Test(
-    "text is cut to columns",
+    "Text is cut to a display width",
     arguments: [("door", 4, "door"), ("doors", 4, "doo…"), ("戸戸戸", 4, "戸…"), ("x", 0, "")])
   func cut(text: String, columns: Int, result: String) {
     #expect(text.cut(to: columns) == result)
@@ -35,7 +35,7 @@ struct ConsoleTests {
     NodeRow(node: "motor", status: "backing off", reason: "exit code 1"),
   ]
 
-  @Test("without a terminal there is a line for each change, of a running node its state alone")
+  @Test("Without a terminal, each change is a line, with the state alone for a running node")
   func changes() {
     var changes = NodeChanges()
     #expect(
@@ -50,7 +50,7 @@ struct ConsoleTests {
     #expect(changes.take(next) == ["door: stopping closed", "motor: running, pid 13"])
   }
 
-  @Test("log lines have their node in front, and as JSON all there is")
+  @Test("Log lines are prefixed with their node in text and are complete records in JSON")
   func logLines() throws {
     let entry = LogEntry(
       node: "door", time: try #require(Timestamp("2026-11-20T09:00:00.123Z")), stream: .err,

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A deployment file on the command line", .timed, .blocking)
 struct DeploymentVerbTests {
-  /// Two nodes at places, and one at none.
+  /// Two nodes with a place and one without.
   private static let topology = """
     topology: hall
     program: TestNodes
@@ -31,7 +31,7 @@ struct DeploymentVerbTests {
     "hall.yaml: ok: 3 nodes, 0 pipes\nlab.yaml: ok: engine local, 2 places\n"
 
   @Test(
-    "check reads a topology and its deployment, in any order and from anywhere",
+    "'check' reads a topology and its deployment, in any order and from any directory",
     arguments: [
       ("orchestrator check hall.yaml --deployment lab.yaml", 0, good, ""),
       ("orchestrator check --deployment=lab.yaml --file-only hall.yaml", 0, good, ""),
@@ -72,7 +72,7 @@ struct DeploymentVerbTests {
     #expect(error.isEmpty ? result.error.isEmpty : result.error.contains(error), "\(result.error)")
   }
 
-  /// A topology and a deployment that fit nowhere.
+  /// A topology and a deployment that do not match, each with errors of its own.
   private static let misfits = (
     topology: topology.replacing("place: front", with: "place: frnt")
       .replacing("machine: Button }", with: "machine: Buton }"),
@@ -80,7 +80,7 @@ struct DeploymentVerbTests {
       .replacing("journals: /shared", with: "x-y: z")
   )
 
-  @Test("all that is wrong in both files is told at once")
+  @Test("'check' reports all errors of both files together")
   func allAtOnce() throws {
     let result = try run(
       "orchestrator check hall.yaml --deployment lab.yaml",
@@ -108,7 +108,7 @@ struct DeploymentVerbTests {
   }
 
   @Test(
-    "nothing starts where the two files do not fit, and what is wrong is told",
+    "'run' and 'up' start nothing and report all errors when topology and deployment do not match",
     arguments: ["run", "up", "up -d", "up --wait"])
   func notStarted(verb: String) throws {
     let result = try run(
@@ -121,7 +121,7 @@ struct DeploymentVerbTests {
     #expect(!result.output.contains("running"), "\(result.output)")
   }
 
-  @Test("a place is unused where no topology of all that are checked names it")
+  @Test("A place is reported as unused only when none of the checked topologies names it")
   func severalFiles() throws {
     let line = """
       sed 's/front/side/; s/hall/other/' hall.yaml > other.yaml
@@ -148,7 +148,9 @@ struct DeploymentVerbTests {
         + "side', or remove it [unused-place]\n")
   }
 
-  @Test("for programs, the deployment is the last record", arguments: ["json", "jsonl"])
+  @Test(
+    "'check -o json' and '-o jsonl' write the deployment as the last record",
+    arguments: ["json", "jsonl"])
   func records(format: String) throws {
     let result = try run("orchestrator check hall.yaml --deployment lab.yaml -o \(format)")
     #expect(result.exit == .exited(code: 0))
@@ -169,7 +171,7 @@ struct DeploymentVerbTests {
     }
   }
 
-  @Test("SARIF names the file of each result")
+  @Test("'check -o sarif' names the file of each result")
   func sarif() throws {
     let result = try run(
       "orchestrator check hall.yaml --deployment lab.yaml -o sarif",
@@ -190,7 +192,7 @@ struct DeploymentVerbTests {
     #expect(places == ["hall.yaml:4", "hall.yaml:5", "hall.yaml:6", "lab.yaml:4"])
   }
 
-  @Test("schema prints that of deployment files, and config shows the keys of nodes")
+  @Test("'schema' prints the schema of deployment files, and 'config' shows nodes' placement keys")
   func shown() throws {
     let schema = try run("orchestrator schema --deployment").output
     #expect(schema == DeploymentFile.schema)

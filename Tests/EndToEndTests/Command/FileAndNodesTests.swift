@@ -6,7 +6,7 @@ import orchestrator
 @Suite("The arguments [FILE] [NODE...]", .timed)
 struct FileAndNodesTests {
   @Test(
-    "the first is the file where it looks like one, or is one; all others are nodes",
+    "The first argument is the file if it looks like one or exists, and all others are nodes",
     arguments: [
       ([], "topology.yaml", []),
       (["lift.yaml"], "lift.yaml", []),
@@ -24,7 +24,9 @@ struct FileAndNodesTests {
     #expect(read.nodes == nodes)
   }
 
-  @Test("what is neither a file nor a node's name is refused", arguments: [["a b"], ["x", "y/z"]])
+  @Test(
+    "An argument that is neither a file nor a valid node name is refused",
+    arguments: [["a b"], ["x", "y/z"]])
   func wrong(arguments: [String]) {
     #expect(throws: UsageError.self) { try FileAndNodes(arguments) { _ in false } }
   }

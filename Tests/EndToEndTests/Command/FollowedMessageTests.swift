@@ -3,7 +3,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("Steps and events of pipes, as 'monitor' writes them", .timed)
+@Suite("Steps and pipe events in the output of 'monitor'", .timed)
 struct FollowedMessageTests {
   private let plain = Style(isColored: false)
 
@@ -26,7 +26,7 @@ struct FollowedMessageTests {
     return numbers.take(message).lines(nodeWidth: 5, style: plain)
   }
 
-  @Test("a step tells what led to what, where it came from, and what was sent")
+  @Test("A step's line shows its transition, its origin and the events it sent")
   func step() throws {
     let base: [String: JSONValue] = [
       "time": 1_700_000_000_000_000_000, "from": "closed", "event": ["call": ["floor": 3]],
@@ -65,7 +65,7 @@ struct FollowedMessageTests {
     #expect(lines(sends)[0].hasSuffix("(effect)  version 4, sends a 5: opened, b 9: sum(2)"))
   }
 
-  @Test("an event of a pipe tells its number, and both tell how many are left out")
+  @Test("A pipe event's line shows its number, and skipped events and steps are counted")
   func others() throws {
     let event = try Self.event(["time": 1_700_000_000_000_000_000, "event": "opened"])
     #expect(lines(event) == ["2023-11-14T22:13:20.000Z door   5  opened"])
@@ -77,7 +77,7 @@ struct FollowedMessageTests {
       lines(try Self.step(["skipped": 3])) == ["\(blank) door   3 steps not told, up to version 4"])
   }
 
-  @Test("what was told and did not come is counted, of each process and each stream")
+  @Test("Reports lost between the feed and the monitor are counted per process and stream")
   func lost() throws {
     var numbers = FollowedNumbers()
     func lost(_ message: FeedMessage) -> UInt64 { numbers.take(message).lost }
@@ -99,7 +99,7 @@ struct FollowedMessageTests {
         .lines(nodeWidth: 4, style: plain)[0].hasSuffix("door  2 lost: they came too fast"))
   }
 
-  @Test("as JSON they are what the feed tells, with what was lost, and the time as text")
+  @Test("JSON records hold the feed's fields, the number of lost reports, and the time as text")
   func records() throws {
     var numbers = FollowedNumbers()
     let record = numbers.take(

@@ -3,7 +3,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("A topology as manifests of Kubernetes', on the command line", .timed, .blocking)
+@Suite("The verb 'export kubernetes'", .timed, .blocking)
 struct KubernetesExportTests {
   private static let topology = """
     topology: Hall
@@ -29,9 +29,10 @@ struct KubernetesExportTests {
 
   // MARK: What is written
 
-  @Test("the manifests are the same each time, and have no value of a variable's")
+  @Test("The exported manifests are reproducible and contain no values of environment variables")
   func same() throws {
-    // Of a value that is not the default, the orchestrator's environment is told where it is.
+    // For a variable whose value is not its default, the manifest refers to the Secret that holds
+    // the value.
     let result = try run("\(Self.call) > a && KEY=hidden \(Self.call) > b && diff a b")
     #expect(result.exit == .exited(code: 1) && result.error == "", "\(result)")
     #expect(result.output.contains("secretRef:") && !result.output.contains("hidden"), "\(result)")
@@ -47,7 +48,7 @@ struct KubernetesExportTests {
     #expect(!again.output.contains("kind: Secret"))
   }
 
-  @Test("--secrets writes key files that agents and clients can use, with new keys each time")
+  @Test("'--secrets' writes new key files at each call, which agents and clients can use")
   func secrets() throws {
     let result = try run("KEY=k1 \(Self.call) --secrets; \(Self.call) --secrets")
     #expect(result.exit == .exited(code: 0) && result.error == "", "\(result)")
@@ -79,17 +80,17 @@ struct KubernetesExportTests {
       #expect(address.topology == "Hall" && address.key == control)
       #expect(address.endpoint == "tcp://hall-orchestrator.hall.svc:7300")
       guard name == "agent.key: |" else { continue }
-      // What the orchestrator lets in.
+      // The public keys that the orchestrator admits.
       #expect(lines.contains("agent.public: \"\(pair.publicKey.text)\""))
     }
     #expect(keys.count == 8)
   }
 
-  /// Takes the client's key from the Secrets that were written first.
+  /// Extracts the client's key from the Secrets that were written first.
   private static let take =
     "sed -n '/client.key: |/{n;s/^ *//p;q}' first > client.key; chmod 600 client.key"
 
-  @Test("--key writes the Secrets of some, for the orchestrator that is there, and of variables")
+  @Test("'--key' writes Secrets of selected nodes and variables for a running orchestrator")
   func added() throws {
     let result = try run(
       """
@@ -117,7 +118,7 @@ struct KubernetesExportTests {
   }
 
   @Test(
-    "a key that is another topology's is refused, and who has no pod",
+    "'--key' with another topology's key, and a node without a pod, are refused",
     arguments: [
       ("\(call) doar --secrets --key client.key", "has no node or coordinator 'doar' with a pod"),
       ("\(call) doar --secrets --key client.key", "Did you mean 'door'?"),
@@ -136,7 +137,7 @@ struct KubernetesExportTests {
     #expect(result.error.contains(message), "\(result.error)")
   }
 
-  @Test("a program that is named by a path is told with its path in the image")
+  @Test("A program named by a path gets a note with its path in the image")
   func program() throws {
     let result = try run(
       "mkdir bin; cp $(command -v TestNodes) bin/; \(Self.call) > /dev/null",
@@ -151,7 +152,7 @@ struct KubernetesExportTests {
   // MARK: What is refused
 
   @Test(
-    "what makes no sense is refused",
+    "Option combinations that make no sense for an export are refused",
     arguments: [
       ("orchestrator export kubernetes hall.yaml", "asks for --deployment FILE"),
       ("\(call) --time 1s", "--time limits a search"),
@@ -180,7 +181,7 @@ struct KubernetesExportTests {
     #expect(result.error.contains(message), "\(result.error)")
   }
 
-  @Test("completion offers the forms and the options")
+  @Test("Completion offers the formats and options of 'export'")
   func completion() throws {
     let command = try Command()
     defer { command.remove() }
@@ -190,7 +191,7 @@ struct KubernetesExportTests {
 
   // MARK: Validation
 
-  /// What validates manifests, by the versions of Kubernetes that it knows.
+  /// The versions of kubernetes-validate, each with the versions of Kubernetes that it knows.
   private static let validators = [
     ("1.28", ["1.20", "1.24", "1.28"]), ("1.37", ["1.30", "1.37"]),
   ]
@@ -209,7 +210,7 @@ struct KubernetesExportTests {
     """
 
   @Test(
-    "every example's manifests, and Secrets, are valid by kubernetes-validate --strict, of 1.20 to 1.37 (skipped without it)",
+    "All examples' manifests pass kubernetes-validate for 1.20 to 1.37 (skipped without it)",
     .enabled(
       if: areThere,
       "kubernetes-validate is missing: 'tools/kubernetes-validate' fetches it from PyPI"))

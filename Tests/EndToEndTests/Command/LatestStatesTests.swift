@@ -33,7 +33,7 @@ struct LatestStatesTests {
     latest.merged(into: [node])[0].status?.state
   }
 
-  @Test("are those that the nodes tell, with the counters that the orchestrator knows")
+  @Test("A state reported by a node is merged with the counters that the orchestrator knows")
   func told() {
     #expect(state(told(4), node("known")) == "told")
     #expect(told(4).merged(into: [node("known")])[0].status?.version == 4)
@@ -42,7 +42,8 @@ struct LatestStatesTests {
     #expect(state(LatestStates(), node("known")) == "known")
   }
 
-  @Test("come with the counters and the doubts that the nodes tell")
+  @Test(
+    "Counters and in-doubt transactions reported by a node replace those the orchestrator knows")
   func beside() {
     let doubt = InDoubtTransaction(
       participant: "door", composite: "lift", event: "open",
@@ -57,7 +58,7 @@ struct LatestStatesTests {
       var latest = LatestStates()
       latest.take(change)
       var node = node("known")
-      // What the orchestrator was told before.
+      // The orchestrator's older information.
       node.doubts = doubts.isEmpty ? [doubt] : []
       node.status?.letters = 5
       return latest.merged(into: [node])[0]
@@ -71,7 +72,7 @@ struct LatestStatesTests {
     #expect(older.doubts == [] && older.status?.doubt == nil)
   }
 
-  @Test("are not older than what the orchestrator knows, and of the process that runs")
+  @Test("An older report, or one from an ended process, does not replace the orchestrator's state")
   func old() {
     #expect(state(told(2), node("known")) == "known")
     #expect(state(told(9, incarnation: 1), node("known")) == "known")

@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Verbs that are called again, or for all nodes", .timed)
+@Suite("Verbs that are repeated or apply to all nodes", .timed)
 struct RepeatedVerbTests {
   private static let file = """
     topology: ward
@@ -14,7 +14,7 @@ struct RepeatedVerbTests {
       c: { machine: Button }
     """
 
-  @Test("a second 'up' of an unchanged file exits 0, and starts what is stopped")
+  @Test("A second 'up' of an unchanged file exits 0 and starts stopped nodes")
   func up() async throws {
     try await DetachedTopology.with(Self.file) { ward in
       let before = try await ward.pids()
@@ -35,7 +35,7 @@ struct RepeatedVerbTests {
     }
   }
 
-  @Test("'restart' without nodes restarts all but those that are stopped")
+  @Test("'restart' without nodes restarts all nodes that are not stopped")
   func restart() async throws {
     try await DetachedTopology.with(Self.file) { ward in
       let before = try await ward.pids()
@@ -50,7 +50,7 @@ struct RepeatedVerbTests {
     }
   }
 
-  @Test("'send NODE -' reads an event from standard input that no argument could hold")
+  @Test("'send NODE -' reads an event from standard input that is too long for an argument")
   func send() async throws {
     let yaml = "topology: ward\nprogram: TestNodes\nnodes:\n  blob: { machine: Blob }\n"
     try await DetachedTopology.with(yaml) { ward in

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-/// A chain of three relays that runs while a test asks and steers it.
+/// A chain of three relays that runs while a test queries and controls it.
 final class RunningRelay {
   let command: Command
   private var child: ChildProcess
@@ -21,7 +21,7 @@ final class RunningRelay {
 
   init() throws {
     command = try Command()
-    // The run ends with the test, whatever way the test goes.
+    // Ensures that the run ends with the test, however the test ends.
     child = try command.start(
       shell: "cat > relay.yaml <<'END'\n\(Self.file)\nEND\n"
         + "exec orchestrator run relay.yaml --plain > run.out 2> run.err")
@@ -35,7 +35,7 @@ final class RunningRelay {
   /// Runs a line of bash.
   func run(_ line: String) throws -> Command.Result { try command.run(shell: line) }
 
-  /// Awaits the end, or brings it about.
+  /// Ends the run, or waits for its end.
   func end(byItself: Bool = false) -> ProcessExit? {
     if !byItself { child.signal(.terminate) }
     hasEnded = true
@@ -54,7 +54,7 @@ final class RunningRelay {
 
 @Suite("The command on a running topology", .timed, .blocking)
 struct RunningTopologyTests {
-  /// A line, its exit code, all of stdout, and a part of stderr.
+  /// A command line, its exit code, its complete standard output, and a part of its standard error.
   private typealias Line = (text: String, code: Int32, output: String, error: String)
 
   private func expect(_ lines: [Line], of relay: RunningRelay) throws {
@@ -68,7 +68,7 @@ struct RunningTopologyTests {
     }
   }
 
-  @Test("events are sent, judged before they are sent, and their states waited for")
+  @Test("'send' checks events before it sends them, and 'wait' waits for the resulting states")
   func sendAndWait() throws {
     let relay = try RunningRelay()
     let token = #"'{"token":{"n":7}}'"#
@@ -110,7 +110,7 @@ struct RunningTopologyTests {
     #expect(relay.end() == .exited(code: 0))
   }
 
-  @Test("nodes are stopped, started, restarted and killed, and their status tells")
+  @Test("'stop', 'start', 'restart' and 'kill' control a node, and 'status' reports the result")
   func steer() throws {
     let relay = try RunningRelay()
     try expect(
@@ -142,7 +142,7 @@ struct RunningTopologyTests {
     #expect(relay.end() == .exited(code: 0))
   }
 
-  @Test("'ps' shows the nodes that are named, with what they use; 'run' ends with how it ended")
+  @Test("'ps' shows the named nodes with their usage, and the last line of 'run' says how it ended")
   func processes() throws {
     let relay = try RunningRelay()
     try expect(
@@ -157,7 +157,8 @@ struct RunningTopologyTests {
         ("orchestrator letters n1", 0, "", "node 'n1' has no letters\n"),
       ], of: relay)
     let record = try JSONValue(parsing: relay.run("orchestrator ps n1 -o jsonl").output.utf8)
-    // A node that has used less than a tick of the processor has used 0, which is written without a fraction.
+    // A node that has used less than one tick of CPU time reports 0, which is written without a
+    // fraction.
     let seconds: Double
     switch record["cpuSeconds"] {
     case .integer(let whole)?: seconds = Double(whole)
@@ -169,14 +170,14 @@ struct RunningTopologyTests {
     #expect(seconds >= 0 && seconds < 60)
     #expect(try #require(record["memoryBytes"]?.integer) > 1_000_000)
     #expect(relay.end() == .exited(code: 0))
-    // What 'run' writes last is how it ended.
+    // The last line of 'run' says how the run ended.
     let lines = try relay.run("cat run.out").output.split(separator: "\n")
     #expect(lines.last == "relay: stopped")
     #expect(lines.filter { $0 == "relay: stopped" }.count == 1)
     #expect(lines.contains("n1: stopped"))
   }
 
-  @Test("completion in bash offers nodes and their events, of what runs or of the file here")
+  @Test("Completion in bash offers nodes and events of the running topology or the local file")
   func completion() throws {
     let relay = try RunningRelay()
     let command = relay.command
@@ -207,7 +208,7 @@ struct RunningTopologyTests {
     #expect(try command.complete("send", "front", "close") == ["closeButtonWasPressed"])
   }
 
-  @Test("a monitor shows the present states, every change, and ends with the topology")
+  @Test("'monitor' shows the current states, then every change, and ends with the topology")
   func monitor() throws {
     let relay = try RunningRelay()
     var child = try relay.command.start(shell: "exec orchestrator monitor -o jsonl n2")
@@ -218,7 +219,7 @@ struct RunningTopologyTests {
     let record = try JSONValue(parsing: try #require(told.split(separator: "\n").last).utf8)
     #expect(record["cause"] == "n1.out->n2.in" && record["version"] == 1)
     #expect(record["state"]?.caseText == "passing(count: 1, n: 5)")
-    // The present states are in the order of the file.
+    // The current states are in the order of the file.
     let first = try relay.run("orchestrator monitor -n 3 | cut -d ' ' -f 2")
     #expect(first.output == "n1\nn2\nstill\n" && first.error.isEmpty)
     let closed = try relay.run("(orchestrator monitor n2; echo $? > code) | head -n 1; cat code")
@@ -228,7 +229,7 @@ struct RunningTopologyTests {
     #expect(relay.end(byItself: true) == .exited(code: 0))
   }
 
-  @Test("down --force ends a topology whose node hangs")
+  @Test("'down --force' ends a topology whose node hangs")
   func force() throws {
     let relay = try RunningRelay()
     try expect(
@@ -242,7 +243,7 @@ struct RunningTopologyTests {
     #expect(relay.end(byItself: true) == .exited(code: 130))
   }
 
-  @Test("check tells every error with its place, and what a good file has")
+  @Test("'check' reports every error with its location, and the counts of a valid file")
   func check() throws {
     let relay = try RunningRelay()
     try expect(

@@ -2,7 +2,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("Completion in other shells than bash, where they are installed", .timed, .blocking)
+@Suite("Completion in zsh and fish", .timed, .blocking)
 struct ShellCompletionTests {
   private typealias Offer = (line: String, words: [String])
 
@@ -15,7 +15,7 @@ struct ShellCompletionTests {
     "closeButtonWasPressed", "doorHasLocked", "openButtonWasPressed", "personsHaveEntered",
   ]
 
-  /// By the file in the directory alone.
+  /// Offers that need only the file in the directory.
   private static let ofFile: [Offer] = [
     ("sta", ["start", "status"]),
     (
@@ -51,7 +51,7 @@ struct ShellCompletionTests {
     ("logs front b", ["back"]),
   ]
 
-  /// Of a topology that runs.
+  /// Offers that need a running topology.
   private static let ofRun: [Offer] = [
     ("-p ", ["relay"]),
     ("down --topology=re", ["relay"]),
@@ -69,11 +69,11 @@ struct ShellCompletionTests {
     for (line, words) in offers {
       let word = line.split(separator: " ", omittingEmptySubsequences: false).last ?? ""
       let offered = try shell.complete("orchestrator \(line)", in: command)
-        // Where nothing else fits some offer options, too.
+        // Some shells offer options when nothing else matches.
         .filter { !$0.hasPrefix("-") || word.hasPrefix("-") }
-        // Some offer the option with its value.
+        // Some shells offer an option together with its value.
         .map { word.contains("=") ? String($0.split(separator: "=").last ?? "") : $0 }
-        // Of a folder some say that it is one.
+        // Some shells mark a folder with a slash.
         .map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
       #expect(offered == words, "\(shell): orchestrator \(line)")
     }
@@ -96,22 +96,22 @@ struct ShellCompletionTests {
   }
 
   @Test(
-    "zsh (if it is installed) offers verbs, options, files, and the nodes and events of a file",
+    "Completion in zsh (if installed) offers verbs, options, files, nodes and events of a file",
     .enabled(if: CompletingShell.zsh.isThere, "there is no /usr/bin/zsh"))
   func zshFile() throws { try Self.checkFile(.zsh) }
 
   @Test(
-    "zsh (if it is installed) offers running topologies, their nodes and events",
+    "Completion in zsh (if installed) offers running topologies with their nodes and events",
     .enabled(if: CompletingShell.zsh.isThere, "there is no /usr/bin/zsh"))
   func zshRun() throws { try Self.checkRun(.zsh) }
 
   @Test(
-    "fish (if it is installed) offers verbs, options, files, and the nodes and events of a file",
+    "Completion in fish (if installed) offers verbs, options, files, nodes and events of a file",
     .enabled(if: CompletingShell.fish.isThere, "there is no /usr/bin/fish"))
   func fishFile() throws { try Self.checkFile(.fish) }
 
   @Test(
-    "fish (if it is installed) offers running topologies, their nodes and events",
+    "Completion in fish (if installed) offers running topologies with their nodes and events",
     .enabled(if: CompletingShell.fish.isThere, "there is no /usr/bin/fish"))
   func fishRun() throws { try Self.checkRun(.fish) }
 }

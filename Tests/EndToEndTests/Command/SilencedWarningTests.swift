@@ -2,7 +2,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("Warnings of 'check' that a file silences", .timed)
+@Suite("Silenced warnings of 'check'", .timed)
 struct SilencedWarningTests {
   private static let topology = """
     topology: ward
@@ -19,7 +19,8 @@ struct SilencedWarningTests {
     silence: [unused-place]
     """
 
-  @Test("A count of them is printed, by their codes, of the topology and of the deployment")
+  @Test(
+    "'check' prints the number of silenced warnings by code, for the topology and the deployment")
   func counts() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.topology, to: "ward.yaml")
@@ -49,7 +50,7 @@ struct SilencedWarningTests {
   }
 
   @Test(
-    "The warnings of a deployment stay silenced when a file is applied, and others are shown"
+    "'apply' keeps a deployment's warnings silenced and shows all others"
   )
   func applied() async throws {
     let other = Self.topology.replacing("self-pipe, ", with: "")

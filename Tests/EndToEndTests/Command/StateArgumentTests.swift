@@ -3,10 +3,10 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("States and events as typed", .timed)
+@Suite("State and event arguments", .timed)
 struct StateArgumentTests {
   @Test(
-    "an event is a bare label or JSON",
+    "An event argument is a bare label or JSON",
     arguments: [
       ("closed", "closed"), ("_x1", "_x1"), (#""closed""#, "closed"),
       (#" {"closing": {"persons": 3}}"#, ["closing": ["persons": 3]]),
@@ -17,7 +17,7 @@ struct StateArgumentTests {
   }
 
   @Test(
-    "a text that is neither is told with an example",
+    "An argument that is neither a label nor JSON is an error with an example",
     arguments: [
       ("", "'' is neither a label nor JSON"), ("two words", "is neither a label nor JSON"),
       ("call(floor: 3)", "is neither a label nor JSON"), ("3", "is neither a label nor JSON"),
@@ -35,7 +35,7 @@ struct StateArgumentTests {
   }
 
   @Test(
-    "JSON that is no event is told with the reason",
+    "JSON that is not a valid event is an error with the reason",
     arguments: [
       (
         #"{"b":{},"a b":1}"#,
@@ -59,7 +59,7 @@ struct StateArgumentTests {
   }
 
   @Test(
-    "a condition's label matches any fields, its JSON only the same ones",
+    "A label condition matches a state with any fields, and a JSON condition only equal fields",
     arguments: [
       ("door=closing", #"{"closing":{"persons":3}}"#, true),
       ("door=closed", #""closed""#, true), ("door=closed", #"{"closed":{}}"#, true),
@@ -75,7 +75,7 @@ struct StateArgumentTests {
   }
 
   @Test(
-    "a condition on a struct names some of its fields; a label stands for a case with any values",
+    "A condition on a struct may name some fields, and a label matches a case with any values",
     arguments: [
       (#"pages={"page":2}"#, true), (#"pages={"page":3}"#, false),
       (#"pages={"page":2,"status":"failed"}"#, true), (#"pages={"status":"idle"}"#, false),
@@ -89,13 +89,15 @@ struct StateArgumentTests {
     #expect(condition.state.matches(state) == isMatch)
   }
 
-  @Test("a condition is written NODE=STATE", arguments: ["door", "=closed", "door=", "door=a b"])
+  @Test(
+    "A condition must have the form NODE=STATE",
+    arguments: ["door", "=closed", "door=", "door=a b"])
   func malformed(text: String) throws {
     let error = try #require(throws: CommandError.self) { try NodeCondition(text) }
     #expect(error.code == .usage)
   }
 
-  @Test("conditions are met once each, at any moment, and what is missing is told")
+  @Test("A condition is met once, at any time, and missing ones are reported with current states")
   func conditions() throws {
     func change(_ node: String, _ state: JSONValue) -> StateChange {
       StateChange(node: node, incarnation: 1, version: 1, time: 0, cause: "effect", state: state)
@@ -112,7 +114,8 @@ struct StateArgumentTests {
     #expect(
       conditions.missing(absences: ["motor": "is failed"])
         .hasPrefix("'motor' is failed, not in moving"))
-    // As the orchestrator tells them, where no change came in time; what came is newer.
+    // The orchestrator's states are used for nodes without a reported change. A reported change is
+    // newer.
     #expect(
       conditions.missing(states: ["motor": ["idle": ["floor": 2]], "door": "open"])
         == "'motor' is in idle(floor: 2), not in moving; "
@@ -122,7 +125,7 @@ struct StateArgumentTests {
     #expect(conditions.changes.map(\.state) == ["closed", ["moving": ["to": 1]], "open"])
   }
 
-  @Test("a change is a line, which tells also what was missed")
+  @Test("A state change is one line, which also shows how many changes were missed")
   func line() {
     var change = StateChange(
       node: "door", incarnation: 1, version: 7, time: 1_500_000_000, cause: "effect",
@@ -134,7 +137,7 @@ struct StateArgumentTests {
     #expect(change.record["time"] == "1970-01-01T00:00:01.500Z" && change.record["missed"] == 2)
   }
 
-  @Test("a row shows the state, or else why there is none")
+  @Test("A row shows the node's state, or the reason why there is none")
   func rows() throws {
     var node = NodeInformation(
       name: "door", kind: .machine, hosts: "Door", program: "/bin/nodes", phase: "running",

@@ -3,10 +3,10 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("orchestrator submit", .timed)
+@Suite("The verb 'submit'", .timed)
 struct SubmitTests {
   @Test(
-    "--print shows the script of a job that has all hosts once, stays when one is lost and does not start again"
+    "'submit --print' shows a job with each host once that survives host loss without a requeue"
   )
   func script() async throws {
     try await CommandLineTool.launching { tool in
@@ -33,7 +33,7 @@ struct SubmitTests {
     }
   }
 
-  @Test("what is no deployment of Slurm's is refused with what to do")
+  @Test("'submit' refuses a deployment that is not for Slurm and says what to do")
   func refused() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(DeployedTopologyTests.numbers, to: "ward.yaml")

@@ -7,12 +7,12 @@ import orchestrator
 @Suite("Tables", .timed)
 struct TableTests {
   @Test(
-    "columns that may be cut are cut, the last first; then columns are left out by their rank",
+    "A narrow table first cuts columns from the last, then drops columns by rank",
     arguments: [
       (100, [10, 20, 5, 30]), (71, [10, 20, 5, 30]), (70, [10, 20, 5, 29]), (61, [10, 20, 5, 20]),
       (60, [10, 19, 5, 20]), (53, [10, 12, 5, 20]), (52, [10, 18, nil, 20]),
       (46, [10, 12, nil, 20]), (45, [nil, 20, nil, 23]), (34, [nil, 12, nil, 20]),
-      // Too wide even so.
+      // Still too wide.
       (10, [nil, 12, nil, 20]),
     ] as [(Int, [Int?])])
   func layout(width: Int, widths: [Int?]) {
@@ -23,13 +23,13 @@ struct TableTests {
     #expect(ColumnLayout(columns, in: width).widths == widths)
   }
 
-  @Test("without a width every column is as wide as it wants")
+  @Test("Without a width limit, every column has its full width")
   func unlimited() {
     let column = ColumnLayout.Column(wanted: 300, least: 5, rank: 1)
     #expect(ColumnLayout([column, column]).widths == [300, 300])
   }
 
-  @Test("a path is cut at its start")
+  @Test("A path is cut at its start")
   func path() {
     var table = Table(.init("NAME"), .init("FILE", least: 8, keepsEnd: true))
     table.add("lift", "/home/me/topologies/lift.yaml")
@@ -50,7 +50,7 @@ struct TableTests {
   ]
 
   @Test(
-    "'ps' leaves out CPU and memory first, then pid and restarts, and never the state",
+    "A narrow 'ps' drops CPU and memory first, then pid and restarts, and never the state",
     arguments: [
       (125, "NODE STATUS PID UPTIME EVENTS RESTARTS CPU MEMORY DURABILITY VERSION STATE"),
       (124, "NODE STATUS PID UPTIME EVENTS RESTARTS MEMORY DURABILITY VERSION STATE"),
@@ -70,7 +70,7 @@ struct TableTests {
     #expect(width < 51 || lines[1].hasSuffix("  boarding(persons: 8, round: 5)"))
   }
 
-  @Test("'ps' shows all figures of a process where there is room")
+  @Test("A wide 'ps' shows all figures of a process")
   func figures() {
     #expect(
       NodeRow.table(rows).lines() == [
@@ -83,7 +83,7 @@ struct TableTests {
       ])
   }
 
-  @Test("a long reason is cut in tables, and 'status' has all of it")
+  @Test("A long reason is cut in tables and complete in 'status'")
   func reason() {
     let reason = String(repeating: "the journal is torn; ", count: 10)
     var node = information("door", kind: .machine)
@@ -103,7 +103,7 @@ struct TableTests {
     return node
   }
 
-  @Test("of composites in one process the first row shows that, and the others do not repeat it")
+  @Test("Process figures are shown once for composites that share a process")
   func composites() {
     let usage = ProcessUsage(cpu: .seconds(1), memoryByteCount: 5_000_000)
     let rows = [
@@ -121,7 +121,7 @@ struct TableTests {
   // MARK: Processes
 
   @Test(
-    "what a process uses is read from /proc, whatever its name is",
+    "CPU time and memory are read from /proc, whatever the process name contains",
     arguments: [
       (
         "7 (nodes) S 1 7 7 0 -1 4194560 1 0 0 0 150 50 0 0 20 0 9 0 100 99 5000 1 2\n",
@@ -137,7 +137,7 @@ struct TableTests {
     #expect(ProcessUsage(stat: stat, ticksPerSecond: 100, pageByteCount: 4_096) == usage)
   }
 
-  @Test("this process has used something, and one that there is not has no figures")
+  @Test("The test's own process has CPU and memory figures, and a missing process has none")
   func ownUsage() throws {
     let own = try #require(ProcessUsage(pid: getpid()))
     #expect(own.memoryByteCount > 1_000_000)
@@ -146,14 +146,14 @@ struct TableTests {
   }
 
   @Test(
-    "memory is shown in megabytes",
+    "Memory is shown in megabytes",
     arguments: [(0, "0.0 MB"), (49_999, "0.0 MB"), (50_000, "0.1 MB"), (20_149_999, "20.1 MB")])
   func memory(byteCount: Int, text: String) {
     #expect(ProcessUsage(cpu: .zero, memoryByteCount: byteCount).memoryText == text)
   }
 }
 
-@Suite("The states that a monitor begins with", .timed)
+@Suite("The first states of 'monitor'", .timed)
 struct FirstStatesTests {
   private func change(_ node: String, _ version: UInt64 = 0) -> StateChange {
     StateChange(
@@ -164,7 +164,7 @@ struct FirstStatesTests {
     changes.map { "\($0.node)\($0.version)" }
   }
 
-  @Test("come in the nodes' order, however the feeds tell them, and what follows comes behind them")
+  @Test("The first states are shown in the order of the nodes, and later changes follow them")
   func order() {
     var first = FirstStates(of: ["a", "b", "c"], awaited: ["a", "b", "c"])
     #expect(first.take(change("c")) == [])
@@ -177,7 +177,7 @@ struct FirstStatesTests {
     #expect(first.giveUp() == [])
   }
 
-  @Test("do not wait for a node that tells nothing longer than they are asked to")
+  @Test("The first states are shown without a silent node once the wait is given up")
   func silent() {
     var first = FirstStates(of: ["a", "b", "c"], awaited: ["a", "b", "c"])
     #expect(first.take(change("c")) == [])
@@ -187,7 +187,7 @@ struct FirstStatesTests {
     #expect(shown(first.take(change("b"))) == ["b0"])
   }
 
-  @Test("wait for nobody where no node runs")
+  @Test("The first states are not awaited when no node runs")
   func none() {
     var first = FirstStates(of: ["a", "b"], awaited: [])
     #expect(!first.isCollecting)

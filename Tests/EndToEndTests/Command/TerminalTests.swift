@@ -19,10 +19,10 @@ struct TerminalTests {
 
   private func words(_ line: String) -> [Substring] { line.split(separator: " ") }
 
-  @Test("'ps' fits 80 columns without a wrapped line, and shows every column in a pipe")
+  @Test("'ps' fits 80 columns on a terminal and shows every column in a pipe")
   func processes() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
-      // All have told their states.
+      // Waits until all nodes have reported their states.
       _ = try await topology.directory()
       let terminal = try orchestrator(["ps"], of: topology)
       #expect(try await terminal.expectEnd() == .exited(code: 0))
@@ -65,7 +65,7 @@ struct TerminalTests {
     }
   }
 
-  @Test("'monitor' shows the screen; ^C leaves it, and the topology goes on")
+  @Test("'monitor' shows the screen, and ^C leaves it without ending the topology")
   func monitor() async throws {
     try await withTopology(yaml: ViewTests.button) { topology in
       let terminal = try orchestrator(["monitor"], of: topology)
@@ -84,7 +84,7 @@ struct TerminalTests {
     }
   }
 
-  @Test("'monitor --timeout' leaves the screen when its time is over")
+  @Test("'monitor --timeout' leaves the screen after the timeout")
   func timeout() async throws {
     try await withTopology(yaml: ViewTests.button) { topology in
       let terminal = try orchestrator(["monitor", "--timeout", "1s"], of: topology)
@@ -94,7 +94,7 @@ struct TerminalTests {
     }
   }
 
-  @Test("'monitor' shows the nodes that are named, and an unknown one is an error")
+  @Test("'monitor NODE…' shows the named nodes and refuses unknown ones")
   func named() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
       let terminal = try orchestrator(["monitor", "heated", "open"], of: topology)
@@ -113,7 +113,7 @@ struct TerminalTests {
     }
   }
 
-  @Test("an orchestrator that is killed ends the screen, with what to do")
+  @Test("A killed orchestrator ends the screen with a message that says what to do")
   func orchestratorKilled() async throws {
     try await DetachedTopology.with(ViewTests.button, name: "button") { topology in
       let terminal = try PseudoTerminal(
@@ -127,7 +127,7 @@ struct TerminalTests {
     }
   }
 
-  @Test("'monitor --plain' writes lines: first the states in the file's order, with local times")
+  @Test("'monitor --plain' writes the states in the file's order first, with local times")
   func plain() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
       let tool = CommandLineTool(beside: topology)

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("Topologies from standard input, with variables", .timed, .blocking)
+@Suite("Topologies from standard input with variables", .timed, .blocking)
 struct TopologyInputTests {
   private static let text = #"""
     topology: ${PR_TEST_NAME:-piped}
@@ -24,7 +24,7 @@ struct TopologyInputTests {
   }
 
   @Test(
-    "a dash is standard input for check and config, with .env of the working directory",
+    "'check -' and 'config -' read standard input and the .env file of the working directory",
     arguments: [
       ("PR_TEST_WORK=1 orchestrator check - < file", 0, "<stdin>: ok: 2 nodes, 1 pipe\n", ""),
       (
@@ -58,7 +58,7 @@ struct TopologyInputTests {
     #expect(result.error == error)
   }
 
-  @Test("config shows the result, which is read back alike")
+  @Test("'config' prints a resolved file that reads back as the same topology")
   func config() throws {
     let line = """
       export PR_TEST_WORK=7
@@ -73,7 +73,7 @@ struct TopologyInputTests {
     #expect(!text.contains("x-sink") && !text.contains("<<"))
   }
 
-  @Test("a warning of the file is told by check, whether or not it asks the programs")
+  @Test("'check' shows warnings of a file with and without '--file-only'")
   func warnings() throws {
     let text =
       "topology: t\nprogram: TestNodes\nnodes: { a: { machine: Button, environment: { A: $HOME } } }"
@@ -85,7 +85,7 @@ struct TopologyInputTests {
     }
   }
 
-  @Test("of a pipe in place of a file all is read, as its writer writes it")
+  @Test("A topology file that is a pipe is read to its end, however slowly it is written")
   func slowPipe() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

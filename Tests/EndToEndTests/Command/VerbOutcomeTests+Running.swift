@@ -71,7 +71,7 @@ extension VerbOutcomeTests {
     Row("help nope", 2, "orchestrator --help"),
   ]
 
-  /// In this order: each finds what those before it have left.
+  /// The verbs on a running topology, in order: each row depends on the rows before it.
   private static let running = [
     Row("up ward.yaml", 0, "ward: runs already, by the same file"),
     Row("probe --ready", 0, "ward: running"),
@@ -98,7 +98,7 @@ extension VerbOutcomeTests {
     Row("start gate", 0, "gate: running, pid "),
     Row("stop both", 0, "both: stopped"),
     Row("restart both", 0, "both: running, pid "),
-    // A process that stands still: nobody knows more than that the time is over.
+    // The node's process is suspended, so the client learns only that the timeout has passed.
     Row("kill -s STOP gate", 0, "gate: sent SIGSTOP"),
     Row(
       "send gate shut --timeout 200ms", 124,
@@ -111,7 +111,7 @@ extension VerbOutcomeTests {
     Row("help send", 0, ""),
   ]
 
-  /// After a kill of the orchestrator, while the nodes live on.
+  /// The verbs after a kill of the orchestrator, while the nodes continue to run.
   private static let orphaned =
     [
       "ps", "status", "send button press", "wait button=pressed", "why gate", "kill gate",
@@ -126,7 +126,7 @@ extension VerbOutcomeTests {
     ]
 
   @Test(
-    "of a topology that runs: bad usage, refusals, a node that stands still, and an orchestrator that was killed"
+    "Verbs on a running topology have the documented outcomes, even with hung or orphaned nodes"
   )
   func outcomesOfRunning() async throws {
     try await DetachedTopology.with(Self.busy) { ward in

@@ -3,13 +3,13 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("What each verb exits with, and says last", .timed)
+@Suite("Exit codes and last lines of verbs", .timed)
 struct VerbOutcomeTests {
-  /// A call, and what is to become of it.
+  /// A command line and its expected outcome.
   struct Row {
     let arguments: String
     let code: Int32
-    /// What the last line has: of standard output, or of standard error where there is an error.
+    /// A part of the last line of standard output, or of standard error if there is an error.
     let last: String
 
     init(_ arguments: String, _ code: Int32, _ last: String) {
@@ -81,7 +81,7 @@ struct VerbOutcomeTests {
       Row("reset nobody", 2, "has no node 'nobody' that has run here"),
     ]
 
-  /// In this order: each finds what those before it have left.
+  /// The verbs on a topology with a failed node, in order: each row depends on the rows before it.
   private static let oneHasFailed = [
     Row("up --wait ward.yaml", 1, "node 'broken' failed: the journal"),
     Row("run ward.yaml", 1, "topology 'ward' is already running"),
@@ -135,7 +135,7 @@ struct VerbOutcomeTests {
     Row("reset button", 0, "button: "),
   ]
 
-  @Test("where nothing runs, where a name is wrong, and where one of three nodes has failed")
+  @Test("Verbs have the documented outcomes with no topology, a wrong name, or a failed node")
   func outcomes() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.ward, to: "ward.yaml")

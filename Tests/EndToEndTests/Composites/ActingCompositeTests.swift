@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Pipes from composites", .timed, .enabled(if: RecordedNodes.arePossible))
 struct ActingCompositeTests {
-  /// A pair that tells a sink how often it has met.
+  /// A pair that sends the number of its meetings to a sink.
   private static func pair(environment: [String: String] = [:]) -> Topology {
     var topology = Parties.pair(environment: environment)
     topology.composites[0].projection = "PairState"
@@ -18,7 +18,7 @@ struct ActingCompositeTests {
     return topology
   }
 
-  /// A pair that makes a third party take a step for each entry.
+  /// A pair that makes a third party take a step for each entry into the source's states.
   private static func counted(
     _ source: PipeSpecification.Source, of pair: Topology = Parties.pair()
   ) -> Topology {
@@ -31,7 +31,7 @@ struct ActingCompositeTests {
   }
 
   @Test(
-    "each entry of a composite sends one event when any of the processes is killed",
+    "Each entry into a composite's state sends one event, even if any of its processes is killed",
     arguments: [
       ("pair:step.before", [5, 6]), ("pair:step.after", [5, 6]), ("pair:record.after", [5, 6]),
       ("pair:send.before", [2, 3]), ("pair:send.after", [2, 3]), ("pair:commit.recorded", [3, 4]),
@@ -55,13 +55,15 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("a node's own steps count, also those that are taken while the coordinator is gone")
+  @Test(
+    "A composite's rule counts steps of its nodes that were taken while the coordinator was down")
   func ownSteps() async throws {
     let topology = Self.counted(.states(["left": "unwilling"], send: "step"))
     try await withTopology(topology) { topology in
       for round in 1...10 {
         if round.isMultiple(of: 4) {
-          // A step that is taken meanwhile is reported to the next process, and answered then.
+          // A step taken while the coordinator is suspended is reported to the next process, and
+          // answered then.
           try await topology.pause("pair")
           async let answer = topology.send("left", Party.Event.disagree)
           try await topology.expectStatus(of: "left", "a step that is not reported") {
@@ -87,7 +89,8 @@ struct ActingCompositeTests {
     }
   }
 
-  /// A pair whose right node disagrees after the left one: (left willing, right unwilling) never exists.
+  /// A pair whose right node disagrees after the left one: (left willing, right unwilling) never
+  /// exists.
   private static func followed(
     _ pair: Topology = Parties.pair(), environment: [String: String] = [:]
   ) -> Topology {
@@ -107,7 +110,8 @@ struct ActingCompositeTests {
     }
   }
 
-  /// Expects that the coordinator has applied N reports of each node, and that the rule has not fired.
+  /// Expects that the coordinator has applied N reports of each node, and that the rule has not
+  /// fired.
   private static func expectNothingSent(
     after reports: UInt64, in topology: TopologyHarness
   ) async throws {
@@ -134,7 +138,7 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("A restarted coordinator applies the reports that it had recorded in their order")
+  @Test("A restarted coordinator applies the reports it had recorded in their order")
   func backlog() async throws {
     var file = Self.followed()
     file.nodes.append(.machine("Party", name: "slow", restart: Parties.quick))
@@ -152,13 +156,13 @@ struct ActingCompositeTests {
       try await topology.kill("pair")
       try await topology.resume("slow")
       try await Self.expectNothingSent(after: 20, in: topology)
-      // Each turn has four steps, and in three of their states the left one is unwilling.
+      // Each turn has four steps, and in three of their states the left node is unwilling.
       try await topology.expect("slow", Party.State.willing(met: 0, steps: 30))
     }
   }
 
   @Test(
-    "A node logs which coordinator holds its answers back, and answers when the coordinator continues"
+    "A node logs which coordinator delays its replies, and replies when the coordinator resumes"
   )
   func heldBack() async throws {
     try await withTopology(Self.followed()) { topology in
@@ -178,7 +182,7 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("where its projection throws nothing is sent, the log says why, and it goes on")
+  @Test("A composite whose projection throws sends nothing, logs the reason and continues")
   func throwing() async throws {
     var file = Self.counted(.state("met", send: "step"))
     file.composites[0].projection = "PairState"
@@ -198,7 +202,7 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("a state that cannot be told holds nobody up: the log says so, and the next one counts")
+  @Test("A state that is too large to report delays no node, and is logged and skipped")
   func untellable() async throws {
     var file = Self.counted(.states(["right": "willing"], send: "step"))
     file.nodes[0] = .machine("Hoarder", name: "left", restart: Parties.quick)
@@ -215,7 +219,7 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("who waits for whom is in the log")
+  @Test("The log names the node that a composite's report is waiting for")
   func waiting() async throws {
     var file = Self.counted(.states(["right": "willing"], send: "step"))
     file.environment = [FailpointCounter.rulesVariable: "right:commit.received=crash@1/1"]
@@ -227,7 +231,7 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("a composite acts on one of its own nodes, to which its name leads as well")
+  @Test("A composite sends events to its own nodes by the composite's name")
   func closing() async throws {
     let text = """
       topology: lift
@@ -254,7 +258,7 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("an event of one node is sent by the composite's name, and the node answers")
+  @Test("An event that only one node accepts is sent by the composite's name, and the node replies")
   func own() async throws {
     try await withTopology("topologies/lift.yaml") { topology in
       let tool = CommandLineTool(beside: topology)
@@ -274,7 +278,7 @@ struct ActingCompositeTests {
       #expect(again.error.contains("node 'door' refused close in closed"), "\(again)")
       let waits = try await tool.run("send", "lift", "close", "--await", "1s", code: 2)
       #expect(waits.error.contains("does not synchronize 'close'; send it to 'door'"), "\(waits)")
-      // Both take it, and only together.
+      // Both nodes accept the event, and only together.
       await #expect(throws: TopologyClientError.self) {
         try await topology.send("lift", "emergencyStop")
       }

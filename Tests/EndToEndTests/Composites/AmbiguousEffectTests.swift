@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Effects whose event several composites synchronize", .timed)
 struct AmbiguousEffectTests {
-  /// A philosopher at two seats, who gives 'take' by an effect.
+  /// A philosopher at two seats whose effect gives 'take'.
   private static let table = """
     topology: two-seats
     program: nodes
@@ -18,7 +18,7 @@ struct AmbiguousEffectTests {
       seat2: { components: [guest, fork2], synchronize: [take, release] }
     """
 
-  @Test("are warned of by 'check', with the composites")
+  @Test("'check' warns of an effect whose event several composites synchronize, and names them")
   func check() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -35,7 +35,7 @@ struct AmbiguousEffectTests {
     #expect(try await tool.result(of: example).error == "")
   }
 
-  @Test("end their node, which says why, and nothing is lost without a word")
+  @Test("An effect whose event several composites synchronize fails its node with the reason")
   func run() async throws {
     var options = TopologyHarness.Options()
     options.waitsUntilRunning = false
@@ -47,9 +47,9 @@ struct AmbiguousEffectTests {
           "an effect gave 'take', which composites 'seat1' and 'seat2' synchronize"), "\(reason)")
       #expect(
         reason.contains("let a pipe of more than one event send it to one of them"), "\(reason)")
-      // Others ask for it by the composite's name, as ever.
+      // Other clients request the event by the composite's name, as usual.
       let isGuest: Bool? = try await poll(within: .seconds(20), of: topology.directory) {
-        // The coordinator may not have met the others yet.
+        // The coordinator may not have connected to the other participants yet.
         let why = try await topology.client.why("seat2", json: "take")
         return why.events[0].withheld.map(\.participant) == ["guest"] ? true : nil
       }

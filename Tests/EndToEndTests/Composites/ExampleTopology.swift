@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// The topologies of the examples, with other parameters where a test needs them.
+/// The topologies of the examples, with other parameters where a test requires them.
 enum ExampleTopology {
-  /// Reads one of the package's files.
-  /// - Parameter parameters: What its machines are given instead, by the names of the machines.
+  /// Reads one of the package's topology files.
+  /// - Parameter parameters: Parameters that replace those of the file, by machine.
   static func read(
     _ file: String, parameters: [String: JSONValue] = [:]
   ) throws -> Topology {
@@ -17,7 +17,7 @@ enum ExampleTopology {
     return topology
   }
 
-  /// A lift that moves for so long that a test can look at it.
+  /// Returns a lift that moves slowly enough for a test to inspect it.
   static func slowLift() throws -> Topology {
     try read("lift.yaml", parameters: ["LiftMotor": ["floors": 5, "floorTime": 600_000]])
   }

@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Participants in doubt", .timed, .enabled(if: RecordedNodes.arePossible))
 struct InDoubtTests {
-  /// A pair whose coordinator acts at the place where all have promised and nothing is decided.
+  /// A pair whose coordinator performs the action after all participants have voted and before it
+  /// decides.
   private static func pair(_ action: String, backoff: Duration = .milliseconds(1)) -> Topology {
     var pair = Parties.pair(
       environment: ["PIPERUNTIME_FAILPOINTS": "pair:commit.before=\(action)@1/1"])
@@ -21,7 +22,7 @@ struct InDoubtTests {
     return ["left": state, "right": state]
   }
 
-  /// What a stream tells of the pair, until it is so.
+  /// Collects the changes of a state stream until they satisfy the condition.
   private static func changes(
     _ stream: StateStream, until isEnough: @escaping @Sendable (StateChange) -> Bool
   ) async throws -> [StateChange] {
@@ -37,7 +38,7 @@ struct InDoubtTests {
     return found
   }
 
-  /// Asks for the event as a caller that goes away.
+  /// Requests the event with a client of its own, which can be closed before the reply.
   private static func meet(_ topology: TopologyHarness) throws -> TopologyClient {
     let caller = try TopologyClient(
       topology: topology.topology, control: topology.control,
@@ -46,7 +47,7 @@ struct InDoubtTests {
     return caller
   }
 
-  @Test("are told of with their transaction while the coordinator stands still, until it commits")
+  @Test("Participants of a suspended coordinator are in doubt about a transaction until it commits")
   func commit() async throws {
     try await withTopology(Self.pair("stop")) { topology in
       let plain = try await topology.states(of: ["pair", "left"])
@@ -78,24 +79,24 @@ struct InDoubtTests {
 
       try await topology.resume("pair")
       let rest = try await Self.changes(told) { $0.doubts.isEmpty }
-      // The mark goes with the state that the event has led to, and not before.
+      // The doubt is removed together with the change to the committed state, and not before.
       #expect(try rest.last?.state == Self.willing(1))
       try await topology.expectEnabled("meet", of: "pair")
-      // Who does not ask for doubts gets each state once.
+      // A client that does not subscribe to doubts receives each state once.
       let states = try await Self.changes(plain) { $0.node == "left" && $0.version == 1 }
       let versions = states.filter { $0.node == "left" }.map(\.version)
       #expect(versions == [0, 1])
     }
   }
 
-  @Test("are told of while the coordinator is gone, until its successor knows of nothing")
+  @Test("Participants stay in doubt while the coordinator is down, until its successor aborts")
   func abort() async throws {
     let pair = Self.pair("crash", backoff: .seconds(600))
     try await withTopology(pair) { topology in
       let told = try await topology.client.states(of: ["pair"], tellingInDoubt: true)
       let caller = try Self.meet(topology)
       let marked = try await Self.changes(told) { $0.doubts.count == 2 }
-      // Else it would ask the next coordinator again.
+      // An open client would repeat its request to the next coordinator.
       caller.close()
       let before = try Self.willing(0)
       #expect(marked.last?.state == before)
@@ -114,7 +115,7 @@ struct InDoubtTests {
     }
   }
 
-  @Test("are in doubt again when they are started again")
+  @Test("A restarted participant is in doubt about the same transaction again")
   func restart() async throws {
     try await withTopology(Self.pair("stop")) { topology in
       let told = try await topology.client.states(of: ["pair"], tellingInDoubt: true)
@@ -137,7 +138,7 @@ struct InDoubtTests {
     }
   }
 
-  @Test("are marked by 'monitor', 'ps' and 'describe', as text and as JSON")
+  @Test("'monitor', 'ps' and 'describe' mark participants in doubt, as text and as JSON")
   func verbs() async throws {
     try await withTopology(Self.pair("stop")) { topology in
       let tool = CommandLineTool(beside: topology)

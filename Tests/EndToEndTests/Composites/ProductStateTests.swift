@@ -4,15 +4,15 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// What composites of processes show, held against the product of the machines.
+/// Compares the states that running composites report with the product of their machines.
 ///
-/// Each recorded state must be one that the product reaches, and each pair of consecutive ones a step
-/// of it. A composite may leave out steps that a participant took by itself just before a commit
-/// (decision 0017); in these two examples such a step leads to the state that it starts from, so that
-/// no pair needs to be left out for that.
+/// Each recorded state must be a state of the product, and each pair of consecutive states a step
+/// of it. A composite may leave out steps that a participant took alone just before a commit
+/// (decision 0017). In these two examples such a step ends in the state where it starts, so no pair
+/// has to be excluded for that reason.
 @Suite("The states of composites and the product of their machines", .timed)
 struct ProductStateTests {
-  /// Records what a topology's composites show, until it is enough.
+  /// Records the states that a topology's composites report until the condition holds.
   private static func record(
     _ composites: [String], of topology: TopologyHarness,
     until isEnough: @escaping @Sendable ([String: RecordedStates]) -> Bool
@@ -30,7 +30,7 @@ struct ProductStateTests {
     return recorded
   }
 
-  /// Holds what was recorded of one composite against the product.
+  /// Compares the recorded states of one composite with the product.
   private static func expect(
     _ recorded: RecordedStates, in product: RecordedProduct, of nodes: [String],
     sourceLocation: SourceLocation = #_sourceLocation
@@ -42,7 +42,7 @@ struct ProductStateTests {
     #expect(recorded.changes.allSatisfy { $0.missed == 0 }, sourceLocation: sourceLocation)
   }
 
-  @Test("the vending machine shows each state and takes each step of the product, and no other")
+  @Test("The vending machine shows every state and step of the product, and no other")
   func vendingMachine() async throws {
     let topology = try ExampleTopology.read(
       "vending-machine.yaml",
@@ -61,7 +61,7 @@ struct ProductStateTests {
     let all = product.steps(of: nodes)
     #expect(all.count == 8)
     try await withTopology(topology) { topology in
-      // Thoughts come in between; most come at the wrong time.
+      // Inserts thoughts between the steps. Most of them come in a state that refuses them.
       let thinking = Task {
         while !Task.isCancelled { _ = try? await topology.send("user", VendingUser.Event.tau) }
       }
@@ -76,7 +76,7 @@ struct ProductStateTests {
     }
   }
 
-  @Test("five philosophers show only states of the product, at each seat and at the whole table")
+  @Test("Five philosophers show only states of the product, at each seat and at the whole table")
   func philosophers() async throws {
     var topology = try ExampleTopology.read(
       "philosophers.yaml", parameters: ["Philosopher": ["thought": 15, "meal": 15]])
@@ -84,7 +84,7 @@ struct ProductStateTests {
     let product = try RecordedProduct(of: topology)
     #expect(product.exploration.states.count == 11)
     #expect(product.exploration.transitions.count == 30)
-    // One more composite, which synchronizes nothing, and shows all of them as one state.
+    // Adds a composite that synchronizes nothing and shows all nodes in one state.
     let everybody = topology.nodes.map(\.name)
     topology.composites.append(CompositeSpecification(name: "table", components: everybody))
     try await withTopology(topology) { topology in
@@ -100,7 +100,7 @@ struct ProductStateTests {
       for seat in seats {
         let shown = try #require(recorded[seat.name])
         Self.expect(shown, in: product, of: seat.components)
-        // He thinks with two, one or no forks on the table, or eats.
+        // A philosopher thinks with two, one or no forks on the table, or eats.
         #expect(Set(shown.states).count >= 3, "\(seat.name)")
         #expect(Set(shown.states).isSubset(of: product.states(of: seat.components)))
       }

@@ -1,7 +1,7 @@
 import Nodes
 import PipeRuntime
 
-/// All that the product of a topology's machines can do, as the feed of a composite shows it.
+/// The product of a topology's machines, in the form in which a composite's feed shows it.
 struct RecordedProduct {
   /// One step, by the texts of the two states.
   struct Step: Hashable {
@@ -34,12 +34,12 @@ struct RecordedProduct {
         name, machine: machine, events: bare.events + payloads.compactMap { $0 as? Example.Event }))
   }
 
-  /// The states that can be reached, as a composite of these nodes shows them.
+  /// Returns the reachable states as a composite of these nodes shows them.
   func states(of composite: [String]) -> Set<String> {
     Set(exploration.states.map { text(of: $0, composite) })
   }
 
-  /// The steps of one composite's nodes; of steps of others it shows nothing.
+  /// Returns the steps of one composite's nodes. The composite does not show steps of other nodes.
   func steps(of composite: [String]) -> Set<Step> {
     Set(
       exploration.transitions.compactMap { step in
@@ -57,7 +57,8 @@ struct RecordedProduct {
     )
   }
 
-  /// A composite's state, whichever way its cases without values are written.
+  /// Returns a composite's state as text that does not depend on how cases without values are
+  /// written.
   static func text(_ state: JSONValue) -> String {
     guard case .object(let members) = state else { return state.text }
     return JSONValue.object(
@@ -74,7 +75,7 @@ struct RecordedStates {
 
   var states: [String] { changes.map { RecordedProduct.text($0.state) } }
 
-  /// Each state with the one before, where none lies between them that was not seen.
+  /// Each state with the state before it, except where a change between them was missed.
   var steps: [RecordedProduct.Step] {
     zip(changes, changes.dropFirst()).filter { _, next in next.missed == 0 }.map { last, next in
       RecordedProduct.Step(

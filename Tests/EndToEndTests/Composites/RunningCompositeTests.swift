@@ -5,7 +5,7 @@ import Testing
 
 @Suite("'describe' of a running composite", .timed)
 struct RunningCompositeTests {
-  @Test("tells what its file does, and how it is")
+  @Test("'describe' shows a running composite's definition and its status")
   func lift() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let tool = CommandLineTool(beside: topology)
@@ -34,7 +34,7 @@ struct RunningCompositeTests {
     }
   }
 
-  @Test("tells of composites that share a coordinator, with nodes, as JSON; also while it is down")
+  @Test("'describe -o json' shows composites with a shared coordinator, even while it is down")
   func table() async throws {
     let table = try ExampleTopology.read(
       "philosophers.yaml", parameters: ["Philosopher": ["thought": 600_000, "meal": 600_000]])

@@ -7,8 +7,8 @@ import TestTraits
 import Testing
 
 extension TopologyHarness {
-  /// Waits until all who take an event take it: a coordinator meets its participants when they run already,
-  /// and a commit reaches them after its caller.
+  /// Waits until all participants of an event accept it: a coordinator connects to its participants
+  /// after they have started, and a commit reaches them after the caller.
   func expectEnabled(
     _ event: JSONValue, of name: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
@@ -20,16 +20,16 @@ extension TopologyHarness {
   }
 }
 
-@Suite("Which events are enabled in a running topology", .timed)
+@Suite("Enabled events of a running topology", .timed)
 struct WhyTests {
-  /// The verdict on each event, which must come once.
+  /// Returns the verdict on each event, and traps if an event occurs twice.
   private static func verdicts(
     _ found: EnabledEvents
   ) -> [String: EventEnabledness.Verdict] {
     Dictionary(uniqueKeysWithValues: found.events.map { ($0.event.name, $0.verdict) })
   }
 
-  @Test("a composite tells of what it synchronizes and of what its nodes take alone")
+  @Test("A composite reports the events that it synchronizes and those that its nodes accept alone")
   func composite() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let client = topology.client
@@ -64,7 +64,7 @@ struct WhyTests {
     }
   }
 
-  @Test("a guard on the values of an event is asked with them, by each participant")
+  @Test("Each participant evaluates a guard with the values of the event")
   func values() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let client = topology.client
@@ -74,7 +74,7 @@ struct WhyTests {
       #expect(any.events[0].answers.map(\.verdict) == [.enabled, .dependsOnValue])
       let there = try await client.why("lift", LiftMotor.Event.go(floor: 3))
       #expect(there.verdict == .enabled)
-      // Asked of a node, it is asked through its composite.
+      // A question to a node about a synchronized event goes to its composite.
       let here = try await client.why("door", json: ["go": ["floor": 0]])
       #expect(here.verdict == .withheld)
       #expect(here.events[0].withheld.map(\.participant) == ["motor"])
@@ -89,7 +89,7 @@ struct WhyTests {
     }
   }
 
-  @Test("a node that takes an event through several composites tells of each")
+  @Test("A node that takes an event through several composites reports a verdict for each")
   func overlapping() async throws {
     let table = try ExampleTopology.read(
       "philosophers.yaml", parameters: ["Philosopher": ["thought": 600_000, "meal": 600_000]])
@@ -114,7 +114,7 @@ struct WhyTests {
     }
   }
 
-  @Test("who is down, does not answer, or is not started withholds its events")
+  @Test("A participant that is down, silent or not started blocks its events")
   func absent() async throws {
     try await withTopology(Parties.pair()) { topology in
       let client = topology.client
@@ -136,12 +136,12 @@ struct WhyTests {
       #expect(reason.hasPrefix("stopped"))
       try await topology.stop("pair")
       #expect(try await Set(obstacles("pair").keys) == ["pair", "right"])
-      // What a node takes alone needs no coordinator.
+      // A node's own events do not depend on the coordinator.
       #expect(try await client.why("left", json: "step").verdict == .enabled)
     }
   }
 
-  @Test("a full pipe keeps its sender from taking what its state allows")
+  @Test("A full pipe blocks events that its sender's state allows")
   func fullPipe() async throws {
     let buttons = Topology(
       name: "full", program: "TestNodes",
@@ -167,7 +167,7 @@ struct WhyTests {
     }
   }
 
-  @Test("asking changes nothing")
+  @Test("The question which events are enabled changes no state and no counter")
   func harmless() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       try await topology.expectEnabled("open", of: "lift")
@@ -191,7 +191,7 @@ struct WhyTests {
     }
   }
 
-  @Test("what cannot be asked is refused with what can")
+  @Test("A question that names an unknown node or event is refused with the known names")
   func wrong() async throws {
     let questions: [(name: String, event: JSONValue, message: String)] = [
       ("lift", "opn", "composite 'lift' has no event 'opn'"),

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The verb 'why'", .timed)
 struct WhyVerbTests {
-  /// An argument list, the exit code, and all of stdout.
+  /// An argument list, the exit code, and all of standard output.
   private typealias Call = (arguments: [String], code: Int32, output: String)
 
   private func expect(_ calls: [Call], of topology: TopologyHarness) async throws {
@@ -18,7 +18,7 @@ struct WhyVerbTests {
     }
   }
 
-  @Test("tells of all events, of one in detail, and by its exit code")
+  @Test("'why' shows all events or one event in detail, and its exit code is the verdict")
   func text() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       try await topology.expectEnabled("open", of: "lift")
@@ -92,7 +92,7 @@ struct WhyVerbTests {
     }
   }
 
-  @Test("tells all as one JSON object")
+  @Test("'why -o json' writes all events as one JSON object")
   func json() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let tool = CommandLineTool(beside: topology)
@@ -113,7 +113,7 @@ struct WhyVerbTests {
     }
   }
 
-  @Test("an event that is none, a node that is none, and no topology are told apart")
+  @Test("'why' has different errors for an unknown event, an unknown node and no topology")
   func errors() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let tool = CommandLineTool(beside: topology)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The package of docs/GETTING-STARTED.md", .timed)
 struct GettingStartedTests {
-  @Test("is written, built, run and tested by the commands that stand there")
+  @Test("The commands of docs/GETTING-STARTED.md write, build, run and test its package")
   func package() async throws {
     var tool = try CommandLineTool()
     defer { tool.remove() }
@@ -33,7 +33,9 @@ struct GettingStartedTests {
     #expect(check.error == "")
   }
 
-  @Test("(of a git work tree) is a dependency by its version", .enabled(if: PackagePath.isWorkTree))
+  @Test(
+    "(In a git work tree) A package can depend on PipeRuntime by version",
+    .enabled(if: PackagePath.isWorkTree))
   func byVersion() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -44,7 +46,7 @@ struct GettingStartedTests {
     try FileSystem.replace(place + "/Package.swift", with: manifest.utf8)
     try FileSystem.replace(place + "/Sources/light/main.swift", with: program.utf8)
     let commands = [
-      // SwiftPM remembers which revision a version was.
+      // SwiftPM caches the revision of a version, so each run tags a new version.
       "git clone --quiet \(PackagePath.root) PipeRuntime", "git -C PipeRuntime tag 1.2.$(date +%s)",
       "rm -f Package.resolved", "swift build", ".build/debug/light",
     ]
@@ -56,7 +58,7 @@ struct GettingStartedTests {
     }
   }
 
-  /// The smallest package that has a machine.
+  /// The smallest package with a machine.
   private static func versioned(_ place: String) -> (manifest: String, program: String) {
     (
       """
@@ -83,7 +85,7 @@ struct GettingStartedTests {
     )
   }
 
-  /// Watches a light turn green, and ends it as ^C does.
+  /// Runs a light until it turns green, then interrupts it as ^C does.
   private func run(_ command: String, in folder: String, _ tool: CommandLineTool) async throws {
     let program = try tool.start(program: "/bin/sh", ["-c", "exec " + command], in: folder)
     let isGreen = try await program.waitForOutput(containing: "green", within: .seconds(60))
@@ -93,15 +95,15 @@ struct GettingStartedTests {
   }
 }
 
-/// The place of a package that is written anew each time, and built from where the last build was left:
-/// only the first one takes long.
+/// The directory of a package that is written again for each test run, and reuses the last build.
+/// Only the first build takes long.
 private struct KeptBuild {
   let place = PackagePath.root + "/.build/readme"
   private let package: String
   private var current: String { place + "/" + package + "/.build" }
   private var kept: String { place + "/build-of-" + package }
 
-  /// Sets the build aside, and removes the package.
+  /// Moves the build out of the package and removes the package.
   init(of package: String) throws {
     self.package = package
     try FileSystem.makeDirectories(place)
@@ -112,7 +114,7 @@ private struct KeptBuild {
     FileSystem.removeTree(place + "/" + package)
   }
 
-  /// Puts the build back into the package, which has been written.
+  /// Moves the build back into the package that has been written.
   func restore() throws {
     guard FileSystem.exists(kept) else { return }
     try #require(rename(kept, current) == 0, "\(kept): errno \(errno)")

@@ -18,7 +18,7 @@ struct SeedsTests {
     return String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
   }
 
-  /// The files of a folder and of those in it.
+  /// Returns the files of a folder and of its subfolders.
   private static func files(in folder: String) -> [String] {
     FileSystem.entries(of: PackagePath.root + "/" + folder).flatMap { name in
       let path = folder + "/" + name
@@ -26,7 +26,7 @@ struct SeedsTests {
     }
   }
 
-  /// The rows of all its tables.
+  /// Returns the rows of all tables.
   private static func rows() throws -> [Row] {
     try read("docs/SEEDS.md").split(separator: "\n").compactMap { line in
       let cells = line.split(separator: "|").map(String.init)
@@ -45,7 +45,7 @@ struct SeedsTests {
     return parts.indices.filter { $0 % 2 == 1 }.map { parts[$0] }
   }
 
-  /// The names behind `@Test(`, on its line or on the next one.
+  /// Returns the names after `@Test(`, on the same line or on the next one.
   private static func testNames() throws -> Set<String> {
     let code = try files(in: "Tests").filter { $0.hasSuffix(".swift") }.map(read)
     return Set(
@@ -58,7 +58,7 @@ struct SeedsTests {
       })
   }
 
-  @Test("each row names tests, and these are there")
+  @Test("Each row of docs/SEEDS.md names existing tests")
   func tests() throws {
     let names = try Self.testNames()
     let rows = try Self.rows()
@@ -71,7 +71,7 @@ struct SeedsTests {
     }
   }
 
-  @Test("the files that it names are there")
+  @Test("The files named in docs/SEEDS.md exist")
   func files() throws {
     let known = Self.files(in: "Sources") + Self.files(in: "topologies")
     for row in try Self.rows() {

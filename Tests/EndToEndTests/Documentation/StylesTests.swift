@@ -12,7 +12,7 @@ struct StylesTests {
     return String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
   }
 
-  /// The code behind each `From `FILE`:`.
+  /// Returns the code after each `From `FILE`:`.
   private static func listings() throws -> [(file: String, code: String)] {
     let parts = try read("docs/STYLES.md").split(separator: "\nFrom `").dropFirst()
     return try parts.map { part in
@@ -23,7 +23,7 @@ struct StylesTests {
     }
   }
 
-  @Test("its code is that of the files that it names")
+  @Test("The code in docs/STYLES.md equals the code of the files it names")
   func listed() throws {
     let listings = try Self.listings()
     #expect(listings.count == 5)
@@ -33,7 +33,7 @@ struct StylesTests {
     }
   }
 
-  @Test("its counts of lines are right")
+  @Test("The line counts in docs/STYLES.md are correct")
   func lines() throws {
     let document = try Self.read("docs/STYLES.md")
     for (file, _) in try Self.listings() {

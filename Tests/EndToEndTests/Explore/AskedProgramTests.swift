@@ -5,9 +5,9 @@ import PipeWire
 import TestTraits
 import Testing
 
-@Suite("A program that is asked for single steps", .timed)
+@Suite("A program that evaluates single steps", .timed)
 struct AskedProgramTests {
-  @Test("ends when nobody can read its answers any more, also while a step hangs")
+  @Test("A step evaluator ends when its answers are no longer read, even while a step hangs")
   func unread() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -18,7 +18,7 @@ struct AskedProgramTests {
     ]
     let lines = try requests.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
     try tool.directory.write(lines.joined(separator: "\n") + "\n", to: "requests")
-    // The shell waits for both. The first answer is read, and then nobody reads.
+    // The shell waits for both programs. 'head' reads the first answer and exits.
     let program = try tool.start(
       program: "/bin/sh",
       ["-c", "\(CommandLineTool.products)/TestNodes explore < requests | head -n 1"])
@@ -26,11 +26,11 @@ struct AskedProgramTests {
     #expect(result.output.contains("opened"), "\(result)")
   }
 
-  @Test("is told to be late where it does not read what it is asked")
+  @Test("A step evaluator that does not read its requests is reported as late")
   func unreading() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
-    // Answers one question, and reads no other.
+    // Answers one question and reads no further one.
     try tool.directory.write(
       """
       #!/bin/sh
@@ -44,7 +44,7 @@ struct AskedProgramTests {
       exec '\(CommandLineTool.products)/TestNodes' "$@"
 
       """, to: "deaf", mode: 0o755)
-    // More than a socket holds.
+    // A text larger than a socket's buffer.
     let text = String(repeating: "a", count: 500_000)
     try tool.directory.write(
       """

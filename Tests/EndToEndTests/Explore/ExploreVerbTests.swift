@@ -3,9 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Searching a topology from the command line", .timed)
+@Suite("The search of a topology from the command line", .timed)
 struct ExploreVerbTests {
-  /// Two nodes that can take a step each, and none together.
+  /// Two nodes that can each take a step alone, and then none together.
   private static let halting = """
     topology: halting
     program: TestNodes
@@ -24,7 +24,7 @@ struct ExploreVerbTests {
     return tool
   }
 
-  @Test("a lift whose section declares all is found to be exact, and nothing is wrong")
+  @Test("A search of the lift, which declares all its events, is exact and finds nothing")
   func lift() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -44,7 +44,7 @@ struct ExploreVerbTests {
     #expect(file["search"] == "full")
   }
 
-  @Test("a deadlock is told with its steps, written as a scenario, and taken again")
+  @Test("A deadlock is reported with its steps and written as a scenario that replays it")
   func deadlock() async throws {
     let tool = try tool(Self.halting)
     defer { tool.remove() }
@@ -60,7 +60,7 @@ struct ExploreVerbTests {
   }
 
   @Test(
-    "a scenario that goes otherwise is told at its line",
+    "A scenario that deviates from the topology is reported at its line",
     arguments: [
       ("{ at: left, takes: y }", "4:5", "'left' refuses 'y' in state 'at(place: \"0\")'"),
       ("{ at: lefd, takes: x }", "4:11", "Did you mean 'left'?"),
@@ -88,7 +88,7 @@ struct ExploreVerbTests {
     #expect(result.error.contains(message), "\(result)")
   }
 
-  /// Nodes that know nothing of each other: their product is large.
+  /// Independent nodes, whose product is large.
   private static func independent(_ count: Int) -> String {
     let nodes = (0..<count).map { "a\($0)" }
     return "topology: independent\nprogram: TestNodes\nnodes:\n"
@@ -101,7 +101,7 @@ struct ExploreVerbTests {
       + "    back: { always_possible: { a0: { at: { place: '0' } } } }\n"
   }
 
-  @Test("a property is a gate: its exit code is that of this property alone")
+  @Test("With '--property', the exit code depends on the named properties alone")
   func gate() async throws {
     let tool = try tool(Self.independent(5), at: "many.yaml")
     defer { tool.remove() }
@@ -124,7 +124,7 @@ struct ExploreVerbTests {
   }
 
   @Test(
-    "a search that is interrupted tells what it has found",
+    "An interrupted search reports what it has found",
     arguments: [Signal.interrupt, .terminate])
   func interrupted(_ signal: Signal) async throws {
     let tool = try tool(Self.independent(13), at: "many.yaml")
@@ -142,7 +142,7 @@ struct ExploreVerbTests {
     #expect(result.output.contains("the search was stopped"), "\(result)")
   }
 
-  @Test("SARIF has what its readers need")
+  @Test("SARIF output has the fields that its consumers require")
   func sarif() async throws {
     let tool = try tool(Self.halting)
     defer { tool.remove() }
@@ -171,7 +171,7 @@ struct ExploreVerbTests {
     #expect(place["region"]?["startLine"] == 1)
   }
 
-  @Test("a small product is drawn, and exported to SPIN")
+  @Test("A small product is drawn as a graph and exported to SPIN")
   func drawn() async throws {
     let tool = try tool(Self.halting)
     defer { tool.remove() }
@@ -189,7 +189,7 @@ struct ExploreVerbTests {
   }
 
   @Test(
-    "what makes no sense is refused",
+    "Option combinations that make no sense for a search are refused",
     arguments: [
       ("check --time 1s halting.yaml", "--time needs --explore"),
       ("check --no-reduction halting.yaml", "--no-reduction needs --explore"),
@@ -210,7 +210,7 @@ struct ExploreVerbTests {
     #expect(result.error.contains(message), "\(result)")
   }
 
-  @Test("a limit of time is a verdict, and an exit code of its own")
+  @Test("A search that reaches its time limit has a verdict and an exit code of its own")
   func incomplete() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -6,9 +6,9 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("Runs are ways through the states that a search has met", .timed)
+@Suite("Runs as paths through the searched states", .timed)
 struct ExploredRunTests {
-  /// A search of two nodes, one of which sends the other two events at a time.
+  /// Searches a topology of two nodes, where one node sends the other two events at a time.
   private static func search() async throws -> (ExploredTopology, [PipeSpecification]) {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -39,7 +39,7 @@ struct ExploredRunTests {
       sent: numbers.map { $0.map { .init(pipe: "p", stream: 1, number: $0, event: "z") } } ?? [])
   }
 
-  @Test("a path takes what the search has, and counts what of interest it was")
+  @Test("A run that follows the searched steps is accepted and counted")
   func path() async throws {
     let (explored, pipes) = try await Self.search()
     var path = ExploredPath(explored, pipes)
@@ -55,10 +55,10 @@ struct ExploredRunTests {
   }
 
   @Test(
-    "a step that the search has not is told, with the steps before it",
+    "A step that the search did not find is reported with the steps before it",
     arguments: [
-      // A state that it does not lead to, room that is not there, an event that has not come, and one that
-      // another stands before.
+      // A state that the step does not lead to, capacity that the pipe lacks, an event that was not
+      // sent, and an event that is behind another one.
       ([item("a", "x", "home", sends: 1...2)], "no step of the search is this one: a takes x"),
       (
         [item("a", "x", "north", sends: 1...2), item("a", "y", "home")],
@@ -81,7 +81,7 @@ struct ExploredRunTests {
     #expect(failure?.description.contains(told) == true, "\(String(describing: failure))")
   }
 
-  @Test("a plan is the same for the same seed, and a topology of which everything is declared")
+  @Test("A plan is reproducible from its seed, and its topology declares everything")
   func plans() throws {
     for seed in UInt64(0)..<40 {
       var (one, other) = (SplitMix64(seed: seed), SplitMix64(seed: seed))
@@ -94,13 +94,13 @@ struct ExploredRunTests {
     }
   }
 
-  /// What is found, as far as it does not depend on the order of steps.
+  /// Returns the findings, reduced to what does not depend on the order of the steps.
   private static func findings(_ report: ExplorationReport) -> Set<String> {
     Set(
       report.findings.map { finding in
         switch finding.code {
         case .deadlock, .stuck, .fullPipes:
-          // Where not all are shown, which of them are depends on the order.
+          // If some are not shown, the selection depends on the order.
           guard !report.verdict.remarks.contains(where: { $0.code == .unshown }) else {
             return finding.code.rawValue
           }
@@ -111,7 +111,7 @@ struct ExploredRunTests {
       })
   }
 
-  @Test("random topologies have the same findings where steps are left out")
+  @Test("Random topologies have the same findings with and without reduction")
   func reduction() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -148,16 +148,17 @@ struct ExploredRunTests {
       program: try BinaryLocator.find("soak"),
       ["--of", "explored", "--topologies", "4", "--seed", "\(seed)", "--durability", durability])
     let result = try await tool.result(of: program, within: .seconds(180))
-    // It tells the seed.
+    // The output shows the seed.
     #expect(result.code == 0, "\(result)")
     #expect(result.output.contains("verdict: as searched"), "\(result)")
     #expect(!result.output.contains("4 topologies, 0 steps"), "\(result)")
   }
 
-  @Test("random topologies that run do nothing that the search has not found")
+  @Test("Runs of random topologies take only steps that the search has found")
   func volatile() async throws { try await Self.soak("none") }
 
   @Test(
-    "the same of nodes that keep journals", .enabled(if: RecordedNodes.arePossible))
+    "Runs of random topologies with journals take only steps that the search has found",
+    .enabled(if: RecordedNodes.arePossible))
   func recorded() async throws { try await Self.soak("process") }
 }

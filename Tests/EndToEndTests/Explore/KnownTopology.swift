@@ -1,6 +1,6 @@
 import Testing
 
-/// A topology whose states and steps are known from elsewhere.
+/// A topology whose numbers of states and steps are known from other sources.
 struct KnownTopology: CustomTestStringConvertible, Sendable {
   let testDescription: String
   let yaml: String
@@ -11,7 +11,7 @@ struct KnownTopology: CustomTestStringConvertible, Sendable {
   /// An automaton: its name, its first place, and its steps.
   private typealias Node = (String, String, [String])
 
-  /// Puts a file together.
+  /// Creates the topology file from its parts.
   private init(
     _ description: String, _ nodes: [Node], composites: [String], outside: [(String, [String])],
     states: Int, steps: Int, deadlocks: Int = 0
@@ -32,7 +32,7 @@ struct KnownTopology: CustomTestStringConvertible, Sendable {
     yaml = lines.joined(separator: "\n") + "\n"
   }
 
-  /// One of each kind.
+  /// One topology of each kind.
   static let few = [interlock, vendingMachine, leftFirst(3, states: 35, steps: 66)]
 
   static let all = [
@@ -134,9 +134,9 @@ struct KnownTopology: CustomTestStringConvertible, Sendable {
       outside: places.map { ("seat\($0)", ["x", "y"]) }, states: states, steps: steps)
   }
 
-  /// Milner's scheduler: cell i is started by cell i - 1, runs, and then starts the next one and finishes, in
-  /// either order. Cell 0 has been started.
-  /// - Parameter count: Even: two starts beside each other have different names.
+  /// Milner's scheduler: cell i is started by cell i - 1, runs, and then starts the next cell and
+  /// finishes, in either order. Cell 0 has been started.
+  /// - Parameter count: An even number, so that neighboring cells have different start events.
   private static func scheduler(_ count: Int, states: Int, steps: Int) -> KnownTopology {
     let places = 0..<count
     func start(by cell: Int) -> String { cell.isMultiple(of: 2) ? "x" : "y" }

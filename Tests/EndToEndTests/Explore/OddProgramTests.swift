@@ -3,9 +3,10 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Searching with programs that do not answer as they should", .timed)
+@Suite("Searches with misbehaving programs", .timed)
 struct OddProgramTests {
-  /// Describes itself well, and answers for single steps as `behaviour` says.
+  /// Returns a program that describes itself correctly and evaluates single steps as `behaviour`
+  /// says.
   private static func program(_ behaviour: String) -> String {
     """
     #!/bin/sh
@@ -38,7 +39,8 @@ struct OddProgramTests {
     try await body(tool, result)
   }
 
-  /// What a program has started itself is killed with it, and ends a little later.
+  /// Waits until no process is left. A process started by the program is killed with it and ends a
+  /// little later.
   private func expectNoProcess(in tool: CommandLineTool, _ what: String = "") async throws {
     let isEmpty = try await poll(within: .seconds(20)) {
       tool.directory.processes.isEmpty ? true : nil
@@ -46,7 +48,7 @@ struct OddProgramTests {
     #expect(isEmpty == true, "\(what) \(tool.directory.processes)")
   }
 
-  @Test("a program that answers as it should, by way of a shell, is no odd one")
+  @Test("A step evaluator that answers correctly through a shell is accepted")
   func even() async throws {
     try await explore("exec TestNodes explore") { tool, result in
       #expect(result.code == 0, "\(result)")
@@ -56,7 +58,7 @@ struct OddProgramTests {
   }
 
   @Test(
-    "it is found at its node, what is left of the search is incomplete, and no process is left",
+    "A misbehaving step evaluator is reported at its node and leaves the search incomplete",
     arguments: [
       (
         "garbage at the opening", "read -r line; echo no answer; exec sleep 600", "no answer",
@@ -115,7 +117,7 @@ struct OddProgramTests {
     }
   }
 
-  @Test("a node whose program gives no answer refuses nothing, since nothing is known of it")
+  @Test("A node whose step evaluator gives no valid answer is not reported to refuse events")
   func silent() async throws {
     let topology = """
       topology: odd
@@ -137,7 +139,7 @@ struct OddProgramTests {
   }
 
   @Test(
-    "one that dies is a crashing step, at its node",
+    "A step evaluator that dies is reported as a crashing step at its node",
     arguments: [
       (
         "read -r line; echo no room >&2; exit 3",
@@ -160,7 +162,7 @@ struct OddProgramTests {
     }
   }
 
-  @Test("what is no node program is refused at its line before anything is searched")
+  @Test("A program that is no node program is refused at its line before the search")
   func foreign() async throws {
     try await explore(
       "", Self.topology.replacing("program: ./odd", with: "program: /bin/true")

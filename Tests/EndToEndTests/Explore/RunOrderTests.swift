@@ -3,7 +3,7 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("What is certain of the order of a run", .timed)
+@Suite("The certain order of a run", .timed)
 struct RunOrderTests {
   typealias Item = RunTrace.Item
 
@@ -19,7 +19,7 @@ struct RunOrderTests {
 
   private static let pipe = RunOrder.Pipe(name: "p", sender: "a", receiver: "b", capacity: 1)
 
-  /// Every order that some seeds give.
+  /// Returns every order that some seeds give.
   private static func lines(_ order: RunOrder) throws -> Set<[Item]> {
     var lines: Set<[Item]> = []
     for seed in UInt64(0)..<40 {
@@ -29,7 +29,7 @@ struct RunOrderTests {
     return lines
   }
 
-  @Test("an event is taken after it was sent, and what is independent comes in any order")
+  @Test("An event is received after it was sent, and independent steps come in any order")
   func sent() throws {
     let (sends, other) = (Self.item("a", 1, sends: [("p", 1)]), Self.item("c", 1))
     let takes = Self.item("b", 1, takes: 1)
@@ -38,7 +38,7 @@ struct RunOrderTests {
       lines == [[sends, takes, other], [sends, other, takes], [other, sends, takes]])
   }
 
-  @Test("a node whose pipe was full acts after its receiver has taken an event, or refused it")
+  @Test("A node whose pipe was full steps after its receiver has accepted or refused an event")
   func room() throws {
     let steps = [
       Self.item("a", 1, sends: [("p", 1), ("p", 2)]), Self.item("a", 2), Self.item("a", 3),
@@ -49,7 +49,7 @@ struct RunOrderTests {
     #expect(lines == [[steps[0], takes[0], takes[1], steps[1], steps[2]]])
   }
 
-  @Test("what a pipe holds at the start was sent by nobody, and takes room")
+  @Test("An event that a pipe holds at the start has no send step and uses capacity")
   func held() throws {
     var pipe = Self.pipe
     pipe.held = 1
@@ -57,7 +57,7 @@ struct RunOrderTests {
     #expect(try Self.lines(RunOrder([[step], [takes]], [pipe])) == [[takes, step]])
   }
 
-  @Test("what needs something that was not told is left out, with all behind it")
+  @Test("A step that depends on an unreported step is left out with all steps after it")
   func missing() throws {
     let takes = [Self.item("b", 1), Self.item("b", 2, takes: 1), Self.item("b", 3)]
     let order = RunOrder([[], takes], [Self.pipe])
@@ -65,7 +65,7 @@ struct RunOrderTests {
     #expect(try Self.lines(order) == [[takes[0]]])
   }
 
-  @Test("items that wait for each other are no run")
+  @Test("Steps that wait for each other are not a run")
   func circle() {
     let back = RunOrder.Pipe(name: "q", sender: "b", receiver: "a", capacity: 1)
     let items = [
@@ -89,7 +89,7 @@ struct RunOrderTests {
     return try JSONValue.object(head.merging(members) { $1 }).decode(NodeStep.self)
   }
 
-  @Test("a trace begins with the first tick that is told, and ends where steps are left out")
+  @Test("A trace begins with the first reported tick and ends where steps were skipped")
   func gap() throws {
     var trace = RunTrace()
     #expect(!trace.hasBegun("a"))
@@ -105,7 +105,7 @@ struct RunOrderTests {
     #expect(trace.version(of: "a") == 10)
   }
 
-  @Test("a trace whose first step is not the first one, and is no tick, is empty")
+  @Test("A trace is empty if its first step is neither the node's first step nor a tick")
   func late() throws {
     var trace = RunTrace()
     trace.take(try Self.step(2, 2, ["event": "x"]))
@@ -113,7 +113,7 @@ struct RunOrderTests {
     #expect(trace.items(of: "a").isEmpty)
   }
 
-  @Test("a dead letter comes behind the step whose state has refused it")
+  @Test("A dead letter is placed after the step whose state refused it")
   func letters() throws {
     var trace = RunTrace()
     for version in Int64(1)...4 { trace.take(try Self.step(version, version)) }
@@ -128,7 +128,7 @@ struct RunOrderTests {
     #expect(
       trace.items(of: "a").map { $0.state == nil }
         == [false, false, true, true, false, true, false])
-    // The fourth one is not known: what came behind the third is not either.
+    // The fourth dead letter is missing, so what followed the third is unknown, too.
     trace.take([letter(5, 4)], of: "a")
     #expect(trace.items(of: "a").map(\.version) == [1, 2, 2, 2, 3, 3])
   }

@@ -3,16 +3,17 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("The topologies that are shipped, searched as their sections say", .timed)
+@Suite("Searches of the shipped topologies", .timed)
 struct ShippedSearchTests {
-  /// Topologies whose pipes hold more than can be searched, or whose machines count further; each verdict says so.
+  /// Topologies whose pipes hold more than can be searched or whose machines count without limit.
+  /// Each verdict says so.
   private static let sampled: Set = [
     "counter", "elevator", "navigation", "quiz", "relay", "washing-machine",
     "washing-machine-reduced",
   ]
 
   @Test(
-    "each has a section, and is searched to the end, with every value declared; nothing is found that it does not expect"
+    "Every shipped topology has an 'explore' section and is searched without unexpected findings"
   )
   func all() async throws {
     let tool = try CommandLineTool()

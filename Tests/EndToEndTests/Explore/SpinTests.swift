@@ -3,9 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Topologies whose answers are known, from the command line", .timed)
+@Suite("Searches of topologies with known results", .timed)
 struct SpinTests {
-  /// What a search has counted.
+  /// The numbers that a search has counted.
   private struct Counts: Equatable {
     var states: Int?
     var steps: Int?
@@ -16,7 +16,8 @@ struct SpinTests {
     Counts(states: known.states, steps: known.steps, deadlocks: known.deadlocks)
   }
 
-  @Test("are searched as is known", arguments: KnownTopology.few)
+  @Test(
+    "A search finds the known numbers of states, steps and deadlocks", arguments: KnownTopology.few)
   func known(_ known: KnownTopology) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -44,7 +45,7 @@ struct SpinTests {
     "SPIN is missing, or a C compiler: 'apt-get install spin gcc' (tools for this test only)"
 
   @Test(
-    "are searched by SPIN as is known, from our own model",
+    "SPIN finds the known numbers of states, steps and deadlocks in the exported model",
     .enabled(if: spin != nil && InstalledProgram.compiler != nil, missing),
     arguments: KnownTopology.all)
   func bySpin(_ known: KnownTopology) async throws {
@@ -61,7 +62,7 @@ struct SpinTests {
     _ = try await run(
       try #require(InstalledProgram.compiler), "-O0", "-DSAFETY", "-DNOREDUCE", "-w", "-o", "pan",
       "pan.c")
-    // It goes on behind errors.
+    // 'pan' continues after errors.
     let found = try await run(tool.directory.path + "/pan", "-m1000000", "-w20", "-c0")
     func number(before words: String) -> Int? {
       found.output.split(separator: "\n").compactMap { line -> Int? in
@@ -73,7 +74,7 @@ struct SpinTests {
     let errors = found.output.firstRange(of: "errors: ").flatMap {
       Int(found.output[$0.upperBound...].prefix { $0.isNumber })
     }
-    // A transition also leads to the first state.
+    // SPIN counts the transition into the first state, too.
     #expect(
       Counts(
         states: number(before: " states, stored"),

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("What a feed tells, by what is asked for", .timed)
+@Suite("The contents of a feed by subscription", .timed)
 struct FeedKindsTests {
   private static let numbers = """
     topology: numbers
@@ -14,14 +14,14 @@ struct FeedKindsTests {
     pipes: [{ from: source.out, to: sink.in, name: numbers, capacity: 8192 }]
     """
 
-  /// The harness itself asks for no states.
+  /// Options with which the harness itself subscribes to no states.
   private static let unwatched: TopologyHarness.Options = {
     var options = TopologyHarness.Options()
     options.recordedNodes = []
     return options
   }()
 
-  /// Has the source send so many numbers, as soon as it is done with those before.
+  /// Has the source send N numbers as soon as it has finished the numbers before.
   private func go(_ topology: TopologyHarness, _ count: Int) async throws {
     let isTaken: Bool? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
       guard case .moved = try await topology.send("source", Source.Event.go(count: count)) else {
@@ -32,8 +32,9 @@ struct FeedKindsTests {
     #expect(isTaken == true)
   }
 
-  /// Sends numbers, one at a time, until something holds: a subscription takes its time.
-  /// - Returns: How many were sent.
+  /// Sends numbers one at a time until the condition holds. A subscription takes time to reach the
+  /// node.
+  /// - Returns: The number of events sent.
   private func send(
     to topology: TopologyHarness, until holds: () -> Bool
   ) async throws -> Int {
@@ -48,8 +49,8 @@ struct FeedKindsTests {
     return sent
   }
 
-  /// Lets the sink take so many numbers as fast as it can.
-  /// - Returns: When it began.
+  /// Has the sink accept N numbers as fast as it can.
+  /// - Returns: The time of the start.
   private func flood(
     _ topology: TopologyHarness, _ count: Int
   ) async throws -> ContinuousClock.Instant {
@@ -64,7 +65,7 @@ struct FeedKindsTests {
     return start
   }
 
-  @Test("who subscribes to everything, and alone, gets the states and nothing else")
+  @Test("A subscriber to the empty prefix gets states and no other messages")
   func everything() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let feed = try await topology.status("sink").feed
@@ -86,7 +87,7 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("summaries come ten times a second at most, and count every transition")
+  @Test("Summaries come at most ten times a second and count every transition")
   func summaries() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let start = ContinuousClock.now
@@ -98,7 +99,7 @@ struct FeedKindsTests {
       for _ in 1...10 {
         try await go(topology, 200)
         total += 200
-        // One after the other, so that there are changes all the time.
+        // Sends one number after another, so that the state changes all the time.
         try await topology.expectStatus(of: "sink", "\(total) numbers") {
           $0.status?.version == total
         }
@@ -113,12 +114,12 @@ struct FeedKindsTests {
           == TransitionCounts(since: 0, counts: ["counting": ["number": total]]))
       #expect(last?.summary?.status?.ins.first?.applied == total)
       #expect(Double(told.all.count) <= elapsed / .milliseconds(100) + 2)
-      // What was not told is counted.
+      // Skipped changes are counted.
       #expect(told.all.reduce(0) { $0 + $1.missed + ($1.isRepeated ? 0 : 1) } == total + 1)
     }
   }
 
-  @Test("counters that change without a step are told, and what was told is not told again")
+  @Test("Counters that change without a step are reported once")
   func counters() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let told = Collected(try await topology.client.states(of: ["source"], .latest))
@@ -130,7 +131,7 @@ struct FeedKindsTests {
           told.all.last.flatMap { $0.summary?.status?.refused == refused ? $0 : nil }
         }
         #expect(last?.version == 0 && last?.missed == 0 && last?.isRepeated == true)
-        // Who comes is told, and with him all others.
+        // A new subscriber receives the counters, and so do all others.
         let other = Collected(try await topology.client.states(of: ["source"], .latest))
         let first = try await poll(within: .seconds(20)) { other.all.first?.summary?.status }
         #expect(first?.refused == refused)
@@ -144,7 +145,7 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("a node keeps no more for a subscriber that reads nothing than it says")
+  @Test("A node buffers no more than its limit for a subscriber that does not read")
   func bound() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let socket = try Socket(.subscriber, in: Context())
@@ -168,7 +169,7 @@ struct FeedKindsTests {
         $0.status?.version == UInt64(sent + count)
       }
       let before = versions.count
-      // What lies there is read; once nothing came for a while, the last one is asked for.
+      // Reads the buffered messages. When no message has come for a while, asks for the last one.
       var idle = 0
       let isRead: Bool? = try await poll(every: .milliseconds(2), within: .seconds(60)) {
         let count = versions.count
@@ -182,12 +183,13 @@ struct FeedKindsTests {
         return nil
       }
       #expect(isRead == true)
-      // Some lie between the two processes.
+      // Some messages are in the sockets between the two processes.
       #expect(versions.count - before < 5 * Int(FeedSubscriptions.room) / 4)
     }
   }
 
-  @Test("transitions count from when somebody asks, and anew when nobody did in between")
+  @Test(
+    "Transitions are counted from the first subscription, and from zero after a gap without any")
   func countedSince() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       try await go(topology, 5)
@@ -203,7 +205,7 @@ struct FeedKindsTests {
         }
         #expect(last?.total == 3 && last?.since == version)
       }
-      // The node learns in its own time that its subscribers have gone.
+      // The node learns some time later that its subscribers have gone.
       let gone: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
         let other = Collected(try await topology.client.states(of: ["sink"], .latest))
         let first = try await poll(within: .seconds(20)) { other.all.first?.summary?.transitions }
@@ -213,13 +215,13 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("a step tells its event, where that came from, and what it has sent")
+  @Test("A step reports its event, the event's origin, and the events it sent")
   func step() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let told = Collected(try await topology.client.steps())
       let sent = try await send(to: topology) {
         let steps = told.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
-        // Also the step that has started an effect was told.
+        // The step that started an effect is reported, too.
         let isWhole = steps.contains { next in
           steps.contains {
             $0.node == next.node && $0.version == next.effect && $0.cause == "request"
@@ -247,7 +249,7 @@ struct FeedKindsTests {
   }
 
   @Test(
-    "Refused and postponed events are reported with their reason and their origin, and steps without them"
+    "Refused and postponed events are reported with reason and origin, and steps without them"
   )
   func refusals() async throws {
     let gates = """
@@ -277,7 +279,7 @@ struct FeedKindsTests {
           $0["node"] == .string(node) && $0["cause"] == .string(cause) && $0["refused"] != nil
         }
       }
-      // A subscription takes its time.
+      // A subscription takes time to reach the node.
       let isReported: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
         try await topology.send("button", Button.Event.press)
         _ = try? await topology.client.deliver("shut", to: "refusing", timeout: .seconds(10))
@@ -294,7 +296,8 @@ struct FeedKindsTests {
       #expect(request["event"] == "shut" && request["request"]?["number"] != nil)
       let postponed = try #require(first("patient", "late"))
       #expect(postponed["postponed"] == true && postponed["refused"] == "refused: noTransition")
-      // Each event is reported once, however often it is tried again, and taken once the state allows.
+      // A postponed event is reported once, however often it is tried again, and is accepted once
+      // the state allows.
       try await topology.send("patient", "open")
       let number = postponed["source"]
       let isTaken: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
@@ -305,7 +308,7 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("of a flood of steps bursts without a gap are told, and the exact number of the others")
+  @Test("A flood of steps is reported in bursts without gaps and the exact number of skipped steps")
   func steps() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let told = Collected(try await topology.client.steps(of: ["sink"]))
@@ -323,7 +326,7 @@ struct FeedKindsTests {
       var numbers = FollowedPlaces()
       for message in try #require(messages) { numbers.take(message) }
       #expect(numbers.gaps == [])
-      // A machine that is slow enough leaves none out.
+      // A slow machine may leave no step out.
       let seconds = start.duration(to: .now) / .seconds(1)
       let most = FeedBudget.burst + sent + Int(seconds * Double(FeedBudget.perSecond))
       #expect(numbers.told >= FeedBudget.burst && numbers.told <= most)
@@ -331,7 +334,7 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("a tap tells the events of its pipe, and of no other, with the exact number of the others")
+  @Test("A tap reports events of its pipe only, and the exact number of skipped events")
   func tap() async throws {
     let two =
       Self.numbers.replacing(
@@ -364,7 +367,7 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("a pipe that there is not is an error that names those that there are")
+  @Test("A subscription to an unknown pipe is an error that names the known pipes")
   func unknownPipe() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       await #expect(throws: TopologyClientError.unknownPipe("nmbers", known: ["numbers"])) {
@@ -373,12 +376,12 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("a composite tells summaries and steps of its own, and its participants the transaction")
+  @Test("A composite reports summaries and steps of its own, and its participants the transaction")
   func composite() async throws {
     try await withTopology(Parties.pair(), options: Self.unwatched) { topology in
       let states = Collected(try await topology.client.states(of: ["pair"], .latest))
       let steps = Collected(try await topology.client.steps(of: ["pair", "left"]))
-      // Two processes tell of one transaction, each when it gets to it.
+      // Both processes report the transaction, in either order.
       let both: [NodeStep]? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
         let told = steps.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
         for own in told where own.node == "pair" && own.transaction != nil {
@@ -400,12 +403,12 @@ struct FeedKindsTests {
   }
 }
 
-/// Adds up what was told of steps, and finds where one is missing.
+/// Counts the reported steps and finds gaps between them.
 private struct FollowedPlaces {
   private(set) var first: UInt64 = 0
   private(set) var told = 0
   private(set) var skipped: UInt64 = 0
-  /// The places before which some are missing.
+  /// The positions before which steps are missing.
   private(set) var gaps: [UInt64] = []
   private var last: UInt64?
 

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("What 'orchestrator monitor' writes", .timed)
+@Suite("The output of 'monitor'", .timed)
 struct MonitorVerbTests {
   private static let numbers = """
     topology: numbers
@@ -13,7 +13,7 @@ struct MonitorVerbTests {
     pipes: [{ from: source.out, to: sink.in, name: numbers }]
     """
 
-  /// The harness itself asks for no states.
+  /// Options with which the harness itself subscribes to no states.
   private static let unwatched: TopologyHarness.Options = {
     var options = TopologyHarness.Options()
     options.recordedNodes = []
@@ -28,7 +28,7 @@ struct MonitorVerbTests {
     }
   }
 
-  /// The JSON lines that a program has written.
+  /// Returns the JSON lines that a program has written.
   private static func records(_ program: LaunchedProgram) throws -> [JSONValue] {
     try program.outputText.split(separator: "\n", omittingEmptySubsequences: true)
       .map { try JSONValue(parsing: $0.utf8) }
@@ -39,7 +39,7 @@ struct MonitorVerbTests {
     #expect(try await program.waitForExit(within: .seconds(10)) != nil)
   }
 
-  @Test("the latest states, with the node's counters and its transitions")
+  @Test("'monitor' writes the latest states with the node's counters and transitions")
   func latest() async throws {
     try await Self.with { topology, tool in
       let monitor = try tool.start(["monitor", "sink", "-o", "jsonl"])
@@ -57,7 +57,7 @@ struct MonitorVerbTests {
     }
   }
 
-  @Test("counters that change without a step, in JSON, and for people each state once")
+  @Test("'monitor' writes changed counters in JSON, and each state only once as text")
   func counters() async throws {
     try await Self.with { topology, tool in
       let json = try tool.start(["monitor", "source", "-o", "jsonl"])
@@ -77,12 +77,12 @@ struct MonitorVerbTests {
     }
   }
 
-  @Test("a node that is only asked for its status tells nothing more")
+  @Test("'monitor' writes no new line when a node is only queried")
   func idle() async throws {
     try await Self.with { topology, tool in
       let monitor = try tool.start(["monitor", "sink", "-o", "jsonl"])
       #expect(try await monitor.waitForOutput(containing: "\n"))
-      // As long as the pace of summaries lets several pass.
+      // Long enough for several summaries.
       let end = ContinuousClock.now + .milliseconds(500)
       repeat {
         _ = try await topology.client.directory(fresh: true)
@@ -95,7 +95,7 @@ struct MonitorVerbTests {
     }
   }
 
-  @Test("every state, with --every")
+  @Test("'monitor --every' writes every state")
   func every() async throws {
     try await Self.with { topology, tool in
       let monitor = try tool.start(["monitor", "sink", "--every", "-o", "jsonl", "-n", "101"])
@@ -108,7 +108,7 @@ struct MonitorVerbTests {
     }
   }
 
-  /// Sends numbers, one at a time, until a program has written something.
+  /// Sends numbers one at a time until a program has written a text.
   private static func send(
     _ topology: TopologyHarness, until program: LaunchedProgram, writes text: String
   ) async throws {
@@ -120,7 +120,7 @@ struct MonitorVerbTests {
     #expect(written == true, "\(program.outputText)\(program.errorText)")
   }
 
-  @Test("steps, with --steps, and the events of a pipe, with --tap")
+  @Test("'monitor --steps' writes steps, and 'monitor --tap' the events of a pipe")
   func followed() async throws {
     try await Self.with { topology, tool in
       let steps = try tool.start(["monitor", "--steps", "sink"])
@@ -138,7 +138,7 @@ struct MonitorVerbTests {
   }
 
   @Test(
-    "what cannot be written is said, with what to do",
+    "'monitor' refuses invalid option combinations and says what to do",
     arguments: [
       (["--every", "--steps"], "--every and --steps exclude each other: choose one"),
       (["--steps", "--tap", "numbers"], "--steps and --tap exclude each other: choose one"),

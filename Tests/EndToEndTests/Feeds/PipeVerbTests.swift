@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("What 'orchestrator pipe' tells", .timed)
+@Suite("The verb 'pipe'", .timed)
 struct PipeVerbTests {
   private static let numbers = """
     topology: numbers
@@ -26,13 +26,14 @@ struct PipeVerbTests {
     try text.split(separator: "\n").map { try JSONValue(parsing: $0.utf8) }
   }
 
-  @Test("what went through a pipe, by its name and by its number, exactly")
+  @Test("'pipe ls' and 'pipe info' show the exact counters of a pipe, by name or number")
   func counters() async throws {
     try await Self.with { topology, tool in
       try await topology.send("source", Source.Event.go(count: 500))
       try await topology.expect(
         "sink", Sink.State.counting(last: 500, count: 500, wrong: 0))
-      // The sender hears of the last ones a moment later, and a busy end may be told of as it was.
+      // The last acknowledgments reach the sender a moment later, and the status of a busy node may
+      // be old.
       let known = try await poll(within: .seconds(10)) { () -> JSONValue? in
         let listed = try await tool.run("pipe", "ls", "-o", "jsonl")
         let pipe = try Self.records(listed.output).first
@@ -57,7 +58,7 @@ struct PipeVerbTests {
     }
   }
 
-  @Test("the rate, from the ends' own counters: what it adds up to is what was sent")
+  @Test("'pipe hz' shows rates from the ends' counters that add up to the number of events sent")
   func rate() async throws {
     try await Self.with { topology, tool in
       let program = try tool.start(["pipe", "hz", "--every", "100ms", "-o", "jsonl"])
@@ -75,7 +76,7 @@ struct PipeVerbTests {
     }
   }
 
-  @Test("a rate is of one process: where an end was started anew in between, it is not told")
+  @Test("A rate spans one process: no rate is reported across a restart of an end")
   func restarted() throws {
     func reading(_ sent: UInt64, at time: Int64, incarnation: UInt64) -> PipeReading {
       var status = NodeStatus()
@@ -99,11 +100,11 @@ struct PipeVerbTests {
     #expect(reading(1, at: 1, incarnation: 1).trouble == "receiver unknown")
   }
 
-  @Test("the events that go in, and one more of one's own, which the receiver answers")
+  @Test("'pipe echo' shows a pipe's events, and 'pipe send' adds one that the receiver answers")
   func events() async throws {
     try await Self.with { topology, tool in
       let echo = try tool.start(["pipe", "echo", "1", "-n", "3", "-o", "jsonl"])
-      // Until it follows the pipe, what goes in is not told.
+      // Events sent before the subscription reaches the node are not reported.
       while echo.exit == nil {
         try await topology.send("source", Source.Event.go(count: 1))
       }

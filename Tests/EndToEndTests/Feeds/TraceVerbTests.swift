@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("What 'orchestrator trace' writes", .timed)
+@Suite("The output of 'trace'", .timed)
 struct TraceVerbTests {
   private static let numbers = """
     topology: numbers
@@ -15,7 +15,7 @@ struct TraceVerbTests {
     """
 
   @Test(
-    "what has caused what, in each form",
+    "'trace' writes causes and effects in each format",
     arguments: [
       ("text", "    sink    "), ("mermaid", "n1->>n2: number(n#58; "),
       ("chrome", #""bp":"e""#), ("otlp", #""parentSpanId":"#),
@@ -24,10 +24,10 @@ struct TraceVerbTests {
     try await withTopology(yaml: Self.numbers) { topology in
       let tool = CommandLineTool(beside: topology)
       var result = CommandLineTool.Result(output: "", error: "")
-      // Where the machine is so slow that too little has happened, it has more time.
+      // On a slow machine too few events may have been traced, so the test tries longer times.
       for seconds in [1, 4, 16, 64] {
         let trace = try tool.start(["trace", "--for", "\(seconds)s", "-o", form])
-        // Steps before it follows them are not told.
+        // Steps before the subscription are not reported.
         while trace.exit == nil { try await topology.send("source", Source.Event.go(count: 1)) }
         result = try await tool.end(of: trace)
         if result.output.contains(part) { break }
@@ -39,12 +39,12 @@ struct TraceVerbTests {
     }
   }
 
-  @Test("^C ends the time early")
+  @Test("'trace' ends early on ^C and exits 0")
   func interrupted() async throws {
     try await withTopology(yaml: Self.numbers) { topology in
       let tool = CommandLineTool(beside: topology)
       let trace = try tool.start(["trace", "--for", "1h", "-o", "text"])
-      // It takes the signal from when it has blocked it; one that comes earlier ends it as any program.
+      // Waits until the program has blocked the signal: an earlier one would kill it.
       let isBlocked: Bool? = try await poll(within: .seconds(20)) {
         try Self.blocked(by: trace.pid) & 1 << UInt64(SIGINT - 1) != 0 ? true : nil
       }
@@ -55,7 +55,7 @@ struct TraceVerbTests {
     }
   }
 
-  /// The signals that a process has blocked, a bit for each.
+  /// Returns the signals that a process has blocked, one bit each.
   private static func blocked(by pid: Int32) throws -> UInt64 {
     let status = FileSystem.text(of: "/proc/\(pid)/status") ?? ""
     let line = status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") }

@@ -4,7 +4,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("'orchestrator init'", .timed, .blocking)
+@Suite("The verb 'init'", .timed, .blocking)
 struct InitTests {
   private static let paths = [
     ".gitignore", "Makefile", "Package.swift", "Sources/crossing/Program.swift",
@@ -12,7 +12,7 @@ struct InitTests {
     "crossing.yaml",
   ]
 
-  /// A command in a folder with something that passes for a checkout of PipeRuntime.
+  /// Returns a command in a folder with a minimal checkout of PipeRuntime.
   private static func command() throws -> Command {
     let command = try Command()
     let made = try command.run(
@@ -28,7 +28,7 @@ struct InitTests {
     return String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
   }
 
-  @Test("a package is written beside the checkout, its files are listed, and what to do next")
+  @Test("'init' writes a package beside the checkout, lists its files, and shows the next steps")
   func writes() throws {
     let command = try Self.command()
     defer { command.remove() }
@@ -53,7 +53,7 @@ struct InitTests {
     #expect(FileSystem.entries(of: command.root) == ["PipeRuntime", "crossing"])
   }
 
-  @Test("The Makefile builds a release with the settings of PipeRuntime's own")
+  @Test("The generated Makefile builds a release with the settings of PipeRuntime's own Makefile")
   func releaseSettings() throws {
     let own = try text(of: PackagePath.root + "/Makefile")
     for flags in PackageTemplate.releaseFlags { #expect(own.contains(flags), "\(flags)") }
@@ -77,11 +77,11 @@ struct InitTests {
     #expect(with.contains("--symbol-ordering-file=tree/tools/start.order"), "\(with)")
   }
 
-  @Test("it is written where --directory says, with the checkout that the orchestrator is of")
+  @Test("'init --directory' writes the package there, with the orchestrator's own checkout")
   func elsewhere() throws {
     let command = try Command()
     defer { command.remove() }
-    // An empty folder is as good as none.
+    // An empty folder is treated like a missing one.
     let result = try command.run(
       shell: "mkdir -p 'a b/crossing' && orchestrator init --directory='a b' crossing")
     #expect(result.exit == .exited(code: 0), "\(result)")
@@ -96,7 +96,7 @@ struct InitTests {
   }
 
   @Test(
-    "what cannot be done is said in a sentence, and nothing is written",
+    "'init' refuses invalid arguments with one sentence and writes nothing",
     arguments: [
       ("init", 2, "NAME is missing\nTry 'orchestrator init --help'."),
       (
@@ -161,11 +161,11 @@ struct InitTests {
     #expect(try text(of: command.root + "/file") == "mine\n")
   }
 
-  @Test("a write that fails half-way leaves nothing behind")
+  @Test("A write that fails halfway leaves no files behind")
   func halfWritten() throws {
     let command = try Self.command()
     defer { command.remove() }
-    // The third file is longer than a file may be here, as where a disk is full.
+    // The third file exceeds the file size limit, which fails like a full disk.
     let result = try command.run(
       shell: "trap '' XFSZ; ulimit -f 1; orchestrator init crossing --piperuntime PipeRuntime")
     #expect(result.exit == .exited(code: 1))
@@ -177,7 +177,7 @@ struct InitTests {
     #expect(FileSystem.entries(of: command.root) == ["PipeRuntime"])
   }
 
-  @Test("a place that cannot be written to is named")
+  @Test("'init' names a directory that cannot be written to")
   func unwritable() throws {
     let command = try Self.command()
     defer { command.remove() }
@@ -190,7 +190,7 @@ struct InitTests {
       "\(result)")
   }
 
-  @Test("of several at the same time one writes the package, and all of it")
+  @Test("Of several concurrent calls of 'init', exactly one writes the whole package")
   func race() throws {
     let command = try Self.command()
     defer { command.remove() }
@@ -210,7 +210,7 @@ struct InitTests {
     #expect(!FileSystem.entries(of: command.root).contains { $0.hasPrefix(".") })
   }
 
-  @Test("an orchestrator outside of any checkout asks for one")
+  @Test("An orchestrator outside of a checkout asks for one with '--piperuntime'")
   func noCheckout() throws {
     let command = try Self.command()
     defer { command.remove() }

@@ -6,7 +6,7 @@ import orchestrator
 @Suite("The name of a new package", .timed)
 struct PackageNameTests {
   @Test(
-    "one that folders, topologies and Swift can have is taken",
+    "A package name is accepted if it is valid for folders, topologies and Swift",
     arguments: [
       "crossing", "Crossing", "traffic-light", "trafficlight", "a", "x2", "my_nodes", "yes", "e5",
       "actor", "program", String(repeating: "a", count: 41),
@@ -19,7 +19,7 @@ struct PackageNameTests {
   }
 
   @Test(
-    "another is refused, and why",
+    "An invalid package name is refused with the reason",
     arguments: [
       ("a/b", .path), ("../a", .path), ("/", .path), ("", .characters), (".", .characters),
       ("a b", .characters), ("2x", .characters), ("-x", .characters), ("_x", .characters),
@@ -33,7 +33,7 @@ struct PackageNameTests {
     #expect(throws: InitError.name(name, problem)) { try PackageName(name) }
   }
 
-  @Test("the types of its code are among those that are refused")
+  @Test("The names of the generated types are refused as package names")
   func types() throws {
     let template = PackageTemplate(name: try PackageName("crossing"), dependency: "..")
     let code = template.files.filter { $0.path.hasPrefix("Sources/") }
@@ -45,7 +45,7 @@ struct PackageNameTests {
     }
   }
 
-  @Test("what PipeRuntime's own package calls something is refused")
+  @Test("The names in PipeRuntime's own package are refused as package names")
   func dependency() throws {
     let checkout = try Checkout.named(PackagePath.root)
     let names = checkout.manifest.names
@@ -58,7 +58,7 @@ struct PackageNameTests {
     try PackageName("crossing").check(against: checkout)
   }
 
-  @Test("the name of the checkout's folder is refused")
+  @Test("The name of the checkout's folder is refused as a package name")
   func folder() throws {
     let checkout = Checkout(
       path: "/work/Main-Line", manifest: PackageManifest(text: #"Package(name: "PipeRuntime")"#))
@@ -67,7 +67,7 @@ struct PackageNameTests {
     }
   }
 
-  @Test("each problem is worded in a line of its own that tells what to do")
+  @Test("Each reason for a refused name has a message of its own that says what to do")
   func wording() {
     let texts = InitError.NameProblem.allCases.map { InitError.name("x", $0).description }
     #expect(Set(texts).count == texts.count)

@@ -3,7 +3,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("What 'init' decides before it writes", .timed)
+@Suite("The decisions of 'init' before it writes", .timed)
 struct PackageTemplateTests {
   @Test("The package is what docs/GETTING-STARTED.md shows")
   func readme() throws {
@@ -15,7 +15,7 @@ struct PackageTemplateTests {
     for file in shown { #expect(files[file.path] == file.text, "\(file.path)") }
   }
 
-  @Test("it is called by its name throughout, and nothing else of it changes")
+  @Test("Only the package name differs between two generated packages")
   func names() throws {
     let one = PackageTemplate(name: try PackageName("crossing"), dependency: "..").files
     let other = PackageTemplate(name: try PackageName("my-nodes"), dependency: "..").files
@@ -27,7 +27,7 @@ struct PackageTemplateTests {
       } == other)
   }
 
-  @Test("the path of PipeRuntime is a literal of Swift, whatever is in it")
+  @Test("The path of PipeRuntime is a valid Swift string literal, whatever characters it has")
   func literal() throws {
     let template = PackageTemplate(name: try PackageName("a"), dependency: "/a \"b\"\\(c)\n")
     let manifest = try #require(template.files.first { $0.path == "Package.swift" })
@@ -36,7 +36,7 @@ struct PackageTemplateTests {
   }
 
   @Test(
-    "a path is relative to what is near, and stays one from the root to what is not",
+    "A nearby path becomes relative, and a distant one stays absolute",
     arguments: [
       ("/home/me/PipeRuntime", "/home/me/crossing", "../PipeRuntime"),
       ("/home/me/PipeRuntime", "/home/me/work/crossing", "../../PipeRuntime"),
@@ -52,7 +52,7 @@ struct PackageTemplateTests {
   }
 
   @Test(
-    "the orchestrator is called by its name where it is in PATH, and by its path elsewhere",
+    "The orchestrator is called by name if it is in PATH, and by path otherwise",
     arguments: [
       ("orchestrator", ["/usr/bin", "x"], "orchestrator"),
       ("orchestrator", [".build/release", "/usr/bin"], "../.build/x/release/orchestrator"),
@@ -68,7 +68,7 @@ struct PackageTemplateTests {
     #expect(call.spelled(from: "/w/crossing", search: search) == spelled)
   }
 
-  @Test("the next commands are words to a shell")
+  @Test("The commands of the next steps are quoted for a shell")
   func nextSteps() {
     let plain = NextSteps(folder: "a/b", topology: "b.yaml", orchestrator: "../orchestrator")
     #expect(plain.lines[1] == "  cd a/b")
@@ -79,7 +79,7 @@ struct PackageTemplateTests {
   }
 
   @Test(
-    "a manifest tells what its package is called",
+    "The package name is read from a manifest",
     arguments: [
       ("let package = Package(\n  name: \"PipeRuntime\",\n  targets: []\n)", "PipeRuntime"),
       (

@@ -4,7 +4,8 @@ import TestTraits
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// The test needs librsvg's and ImageMagick's programs, and is skipped with this reason where they are not installed.
+  /// Skips the test, with the reason, where the programs of librsvg and ImageMagick are not
+  /// installed.
   static var needsRenderers: Self {
     .enabled(
       if: ["/usr/bin/rsvg-convert", "/usr/bin/convert"].allSatisfy(FileSystem.exists),
@@ -13,10 +14,10 @@ extension Trait where Self == ConditionTrait {
   }
 }
 
-@Suite("Drawing a topology and its machines from the command line", .timed)
+@Suite("The verb 'graph'", .timed)
 struct GraphVerbTests {
   @Test(
-    "a topology is written in each form",
+    "'graph' draws a topology in each format",
     arguments: [
       ("ascii", "| LiftDoor |"), ("dot", "subgraph \"cluster_composite:lift\" {"),
       ("mermaid", "subgraph c1[\"lift<br>together: emergencyStop, go, open, reset\"]"),
@@ -32,7 +33,7 @@ struct GraphVerbTests {
   }
 
   @Test(
-    "the states of a node's machine are written in each form",
+    "'graph FILE NODE' draws the states of a node's machine in each format",
     arguments: [
       ("ascii", "| persons: Int |"),
       ("dot", "\"open\" -> \"open\" [label=\"enter [guard]\", style=dotted]"),
@@ -47,7 +48,7 @@ struct GraphVerbTests {
     #expect(result.output.contains(part), "\(result)")
   }
 
-  @Test("describe --graph writes each transition in a line, and as data")
+  @Test("'describe --graph' writes each transition on a line, and as JSON")
   func described() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -62,13 +63,13 @@ struct GraphVerbTests {
       return
     }
     #expect(pages[0]["graph"]?["initial"] == "closed")
-    // A composite has none.
+    // A composite has no graph.
     #expect(pages[2]["graph"] == nil)
   }
 
   // MARK: Graphviz
 
-  /// Runs a verb in which `dot` is this script, or nothing.
+  /// Runs 'graph' with this script as `dot`, or without one.
   private func svg(dot script: String?) async throws -> CommandLineTool.Result {
     var tool = try CommandLineTool()
     defer { tool.remove() }
@@ -83,7 +84,7 @@ struct GraphVerbTests {
     return result
   }
 
-  @Test("without Graphviz the picture is drawn all the same")
+  @Test("'graph -o svg' draws without Graphviz and says how to install it")
   func withoutGraphviz() async throws {
     let result = try await svg(dot: nil)
     #expect(result.output.hasPrefix("<svg xmlns="), "\(result)")
@@ -91,7 +92,7 @@ struct GraphVerbTests {
   }
 
   @Test(
-    "Graphviz that hangs, fails, or says nothing is done without",
+    "'graph -o svg' draws without a Graphviz that hangs, fails or writes nothing",
     arguments: [
       ("exec /bin/sleep 1000", "it takes longer than 2 s"),
       ("trap '' TERM; while :; do :; done", "it takes longer than 2 s"),
@@ -105,7 +106,7 @@ struct GraphVerbTests {
     #expect(result.error.contains(reason), "\(result)")
   }
 
-  @Test("what takes Graphviz long is drawn plainly by it")
+  @Test("'graph -o svg' has Graphviz draw straight lines when curves take too long")
   func plainGraphviz() async throws {
     let result = try await svg(
       dot: "/bin/grep -q splines=line && echo '<svg>plain</svg>' && exit 0; exec /bin/sleep 1000")
@@ -114,14 +115,14 @@ struct GraphVerbTests {
   }
 
   @Test(
-    "A picture in SVG has dark lines on white paper in librsvg and in ImageMagick", .needsRenderers,
+    "An SVG has dark lines on white paper in librsvg and in ImageMagick", .needsRenderers,
     arguments: ["rsvg-convert graph.svg | convert png:-", "convert graph.svg"])
   func renderers(command: String) async throws {
     let drawn = try await svg(dot: nil)
     let tool = try CommandLineTool()
     defer { tool.remove() }
     try tool.directory.write(drawn.output, to: "graph.svg")
-    // The mean and the least brightness, from 0 to 1.
+    // The mean and the lowest brightness, from 0 to 1.
     let script =
       "PATH=/usr/bin:/bin; export PATH; \(command) -colorspace Gray -format '%[fx:mean] %[fx:minima]' info:-"
     let result = try await tool.end(of: tool.start(program: "/bin/sh", ["-c", script]))
@@ -130,7 +131,7 @@ struct GraphVerbTests {
     #expect(figures[0] > 0.75 && figures[0] < 0.99 && figures[1] < 0.2, "\(result)")
   }
 
-  @Test("a topology is read from standard input, too")
+  @Test("'graph -' reads a topology from standard input")
   func standardInput() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -151,11 +152,11 @@ struct GraphVerbTests {
       gate: { machine: Gate }
     """
 
-  @Test("--live has the states of the running topology, and says what is down")
+  @Test("'graph --live' shows the states of the running topology and the nodes that are down")
   func live() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       try await topology.run("send", "button", "press")
-      // A node that is too busy to answer is drawn as it was known last.
+      // A node that is too busy to answer is drawn in its last known state.
       try await topology.await("both tell their states") {
         $0[node: "button"]?.status?.state == ["pressed": ["times": 1]]
           && $0[node: "gate"]?.status?.state == ["shut": ["passed": 0]]
@@ -179,7 +180,7 @@ struct GraphVerbTests {
     }
   }
 
-  @Test("a running topology whose file is gone says so")
+  @Test("'graph' of a running topology whose file is gone is an error")
   func goneFile() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       FileSystem.removeTree("\(topology.tool.directory.path)/ward.yaml")
@@ -191,7 +192,7 @@ struct GraphVerbTests {
   // MARK: Bad input
 
   @Test(
-    "what has no states says what to do",
+    "'graph' of a node without states is an error that says what to do",
     arguments: [
       ("pair", 2, "'pair' is a composite: its state is that of its nodes. Name one of them"),
       ("watcher", 2, "'watcher' is a monitor, which has no states; name a node with a machine"),
@@ -222,7 +223,7 @@ struct GraphVerbTests {
     #expect(result.error.contains(message), "\(result)")
   }
 
-  @Test("a machine that ends its program, or hangs, has that told at its lines")
+  @Test("'graph' marks events that crash or hang the machine's program as unanswered")
   func fragile() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -238,7 +239,8 @@ struct GraphVerbTests {
   }
 
   @Test(
-    "500 nodes in a circle are drawn, also without Graphviz", arguments: ["ascii", "svg", "dot"])
+    "'graph' draws a circle of 500 nodes, even without Graphviz",
+    arguments: ["ascii", "svg", "dot"])
   func large(form: String) async throws {
     var tool = try CommandLineTool()
     defer { tool.remove() }

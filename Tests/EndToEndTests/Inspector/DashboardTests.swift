@@ -7,7 +7,7 @@ import Testing
 
 @Suite("docs/grafana.json", .timed, .stallLimit(.seconds(120)))
 struct DashboardTests {
-  /// Pipes, journals and synchronized events, with which something happens by itself.
+  /// A topology with pipes, journals and synchronized events that is active by itself.
   static let house = """
     topology: house
     program: nodes
@@ -36,7 +36,7 @@ struct DashboardTests {
       - { from: motor, when: arrived, to: passengers, send: arrived }
     """
 
-  /// What its panels ask for.
+  /// The queries of the dashboard's panels.
   private static func queries() throws -> [String] {
     let text = try #require(FileSystem.text(of: PackagePath.root + "/docs/grafana.json"))
     return queries(in: try JSONValue(parsing: text.utf8))
@@ -53,7 +53,7 @@ struct DashboardTests {
     }
   }
 
-  @Test("asks for metrics that there are, and for each of them but some of a node's birth")
+  @Test("The Grafana dashboard queries existing metrics, and all but a few of them")
   func names() throws {
     var known: Set<String> = []
     for family in TopologyMetrics.all {
@@ -76,7 +76,7 @@ struct DashboardTests {
       ])
   }
 
-  @Test("gets data for each of its queries from Prometheus", .needsPrometheus)
+  @Test("Prometheus has data for each query of the Grafana dashboard", .needsPrometheus)
   func data() async throws {
     try await DetachedTopology.with(Self.house, name: "house") { topology in
       let tool = topology.tool

@@ -3,17 +3,17 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// An `inspector` that serves, and a client of it.
+/// A running `inspector` and a client of it.
 struct InspectorProgram {
   let program: LaunchedProgram
   let client: WebClient
 
-  /// Starts it at a port that is free, and returns once it listens.
+  /// Starts the inspector at a free port, and returns once it listens.
   init(_ tool: CommandLineTool, _ arguments: String...) async throws {
     try await self.init(tool, arguments)
   }
 
-  /// The same.
+  /// Starts the inspector at a free port, and returns once it listens.
   init(_ tool: CommandLineTool, _ arguments: [String]) async throws {
     let program = try tool.start(program: Self.path, arguments + ["--port", "0"])
     let port: UInt16? = try await poll(every: .milliseconds(10), within: .seconds(60)) {
@@ -25,7 +25,7 @@ struct InspectorProgram {
     client = WebClient(port: try #require(port, "\(program.outputText)\(program.errorText)"))
   }
 
-  /// Starts it at a socket in the test's directory, and returns once it listens.
+  /// Starts the inspector at a socket in the test's directory, and returns once it listens.
   init(_ tool: CommandLineTool, socket: String, _ arguments: String...) async throws {
     program = try tool.start(program: Self.path, arguments + ["--socket", socket])
     guard try await program.waitForOutput(containing: "\n", within: .seconds(60)) else {
@@ -34,22 +34,22 @@ struct InspectorProgram {
     client = WebClient(socket: tool.directory.path + "/" + socket)
   }
 
-  /// What stands behind `#` in the address that it has printed.
+  /// The token after `#` in the address that the inspector has printed.
   var token: String {
     String(program.outputText.split(separator: "#token=").last?.prefix { $0 != "\n" } ?? "")
   }
 
   static var path: String { CommandLineTool.products + "/inspector" }
 
-  /// The lines of its metrics.
+  /// Returns the lines of the inspector's metrics.
   func metrics() async throws -> [String] {
     try await client.get("/metrics").body.split(separator: "\n").map(String.init)
   }
 
-  /// Waits until its metrics have a line.
+  /// Waits until the metrics have this line.
   func await(_ line: String) async throws { try await self.await(line) { $0 == line } }
 
-  /// Waits until one of its metrics' lines is so.
+  /// Waits until a line of the metrics satisfies the condition.
   func await(
     _ what: String = "what is waited for", _ isMeant: (String) -> Bool
   ) async throws {
@@ -61,7 +61,7 @@ struct InspectorProgram {
     #expect(found == true, "\(what) is not in:\n\(last.joined(separator: "\n"))")
   }
 
-  /// Ends it in order.
+  /// Ends the inspector in order.
   func stop(_ tool: CommandLineTool) async throws {
     program.signal(.terminate)
     try await tool.end(of: program)
@@ -69,6 +69,6 @@ struct InspectorProgram {
 }
 
 extension WebClient {
-  /// The port of the server; 0 where it has none.
+  /// The port of the server, or 0 for a server at a socket.
   var port: UInt16 { host.split(separator: ":").last.flatMap { UInt16($0) } ?? 0 }
 }

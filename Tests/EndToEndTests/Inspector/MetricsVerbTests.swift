@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("inspector metrics", .timed, .stallLimit(.seconds(120)))
+@Suite("The verb 'inspector metrics'", .timed, .stallLimit(.seconds(120)))
 struct MetricsVerbTests {
   private static let ward = """
     topology: ward
@@ -18,16 +18,16 @@ struct MetricsVerbTests {
 
   private static func label(_ labels: String) -> String { "{topology=\"ward\",\(labels)}" }
 
-  @Test("tells what nodes and pipes count")
+  @Test("Metrics report the counters of nodes and pipes")
   func figures() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       let inspector = try await InspectorProgram(topology.tool, "metrics")
-      // Its first state has sent one event already.
+      // The button has already sent an event on entry into its first state.
       try await topology.run("send", "button", "press")
       try await inspector.await(
         "piperuntime_pipe_applied_events_total"
           + Self.label("pipe=\"visitors\",from=\"button\",to=\"gate\"") + " 2")
-      // What other nodes tell may be older, where they are busy.
+      // A busy node's figures may be older.
       for line in [
         "piperuntime_up{topology=\"ward\"} 1",
         "piperuntime_node_events_total" + Self.label("node=\"button\",outcome=\"taken\"") + " 1",
@@ -48,7 +48,7 @@ struct MetricsVerbTests {
     }
   }
 
-  /// What `promtool check metrics` says to metrics, and its exit code.
+  /// Returns the output and the exit code of `promtool check metrics` for these lines.
   private static func check(
     _ lines: [String], _ tool: CommandLineTool
   ) async throws -> (code: Int32?, said: String) {
@@ -59,11 +59,11 @@ struct MetricsVerbTests {
     return (result.code, result.output)
   }
 
-  @Test("has a form that promtool finds nothing wrong with", .needsPrometheus)
+  @Test("The metrics pass promtool's checks", .needsPrometheus)
   func form() async throws {
     try await DetachedTopology.with(DashboardTests.house, name: "house") { topology in
       let inspector = try await InspectorProgram(topology.tool, "metrics")
-      // A composite has told of events, and a pipe: each family has a value.
+      // Waits until a composite and a pipe have counted events, so that each family has a value.
       try await inspector.await {
         $0.hasPrefix("piperuntime_synchronized_events_total{") && $0.contains("committed")
           && !$0.hasSuffix(" 0")
@@ -71,7 +71,7 @@ struct MetricsVerbTests {
       let lines = try await inspector.metrics()
       let told = try await Self.check(lines, topology.tool)
       #expect(told.code == 0 && told.said == "", "\(told)")
-      // It would find something: a counter is to be called so.
+      // Checks that promtool detects errors: it requires the suffix of a counter.
       let wrong = lines.map { $0.replacing("_events_total", with: "_events_counted") }
       let problems = try await Self.check(wrong, topology.tool)
       #expect(
@@ -80,7 +80,7 @@ struct MetricsVerbTests {
     }
   }
 
-  @Test("says that a topology that ends is down, and tells all when it is back")
+  @Test("Metrics report a stopped topology as down, and all its figures when it is back")
   func comesBack() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       let inspector = try await InspectorProgram(topology.tool, "metrics")
@@ -96,7 +96,7 @@ struct MetricsVerbTests {
     }
   }
 
-  @Test("waits for a topology that is named and does not run yet")
+  @Test("Metrics wait for a named topology that does not run yet")
   func named() async throws {
     try await CommandLineTool.launching { tool in
       let inspector = try await InspectorProgram(tool, "metrics", "-p", "ward")
@@ -107,7 +107,7 @@ struct MetricsVerbTests {
     }
   }
 
-  @Test("ends with what is wrong, and what to do")
+  @Test("'inspector metrics' exits with an error that says what is wrong and what to do")
   func mistakes() async throws {
     try await CommandLineTool.launching { tool in
       let inspector = try await InspectorProgram(tool, "metrics", "-p", "ward")

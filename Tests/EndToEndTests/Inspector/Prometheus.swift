@@ -4,7 +4,7 @@ import TestTraits
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// The test needs Prometheus and its `promtool`, and is skipped aloud where they are not installed.
+  /// Skips the test, with the reason, where Prometheus and its `promtool` are not installed.
   static var needsPrometheus: Self {
     .enabled(
       if: ["/usr/bin/prometheus", "/usr/bin/promtool"].allSatisfy(FileSystem.exists),
@@ -17,7 +17,7 @@ struct Prometheus {
   let program: LaunchedProgram
   private let client: WebClient
 
-  /// Starts it at a port that is free, and returns once it listens.
+  /// Starts Prometheus at a free port, and returns once it listens.
   init(_ tool: CommandLineTool, scraping port: UInt16) async throws {
     try tool.directory.write(
       """
@@ -40,9 +40,9 @@ struct Prometheus {
     client = WebClient(port: try #require(own, "\(program.errorText)"))
   }
 
-  /// Whether a query has a result now.
+  /// Returns whether a query has a result now.
   func hasData(for query: String) async throws -> Bool {
-    // Their count alone: a long answer comes in chunks, which the client does not read.
+    // Asks for the count of results only: the client does not read chunked responses.
     let escaped = "count(\(query))".utf8.map { byte in
       let digits = String(byte, radix: 16, uppercase: true)
       return "%" + (digits.count < 2 ? "0" : "") + digits

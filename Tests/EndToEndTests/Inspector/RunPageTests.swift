@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("orchestrator run --web", .timed)
+@Suite("The verb 'run --web'", .timed)
 struct RunPageTests {
   private static let yaml = """
     topology: gates
@@ -11,7 +11,7 @@ struct RunPageTests {
     nodes: { gate: { machine: Gate } }
     """
 
-  /// Runs the topology with its page, once the address is there.
+  /// Runs the topology with its page, and calls back once the address is known.
   private func run(
     _ body: (CommandLineTool, LaunchedProgram, UInt16) async throws -> Void
   ) async throws {
@@ -28,7 +28,7 @@ struct RunPageTests {
     }
   }
 
-  /// Waits until nobody listens at a port any more.
+  /// Waits until the port is closed.
   private func expectClosed(_ port: UInt16) async throws {
     let isClosed: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
       do {
@@ -41,7 +41,7 @@ struct RunPageTests {
     #expect(isClosed == true)
   }
 
-  @Test("serves a page about the run, which ends with it")
+  @Test("'run --web' serves a page of the run until the run ends")
   func page() async throws {
     try await run { tool, program, port in
       #expect(program.errorText.contains("/#token="))
@@ -54,7 +54,7 @@ struct RunPageTests {
     }
   }
 
-  @Test("leaves no page behind when it is killed")
+  @Test("A killed 'run --web' leaves no open port behind")
   func killed() async throws {
     try await run { _, program, port in
       program.signal(.kill)

@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Where an inspector serves", .timed, .stallLimit(.seconds(120)))
+@Suite("The addresses of an inspector", .timed, .stallLimit(.seconds(120)))
 struct WebPlaceTests {
   private static let yaml = """
     topology: gates
@@ -14,7 +14,7 @@ struct WebPlaceTests {
 
   private static let curl = "/usr/bin/curl"
 
-  /// Ends an inspector that cannot serve.
+  /// Runs an inspector that must fail, and returns its error.
   private static func refused(
     _ tool: CommandLineTool, _ arguments: [String], code: Int32
   ) async throws -> String {
@@ -22,7 +22,8 @@ struct WebPlaceTests {
     return try await tool.end(of: program, within: .seconds(60), code: code).error
   }
 
-  @Test("at a socket, for who has the token, and again there after it was killed")
+  @Test(
+    "An inspector at a socket serves clients with the token, and can restart there after a kill")
   func socket() async throws {
     try await DetachedTopology.with(Self.yaml, name: "gates") { topology in
       let tool = topology.tool
@@ -49,7 +50,7 @@ struct WebPlaceTests {
     }
   }
 
-  @Test("at a socket with the run that it shows, and that goes with it")
+  @Test("'run --web --socket' serves at a socket until the run ends")
   func run() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.yaml, to: "gates.yaml")
@@ -68,7 +69,7 @@ struct WebPlaceTests {
   }
 
   @Test(
-    "by TLS, both page and metrics, as curl sees them (skipped without it)",
+    "An inspector serves page and metrics over TLS, as seen by curl (skipped without it)",
     .enabled(if: FileSystem.exists(curl)),
     arguments: ["web", "metrics"])
   func encrypted(_ verb: String) async throws {
@@ -85,7 +86,7 @@ struct WebPlaceTests {
         line.split(separator: " ").last { $0.hasPrefix("https://127.0.0.1:") })
       let token = address.split(separator: "#token=").dropFirst().first?.prefix { $0 != "\n" } ?? ""
       let page = address.prefix { $0 != "#" && $0 != "\n" }
-      // Nobody has signed it, and a clock may be behind.
+      // The certificate is self-signed, and a clock may be behind.
       let program = try tool.start(
         program: Self.curl,
         [
@@ -101,7 +102,7 @@ struct WebPlaceTests {
   }
 
   @Test(
-    "at a port of its own: one that is in use is said to be, and whose",
+    "A port in use is an error that names the process that uses it",
     arguments: ["web", "metrics"])
   func inUse(_ verb: String) async throws {
     try await DetachedTopology.with(Self.yaml, name: "gates") { topology in
@@ -132,7 +133,7 @@ struct WebPlaceTests {
   ]
 
   @Test(
-    "nowhere where what it is told does not go together, and says what to do", arguments: mistakes)
+    "Incompatible address options are errors that say what to do", arguments: mistakes)
   func refused(_ options: [String], _ reason: String) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Who means an inspector ill", .timed, .stallLimit(.seconds(120)))
+@Suite("Attacks on an inspector", .timed, .stallLimit(.seconds(120)))
 struct WebSecurityTests {
   private static let attack = "<img src=x onerror=alert(1)>"
   private static let yaml = """
@@ -16,7 +16,7 @@ struct WebSecurityTests {
       sign: { constant: { notice: { text: "\(attack)" } } }
     """
 
-  /// Calls back with an inspector's page.
+  /// Runs an inspector's page and calls back with it.
   private static func serving(
     _ options: [String] = [], _ body: (DetachedTopology, InspectorProgram) async throws -> Void
   ) async throws {
@@ -28,7 +28,7 @@ struct WebSecurityTests {
     }
   }
 
-  /// Asks as the page does, but for these headers.
+  /// Sends the page's request, with these headers replaced.
   private static func ask(
     _ route: PageRoute, of inspector: InspectorProgram, _ headers: [String: String] = [:]
   ) async throws -> WebClient.Answer {
@@ -40,7 +40,7 @@ struct WebSecurityTests {
   }
 
   @Test(
-    "is answered nothing without the token, under a foreign name, or from a foreign page, whatever is asked"
+    "Every route refuses requests without the token, with a foreign host, or from a foreign page"
   )
   func foreign() async throws {
     try await Self.serving { topology, inspector throws in
@@ -65,7 +65,7 @@ struct WebSecurityTests {
     }
   }
 
-  @Test("changes nothing of what is only to be read, whatever there is to change")
+  @Test("Every route that changes something is refused in a read-only inspector")
   func readOnly() async throws {
     try await Self.serving(["--read-only"]) { topology, inspector throws in
       let before = try await topology.directory()[node: "gate"]?.status?.version
@@ -77,7 +77,7 @@ struct WebSecurityTests {
     }
   }
 
-  @Test("keeps nobody from page and metrics by being slow to ask", arguments: ["web", "metrics"])
+  @Test("Slow clients do not block the page or the metrics", arguments: ["web", "metrics"])
   func slow(_ verb: String) async throws {
     try await DetachedTopology.with(Self.yaml, name: "gates") { topology in
       let inspector = try await InspectorProgram(topology.tool, [verb])
@@ -90,7 +90,7 @@ struct WebSecurityTests {
     }
   }
 
-  @Test("gets no markup into the page by the values of states, which are text in JSON")
+  @Test("Markup in the values of states reaches the page only as text in JSON")
   func markup() async throws {
     try await Self.serving { topology, inspector throws in
       let told: WebClient.Answer? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
@@ -106,7 +106,7 @@ struct WebSecurityTests {
     }
   }
 
-  @Test("is told of a state of 1 MiB that it is large, and not the state")
+  @Test("A state of 1 MiB is reported to the page by its size and not by its value")
   func large() async throws {
     try await Self.serving { topology, inspector throws in
       try await topology.run("send", "blob", #"{"grow":{"byteCount":1048500}}"#)

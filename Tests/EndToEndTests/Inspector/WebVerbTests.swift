@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("inspector web", .timed, .stallLimit(.seconds(120)))
+@Suite("The verb 'inspector web'", .timed, .stallLimit(.seconds(120)))
 struct WebVerbTests {
   private static let ward = """
     topology: ward
@@ -15,7 +15,7 @@ struct WebVerbTests {
       - { from: button, when: pressed, to: gate, send: pass, name: visitors }
     """
 
-  /// What a page does that was opened at the address that was printed.
+  /// A client that behaves like the page at the printed address.
   struct Page {
     let inspector: InspectorProgram
     let token: String
@@ -38,7 +38,7 @@ struct WebVerbTests {
         path, body == nil ? "GET" : "POST", headers: headers, body: body?.text ?? "")
     }
 
-    /// Takes in the next news.
+    /// Reads and applies the next changes.
     mutating func take() async throws {
       let delta = try JSONValue(parsing: await ask("/api/changes?after=\(cursor)").body.utf8)
       cursor = delta["cursor"]?.string ?? ""
@@ -52,7 +52,7 @@ struct WebVerbTests {
       if case .array(let lines)? = delta["written"] { written += lines }
     }
 
-    /// Takes in news until all is as it should be.
+    /// Applies changes until the condition holds.
     mutating func await(_ what: String, _ accepts: (Page) -> Bool) async throws {
       for _ in 0..<600 where !accepts(self) { try await take() }
       #expect(accepts(self), "\(what): \(topology) \(states) \(happened)")
@@ -64,7 +64,7 @@ struct WebVerbTests {
     }
   }
 
-  @Test("shows states, steps and where their events came from, and sends events")
+  @Test("The page shows states, steps and the origins of their events, and sends events")
   func page() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       let inspector = try await InspectorProgram(topology.tool, "web")
@@ -72,11 +72,11 @@ struct WebVerbTests {
       try await page.await("the states") {
         $0.states["gate"]?["case"] == "shut" && $0.states["button"] != nil && $0.node("gate") != nil
       }
-      // The button's start has sent a visitor.
+      // The button has sent a visitor on its start.
       try await topology.await("a letter") { $0[node: "gate"]?.status?.letters == 1 }
       let opened = try await page.ask("/api/send", ["node": "gate", "event": "open"])
       #expect(opened.body == #"{"outcome":"moved","state":{"open":{"passed":0}},"version":1}"#)
-      // Steps before they are followed are not told.
+      // Steps before the subscription are not reported.
       func isTold(_ page: Page) -> Bool {
         page.happened.contains { $0["node"] == "gate" && $0["source"]?["pipe"] == "visitors" }
       }
@@ -100,7 +100,7 @@ struct WebVerbTests {
   }
 
   @Test(
-    "sends a composite what its nodes take together, and through it what one of them takes alone")
+    "The page sends a composite its synchronized events and the events of a single component")
   func composite() async throws {
     let lift = """
       topology: webbed
@@ -122,7 +122,7 @@ struct WebVerbTests {
     }
   }
 
-  @Test("begins with what the nodes' journals have recorded")
+  @Test("The page begins with the steps that the nodes' journals have recorded")
   func past() async throws {
     let yaml = """
       topology: gates
@@ -143,7 +143,7 @@ struct WebVerbTests {
     }
   }
 
-  @Test("sees a node that is killed come back, and a topology that ends and is there again")
+  @Test("The page shows a killed node and a stopped topology when they are back")
   func comesBack() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       let inspector = try await InspectorProgram(topology.tool, "web")
@@ -164,7 +164,7 @@ struct WebVerbTests {
   }
 
   @Test(
-    "answers nobody without the token, under another name or from another page, and changes nothing read-only"
+    "A page refuses requests without a token or with a foreign origin, and read-only changes"
   )
   func safety() async throws {
     try await DetachedTopology.with(Self.ward) { topology in

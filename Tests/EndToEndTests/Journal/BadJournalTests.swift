@@ -5,13 +5,13 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Journals that are damaged, or of others", .timed)
+@Suite("Damaged and foreign journals", .timed)
 struct BadJournalTests {
-  /// Something that happened to the files of a stopped node's journal, and what is said of it.
+  /// A change to the files of a stopped node's journal, and the expected error.
   struct Case: Sendable, CustomTestStringConvertible {
     var what: String
     var happen: @Sendable (JournalFile) throws -> Void
-    /// What the node's failure says, besides the file's path.
+    /// The parts of the node's failure reason, besides the file's path.
     var says: [String]
     var testDescription: String { what }
   }
@@ -80,7 +80,7 @@ struct BadJournalTests {
       what: "its log taken away",
       happen: { file in
         try #require(unlink(file.path + "-wal") == 0)
-        // Its own log still had the same records.
+        // The journal's own log still had the same records.
         try file.write([UInt8](repeating: 0, count: 64 << 10), at: 8192, of: ".step")
       }, says: ["is damaged: it ends at record", "its file '-wal' was taken away", copy, reset]),
     Case(
@@ -108,14 +108,15 @@ struct BadJournalTests {
   ]
 
   @Test(
-    "such a node is failed at once, names the file and the way out, and changes no byte",
+    "A node with a bad journal fails at once, names the file and a remedy, and changes no byte",
     arguments: cases)
   func failure(bad: Case) async throws {
     try await withTopology(Visitors.topology()) { topology in
       let file = try await prepare(topology)
       let good = try file.contents()
       try bad.happen(file)
-      // A log that had been read into the file is left empty; the index of the log is made again.
+      // Compares without empty files and the index: a log that has been read into the file is left
+      // empty, and the index of the log is written again.
       func contents() throws -> [String: [UInt8]] {
         try file.contents().filter { $0.key != "-shm" && !$0.value.isEmpty }
       }
@@ -124,7 +125,7 @@ struct BadJournalTests {
       let after = try contents()
       #expect(after.keys.sorted() == before.keys.sorted())
       for (suffix, bytes) in before where after[suffix] != bytes { Issue.record("'\(suffix)'") }
-      // What is put back is gone on from.
+      // After the files are restored, the node continues from them.
       try file.replace(with: good)
       try await topology.start("gate")
       let gate = try await topology.expect("gate", Gate.State.open(passed: 2))
@@ -132,7 +133,9 @@ struct BadJournalTests {
     }
   }
 
-  @Test("after a reset such a node starts anew, and its sender goes on", arguments: cases)
+  @Test(
+    "After a reset, a node with a bad journal starts afresh, and its sender continues",
+    arguments: cases)
   func reset(bad: Case) async throws {
     try await withTopology(Visitors.topology()) { topology in
       let file = try await prepare(topology)
@@ -152,20 +155,21 @@ struct BadJournalTests {
     }
   }
 
-  @Test("the verbs that read it say the same", arguments: cases)
+  @Test("The verbs that read a journal report the same error as its node", arguments: cases)
   func verbs(bad: Case) async throws {
     try await withTopology(Visitors.topology()) { topology in
       let file = try await prepare(topology)
       try bad.happen(file)
       let tool = CommandLineTool(beside: topology)
       let result = try await tool.run("journal", "gate")
-      // Whose it is, whether its states decode and whether a log is missing is for the node to say.
+      // The verbs do not check the owner, the decoding of states, or a missing log. Only the node
+      // does.
       let isReadable =
         bad.says.contains { $0.contains(" not of ") }
         || bad.what.contains("state") || bad.what.contains("log taken")
       #expect(result.code == (isReadable ? 0 : 1), "\(result)")
       if !isReadable { #expect(result.error.contains(file.path), "\(result)") }
-      // A node without a file has no letters.
+      // A node without a file has no dead letters.
       if !isReadable, FileSystem.exists(file.path) {
         let letters = try await tool.run("letters", "gate", code: 1)
         #expect(letters.error.contains(file.path), "\(letters)")
@@ -173,9 +177,9 @@ struct BadJournalTests {
     }
   }
 
-  /// Brings the gate to version 3, and stops it.
+  /// Brings the gate to version 3 and stops it.
   private func prepare(_ topology: TopologyHarness) async throws -> JournalFile {
-    // The button's start sent the first visitor, who is refused.
+    // The button has sent the first visitor on its start, and the gate has refused it.
     try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
     try await topology.send("gate", Gate.Event.open)
     for count in 1...2 {
@@ -199,7 +203,7 @@ struct BadJournalTests {
     #expect(gate.phase == "failed")
     #expect(gate.incarnation == 2)
     #expect(gate.pid == nil)
-    // The page and the log tell why, and the table begins to.
+    // The status page and the log show the whole reason, and the table its beginning.
     let tool = CommandLineTool(beside: topology)
     for verb in ["status", "describe"] {
       let result = try await tool.run(verb)

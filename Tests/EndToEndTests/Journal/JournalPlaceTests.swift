@@ -7,15 +7,15 @@ import Testing
 
 @Suite("Journals that cannot be written", .timed, .serialized)
 struct JournalPlaceTests {
-  /// Something that keeps a stopped node's journal from being used.
+  /// An obstacle to the use of a stopped node's journal.
   struct Obstacle: Sendable, CustomTestStringConvertible {
     var what: String
-    /// Puts it there; returns what takes it away.
+    /// Creates the obstacle, and returns a function that removes it.
     var put: @Sendable (_ journals: String) throws -> @Sendable () -> Void
     var says: String
     var testDescription: String { what }
 
-    /// Something else in the place of the directory.
+    /// Returns an obstacle that replaces the directory.
     static func replaced(
       _ what: String, _ says: String, _ put: @escaping @Sendable (String) -> Void
     )
@@ -55,11 +55,11 @@ struct JournalPlaceTests {
   ]
 
   @Test(
-    "a place that cannot be written fails the node at once, with the file and the reason",
+    "A journal directory that cannot be written fails the node at once, with file and reason",
     arguments: obstacles)
   func unwritable(obstacle: Obstacle) async throws {
     var visitors = Visitors.topology()
-    // A node that runs would miss its own journal.
+    // A running node with a journal would be affected by the obstacle as well.
     visitors.nodes[0].durability = .volatile
     try await withTopology(visitors) { topology in
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
@@ -85,10 +85,10 @@ struct JournalPlaceTests {
     }
   }
 
-  @Test("a record that fails for want of room ends the node, and nothing is lost or done twice")
+  @Test("A record that fails for lack of space ends the node, and no event is lost or repeated")
   func failingRecord() async throws {
     var options = TopologyHarness.Options()
-    // Not the first one, which is of the start.
+    // Fails a later record: the first record belongs to the start.
     options.environment = ["PIPERUNTIME_FAILPOINTS": "button:record.error=error@4/1"]
     try await withTopology(Visitors.topology(), options: options) { topology in
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
@@ -105,7 +105,7 @@ struct JournalPlaceTests {
       try await topology.expectLog(
         "button", contains: "error: the journal '\(file.path)' cannot be written: the disk is full")
       try await topology.expectLog("button", contains: "failpoint record.error")
-      // The start's event came before the gate was opened.
+      // The event of the button's start came before the gate was opened.
       try await topology.expectStatus(of: "gate", "all visitors") {
         $0.status?.ins.first?.applied == 7
       }
@@ -113,7 +113,8 @@ struct JournalPlaceTests {
     }
   }
 
-  /// Mounts an empty file system of a fixed size; `nil` where that is not permitted.
+  /// Mounts an empty file system of a fixed size.
+  /// - Returns: Whether the mount was permitted.
   private static func mountSmall(_ path: String, _ size: String) -> Bool {
     mount("tmpfs", path, "tmpfs", 0, "size=\(size),mode=700") == 0
   }
@@ -127,7 +128,7 @@ struct JournalPlaceTests {
   }()
 
   @Test(
-    "a disk that is really full uses up no restarts, and with room again the node goes on with all it took",
+    "A full disk uses up no restarts, and the node continues with all events once there is space",
     .enabled(if: canMount, "mounting a small file system is not permitted here"))
   func fullDisk() async throws {
     let tool = try CommandLineTool()
@@ -147,7 +148,7 @@ struct JournalPlaceTests {
         button: { machine: Button, durability: none }
       """, to: "bulk.yaml")
     try await tool.run("up", "--wait", "bulk.yaml", code: 0)
-    // Each state is larger than the one before, until one does not fit.
+    // Each state is larger than the state before, until one does not fit.
     var taken = 0
     var last: CommandLineTool.Result?
     while taken < 40 {
@@ -160,7 +161,7 @@ struct JournalPlaceTests {
     #expect(taken > 2 && taken < 40, "\(taken)")
     #expect(last?.code == 1 || last?.code == 124, "\(last.map { "\($0)" } ?? "")")
     let path = directories.journal(of: "blob")
-    // A restarted node is well until it is asked again.
+    // A restarted node is healthy until it receives an event again.
     let log: CommandLineTool.Result? = try await poll(
       every: .milliseconds(20), within: .seconds(40)
     ) {
@@ -190,7 +191,7 @@ struct JournalPlaceTests {
   }
 
   @Test(
-    "a journal of another owner fails the node at once, and says whose it is",
+    "A journal of another owner fails the node at once with an error that names the owner",
     .enabled(
       if: geteuid() == 0 && FileSystem.exists("/usr/bin/setpriv"),
       "only root can run a topology as somebody else"))
@@ -200,7 +201,7 @@ struct JournalPlaceTests {
     try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml", mode: 0o644)
     try await tool.run("up", "--wait", "visitors.yaml", code: 0)
     try await tool.run("down", code: 0)
-    // All is somebody else's now, but for the gate's journal.
+    // Everything belongs to another user now, except the gate's journal.
     let nobody: UInt32 = 65534
     let directories = try RuntimeDirectories(topology: "visitors", roots: tool.directory.roots)
     let path = directories.journal(of: "gate")
@@ -226,7 +227,7 @@ struct JournalPlaceTests {
     _ = try await tool.result(of: run)
   }
 
-  @Test("two orchestrators on one directory of state: the second one's nodes keep off, and say why")
+  @Test("A second orchestrator's nodes refuse journals in use by the first one's, and say why")
   func twoTopologies() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -234,7 +235,8 @@ struct JournalPlaceTests {
       Visitors.topology(
         restart: RestartPolicy(max: 1, backoff: Backoff(initial: .milliseconds(10)))
       ).yaml, to: "visitors.yaml")
-    // Of one user in two sessions, say: the state is shared, and the sockets are not.
+    // As for one user with two sessions: the state directory is shared, the runtime directory is
+    // not.
     func start(_ runtime: String) throws -> LaunchedProgram {
       let directory = tool.directory.path + "/" + runtime
       try FileSystem.makeDirectories(directory, mode: 0o700)
@@ -246,7 +248,8 @@ struct JournalPlaceTests {
           "--plain", "--lifeline", "visitors.yaml",
         ])
     }
-    // Without the variable nobody sees that these processes move: a limit is one of time.
+    // Without PIPERUNTIME_ROOT the stall detection does not see these processes, so the limit is a
+    // fixed time.
     let limit = Duration.seconds(120)
     let first = try start("a")
     let isRunning = try await first.waitForOutput(containing: "2 nodes running", within: limit)
@@ -259,7 +262,7 @@ struct JournalPlaceTests {
     let output = second.outputText + second.errorText
     #expect(failed == true, "\(output)")
     #expect(output.contains("gate.sqlite' is in use by process "), "\(output)")
-    // Nor can it be reset from there.
+    // The second orchestrator cannot reset the journal, either.
     let reset = try tool.start(
       program: "/usr/bin/env",
       [

@@ -5,10 +5,10 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("orchestrator journal", .timed)
+@Suite("The verb 'journal'", .timed)
 struct JournalVerbTests {
   @Test(
-    "shows state, pipes, letters, requests and records, of a node that runs and one that does not")
+    "'journal' shows state, pipes, dead letters, requests and records of any node")
   func text() async throws {
     try await withTopology(Visitors.topology(.postpone)) { topology in
       for _ in 1...3 { try await topology.send("button", Button.Event.press) }
@@ -50,7 +50,7 @@ struct JournalVerbTests {
         #expect(record.contains("request      1  pressed(times: \(version))"), "\(button)")
       }
       #expect(records.first?.contains("VERSION  START  TIME") == false)
-      // The same of a node that is stopped, in a file of another size.
+      // The page of the stopped node is the same, but for the size of the file.
       let stopped = try await tool.run("journal", "gate", "-n", "2").output
       #expect(withoutFile(stopped) == withoutFile(gate.output))
     }
@@ -60,7 +60,7 @@ struct JournalVerbTests {
     page.split(separator: "\n").filter { !$0.hasPrefix("  file ") }
   }
 
-  @Test("as JSON it has all of it, also while steps are taken")
+  @Test("'journal -o json' shows one consistent snapshot, even while the node takes steps")
   func json() async throws {
     let numbers = """
       topology: numbers
@@ -78,7 +78,7 @@ struct JournalVerbTests {
         let page = try JSONValue(parsing: result.output.utf8)
         guard case .array(let records)? = page["records"], case .array(let ins)? = page["ins"]
         else { throw JournalFile.Failure(message: result.output) }
-        // One moment: state, version and what is consumed belong together.
+        // The page is a snapshot: state, version and consumed events belong together.
         let version = try #require(page["version"]?.integer)
         #expect(records.count <= 3)
         #expect(records.last?["version"]?.integer == version)
@@ -98,7 +98,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("shows an effect that runs, which runs again after a restart and keeps its place")
+  @Test("'journal' shows a pending effect, which runs again after a restart with the same key")
   func effects() async throws {
     try await withTopology("topologies/elevator.yaml") { topology in
       let tool = CommandLineTool(beside: topology)
@@ -112,7 +112,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("of a node that is not there, it says so")
+  @Test("'journal' of a node that does not exist is an error that names the existing nodes")
   func missing() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -126,17 +126,17 @@ struct JournalVerbTests {
         == "orchestrator: error: topology 'visitors' has no node 'gaet' that has run here; there are "
         + "'button', 'gate'. Did you mean 'gate'?\n")
     try await tool.run("down", code: 0)
-    // Nothing runs, and it can be read all the same.
+    // No topology runs, and the journal can be read nevertheless.
     let down = try await tool.run("journal", "button", "-n", "0", code: 0)
     #expect(down.output.contains("  state      pressed(times: 0)  (version 0)"), "\(down)")
     #expect(!down.output.contains("VERSION"), "\(down)")
   }
 
-  @Test("ps, status and describe tell durability and version")
+  @Test("'ps', 'status' and 'describe' show durability and version")
   func elsewhere() async throws {
     try await withTopology(Visitors.topology()) { topology in
       try await topology.send("button", Button.Event.press)
-      // A node that is too busy to answer is told of as it was known last.
+      // A node that is too busy to answer is shown with its last known status.
       try await topology.expectStatus(of: "button", "version 1") { $0.status?.version == 1 }
       let tool = CommandLineTool(beside: topology)
       let file = try JournalFile(of: "button", in: topology)
@@ -156,7 +156,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("answers that a client has are forgotten, also where what it asks next is refused")
+  @Test("A reply is forgotten once its client has received it, even if its next request is refused")
   func answers() async throws {
     try await withTopology(Visitors.topology()) { topology in
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
@@ -176,7 +176,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("every answered request is kept, and the states of answers as far as they fit")
+  @Test("Every answered request is kept, and the states in replies as far as their space allows")
   func largeAnswers() async throws {
     let yaml = """
       topology: bulk
@@ -185,7 +185,7 @@ struct JournalVerbTests {
       """
     try await withTopology(yaml: yaml) { topology in
       let tool = CommandLineTool(beside: topology)
-      // Each call is a client of its own, which never says that it has its answer.
+      // Each call is a client of its own, which never confirms its reply.
       for count in 1...14 {
         let sent = try await tool.run(
           "send", "blob", "{\"grow\":{\"byteCount\":\(600_000 + count)}}", "-o", "json")
@@ -198,7 +198,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("what a pipe had postponed under another name is kept beside what it postpones now")
+  @Test("Events postponed by a renamed pipe are kept beside those of the new name")
   func renamedPipe() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -208,7 +208,7 @@ struct JournalVerbTests {
       try tool.directory.write(topology.yaml, to: "visitors.yaml")
       try await tool.run("up", "--wait", "visitors.yaml", code: 0)
       for _ in 0..<presses { try await tool.run("send", "button", "press", code: 0) }
-      // What has not reached the gate when it stops stays with the button.
+      // Events that have not reached the gate before it stops stay in the button's journal.
       _ = try await poll(within: .seconds(20)) { try postponed() == expected ? true : nil }
       try await tool.run("down", code: 0)
       #expect(try postponed() == expected)
@@ -217,7 +217,7 @@ struct JournalVerbTests {
       try JournalFile(of: "gate", topology: "visitors", roots: tool.directory.roots)
         .run("SELECT pipe, sequence FROM postponed ORDER BY id")
     }
-    // The button's start sends one as well.
+    // The start of the button sends an event as well.
     let first = ["first|1", "first|2"]
     try await run(pipe: "first", presses: 1, until: first)
     let second = first + ["second|1", "second|2"]
@@ -225,11 +225,11 @@ struct JournalVerbTests {
     let page = try await tool.run("journal", "gate")
     #expect(page.output.contains("first  2 consumed, 2 of them postponed"), "\(page)")
     #expect(page.output.contains("second  2 consumed, 2 of them postponed"), "\(page)")
-    // Under its first name it goes on with what it had.
+    // Under its first name the pipe continues with its events.
     try await run(pipe: "first", presses: 1, until: second + ["first|3"])
   }
 
-  @Test("docs/JOURNAL.md has every table and column, and its queries run")
+  @Test("docs/JOURNAL.md describes every table and column, and its queries run")
   func documentation() async throws {
     let descriptor = open(PackagePath.root + "/docs/JOURNAL.md", O_RDONLY)
     defer { close(descriptor) }
@@ -253,14 +253,14 @@ struct JournalVerbTests {
       #expect(columns.count > 40)
       for column in columns {
         let names = column.split(separator: "|")
-        // From the table's name to the next one's.
+        // From the name of this table to the name of the next one.
         let section = text.components(after: "\n`\(names[0])`")
         #expect(section?.contains("`\(names[1])`") == true, "\(column)")
       }
     }
   }
 
-  @Test("sqlite3's own view of what waits equals what the command shows")
+  @Test("sqlite3 and 'journal' show the same waiting events")
   func tables() async throws {
     try await withTopology(Visitors.topology()) { topology in
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
@@ -280,7 +280,7 @@ struct JournalVerbTests {
 }
 
 extension String {
-  /// What follows the line that begins so, up to the next line that begins with a name.
+  /// Returns the text after the heading, up to the next line that begins with a name.
   fileprivate func components(after heading: String) -> Substring? {
     guard let start = firstRange(of: heading)?.upperBound else { return nil }
     let rest = self[start...]

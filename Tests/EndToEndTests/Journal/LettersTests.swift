@@ -5,15 +5,15 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("orchestrator letters", .timed)
+@Suite("The verb 'letters'", .timed)
 struct LettersTests {
-  /// Refuses four visitors.
+  /// Has the gate refuse four visitors.
   private func refuse(_ topology: TopologyHarness) async throws {
     for _ in 1...3 { try await topology.send("button", Button.Event.press) }
     try await topology.expectStatus(of: "gate", "letters") { $0.status?.letters == 4 }
   }
 
-  /// The letters' numbers, as the command lists them.
+  /// Returns the dead letters' numbers, as the command lists them.
   private func listed(_ tool: CommandLineTool, lost: Int = 0) async throws -> [Int64] {
     let result = try await tool.run("letters", "gate", "-o", "json", within: .seconds(60), code: 0)
     let note = lost > 0 ? "\(lost) refused events are not among them: a node keeps " : ""
@@ -22,7 +22,8 @@ struct LettersTests {
     return letters.compactMap { $0["id"]?.integer }
   }
 
-  @Test("lists and shows letters, whether the node runs, is stopped or its topology is down")
+  @Test(
+    "'letters' lists and shows dead letters of running and stopped nodes and stopped topologies")
   func list() async throws {
     let tool = try await withTopology(Visitors.topology()) { topology in
       try await refuse(topology)
@@ -61,7 +62,7 @@ struct LettersTests {
     #expect(!FileSystem.exists(tool.directory.path))
   }
 
-  @Test("a letter that is taken is gone, one that is refused again stays, and none is taken twice")
+  @Test("An accepted dead letter is removed, and one that is refused again stays")
   func resend() async throws {
     try await withTopology(Visitors.topology()) { topology in
       try await refuse(topology)
@@ -87,7 +88,7 @@ struct LettersTests {
 
       let dropped = try await tool.run("letters", "gate", "drop", "3", "-o", "jsonl", code: 0)
       #expect(dropped.output == "{\"letter\":3,\"node\":\"gate\",\"outcome\":\"done\"}\n")
-      // What was done outlives the process, and no number is given twice.
+      // The results survive the process, and no number is reused.
       try await topology.kill("gate")
       try await topology.expect("gate", Gate.State.open(passed: 1))
       #expect(try await listed(tool) == [1, 4])
@@ -105,7 +106,7 @@ struct LettersTests {
     }
   }
 
-  @Test("a node without a journal tells of its letters while it runs")
+  @Test("A node without a journal reports its dead letters while it runs")
   func volatile() async throws {
     try await withTopology(Visitors.topology(durability: Durability.volatile)) { topology in
       for _ in 1...6 { try await topology.send("button", Button.Event.press) }
@@ -120,7 +121,7 @@ struct LettersTests {
         try await topology.client.resend(letter: 7, of: "gate")
           == .moved(version: 2, state: ["open": ["passed": 1]]))
       try await topology.client.drop(letter: 1, of: "gate")
-      // They are told with its status, which may be older where it is busy.
+      // Dead letters are part of the node's status, which may be older for a busy node.
       var left: [UInt64] = []
       _ = try await poll(within: .seconds(10)) {
         left = try await topology.client.letters(of: "gate").map(\.id)
@@ -136,7 +137,7 @@ struct LettersTests {
     }
   }
 
-  @Test("a letter whose step ends the node is not tried again by itself, and stays")
+  @Test("A dead letter that kills the node is not tried again automatically, and stays")
   func deadly() async throws {
     let yaml = """
       topology: deadly
@@ -150,7 +151,7 @@ struct LettersTests {
         - { from: button, when: pressed, to: patient, send: trap, name: traps }
       """
     try await withTopology(yaml: yaml, options: .crashing("patient")) { topology in
-      // Sent by the button's start: parked after three crashes.
+      // The start of the button sent the event, which became a dead letter after three crashes.
       try await topology.expectStatus(of: "patient", "a parked event") { $0.status?.letters == 1 }
       let before = try await topology.status("patient").incarnation
       let result = try await CommandLineTool(beside: topology).run(
@@ -166,7 +167,7 @@ struct LettersTests {
   }
 
   @Test(
-    "a wrong call says what is meant",
+    "A wrong call of 'letters' is an error that says what is expected",
     arguments: [
       (["gate", "sned"], "choose list, show, resend, drop"),
       (["gate", "show"], "'show' needs the ID of a letter"),
@@ -185,7 +186,7 @@ struct LettersTests {
     #expect(result.error.contains(error), "\(result)")
   }
 
-  @Test("a node keeps so many, the oldest, and counts and tells what it refuses after those")
+  @Test("A node keeps a limited number of dead letters, the oldest, and counts and logs the rest")
   func limit() async throws {
     let limit = DeadLetter.limit
     let over = 50
@@ -196,7 +197,7 @@ struct LettersTests {
     var options = TopologyHarness.Options()
     options.recordedNodes = []
     try await withTopology(topology, options: options) { topology in
-      // One is refused of the button, which enters its state at its start.
+      // One event is refused from the button, which enters its first state at its start.
       try await topology.send("source", Source.Event.go(count: limit - 1 + over))
       func expectLost(_ lost: Int, _ description: String) async throws {
         try await topology.expectStatus(of: "gate", description) {
@@ -208,7 +209,7 @@ struct LettersTests {
       try await topology.expectLog(
         "gate",
         contains: "It is not kept: there are \(limit) dead letters, the most that a node keeps (1 ")
-      // Told ever less often: of the first three, and of 4, 8, 16 and 32.
+      // Losses are logged at decreasing rates: the first three, then 4, 8, 16 and 32.
       #expect(topology.logs("gate").count { $0.contains("It is not kept: ") } == 7)
 
       let tool = CommandLineTool(beside: topology)
@@ -219,7 +220,7 @@ struct LettersTests {
       let status = try await tool.run("status", "gate", "-o", "json")
       #expect(status.output.contains("\"lettersLost\":\(over),"), "\(status)")
 
-      // The next process knows, and one that is dropped makes room.
+      // The next process knows the count, and a dropped dead letter frees capacity.
       try await topology.restart("gate")
       try await expectLost(over, "the same after a restart")
       try await tool.run("letters", "gate", "drop", "2", code: 0)

@@ -5,9 +5,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("orchestrator reset", .timed)
+@Suite("The verb 'reset'", .timed)
 struct ResetTests {
-  /// Answers at a terminal: `script` gives the command one.
+  /// Runs the command on a terminal with this answer: `script` provides the terminal.
   private func atTerminal(
     _ tool: CommandLineTool, _ command: String, answer: String
   ) async throws -> CommandLineTool.Result {
@@ -20,11 +20,12 @@ struct ResetTests {
         ]))
   }
 
-  @Test("does not forget a composite while a participant depends on what it knows")
+  @Test("'reset' refuses a composite while a participant depends on its outcome")
   func promises() async throws {
     let rules = "pair:commit.before=stop@1/1"
     var pair = Parties.pair(environment: [FailpointCounter.rulesVariable: rules])
-    // It passes once; the second time it is enough on a busy machine, too.
+    // The first stop runs into this timeout; the second stop must succeed within it on a busy
+    // machine.
     pair.timeouts.stop = .seconds(5)
     try await withTopology(pair) { topology in
       let caller = try TopologyClient(
@@ -33,10 +34,10 @@ struct ResetTests {
       let reply = Task { try await caller.synchronize("pair", Party.Event.meet) }
       try await topology.expectLog("right", contains: "is in doubt after a silence")
       try await topology.expectLog("left", contains: "is in doubt after a silence")
-      // It does not ask again.
+      // A closed client does not repeat its request.
       caller.close()
       await #expect(throws: TopologyClientError.self) { try await reply.value }
-      // It stands still, and is killed.
+      // The coordinator is suspended, so the stop kills it.
       await #expect(throws: TopologyClientError.self) {
         try await topology.stop("left", "right", "pair")
       }
@@ -49,7 +50,7 @@ struct ResetTests {
       let one = try await tool.run("reset", "pair", "left", code: 1)
       #expect(one.error.contains("node 'right' has promised"), "\(one)")
 
-      // Both learn that it was given up, and say so in their journals when they stop.
+      // Both participants learn that the transaction was aborted, and record it when they stop.
       try await topology.start("left", "right", "pair")
       for name in ["left", "right"] {
         try await topology.expectLog(name, contains: "is in doubt no more: it was given up")
@@ -63,7 +64,7 @@ struct ResetTests {
     }
   }
 
-  @Test("forgets the state, the outbox, postponed events and letters of stopped nodes")
+  @Test("'reset' deletes state, outbox, postponed events and dead letters of stopped nodes")
   func forgets() async throws {
     try await withTopology(Visitors.topology(.postpone)) { topology in
       for _ in 1...2 { try await topology.send("button", Button.Event.press) }
@@ -102,7 +103,7 @@ struct ResetTests {
     }
   }
 
-  @Test("works on a topology that is down, all nodes at once, and `up` starts it anew")
+  @Test("'reset --all' works on a stopped topology, which then starts from its first states")
   func down() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -111,10 +112,10 @@ struct ResetTests {
     try await tool.run("send", "button", "press", code: 0)
     try await tool.run("wait", "button=pressed", code: 0)
     try await tool.run("down", code: 0)
-    // Nothing is forgotten by itself.
+    // Without a reset, the state is kept.
     try await tool.run("up", "--wait", "visitors.yaml", code: 0)
     try await expectStatus("pressed(times: 1)  (version 1)", tool)
-    // What was under way when it went down comes to the gate now.
+    // The event that was in flight when the topology went down reaches the gate now.
     let areTaken: Bool? = try await poll(within: .seconds(20)) {
       let letters = try await tool.run("letters", "gate", "-o", "jsonl")
       return letters.output.split(separator: "\n").count == 2 ? true : nil
@@ -131,7 +132,7 @@ struct ResetTests {
     try await tool.run("down", code: 0)
   }
 
-  /// Waits until the button has told this.
+  /// Waits until 'status' shows this text for the button.
   private func expectStatus(_ text: String, _ tool: CommandLineTool) async throws {
     var last: CommandLineTool.Result?
     let isTold: Bool? = try await poll(within: .seconds(20)) {
@@ -141,7 +142,7 @@ struct ResetTests {
     #expect(isTold == true, "\(String(describing: last))")
   }
 
-  @Test("asks a person, where something would be lost, and takes only yes for it")
+  @Test("'reset' on a terminal asks before it deletes unfinished work, and proceeds only on yes")
   func asks() async throws {
     try await withTopology(Visitors.topology()) { topology in
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
@@ -156,7 +157,7 @@ struct ResetTests {
         #expect(no.output.contains("nothing was forgotten"), "\(no)")
         #expect(FileSystem.exists(file.path))
       }
-      // The button has nothing that is not done.
+      // The button has no unfinished work.
       let button = try await atTerminal(tool, "reset button", answer: "n")
       #expect(button.code == 0, "\(button)")
       #expect(!button.output.contains("[y/N]"), "\(button)")
@@ -171,7 +172,7 @@ struct ResetTests {
   }
 
   @Test(
-    "a wrong call says what is meant",
+    "A wrong call of 'reset' is an error that says what is expected",
     arguments: [
       ([], 2, "name the nodes, or --all"), (["gate", "--all"], 2, "name the nodes, or --all"),
       (["gaet"], 2, "Did you mean 'gate'?"),

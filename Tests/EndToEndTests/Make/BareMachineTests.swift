@@ -6,7 +6,7 @@ import Testing
 
 @Suite("tools/bare-machine", .timed)
 struct BareMachineTests {
-  /// A checkout with a built program and what it is built from, as far as the tool looks at that.
+  /// A checkout with a built program and the sources that the tool inspects.
   private static func built() async throws -> CopiedTools {
     let checkout = try await CopiedTools()
     let path = ProcessEnvironment.current["PATH"] ?? ""
@@ -21,7 +21,7 @@ struct BareMachineTests {
     return checkout
   }
 
-  @Test("lists what is used, with its package and who uses it")
+  @Test("'bare-machine' lists the dependencies with their packages and users")
   func table() async throws {
     let checkout = try await Self.built()
     defer { checkout.remove() }
@@ -39,12 +39,12 @@ struct BareMachineTests {
     }
   }
 
-  @Test("fails on what no package of debian-packages.txt brings, in a sentence for each")
+  @Test("'bare-machine' fails with one sentence for each dependency without a listed package")
   func missing() async throws {
     let checkout = try await Self.built()
     defer { checkout.remove() }
     try checkout.write("libyaml-dev\nlibsqlite3-dev\n", to: "debian-packages.txt")
-    // A command that is here, since tests need it, and is not of an essential package.
+    // Removes a command that the tests require and that is in no essential package.
     try checkout.write("a:\n\t@true && echo $$(dot -V; setpriv | git log)\n", to: "Makefile")
     try await checkout.run("sed -i '/^git/d' tools/base-packages.txt")
     let result = try await checkout.call("tools/bare-machine")
@@ -63,7 +63,7 @@ struct BareMachineTests {
     #expect(!errors.contains { $0.contains("yaml") }, "\(result)")
   }
 
-  @Test("says that nothing is built")
+  @Test("'bare-machine' reports a checkout without a build")
   func nothing() async throws {
     let checkout = try await Self.built()
     defer { checkout.remove() }
@@ -72,7 +72,7 @@ struct BareMachineTests {
       try await checkout.call("tools/bare-machine"), says: ["nothing is built in", "'make test'"])
   }
 
-  @Test("finds the commands of a script, and takes no other word for one")
+  @Test("'bare-machine' finds the commands of a script and no other words")
   func words() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -93,11 +93,11 @@ struct BareMachineTests {
     let names = result.output.split(separator: "\n").map(String.init)
     let numbers = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     #expect(Set(names).isSuperset(of: numbers + ["sudo", "awk", "long"]), "\(names)")
-    // What is the name of a variable of make may look like one.
+    // The name of a make variable may look like a command.
     #expect(!names.contains("no"), "\(names)")
   }
 
-  @Test("knows what packages depend on: of alternatives the one that is here, of parts the player")
+  @Test("'bare-machine' resolves package dependencies to the installed alternatives and providers")
   func packages() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

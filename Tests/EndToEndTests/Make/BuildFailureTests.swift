@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A build by make", .timed)
 struct BuildFailureTests {
-  /// What the compiler writes when it fails, and what is said to that.
+  /// The output of a failing compiler, and the expected explanation.
   struct Failure: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var output: String
@@ -43,7 +43,9 @@ struct BuildFailureTests {
       says: ["the C library's own files for development are missing", "tools/base-packages.txt"]),
   ]
 
-  @Test("that fails for no fault of the sources says for which, last", arguments: failures)
+  @Test(
+    "A build that fails for a reason other than the sources ends with the reason",
+    arguments: failures)
   func failure(_ failure: Failure) async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -56,7 +58,7 @@ struct BuildFailureTests {
   }
 
   @Test(
-    "that fails for objects of an earlier build compiles these anew, once",
+    "A build that fails because of stale objects compiles them again, once",
     arguments: [true, false])
   func stale(_ isCured: Bool) async throws {
     let checkout = try await CopiedTools()
@@ -85,7 +87,7 @@ struct BuildFailureTests {
     try await checkout.run("! [ -e \(stale) ] && [ -e \(sound) ] && [ $(wc -l < calls) = 2 ]")
   }
 
-  @Test("that fails for a fault of the sources says what the compiler says, and no more")
+  @Test("A build that fails because of the sources shows the compiler's message and no more")
   func sources() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -95,7 +97,8 @@ struct BuildFailureTests {
     #expect(result.output.hasSuffix("\na.swift:1:1: error: cannot find 'x'\n"), "\(result)")
   }
 
-  @Test("is given all arguments, and the first time says what is built and how long that takes")
+  @Test(
+    "A build receives all arguments, and the first one says what it builds and how long it takes")
   func first() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

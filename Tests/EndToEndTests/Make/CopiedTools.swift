@@ -3,13 +3,13 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// A folder with what `make` calls, in which nothing is built: the programs that it finds first are
-/// stand-ins.
+/// A folder with the scripts that `make` calls and without a build. Stand-ins for programs come
+/// first on its PATH.
 struct CopiedTools {
   let tool: CommandLineTool
-  /// Where the Makefile is.
+  /// The folder of the Makefile.
   var path: String { tool.directory.path + "/checkout" }
-  /// Where the stand-ins are.
+  /// The folder of the stand-ins.
   private var programs: String { tool.directory.path + "/programs" }
 
   static let version = "Swift version 6.3.1 (swift-6.3.1-RELEASE)"
@@ -21,19 +21,19 @@ struct CopiedTools {
     try await run(
       "cp -R Makefile tools '\(path)' && chmod 755 '\(tool.directory.path)' '\(path)'",
       in: PackagePath.root)
-    // It is installed wherever this can be asked for.
+    // The package 'dpkg' is installed wherever the check can run.
     try write("dpkg\n", to: "debian-packages.txt")
     try standIn("swift", "echo '\(Self.version)'")
-    // Whatever the disk is like on which the tests run.
+    // Makes the test independent of the free space on the disk.
     try standIn("df", Self.disk(free: 50_000))
   }
 
   func remove() { tool.remove() }
 
-  /// The script of a `df` that tells this. Unit: MB.
+  /// Returns the script of a `df` that reports this free space. Unit: MB.
   static func disk(free: Int) -> String { "printf 'header\\n/dev/vda 0 0 \(free) 0%% /\\n'" }
 
-  /// Puts a script in a program's place.
+  /// Replaces a program by a script.
   func standIn(_ program: String, _ script: String) throws {
     try tool.directory.write("#!/bin/sh\n\(script)\n", to: "programs/" + program, mode: 0o755)
   }
@@ -51,14 +51,14 @@ struct CopiedTools {
     try #require(result.code == 0, "\(line): \(result)")
   }
 
-  /// Runs one of its programs to its end.
-  /// - Parameter asNobody: Without root's rights, where the tests have them.
+  /// Runs one of the checkout's programs to its end.
+  /// - Parameter asNobody: Whether to drop root's rights, if the tests have them.
   func call(_ words: String..., asNobody: Bool = false) async throws -> CommandLineTool.Result {
     try await call(words, asNobody: asNobody)
   }
 
   func call(_ words: [String], asNobody: Bool = false) async throws -> CommandLineTool.Result {
-    // This may be a test of a make that is called by a make.
+    // The test may itself run under make.
     var command = [
       "/usr/bin/env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "-u", "MFLAGS", "-u", "SWIFT",
     ]
@@ -71,7 +71,7 @@ struct CopiedTools {
     return try await tool.result(of: program, within: .seconds(120))
   }
 
-  /// Expects one sentence of an error, beside which there is at most make's own line.
+  /// Expects an error of one sentence, and at most make's own line besides.
   func expect(
     _ result: CommandLineTool.Result, says sentence: [String],
     sourceLocation: SourceLocation = #_sourceLocation

@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("What make says before it builds", .timed)
+@Suite("The checks of make before a build", .timed)
 struct PreflightTests {
-  /// A compiler, and what is said to it.
+  /// A compiler and the expected error.
   struct Compiler: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var script: String
@@ -29,7 +29,7 @@ struct PreflightTests {
       says: ["'swift --version' tells no version of Swift", "make SWIFT="]),
   ]
 
-  @Test("a compiler that cannot be used, with where to get one", arguments: compilers)
+  @Test("'make setup' rejects an unusable compiler and says where to get one", arguments: compilers)
   func compiler(_ compiler: Compiler) async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -37,7 +37,7 @@ struct PreflightTests {
     checkout.expect(try await checkout.call("make", "setup"), says: compiler.says)
   }
 
-  @Test("that there is no compiler, with where to get one")
+  @Test("'make setup' reports a missing compiler and says where to get one")
   func noCompiler() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -46,7 +46,7 @@ struct PreflightTests {
       says: ["there is no 'swift-that-is-missing' on the PATH", "www.swift.org/install"])
   }
 
-  @Test("nothing where all is well, and a newer compiler is")
+  @Test("'make setup' prints nothing when all is well, even with a newer compiler")
   func well() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -61,7 +61,7 @@ struct PreflightTests {
   }
 
   @Test(
-    "that the folder cannot be written to",
+    "'make setup' reports a folder that cannot be written to",
     .enabled(
       if: geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv"),
       "root may write everywhere, and there is no setpriv to be somebody else"))
@@ -78,7 +78,7 @@ struct PreflightTests {
   }
 
   @Test(
-    "that somebody else has built there",
+    "'make setup' reports a build directory of another user",
     .enabled(
       if: geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv"),
       "root may write everywhere, and there is no setpriv to be somebody else"))
@@ -91,7 +91,7 @@ struct PreflightTests {
       says: ["'\(checkout.path)/.build/debug', where make builds, cannot be written to", "remove"])
   }
 
-  @Test("that a file is in the way")
+  @Test("'make setup' reports a file in place of the build directory")
   func file() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -101,7 +101,7 @@ struct PreflightTests {
       says: ["/.build'", "cannot be written to", "remove"])
   }
 
-  @Test("that another compiler has built there; 'make clean' helps")
+  @Test("'make setup' reports a build by another compiler, which 'make clean' removes")
   func otherCompiler() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -120,7 +120,7 @@ struct PreflightTests {
     #expect(result.code == 0, "\(result)")
   }
 
-  @Test("that the disk is nearly full; a rebuild needs less than the first build")
+  @Test("'make setup' reports a nearly full disk, and requires less space for a rebuild")
   func disk() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

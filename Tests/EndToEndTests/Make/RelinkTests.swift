@@ -3,23 +3,23 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("make build", .timed)
+@Suite("The target 'make build'", .timed)
 struct RelinkTests {
-  /// Links a product that is not there.
+  /// A stand-in for Swift that links a product if its file is missing.
   private static let swift = """
     [ "$1" = build ] || { echo 'Swift version 6.3.1 (swift-6.3.1-RELEASE)'; exit; }
     for product; do :; done
     [ -e .build/release/$product ] || { mkdir -p .build/release && echo $product | tee .build/release/$product; }
     """
 
-  /// The products that it has linked.
+  /// Runs 'make build' and returns the products that were linked.
   private static func build(_ checkout: CopiedTools) async throws -> [String] {
     let result = try await checkout.call("make", "build")
     #expect(result.code == 0, "\(result)")
     return result.output.split(separator: "\n").map(String.init).filter { !$0.contains(" ") }
   }
 
-  @Test("links the programs anew by an order of functions that is newer, and only then")
+  @Test("'make build' links the programs again only for a newer function order")
   func order() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

@@ -4,12 +4,12 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("make setup", .timed)
+@Suite("The target 'make setup'", .timed)
 struct SetupTests {
-  /// How `apt-get` fails, and what is said to that.
+  /// A failure of `apt-get`, and the expected explanation.
   struct Failure: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// The script of `update`, then of `install`.
+    /// The script of `update`; `install` has the other one.
     var update: String
     var install: String
     var says: [String]
@@ -32,7 +32,7 @@ struct SetupTests {
       says: ["It is held by process 7", "'apt-get install no-such-library-dev' shows all of it"]),
   ]
 
-  @Test("says in one sentence why a package cannot be installed", arguments: failures)
+  @Test("'make setup' says in one sentence why a package cannot be installed", arguments: failures)
   func failure(_ failure: Failure) async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -46,7 +46,7 @@ struct SetupTests {
     #expect(result.output == "installing no-such-library-dev\n")
   }
 
-  @Test("installs what is missing, and calls nobody where nothing is")
+  @Test("'make setup' installs missing packages, and does not call apt-get if none is missing")
   func missing() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -63,7 +63,7 @@ struct SetupTests {
     #expect(calls.last?.hasSuffix(" no-such-library-dev no-such-tool") == true, "\(calls)")
   }
 
-  @Test("installs what is named, and lets no service of that start")
+  @Test("'tools/setup' installs the named packages and does not start their services")
   func named() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }
@@ -79,10 +79,10 @@ struct SetupTests {
     #expect(result.output == "installing no-such-server\n")
     let calls = try await checkout.call("cat", "calls").output.split(separator: "\n")
     #expect(calls.count == 4 && calls[2].hasSuffix(" no-such-server"), "\(calls)")
-    // What the policy says: it is forbidden.
+    // The policy's exit code 101 forbids a service to start.
     #expect(calls[1] == "101" && calls[3] == "101", "\(calls)")
     #expect(!FileSystem.exists(policy))
-    // One that is there is the system's own: it is asked, and stays.
+    // An existing policy belongs to the system: it is kept and used.
     try checkout.write("#!/bin/sh\nexit 104\n", to: "policy-rc.d")
     try await checkout.run("chmod 755 policy-rc.d && rm calls")
     #expect(
@@ -94,7 +94,7 @@ struct SetupTests {
   }
 
   @Test(
-    "says who may install, to somebody who may not",
+    "'make setup' without root's rights says that only root can install packages",
     .enabled(
       if: !FileSystem.exists("/usr/bin/sudo")
         && (geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv")),
@@ -109,7 +109,7 @@ struct SetupTests {
       says: ["only root can", "'apt-get install no-such-library-dev' as root"])
   }
 
-  @Test("says what to do on a system that is no Debian")
+  @Test("'make setup' on a system other than Debian says what to do")
   func noDebian() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

@@ -4,11 +4,11 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A coordinator whose participants may be on other hosts", .timed)
+@Suite("A coordinator with participants on other hosts", .timed)
 struct CoordinatorOffHostTests {
   private static let participants = ["left", "right"]
 
-  /// Two who meet, and who coordinates that.
+  /// Two participants and the coordinator of their composite.
   private func orchestrator(in tool: CommandLineTool) throws -> StandInOrchestrator {
     let vector = #"{"composite":"PAIR","event":"meet","participants":["left","right"]}"#
     let initial = #"{"willing":{"met":0,"steps":0}}"#
@@ -46,7 +46,7 @@ struct CoordinatorOffHostTests {
       in: orchestrator.tool.directory)
   }
 
-  /// Asks for a meeting, and for it again as long as not both are there.
+  /// Requests a synchronized event, and repeats the request until both participants are connected.
   private func meet(_ client: KeyedPeer) async throws {
     let body = TransactionBody(composite: "PAIR", event: Array(#"{"meet":{}}"#.utf8)).bytes
     let answer = try await client.ask(
@@ -68,7 +68,7 @@ struct CoordinatorOffHostTests {
   }
 
   @Test(
-    "it commits, also with a participant that was killed and is another process now, whose states it shows"
+    "A coordinator commits with a participant that was killed and restarted, and shows its states"
   )
   func replacedParticipant() async throws {
     try await CommandLineTool.launching { tool in
@@ -83,7 +83,7 @@ struct CoordinatorOffHostTests {
       try orchestrator.launch("left", incarnation: 2)
       try await meet(client)
       try await orchestrator.untilRunning("left")
-      // Only the feed of the new process tells of this.
+      // Only the feed of the new process reports this step.
       let step = try await self.client(of: "left", orchestrator).ask(
         .request, Array(#"{"step":{}}"#.utf8))
       #expect(step.code == RequestReply.Code.moved.rawValue, "\(step)")
@@ -92,7 +92,7 @@ struct CoordinatorOffHostTests {
   }
 
   @Test(
-    "a coordinator that was killed goes on as another process, whose key its participants let in")
+    "A restarted coordinator continues, and its participants admit its new key")
   func replacedCoordinator() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
@@ -108,7 +108,7 @@ struct CoordinatorOffHostTests {
     }
   }
 
-  @Test("a coordinator that lives in the process of a participant has keys of its own, and commits")
+  @Test("An embedded coordinator has keys of its own, and commits")
   func lodger() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
@@ -126,7 +126,7 @@ struct CoordinatorOffHostTests {
   }
 
   @Test(
-    "it commits where connections are cut as in a failing network",
+    "A coordinator commits when connections are cut as in a failing network",
     arguments: ["PAIR:commit.sent=cut@1", "PAIR:prepare.sent=cut@1", "left:yes.after=cut@1"])
   func cut(rule: String) async throws {
     try await CommandLineTool.launching { tool in

@@ -5,9 +5,10 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Nodes at other places whose orchestrator is killed", .timed)
+@Suite("Deployed nodes whose orchestrator is killed", .timed)
 struct DeployedAdoptionTests {
-  /// A pipe whose ends are at two places, and a composite: what it leads to has both meet at each event.
+  /// A pipe between two placements, and a composite that takes one synchronized event for each
+  /// number that the pipe delivers.
   static let hall =
     DeployedTopologyTests.numbers.replacing(
       "pipes:",
@@ -31,7 +32,7 @@ struct DeployedAdoptionTests {
   }
 
   @Test(
-    "they go on under load and are adopted as they are, again and again; whoever had the keys has them on"
+    "Deployed nodes run on under load and are adopted repeatedly, with unchanged keys"
   )
   func adopts() async throws {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
@@ -62,7 +63,7 @@ struct DeployedAdoptionTests {
         #expect(node.inbox == before[node: node.name]?.inbox)
         #expect(node.key == before[node: node.name]?.key)
       }
-      // From where it was, with a copy of the keys.
+      // Connects from the orchestrator's host with a copy of the keys.
       let remote = try TopologyClient(
         topology: "ward", control: control,
         keys: ClientKeys(.init(path: copy, control: controlKey)),
@@ -71,7 +72,7 @@ struct DeployedAdoptionTests {
       try await remote.send("source", Source.Event.go(count: 10))
       try await ward.untilAllMet(count + 10)
 
-      // They are supervised again, and what comes in their place is found by all others.
+      // The nodes are supervised again, and all others find a restarted process.
       for victim in ["sink", "pair", "source"] {
         try await ward.run("kill", victim)
         try await ward.await("\(victim) is another process") {
@@ -86,11 +87,11 @@ struct DeployedAdoptionTests {
     }
   }
 
-  /// Waits until a process that stands still has something to read at a port.
+  /// Waits until a suspended process has unread data at a port.
   private func untilUnread(at inbox: String, _ ward: DetachedTopology) async throws {
     let port = try #require(inbox.split(separator: ":").last.flatMap { UInt16($0) })
     let place = ":" + String(65_536 + UInt32(port), radix: 16, uppercase: true).dropFirst()
-    // More than what keeps a connection alive. Source: proc_net_tcp, the second column and the fifth.
+    // More bytes than a keep-alive sends. Source: proc_net_tcp, the second column and the fifth.
     let isUnread: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
       (FileSystem.text(of: "/proc/net/tcp") ?? "").split(separator: "\n").contains { line in
         let words = line.split(separator: " ")
@@ -102,14 +103,14 @@ struct DeployedAdoptionTests {
   }
 
   @Test(
-    "a request under way is answered by the next process of its node, also where the next orchestrator starts that",
+    "A request in flight is answered by its node's next process, even from the next orchestrator",
     arguments: [false, true])
   func requestUnderWay(isOrchestratorKilled: Bool) async throws {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
       let client = try ward.client()
       defer { client.close() }
       try await client.send("source", Source.Event.go(count: 10))
-      // What the client looks for because of that request, it has found.
+      // The client has completed its queries for this request.
       try await ward.run("restart", "left")
       let source = try #require(try await ward.directory()[node: "source"])
       let pid = try #require(source.pid)
@@ -129,7 +130,7 @@ struct DeployedAdoptionTests {
     }
   }
 
-  @Test("the next orchestrator may be killed, too, at whatever moment it takes over")
+  @Test("The next orchestrator can be killed, too, at any moment of its takeover")
   func killedAgain() async throws {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
       let pids = try await ward.pids()
@@ -145,8 +146,8 @@ struct DeployedAdoptionTests {
         let pid: Int32? = try await poll(
           every: .milliseconds(1), within: .seconds(20), of: ward.tool.directory
         ) {
-          // As soon as it has the lock, when it is bound, or when it has greeted them.
-          // For a moment the lock's file tells of the one before.
+          // Kills as soon as the new orchestrator has the lock, when it is bound, or when it has
+          // greeted the nodes. For a moment the lock file still shows the former process.
           guard let pid = RunningTopology.find(directories)?.pid, pid != former else { return nil }
           if round % 3 == 0 { return pid }
           guard FileSystem.contents(of: directories.controlPlace) != place else { return nil }
@@ -163,7 +164,7 @@ struct DeployedAdoptionTests {
     }
   }
 
-  @Test("what a node that lives on writes is logged again")
+  @Test("The output of an adopted node is logged again")
   func output() async throws {
     let ward = """
       topology: ward
@@ -191,7 +192,7 @@ struct DeployedAdoptionTests {
   }
 
   @Test(
-    "one that was killed while nobody looked after it is started again, and its key lets nobody in")
+    "A node that was killed without an orchestrator is restarted, and its old key is refused")
   func killedMeanwhile() async throws {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
       let pids = try await ward.pids()
@@ -225,13 +226,13 @@ struct DeployedAdoptionTests {
     }
   }
 
-  /// Why nobody can take an orchestrator's place.
+  /// A reason why the next orchestrator cannot listen at the former one's address.
   enum Obstacle: CaseIterable {
     case takenPort, noKey, openKey, noPlace
   }
 
   @Test(
-    "where its place cannot be taken they are ended and started anew, and it is told why",
+    "Nodes are restarted if the next orchestrator cannot use the former one's address",
     arguments: Obstacle.allCases)
   func obstacle(_ obstacle: Obstacle) async throws {
     try await DetachedTopology.with(
@@ -274,7 +275,7 @@ struct DeployedAdoptionTests {
   }
 
   @Test(
-    "one whose key file is gone, or whose place is elsewhere now, is started anew, and the others go on"
+    "A node with a missing key file or a changed address is restarted, and others continue"
   )
   func otherPlace() async throws {
     try await DetachedTopology.with(
@@ -305,7 +306,7 @@ struct DeployedAdoptionTests {
     }
   }
 
-  @Test("a coordinator that lives in the process of a node is taken over with it")
+  @Test("A coordinator embedded in a node is adopted together with the node")
   func lodger() async throws {
     let hall = Self.hall.replacing(
       "synchronize: [meet] }", with: "synchronize: [meet], within: left }")
@@ -323,7 +324,7 @@ struct DeployedAdoptionTests {
     }
   }
 
-  @Test("'ls', 'status' and others name both files, and 'up' without the deployment is refused")
+  @Test("'ls', 'status' and 'up' name both files, and 'up' without the deployment is refused")
   func advice() async throws {
     try await DetachedTopology.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
@@ -338,7 +339,7 @@ struct DeployedAdoptionTests {
       #expect(table.error.contains("2 nodes live on: \(up) adopts them"), "\(table)")
       let list = try await ward.run("ls", "-o", "json")
       #expect(list.output.contains("\(path)/ward-deployment.yaml"), "\(list)")
-      // Refused each time, and the advice is the same afterwards.
+      // Each attempt is refused, and the advice stays the same.
       for verb in [["up", "--wait"], ["run", "--plain"], ["up", "-d"]] {
         let refused = try await ward.run(verb + ["ward.yaml"], code: 2)
         #expect(refused.error.contains("\(up) adopts it"), "\(refused)")

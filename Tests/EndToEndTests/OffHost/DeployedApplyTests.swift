@@ -4,11 +4,11 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("'apply': a topology that runs by its deployment file goes over to changed files", .timed)
+@Suite("'apply' on a deployed topology", .timed)
 struct DeployedApplyTests {
   private static let restart = "restart: { max: 100, backoff: { initial: 20ms } }"
 
-  /// A pipe and a composite across two places, a node besides, and a monitor of all.
+  /// A pipe and a composite across two placements, another node, and a monitor of all nodes.
   private static let before = """
     topology: ward
     program: TestNodes
@@ -24,7 +24,7 @@ struct DeployedApplyTests {
       - { from: source.out, to: sink.in, name: numbers }
     """
 
-  /// `gone` is gone, and `added` has come, at whose presses both meet.
+  /// The topology with `gone` replaced by `added`, whose presses trigger the composite.
   private static let after =
     before.replacing("gone:", with: "added:")
     + "\n  - { from: added, when: pressed, to: pair, send: meet, name: meetings }\n"
@@ -38,7 +38,7 @@ struct DeployedApplyTests {
     """
 
   @Test(
-    "what is added, removed and moved is, while the others go on and every event comes once and in order"
+    "'apply' adds, removes and moves nodes, while others continue and no event is lost"
   )
   func applies() async throws {
     try await DetachedTopology.with(Self.before, deployment: Self.lab) { ward in
@@ -58,14 +58,14 @@ struct DeployedApplyTests {
       #expect(second["source"] == first["source"] && second["sink"] == first["sink"])
       #expect(second["gone"] == nil && second["added"] != nil)
       #expect(ward.alive([first["gone"] ?? 0]).isEmpty)
-      // The one at the beginning, and one more.
+      // The entry into the first state triggers one event, and this press another.
       try await client.send("added", Button.Event.press)
       let met = try JSONValue(encoding: Party.State.willing(met: 2, steps: 0))
       try await ward.await("both have met") {
         $0[node: "left"]?.status?.state == met && $0[node: "right"]?.status?.state == met
       }
 
-      // The same topology, of which one place is elsewhere.
+      // The same topology, with one place moved to another address.
       try await ward.untilNumbersArrive(200)
       try ward.deploy(
         by: Self.lab.replacing("back: { address: 127.0.0.2", with: "back: { address: 127.0.0.4"))
@@ -78,7 +78,7 @@ struct DeployedApplyTests {
       let count = try await ward.endNumbers()
       try await ward.untilAllArrived(count)
 
-      // It is what the next orchestrator finds, too.
+      // The next orchestrator finds the applied files, too.
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 6 nodes adopted"))
       try await client.send("source", Source.Event.go(count: 10))
@@ -86,7 +86,7 @@ struct DeployedApplyTests {
     }
   }
 
-  @Test("another deployment file is taken up, and told from then on")
+  @Test("'apply' with another deployment file applies it, and the topology reports it")
   func otherFile() async throws {
     try await DetachedTopology.with(Self.before, deployment: Self.lab) { ward in
       let pids = try await ward.pids()
@@ -103,7 +103,7 @@ struct DeployedApplyTests {
   }
 
   @Test(
-    "where the orchestrator is cannot be changed, nor one host left, nor a file with errors applied"
+    "'apply' refuses a new orchestrator address, a move to one host, and a file with errors"
   )
   func refusals() async throws {
     try await DetachedTopology.with(Self.before, deployment: Self.lab) { ward in

@@ -5,9 +5,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("The keys of a topology that runs by its deployment file", .timed)
+@Suite("The keys of a deployed topology", .timed)
 struct DeployedSecretsTests {
-  /// The processes of the orchestrator and of nodes, by what a command line says.
+  /// Returns the sockets of the orchestrator and of a node, from the node's command line.
   private func places(
     _ ward: DetachedTopology
   ) async throws -> (control: PeerPlaceOf, node: NodeInformation) {
@@ -23,7 +23,7 @@ struct DeployedSecretsTests {
     return (PeerPlaceOf(endpoint: try value("--control"), key: key), node)
   }
 
-  /// A socket with its key, which anybody may know.
+  /// A socket with its public key.
   private struct PeerPlaceOf {
     let endpoint: String
     let key: PublicKey
@@ -32,7 +32,7 @@ struct DeployedSecretsTests {
   }
 
   @Test(
-    "are in files of mode 600, in no command line and no environment, and gone with their processes"
+    "Secret keys are in files of mode 600 only and are removed with their processes"
   )
   func secrets() async throws {
     try await DetachedTopology.with(
@@ -64,7 +64,7 @@ struct DeployedSecretsTests {
       try await ward.run("start", "sink")
       #expect(FileSystem.contents(of: nodes[1]) != former)
 
-      // The key of the process that has ended lets nobody in any more.
+      // The key of the ended process is no longer admitted.
       let secret = try #require(try JSONValue(parsing: former)["secret"]?.string)
       let ended = try #require(CurveKeyPair(secret: Array(secret.utf8)))
       let (control, _) = try await places(ward)
@@ -78,7 +78,7 @@ struct DeployedSecretsTests {
     }
   }
 
-  @Test("who has no key of the topology's hears nothing at the control socket, an inbox or a feed")
+  @Test("A client without a key of the topology receives nothing at control socket, inbox or feed")
   func strangers() async throws {
     try await DetachedTopology.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
@@ -102,11 +102,11 @@ struct DeployedSecretsTests {
             && (try? ward.log(log).contains { $0.contains(turnedAway) }) == true
         }
         #expect(stranger.received == 0 && stranger.connected == 0, "\(place.endpoint)")
-        // Nor has one that came without any key.
+        // A client without any key receives nothing, either.
         try await bare.speak { _ in true }
         #expect(bare.received == 0 && bare.connected == 0, "\(place.endpoint)")
       }
-      // A client's key is none of a node's: under its name it is not listened to.
+      // A client's key is not valid for a node: messages under a node's name are ignored.
       let own = try KeyFile.read(ward.directories.clientKey)
       let impostor = try KeyedPeer(
         WireName.node("sink"), at: control.place(as: own), in: files)

@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A topology that runs by its deployment file", .timed)
+@Suite("A deployed topology", .timed)
 struct DeployedTopologyTests {
   static let lab = """
     address: 127.0.0.3
@@ -14,7 +14,7 @@ struct DeployedTopologyTests {
       back: { address: 127.0.0.2 }
     """
 
-  /// A source of numbers at one place, and at another one who counts them and takes its time.
+  /// A source of numbers at one place, and a slow sink that counts them at another one.
   static let numbers = """
     topology: ward
     program: TestNodes
@@ -32,7 +32,7 @@ struct DeployedTopologyTests {
   }
 
   @Test(
-    "every event arrives once and in order while its receiver, and then its sender, are killed and come elsewhere"
+    "Events arrive once and in order while receiver and sender are killed and change endpoints"
   )
   func kills() async throws {
     try await DetachedTopology.with(Self.numbers, deployment: Self.lab) { ward in
@@ -55,7 +55,8 @@ struct DeployedTopologyTests {
       }
       let count = try await ward.endNumbers()
       try await ward.untilAllArrived(count)
-      // A client from before the restarts reaches both nodes, and reads the feed at its new endpoint.
+      // A client from before the restarts reaches both nodes, and reads the feed at its new
+      // endpoint.
       let last = try counted(count + 10)
       let seen = try await unlessStalled(for: .seconds(20)) {
         try await client.send("source", Source.Event.go(count: 10))
@@ -66,7 +67,7 @@ struct DeployedTopologyTests {
     }
   }
 
-  @Test("send, monitor, ps, logs, stop, start and down work as on one host, and ps has the places")
+  @Test("Every verb works on a deployed topology as on one host, and 'ps' shows the places")
   func verbs() async throws {
     try await DetachedTopology.with(Self.numbers, deployment: Self.lab) { ward in
       let sent = try await ward.run("send", "source", #"{"go":{"count":5}}"#)
@@ -104,7 +105,7 @@ struct DeployedTopologyTests {
   }
 
   @Test(
-    "synchronized events commit across two places, and again after each of the three was killed")
+    "Synchronized events commit across places, and again after each process was killed")
   func composite() async throws {
     let pair = """
       topology: ward
@@ -121,7 +122,7 @@ struct DeployedTopologyTests {
       var met = 0
       for victim in ["left", "pair", "right", nil] {
         let reply: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
-          // Who is just being started again does not take part.
+          // A participant that is restarting does not take part.
           let reply = try await client.synchronize("pair", Party.Event.meet)
           if case .committed = reply { return true }
           return nil
@@ -141,7 +142,7 @@ struct DeployedTopologyTests {
     }
   }
 
-  @Test("a monitor of the topology sees a node that was killed and is another process now")
+  @Test("A monitor of a deployed topology follows a restarted node to its new process")
   func monitor() async throws {
     let watched = Self.numbers + "\nmonitors:\n  census: { monitor: Census }\n"
     try await DetachedTopology.with(watched, deployment: Self.lab) { ward in

@@ -5,9 +5,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Clients on another network than the topology's", .timed, .needsNetworkNamespace)
+@Suite("Clients on another network", .timed, .needsNetworkNamespace)
 struct OtherNetworkTests {
-  @Test("every verb works there")
+  @Test("Every verb works from another network")
   func verbs() async throws {
     try await NetworkPair.with(RemoteVerbs.visitors) { ward, host, _ in
       #expect(try host.control.endpoint.hasPrefix("tcp://\(NetworkPair.address):"))
@@ -15,7 +15,7 @@ struct OtherNetworkTests {
     }
   }
 
-  @Test("who has no key that is let in learns nothing and changes nothing")
+  @Test("A client without an admitted key learns nothing and changes nothing")
   func strangers() async throws {
     try await NetworkPair.with(RemoteVerbs.visitors) { ward, host, _ in
       let (endpoint, key) = try host.control
@@ -26,8 +26,8 @@ struct OtherNetworkTests {
       for verb in [
         ["ps"], ["monitor", "--plain", "-n", "1"], ["logs"], ["send", "button", "press"], ["down"],
       ] {
-        // On a busy machine its time may be over before it has been turned away: it says then that nobody has
-        // answered.
+        // On a busy machine the timeout may pass before the client is rejected. It then reports
+        // that it got no answer.
         var error = ""
         for _ in 0..<10 where !error.contains("did not let this client in") {
           let program = try host.tool.start(verb + ["--key", path])
@@ -46,7 +46,7 @@ struct OtherNetworkTests {
     try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
   }
 
-  @Test("a monitor that stands still is not felt, and goes on afterwards")
+  @Test("A suspended monitor does not affect the nodes, and continues afterwards")
   func stalled() async throws {
     try await NetworkPair.with(DeployedTopologyTests.numbers) { ward, host, _ in
       let monitors = [
@@ -65,7 +65,7 @@ struct OtherNetworkTests {
       let all = try Self.counted(100 + count)
       try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == all }
       #expect(monitors.allSatisfy { $0.exit == nil })
-      // Nobody was started again, and none holds what nobody takes.
+      // No node was restarted, and none buffers messages that are not read.
       let directory = try await ward.directory()
       #expect(try await ward.pids() == before)
       for node in directory.nodes {
@@ -80,7 +80,7 @@ struct OtherNetworkTests {
     }
   }
 
-  @Test("a connection that breaks comes again, and what was asked is asked again")
+  @Test("A broken connection is opened again, and pending requests are repeated")
   func broken() async throws {
     try await NetworkPair.with(RemoteVerbs.visitors) { ward, host, network in
       let monitor = try host.start("monitor", "--plain", "button")
@@ -89,7 +89,7 @@ struct OtherNetworkTests {
       try await host.await("gate", of: logs)
       try await network.connect(false)
       try await ward.run("send", "button", "press")
-      // Longer than both ends need to notice, and shorter than a client waits.
+      // Longer than both ends require to detect the loss, and shorter than a client waits.
       let ps = try host.start("ps")
       #expect(
         try await host.tool.end(of: ps, within: .seconds(60), code: 3).error
@@ -100,7 +100,7 @@ struct OtherNetworkTests {
       try await host.await("pressed(times: 2)", of: monitor)
       #expect(logs.exit == nil)
       try await network.connect(false)
-      // It may go on, for all that can be told.
+      // The topology may still be running, as far as the client knows.
       for program in [monitor, logs] {
         let result = try await host.tool.end(of: program, within: .seconds(90), code: 1)
         #expect(result.error.contains("was lost, and did not come again: the topology may go on"))

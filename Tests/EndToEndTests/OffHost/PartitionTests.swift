@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Places between which packets are lost", .timed, .needsNetworkNamespace)
+@Suite("Places with packet loss between them", .timed, .needsNetworkNamespace)
 struct PartitionTests {
   private static let pair = """
     topology: ward
@@ -16,7 +16,7 @@ struct PartitionTests {
       pair: { components: [left, right], synchronize: [meet] }
     """
 
-  /// The ports at which a node listens.
+  /// Returns the ports at which a node listens.
   private func ports(of node: String, _ ward: DetachedTopology) async throws -> [UInt16] {
     let information = try #require(try await ward.directory()[node: node])
     return [information.inbox, information.feed].compactMap {
@@ -24,7 +24,8 @@ struct PartitionTests {
     }
   }
 
-  @Test("a partition is noticed at both ends, and after it every event has come once and in order")
+  @Test(
+    "A partition is detected at both ends, and after it every event has arrived once and in order")
   func partition() async throws {
     try await NetworkNamespace.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
@@ -48,7 +49,7 @@ struct PartitionTests {
     }
   }
 
-  @Test("where three packets of ten are lost, every event comes once and in order")
+  @Test("With 30% packet loss, every event arrives once and in order")
   func loss() async throws {
     try await NetworkNamespace.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
@@ -66,14 +67,14 @@ struct PartitionTests {
     }
   }
 
-  @Test("a synchronized event is all or none, whenever a participant or the coordinator is cut off")
+  @Test("A synchronized event is all or none, whichever participant or coordinator is cut off")
   func composite() async throws {
     try await NetworkNamespace.with(Self.pair, deployment: DeployedTopologyTests.lab) {
       ward, network in
       var (committed, uncertain) = (0, 0)
       for lost in ["right", "pair", "left"] {
         let ports = try await ports(of: lost, ward)
-        // One is under way while the packets begin to get lost.
+        // One request is in flight when packets begin to get lost.
         let caught = try ward.tool.start(["send", "--timeout", "20s", "pair", #""meet""#])
         try await network.lose(.all, ports: ports)
         let isNoticed: Bool? = try await poll(
@@ -101,7 +102,7 @@ struct PartitionTests {
         }
         let state = try #require(met[node: "left"]?.status?.state)
         let count = try JSONRecord.decode(Party.State.self, from: Array(state.text.utf8)).met
-        // An answer may be lost with its connection; what it was about may have happened.
+        // A reply may be lost with its connection, although the event was committed.
         #expect((committed...committed + uncertain).contains(count))
       }
     }

@@ -4,11 +4,11 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Nodes that are bound for other hosts", .timed)
+@Suite("Nodes that listen for other hosts", .timed)
 struct PipeOffHostTests {
   private static let pipe = "numbers"
 
-  /// A source of numbers and who counts them, joined by a pipe that has a place for 100.
+  /// A source of numbers and a sink that counts them, with a pipe of capacity 100.
   private func orchestrator(
     in tool: CommandLineTool, tellsNeighboursFirst: Bool = false
   ) throws -> StandInOrchestrator {
@@ -27,14 +27,14 @@ struct PipeOffHostTests {
       ], in: tool, tellsNeighboursFirst: tellsNeighboursFirst)
   }
 
-  /// A client of a member.
+  /// Returns a client of a node.
   private func client(
     of name: String, _ orchestrator: StandInOrchestrator
   ) throws -> KeyedPeer {
     try peer("me", of: name, as: orchestrator.client, orchestrator)
   }
 
-  /// Somebody who connects to a member's inbox, or without a name to its feed.
+  /// Returns a peer at a node's inbox, or without a name at its feed.
   private func peer(
     _ id: String?, of name: String, as pair: CurveKeyPair, _ orchestrator: StandInOrchestrator
   ) throws -> KeyedPeer {
@@ -48,12 +48,12 @@ struct PipeOffHostTests {
   /// Has the source send numbers until ``halt(_:)``.
   private func start(_ client: KeyedPeer) async throws { try await go(NumberLoad.limit, client) }
 
-  /// Ends what ``start(_:)`` has started.
+  /// Stops the sending that ``start(_:)`` began.
   /// - Returns: The last number that the source has sent.
   private func halt(_ client: KeyedPeer) async throws -> Int {
     let last: Int? = try await poll(within: .seconds(20)) {
       let answer = try await client.ask(.request, Array(#""halt""#.utf8))
-      // Its pipe may be full.
+      // The source refuses the event while its pipe is full.
       guard answer.code == RequestReply.Code.moved.rawValue else { return nil }
       return try JSONValue(parsing: answer.text.utf8)["state"]?["idle"]?["sent"]?.integer.map {
         Int($0)
@@ -67,7 +67,7 @@ struct PipeOffHostTests {
     #expect(answer.code == RequestReply.Code.moved.rawValue, "\(answer)")
   }
 
-  /// Waits until all have arrived, each once and in order.
+  /// Waits until all numbers have arrived, each once and in order.
   private func untilCounted(_ count: Int, _ orchestrator: StandInOrchestrator) async throws {
     let all = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
     try await orchestrator.until("sink") { $0.status?.state == all }
@@ -76,7 +76,7 @@ struct PipeOffHostTests {
   }
 
   @Test(
-    "events go on through a pipe to a receiver that was killed and is another process now, none lost or twice",
+    "A pipe to a restarted receiver loses and repeats no event",
     arguments: [false, true])
   func replacedReceiver(tellsNeighboursFirst: Bool) async throws {
     try await CommandLineTool.launching { tool in
@@ -93,9 +93,9 @@ struct PipeOffHostTests {
       try await orchestrator.until("sink") { ($0.status?.version ?? 0) > 1_000 }
       let count = try await halt(client)
       try await untilCounted(count, orchestrator)
-      // An old list says nothing any more; by this one, there would be nobody to send to.
+      // An old list has no effect. Without peers, the source could not send to any node.
       orchestrator.tell("source", Neighbourhood(peers: [], clients: []), number: 1)
-      // Nor does one with a key that is none, whatever its number.
+      // A list with an invalid key has no effect either, whatever its number.
       orchestrator.tell("source", Neighbourhood(peers: [], clients: ["key"]), number: 1_000)
       try await orchestrator.until("source") { $0.status?.garbage == 1 }
       try await orchestrator.until("source") { $0.list == orchestrator.lastList }
@@ -105,7 +105,7 @@ struct PipeOffHostTests {
   }
 
   @Test(
-    "a sender that was killed goes on as another process, and what it had sent is not taken twice")
+    "A restarted sender's events are not applied twice")
   func replacedSender() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
@@ -119,7 +119,7 @@ struct PipeOffHostTests {
     }
   }
 
-  @Test("a connection that is cut now and then is made again, and keeps everything in order")
+  @Test("A connection that is cut now and then is opened again and keeps all events in order")
   func cut() async throws {
     try await CommandLineTool.launching { tool in
       var tool = tool
@@ -134,7 +134,7 @@ struct PipeOffHostTests {
     }
   }
 
-  @Test("a key of a former process, an unknown one, and a foreign name are turned away, and logged")
+  @Test("A former process's key, an unknown key, and a foreign name are rejected and logged")
   func intruders() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
@@ -161,7 +161,7 @@ struct PipeOffHostTests {
       try await impostor.speak {
         $0.disconnected > 0 && log().contains("does not belong to 'pipe/\(Self.pipe)'")
       }
-      // The pipe's own sender and a client are served meanwhile.
+      // The pipe's own sender and a client are still served.
       let monitor = try peer(nil, of: "sink", as: orchestrator.client, orchestrator)
       try await go(500, client(of: "source", orchestrator))
       try await untilCounted(500, orchestrator)
@@ -172,7 +172,7 @@ struct PipeOffHostTests {
     }
   }
 
-  /// What keeps a node from being bound.
+  /// A reason why a node cannot be bound.
   struct Obstacle: Sendable, CustomTestStringConvertible {
     var address: String
     var says: [String]
@@ -180,7 +180,7 @@ struct PipeOffHostTests {
   }
 
   @Test(
-    "a node that cannot be bound says in its hello why, and what to do",
+    "A node that cannot bind its address says why in its hello, and what to do",
     arguments: [
       Obstacle(
         address: "tcp://192.0.2.1:*",
@@ -203,7 +203,7 @@ struct PipeOffHostTests {
     }
   }
 
-  @Test("a node whose key file others may read does not use it, and says so")
+  @Test("A node refuses a key file that others can read, and says so")
   func openKeyFile() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)

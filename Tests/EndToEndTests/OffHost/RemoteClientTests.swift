@@ -5,16 +5,16 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Clients of a topology that runs on another host", .timed)
+@Suite("Clients of a topology on another host", .timed)
 struct RemoteClientTests {
-  @Test("every verb works with a copy of the key file, or says where to run it")
+  @Test("Every verb works with a copy of the key file, or says on which host to run it")
   func verbs() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
       try await RemoteVerbs(ward: $0, host: $1).run()
     }
   }
 
-  @Test("a program attaches by the key file alone, or to a name in place of its endpoint")
+  @Test("A program attaches with the key file alone or with an endpoint of its own")
   func programs() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
       ward, host in
@@ -43,7 +43,7 @@ struct RemoteClientTests {
     }
   }
 
-  @Test("the page of a topology of another host tells its states and its logs")
+  @Test("The page of a topology on another host shows its states and logs")
   func page() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
       ward, host in
@@ -61,7 +61,7 @@ struct RemoteClientTests {
     }
   }
 
-  @Test("completion in bash offers the nodes and events of another host's topology")
+  @Test("Completion in bash offers the nodes and events of a topology on another host")
   func completion() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
       _, host in
@@ -79,7 +79,7 @@ struct RemoteClientTests {
       }
       #expect(try await offers("send", "--key", "ward.key", "ga") == ["gate"])
       #expect(try await offers("--key", "=", "ward.key", "send", "button", "") == ["press"])
-      // A colon is a word of its own there.
+      // Bash treats a colon as a word of its own.
       let parts = try host.control.endpoint.split(separator: ":").map(String.init)
       #expect(
         try await offers(
@@ -90,7 +90,7 @@ struct RemoteClientTests {
     }
   }
 
-  @Test("what is wrong is told within a bounded time, with what to do")
+  @Test("Errors of a remote client appear within a bounded time and say what to do")
   func errors() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
       ward, host in
@@ -111,19 +111,20 @@ struct RemoteClientTests {
       try await fails(["ps", "--connect", "here"] + own, code: 2, with: "tcp://HOST:PORT")
       try await fails(["ps", "-p", "other"] + own, code: 2, with: "is of topology 'ward'")
       try await fails(["ps", "--key", "nothing"], code: 2, with: "nothing")
-      // A port that is bound by nobody: the lowest, which needs root.
+      // An unused port: the lowest one, which only root can bind.
       try await fails(
         ["ps", "--connect", "tcp://127.0.0.3:1"] + own, code: 3, with: "no orchestrator answered")
       try await fails(
         ["ps", "--connect", "tcp://nowhere.invalid:4000"] + own, code: 3,
         with: "no address is known here for 'nowhere.invalid'")
-      // Of a run before.
+      // The orchestrator's key of a former run.
       let other = try CurveKeyPair.make().publicKey.text
       try host.write("former.key", replacing: key, with: other)
       try await fails(
         ["ps", "--key", "former.key"], code: 3, with: "not the orchestrator that the key file is of"
       )
-      // Of somebody who knows where it is, and by which key, and has none that is let in.
+      // A client that knows the endpoint and the orchestrator's key, with a key of its own that is
+      // not admitted.
       let stranger = try CurveKeyPair.make()
       let path = host.tool.directory.path + "/stranger.key"
       try KeyFile.write(
@@ -133,7 +134,7 @@ struct RemoteClientTests {
           verb + ["--key", path], code: 3, with: "did not let this client in within 5 s")
       }
       #expect(try await ward.directory()[node: "button"]?.status?.version == 0)
-      // The key of a node is none of clients.
+      // A node's key does not identify a client.
       try await fails(
         ["ps", "--key", try ward.directories.controlKey], code: 2, with: "copy of 'client.key'")
       chmod(host.key, 0o644)

@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestNodes
 import Testing
 
-/// Each verb once, on a topology that runs on another host.
+/// Runs each verb once, on a topology on another host.
 struct RemoteVerbs {
   static let visitors = """
     topology: ward
@@ -57,7 +57,8 @@ struct RemoteVerbs {
     #expect(
       try await host.run("wait", "button={\"pressed\":{\"times\":1}}", "--timeout", "30s").output
         .contains("button"))
-    // The gate is shut: the first state of the button, and this one, are letters.
+    // The gate is shut: the entries into the button's first state and this state became dead
+    // letters.
     try await ward.await("two letters") { $0[node: "gate"]?.status?.letters == 2 }
     let letters = try await host.run("letters", "gate", "-o", "jsonl").output
     #expect(letters.split(separator: "\n").count == 2, "\(letters)")
@@ -76,11 +77,11 @@ struct RemoteVerbs {
   private func follow() async throws {
     let states = try await host.run("monitor", "gate", "-n", "1", "-o", "jsonl").output
     #expect(states.contains(#""state":{"open":{"passed":1}}"#), "\(states)")
-    // Those that are begun now tell of what comes.
+    // These programs report what happens after their start.
     let steps = try host.start("monitor", "button", "--steps", "-n", "1", "-o", "jsonl")
     let tap = try host.start("monitor", "--tap", "visitors", "-n", "1", "-o", "jsonl")
     let trace = try host.start("trace", "--for", "2s")
-    // Until each has begun, and has seen one.
+    // Waits until each has started and has seen an event.
     while [steps, tap, trace].contains(where: { $0.exit == nil }) {
       try await host.run("send", "button", "press")
       try await Task.sleep(for: .milliseconds(50))
@@ -90,7 +91,7 @@ struct RemoteVerbs {
     #expect(try await host.tool.end(of: trace).output.contains("button"))
     let here = try await ward.run("logs", "--no-prefix").output
     let there = try await host.run("logs", "--no-prefix").output
-    // Somebody may have written meanwhile.
+    // New lines may have been written in between.
     #expect(!here.isEmpty && there.hasPrefix(here), "\(here)\n\(there)")
     #expect(
       try await host.run("logs", "-n", "1", "-o", "jsonl", "gate").output
@@ -130,11 +131,11 @@ struct RemoteVerbs {
     try await host.await("gate", of: monitor)
     try await host.await("gate", of: logs)
     #expect(try await host.run("down").output == "ward: down\n")
-    // They are told: who has to find out takes the connection for lost.
+    // The orchestrator notifies them of its end. Otherwise they would report a lost connection.
     try await host.tool.end(of: monitor, within: .seconds(60))
     try await host.tool.end(of: logs, within: .seconds(60))
     try await host.tool.end(of: screen, within: .seconds(60), code: 1)
-    // From there the last word of the orchestrator is seen, and not its end.
+    // A remote client sees the orchestrator's last message, and not the end of its process.
     let directories = try ward.directories
     let hasEnded: Bool? = try await poll(within: .seconds(20)) {
       RunningTopology.find(directories) == nil ? true : nil

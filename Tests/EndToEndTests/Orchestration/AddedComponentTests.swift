@@ -6,7 +6,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A feature that is added to a topology that runs", .timed)
+@Suite("A feature added to a running topology", .timed)
 struct AddedComponentTests {
   private static let ward = """
     topology: ward
@@ -22,7 +22,7 @@ struct AddedComponentTests {
     ward.replacing("pipes:", with: "  feature: { machine: Button }\npipes:")
     + "\n  - { from: gate, when: open, to: feature, send: press }\n"
 
-  @Test("A feature is added by one more file: no node that was there gets another process")
+  @Test("A feature is added with a new file, and no existing node gets a new process")
   func oneFile() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       let client = try ward.client()
@@ -43,14 +43,15 @@ struct AddedComponentTests {
       #expect(file == Self.ward)
       let after = try await ward.pids()
       #expect(before.allSatisfy { after[$0.key] == $0.value }, "\(before), \(after)")
-      // Each entry into the state is sent to both, the first two only to the receiver that was there.
+      // Each entry into the state is sent to both receivers, and the first two entries only to the
+      // existing one.
       try await client.send("gate", Gate.Event.pass)
       try await Self.expectPressed(button: 3, feature: 1, in: ward)
     }
   }
 
   @Test(
-    "A pipe added to a running node survives kills of the node and of the orchestrator, and can be added again"
+    "A pipe added to a running node survives kills, and can be removed and added again"
   )
   func addedPipe() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
@@ -65,14 +66,15 @@ struct AddedComponentTests {
       #expect(try await ward.pids() == before)
       try await Self.send(.pass, in: ward)
       try await Self.expectPressed(button: 2, feature: 2, in: ward)
-      // So does the next process.
+      // So does the node's next process.
       #expect(kill(try #require(before["gate"]), SIGKILL) == 0)
       try await ward.await("another process of the sender") {
         $0[node: "gate"].map { $0.pid != before["gate"] && $0.status?.state != nil } == true
       }
       try await Self.send(.pass, in: ward)
       try await Self.expectPressed(button: 3, feature: 3, in: ward)
-      // Without the pipe the sender starts anew, and with it the pipe goes on with the next number.
+      // Without the pipe the sender is restarted. When the pipe is added again, it continues with
+      // the next number.
       try ward.write(Self.ward.replacing("pipes:", with: "  feature: { machine: Button }\npipes:"))
       try await ward.run("apply", "-p", "ward", "ward.yaml")
       try await Self.send(.pass, in: ward)
@@ -85,7 +87,7 @@ struct AddedComponentTests {
     }
   }
 
-  @Test("A port sends its next event into a pipe that was added")
+  @Test("A port sends its next event into an added pipe")
   func addedToPort() async throws {
     let flow = """
       topology: flow
@@ -121,7 +123,7 @@ struct AddedComponentTests {
     }
   }
 
-  @Test("An orchestrator replaces a node that has an added pipe which the file lacks")
+  @Test("An orchestrator replaces a node with an added pipe that the file lacks")
   func withoutAddedPipe() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       try ward.write(Self.added)

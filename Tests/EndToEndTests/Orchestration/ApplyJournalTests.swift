@@ -3,8 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// What a journal holds is looked at before anything is stopped for a file that cannot go on from it.
-@Suite("'apply' of a file that cannot go on from the journals", .timed)
+/// Checks that the journals are read before any node is stopped for a file that does not match
+/// them.
+@Suite("'apply' of a file that does not match the journals", .timed)
 struct ApplyJournalTests {
   private static let file = """
     topology: ward
@@ -16,7 +17,7 @@ struct ApplyJournalTests {
       - { from: a.out, to: t.in }
     """
 
-  @Test("stops no node when a node's journal is of another machine")
+  @Test("'apply' stops no node when a node's journal belongs to another machine")
   func otherMachine() async throws {
     try await DetachedTopology.with(Self.file) { ward in
       let before = try await ward.pids()
@@ -32,7 +33,7 @@ struct ApplyJournalTests {
     }
   }
 
-  @Test("stops no node when the journal of an added node is of another machine")
+  @Test("'apply' stops no node when an added node's journal belongs to another machine")
   func addedNode() async throws {
     try await DetachedTopology.with(Self.file) { ward in
       try ward.write(

@@ -2,9 +2,9 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("What 'apply' writes as JSON", .timed)
+@Suite("The JSON output of 'apply'", .timed)
 struct ApplyOutputTests {
-  @Test("as JSON the plan and the outcome are one object, or a line each")
+  @Test("'apply' writes plan and outcome as one JSON object, or as a line each")
   func json() async throws {
     try await DetachedTopology.with(Ward.file) { ward in
       try ward.write(Ward.changed)
@@ -38,7 +38,7 @@ struct ApplyOutputTests {
       guard case .array(let entries)? = again["plan"] else { return #expect(again["plan"] != nil) }
       #expect(entries.map { $0["change"] } == Array(repeating: "unchanged", count: 3))
 
-      // A node that fails is the outcome, and the rest goes by the new file.
+      // A node that fails to start is part of the outcome, and the rest is applied.
       try ward.tool.directory.write(
         """
         #!/bin/sh

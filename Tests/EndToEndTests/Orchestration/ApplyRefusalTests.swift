@@ -3,9 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("'apply' of what cannot be applied", .timed)
+@Suite("Files that 'apply' refuses", .timed)
 struct ApplyRefusalTests {
-  @Test("a file with errors, or of another name, leaves everything as it was")
+  @Test("'apply' of a file with errors or of another topology changes nothing")
   func errors() async throws {
     try await DetachedTopology.with(Ward.file) { ward in
       let before = try await ward.pids()
@@ -31,7 +31,7 @@ struct ApplyRefusalTests {
     }
   }
 
-  @Test("a plan is applied only while it is the one that was shown last, and still holds")
+  @Test("A plan can be applied only while it is the latest one and still valid")
   func stalePlan() async throws {
     try await DetachedTopology.with(Ward.file) { ward in
       try ward.write(Ward.changed)
@@ -48,7 +48,7 @@ struct ApplyRefusalTests {
       await #expect(throws: TopologyClientError.failed(stale)) {
         try await client.apply(first, within: timeout)
       }
-      // Stopped by hand it would stay so, which nobody was told.
+      // A node stopped manually would stay stopped, which the plan did not say.
       try await client.stop(["changed"], within: timeout)
       await #expect(throws: TopologyClientError.failed(stale)) {
         try await client.apply(second, within: timeout)

@@ -4,9 +4,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("'apply': a topology that runs goes over to its changed file", .timed)
+@Suite("'apply' on a running topology", .timed)
 struct ApplyTests {
-  @Test("what is added starts, what is removed stops, what is changed goes on from its journal")
+  @Test("'apply' starts added nodes, stops removed ones, and restarts changed ones from journals")
   func applies() async throws {
     try await DetachedTopology.with(Ward.file) { ward in
       let before = try await ward.pids()
@@ -33,7 +33,7 @@ struct ApplyTests {
       #expect(ward.alive([before["changed"], before["gone"]].compactMap { $0 }).isEmpty)
       #expect(try ward.log("gone").last?.contains("removed: the topology has it no more") == true)
       #expect(FileSystem.exists(try ward.directories.journal(of: "gone")))
-      // Who was attached before goes on.
+      // Existing connections stay open.
       try await client.send("changed", Fragile.Event.touch)
       try await client.send("added", Button.Event.press)
       try await ward.run("send", "gone", "press", code: 2)
@@ -45,7 +45,7 @@ struct ApplyTests {
     }
   }
 
-  @Test("variables are those of whoever applies the file, and 'ls' shows the file from then on")
+  @Test("'apply' uses the caller's variables, and 'ls' shows the applied file afterwards")
   func variables() async throws {
     try await DetachedTopology.with(Ward.file) { ward in
       let before = try await ward.pids()
@@ -63,7 +63,7 @@ struct ApplyTests {
     }
   }
 
-  @Test("a program that was built anew restarts its nodes, and no others")
+  @Test("'apply' restarts the nodes of a program that was rebuilt, and no others")
   func builtAnew() async throws {
     let program = "#!/bin/sh\nexec '\(CommandLineTool.products)/TestNodes' \"$@\"\n"
     let tool = try CommandLineTool()
@@ -90,7 +90,7 @@ struct ApplyTests {
     }
   }
 
-  @Test("a node stopped by hand stays so; one that fails is told, and the rest has changed")
+  @Test("'apply' keeps stopped nodes stopped, reports nodes that fail, and applies the rest")
   func notRunning() async throws {
     try await DetachedTopology.with(Ward.file) { ward in
       let before = try await ward.pids()
@@ -119,7 +119,7 @@ struct ApplyTests {
       #expect(after[node: "changed"]?.phase == "stopped")
       #expect(after[node: "added"]?.phase == "failed")
       #expect(after[node: "same"]?.pid == before["same"])
-      // It goes by the new file now.
+      // The node already uses the new file.
       #expect(try await ward.apply().output == "ward: nothing to change\n")
       try await ward.run("start", "changed")
       try ward.write(Ward.changed.replacing("added:", with: "gone:"))

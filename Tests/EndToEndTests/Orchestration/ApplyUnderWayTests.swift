@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("A change of a file that is under way", .timed)
+@Suite("A change in progress", .timed)
 struct ApplyUnderWayTests {
-  /// `slow` stands still when it is to stop.
+  /// A topology whose node `slow` suspends itself when it should stop.
   private static let slowWard = """
     topology: ward
     program: TestNodes
@@ -38,7 +38,7 @@ struct ApplyUnderWayTests {
     }
   }
 
-  /// Waits until a process has stopped itself: a signal to go on that comes before is lost.
+  /// Waits until a process has suspended itself: an earlier SIGCONT would be lost.
   private static func awaitStandstill(of pid: Int32) async throws {
     let standsStill: Bool? = try await poll(within: .seconds(20)) {
       let status = FileSystem.text(of: "/proc/\(pid)/status") ?? ""
@@ -47,7 +47,7 @@ struct ApplyUnderWayTests {
     #expect(standsStill == true)
   }
 
-  @Test("a second change and a start by hand are refused while one is under way, 'ps' is answered")
+  @Test("A second change and a manual start are refused during a change, and 'ps' still works")
   func second() async throws {
     try await withUnfinished { ward, apply, slow in
       for arguments in [["apply", "ward.yaml"], ["stop", "other"], ["start", "slow"]] {
@@ -64,7 +64,7 @@ struct ApplyUnderWayTests {
     }
   }
 
-  @Test("'down' in the midst of a change takes everything down")
+  @Test("'down' during a change stops the whole topology")
   func down() async throws {
     try await withUnfinished { ward, apply, slow in
       let down = try ward.tool.start(["down"])
@@ -77,7 +77,7 @@ struct ApplyUnderWayTests {
     }
   }
 
-  @Test("an orchestrator that is killed in the midst of a change is made good by the next 'up'")
+  @Test("The next 'up' completes a change during which the orchestrator was killed")
   func killed() async throws {
     try await withUnfinished { ward, apply, slow in
       let other = try #require(try await ward.pids()["other"])
@@ -93,12 +93,12 @@ struct ApplyUnderWayTests {
     }
   }
 
-  @Test("a change that does not come through in time is 124, and goes on")
+  @Test("'apply' exits 124 when a change exceeds its timeout, and the change continues")
   func late() async throws {
     try await DetachedTopology.with(Self.slowWard) { ward in
       let slow = try #require(try await ward.pids()["slow"])
       try ward.write(Self.slowWard.replacing("slow:\n", with: "slow:\n    durability: none\n"))
-      // In which the file has to be loaded as well.
+      // The timeout includes the time to load the file.
       let result = try await ward.apply("--timeout", "10s", code: 124)
       #expect(result.error.contains("timed out after "), "\(result)")
       try await Self.awaitStandstill(of: slow)

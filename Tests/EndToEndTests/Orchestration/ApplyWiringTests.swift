@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("'apply': pipes and composites are changed", .timed)
+@Suite("'apply' of changed pipes and composites", .timed)
 struct ApplyWiringTests {
-  @Test("a node between a sender and a receiver loses and doubles no number that flows")
+  @Test("'apply' of a node between sender and receiver loses and repeats no event under load")
   func rewiredUnderLoad() async throws {
     let direct = """
       topology: flow
@@ -29,7 +29,7 @@ struct ApplyWiringTests {
       let client = try flow.client()
       defer { client.close() }
       let isApplied = Locked(false)
-      // Numbers flow until the change has come through, and then some more.
+      // Numbers flow until the change is complete, and some more after it.
       let feeder = Task {
         var until = 0
         var isLast = false
@@ -42,7 +42,7 @@ struct ApplyWiringTests {
               try await client.send("source", next)
               return true
             } catch TopologyClientError.busy {
-              // Its pipe was full just then.
+              // The pipe was full at that moment.
               return nil
             }
           }
@@ -76,7 +76,7 @@ struct ApplyWiringTests {
       let first = try #require(routes["source"])
       let second = try #require(routes["source>relay"])
       #expect(first.count == first.last && first.skipped == 0 && first.late == 0, "\(routes)")
-      // The second route goes on with the number behind the first one's last.
+      // The second route continues with the number after the first route's last.
       #expect(second.skipped == first.last && second.late == 0, "\(routes)")
       #expect(second.last == until && first.count + second.count == until, "\(routes)")
       for node in try await flow.directory().nodes { #expect(node.status?.gaps == 0, "\(node)") }
@@ -87,7 +87,7 @@ struct ApplyWiringTests {
     try? state["counting"]?["tallies"]?.decode(Tallies.self)
   }
 
-  @Test("a composite gains a participant, and takes its events with that from then on")
+  @Test("'apply' adds a participant to a composite, whose events require it afterwards")
   func composite() async throws {
     let pair = """
       topology: ward

@@ -37,7 +37,7 @@ struct HelperProcessTests {
     }
   }
 
-  /// Waits until so many helpers have said who they are.
+  /// Waits until N helpers have written their pids.
   private func helpers(_ count: Int, of ward: DetachedTopology) async throws -> [Int32] {
     let path = ward.tool.directory.path + "/helpers"
     let found: [Int32]? = try await poll(within: .seconds(20)) {
@@ -56,7 +56,7 @@ struct HelperProcessTests {
   }
 
   @Test(
-    "Helpers end with their node's process, also those in sessions of their own, and others live on"
+    "Helpers end with their node's process, even in sessions of their own, and others live on"
   )
   func nodeDies() async throws {
     try await with { ward in
@@ -75,7 +75,7 @@ struct HelperProcessTests {
     }
   }
 
-  @Test("Helpers of an adopted node, and of a topology without an orchestrator, end with it")
+  @Test("Helpers of an adopted node end with the node, and those of an orphaned topology with it")
   func orchestratorDies() async throws {
     try await with { ward in
       let first = try await helpers(3, of: ward)
@@ -93,7 +93,7 @@ struct HelperProcessTests {
   }
 
   @Test(
-    "As process 1 of a container the orchestrator reaps the orphans of helpers",
+    "As process 1 of a container, the orchestrator reaps orphaned helpers",
     .enabled(if: geteuid() == 0, "needs root, for a container of its own"))
   func orphans() async throws {
     try await CommandLineTool.launching { tool in

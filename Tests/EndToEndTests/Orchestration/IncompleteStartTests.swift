@@ -3,9 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("A start of which some nodes do not run", .timed)
+@Suite("A start in which some nodes do not run", .timed)
 struct IncompleteStartTests {
-  /// `broken` fails at its start, `needy` and `needier` depend on it.
+  /// A topology in which `broken` fails at its start, and `needy` and `needier` depend on it.
   private static let chain = """
     topology: chain
     program: TestNodes
@@ -29,7 +29,7 @@ struct IncompleteStartTests {
     }
   }
 
-  @Test("'up --wait' is 1 at once, and says how many failed and how many wait")
+  @Test("'up --wait' exits 1 at once, with the numbers of failed and waiting nodes")
   func upWaits() async throws {
     try await start { tool, up in
       #expect(up.code == 1, "\(up)")
@@ -47,7 +47,7 @@ struct IncompleteStartTests {
     }
   }
 
-  @Test("a node waits for a dependency that has failed, is shown so, and goes when that runs")
+  @Test("A node that waits for a failed dependency is shown as waiting and starts once that runs")
   func waits() async throws {
     try await start { tool, _ in
       let status = try await tool.run("status", within: .seconds(60))
@@ -65,7 +65,7 @@ struct IncompleteStartTests {
         start.error
           == "orchestrator: error: node 'needy' waits for 'broken', on which it depends and which "
           + "has failed: start that, too\n")
-      // No event that it is sent has it move before.
+      // No event reaches the node before it runs.
       let send = try await tool.run(
         "send", "needy", "press", "--timeout", "2s", within: .seconds(60), code: 1)
       #expect(send.error.contains("node 'needy' does not run"), "\(send)")

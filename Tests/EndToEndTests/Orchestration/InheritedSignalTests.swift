@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Signals that whoever starts a topology has had ignored", .timed)
+@Suite("Signals ignored by the parent process", .timed)
 struct InheritedSignalTests {
   private static let ward = """
     topology: ward
@@ -31,12 +31,12 @@ struct InheritedSignalTests {
   }
 
   @Test(
-    "A run below nohup, or in the background of a script, outlives SIGHUP and SIGINT, and ends by SIGTERM",
+    "A run below nohup or in a script's background survives SIGHUP and SIGINT but not SIGTERM",
     arguments: [("HUP", Signal.hangUp), ("INT", .interrupt)])
   func ignored(name: String, signal: Signal) async throws {
     try await running(ignoring: name) { run, ward in
       run.signal(signal)
-      // Answered behind it.
+      // The next request is answered after the signal.
       let pid = try #require(try await ward.pids()["nurse"])
       #expect(kill(pid, SIGKILL) == 0)
       try await ward.await("'nurse' is started again") {
@@ -48,7 +48,7 @@ struct InheritedSignalTests {
   }
 
   @Test(
-    "A run whose parent ignores SIGCHLD and SIGPIPE restarts nodes that die, and says how they ended"
+    "A run whose parent ignores SIGCHLD and SIGPIPE restarts dead nodes and logs their exits"
   )
   func children() async throws {
     try await running(ignoring: "CHLD PIPE") { run, ward in
@@ -63,7 +63,7 @@ struct InheritedSignalTests {
     }
   }
 
-  @Test("The screen of a run is not drawn while its shell has the terminal, and comes with 'fg'")
+  @Test("A run's screen is not drawn while its shell has the terminal, and appears with 'fg'")
   func background() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.ward, to: "ward.yaml")

@@ -4,14 +4,14 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// A node that must not go on without its orchestrator: the test speaks for that.
+/// A node that must not run without its orchestrator. The test acts as the orchestrator.
 @Suite("A node with a lease", .timed) struct LeaseTests {
-  /// What the node says, and what it hears.
+  /// A node and the control socket that it talks to.
   private struct Bench {
     let directory: TestDirectory
     let control: Socket
     let node: LaunchedProgram
-    /// Long enough for a busy machine to answer.
+    /// A lease that is long enough for a busy machine to answer.
     static let lease: Duration = .seconds(4)
     var journal: String { directory.path + "/party.sqlite" }
 
@@ -30,8 +30,8 @@ import Testing
         environment: directory.environment(adding: [:]), directory: directory.path)
     }
 
-    /// Reads until it has said this.
-    /// - Parameter hears: Called with each frame before it.
+    /// Reads until the node sends a frame of this kind.
+    /// - Parameter hears: A function that is called with each earlier frame.
     func await(
       _ kind: FrameKind, _ hears: (FrameHeader) -> Void = { _ in }
     ) async throws -> FrameHeader {
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(
-    "it opens nothing before it has one, goes on as long as it is renewed, and dies though it is stopped"
+    "A node opens nothing before its first lease, and dies without a renewal, even if suspended"
   )
   func life() async throws {
     try await with { bench in
@@ -84,7 +84,7 @@ import Testing
       _ = try await bench.await(.hello, bench.renew)
       #expect(FileSystem.exists(bench.journal))
       let begin = BootClock.nanoseconds
-      // Longer than the first one was for.
+      // Longer than the first lease.
       while BootClock.nanoseconds - begin < (Bench.lease + .seconds(1)).clampedNanoseconds {
         bench.renew(try await bench.await(.renew))
       }
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test("an answer gives no more than what was asked for when it was asked")
+  @Test("A reply to a lease request does not extend the lease beyond the time of the request")
   func late() async throws {
     try await with { bench in
       let first = try await bench.await(.renew)
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test("it ends in order where it is told to before it has one")
+  @Test("A node that is terminated before its first lease ends in order")
   func ended() async throws {
     try await with { bench in
       _ = try await bench.await(.renew)

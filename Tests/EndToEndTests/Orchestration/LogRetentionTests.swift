@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("How much is kept of logs", .timed)
+@Suite("The retention of logs", .timed)
 struct LogRetentionTests {
   private static func ward(_ logs: String, ofLoud own: String = "") -> String {
     """
@@ -18,7 +18,7 @@ struct LogRetentionTests {
     """
   }
 
-  /// The files of a node's log.
+  /// Returns the files of a node's log.
   private func files(of node: String, _ ward: DetachedTopology) throws -> [String] {
     FileSystem.entries(of: try ward.directories.logs).filter { $0.hasPrefix(node + ".log") }
   }
@@ -27,7 +27,7 @@ struct LogRetentionTests {
     let client = try ward.client()
     defer { client.close() }
     try await client.send("loud", Fragile.Event.shout(lines: lines))
-    // Its lines come by a pipe, and then this one.
+    // The node's lines arrive through a pipe in order, and this one comes last.
     try await client.send("loud", Fragile.Event.shout(lines: 1))
     let isThere: Bool? = try await poll(within: .seconds(20)) {
       var reader = LogReader(directory: try ward.directories.logs, nodes: ["loud"])
@@ -38,7 +38,7 @@ struct LogRetentionTests {
   }
 
   @Test(
-    "A log keeps the files that its node or the topology says, 'apply' changes that, and 'logs' says what was dropped"
+    "A log keeps the configured files, which 'apply' changes, and 'logs' reports dropped lines"
   )
   func retention() async throws {
     let start = Self.ward("{ max_size: 8KiB, max_files: 4 }", ofLoud: ", logs: { max_files: 2 }")

@@ -2,9 +2,9 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("A word to go that a node does not hear", .timed)
+@Suite("A lost start frame", .timed)
 struct LostStartTests {
-  @Test("is said again where the node connects anew and waits for it, and not where it runs")
+  @Test("The orchestrator repeats the start frame to a node that reconnects before it runs")
   func saidAgain() async throws {
     let node = try await ForeignNode()
     defer { node.end() }

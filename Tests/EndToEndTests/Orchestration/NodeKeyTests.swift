@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Keys of nodes and monitors that shape their processes", .timed)
+@Suite("Keys of nodes and monitors that affect their processes", .timed)
 struct NodeKeyTests {
-  @Test("a node runs in its working directory, and a file with one that is none is refused")
+  @Test("A node runs in its working directory, and a file with a missing one is refused")
   func workingDirectory() async throws {
     try await CommandLineTool.launching { tool in
       let yaml =
@@ -30,7 +30,7 @@ struct NodeKeyTests {
     }
   }
 
-  @Test("a node that does not listen yet is stopped by its own signal, within its own timeout")
+  @Test("A starting node is stopped with its own signal and within its own timeout")
   func stop() async throws {
     try await CommandLineTool.launching { tool in
       let yaml = """
@@ -59,7 +59,7 @@ struct NodeKeyTests {
     }
   }
 
-  @Test("a monitor takes parameters and environment from the file")
+  @Test("A monitor gets parameters and environment from the file")
   func monitor() async throws {
     let yaml = """
       topology: ward
@@ -76,7 +76,7 @@ struct NodeKeyTests {
     }
   }
 
-  @Test("a monitor with parameters that it does not take fails, and its log names them")
+  @Test("A monitor with unknown parameters fails, and its log names them")
   func wrongParameters() async throws {
     let yaml = """
       topology: ward
@@ -90,7 +90,7 @@ struct NodeKeyTests {
     try await withTopology(yaml: yaml) { topology in
       try await topology.expectLog("census", contains: "monitor 'Census' takes no parameters")
       try await topology.expectLog("alarm", contains: "'limits'")
-      // One that is about to fail while the topology stops has not stopped in order.
+      // Waits for the failures: a monitor that is about to fail would not stop in order.
       for monitor in ["census", "alarm"] {
         try await topology.expectStatus(of: monitor, "failed", within: .seconds(60)) {
           $0.phase == "failed"

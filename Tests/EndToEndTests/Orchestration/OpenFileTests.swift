@@ -3,14 +3,14 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("A limit of open files", .timed)
+@Suite("The limit of open files", .timed)
 struct OpenFileTests {
   private static let crowd =
     "topology: crowd\nprogram: TestNodes\nnodes:\n"
     + (1...20).map { "  n\($0): { machine: Button }\n" }.joined()
 
   @Test(
-    "is raised where the system allows it, else the start is refused with the number that is needed",
+    "The limit of open files is raised if allowed; otherwise the start fails with the number",
     arguments: [("-S", 0), ("-H", 1)])
   func limit(which: String, code: Int32) async throws {
     try await CommandLineTool.launching { tool in

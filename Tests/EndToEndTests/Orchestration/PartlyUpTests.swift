@@ -36,12 +36,12 @@ struct PartlyUpTests {
       uniqueKeysWithValues: try await topology.directory().nodes.map { ($0.name, $0.phase) })
   }
 
-  /// The first words of lines: `needy: running, pid 7` is `needy: running`.
+  /// Returns the beginnings of lines: `needy: running, pid 7` becomes `needy: running`.
   private func told(_ result: CommandLineTool.Result) -> [String] {
     result.output.split(separator: "\n").map { line in String(line.prefix { $0 != "," }) }
   }
 
-  @Test("a topology starts with some of its nodes and what they need, and takes in others later")
+  @Test("'up NODE' starts nodes with their dependencies, and adds other nodes later")
   func up() async throws {
     try await with { chain, run in
       let up = try await run(["up", "--wait", "chain.yaml", "needy"])
@@ -56,7 +56,7 @@ struct PartlyUpTests {
       #expect(told(more) == ["needier: running", "needy: running", "base: running"])
       #expect(try await chain.pids()["base"] == pids["base"])
 
-      // A composite needs its nodes.
+      // A composite depends on its nodes.
       let lock = try await run(["up", "--name", "chain", "lock", "--wait"])
       #expect(lock.code == 0, "\(lock)")
       #expect(told(lock) == ["left: running", "right: running", "lock: running"])
@@ -69,7 +69,7 @@ struct PartlyUpTests {
     }
   }
 
-  @Test("nodes stop after those that depend on them, and '--no-deps' means the named ones alone")
+  @Test("'down NODE' stops dependent nodes first, and '--no-deps' selects the named nodes alone")
   func down() async throws {
     try await with { chain, run in
       try await chain.up()
@@ -96,7 +96,7 @@ struct PartlyUpTests {
     }
   }
 
-  @Test("'run' takes nodes as well, and a node that there is not is refused before anything starts")
+  @Test("'run NODE' starts the named nodes, and an unknown node is refused before any start")
   func run() async throws {
     try await with { chain, run in
       for arguments in [

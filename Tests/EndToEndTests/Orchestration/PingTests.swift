@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// A node and its orchestrator's pings: the test speaks for the orchestrator.
+/// A node that receives pings. The test acts as its orchestrator.
 @Suite("Pings", .timed) struct PingTests {
-  @Test("pings that wait are answered together, by one status with the number of the last")
+  @Test("Queued pings are answered together, with one status that has the number of the last ping")
   func together() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -22,7 +22,7 @@ import Testing
       environment: directory.environment(adding: [:]), directory: directory.path)
     defer { node.signal(.kill) }
     var statuses: [UInt64] = []
-    /// Reads what the node says until it is as wanted.
+    /// Reads frames from the node until one satisfies the condition.
     func read(until isEnough: (FrameHeader) -> Bool) async throws -> Bool {
       let found = try await poll(within: .seconds(10), of: directory) { () -> Bool? in
         var isFound = false
@@ -44,7 +44,7 @@ import Testing
     for number in 1...count { control.send(FrameHeader(.ping, sequence: number), to: peer) }
     node.signal(Signal(number: SIGCONT))
     #expect(try await read { $0.kind == .status && $0.sequence == count })
-    // Some may have been read before the others had come.
+    // The node may have read some pings before the others arrived.
     #expect(statuses.count <= count / 4, "\(statuses)")
   }
 }

@@ -3,7 +3,8 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// A crash is no upgrade: a build that replaces a program's file is run when somebody asks for a start.
+/// A crash must not act as an upgrade: a program file that was replaced is used only by a requested
+/// start.
 @Suite("A program file that is replaced while its topology runs", .timed)
 struct PinnedProgramTests {
   private static let script = """
@@ -38,16 +39,16 @@ struct PinnedProgramTests {
     try await tool.end(of: tool.start(program: "/bin/chmod", ["+x", file]))
   }
 
-  /// Puts a program in the place of both that cannot run.
+  /// Replaces both programs by one that fails.
   private func replace(_ ward: DetachedTopology) async throws {
     let tool = ward.tool
     try await write("#!/bin/sh\nexit 3", to: "other", tool)
     try await tool.end(of: tool.start(program: "/bin/mv", ["other", "compiled"]))
-    // In place, as an editor may do it.
+    // Overwrites the file in place, as an editor may do.
     try await write("#!/bin/sh\nexit 3", to: "scripted", tool)
   }
 
-  @Test("is not run by the restart after a crash, which runs the former build")
+  @Test("A restart after a crash runs the former build of a replaced program")
   func crash() async throws {
     try await withWard { ward in
       let before = try await ward.pids()
@@ -66,7 +67,7 @@ struct PinnedProgramTests {
     }
   }
 
-  @Test("is run by 'restart', and by 'apply'")
+  @Test("'restart' and 'apply' run the new build of a replaced program")
   func restart() async throws {
     try await withWard { ward in
       try await replace(ward)

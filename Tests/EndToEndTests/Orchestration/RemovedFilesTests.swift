@@ -15,7 +15,7 @@ struct RemovedFilesTests {
       nurse: { machine: Button }
     """
 
-  @Test("the lock is made again: the topology is still found, and not run twice")
+  @Test("A removed lock is created again, so the topology is found and does not run twice")
   func lock() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       let directories = try ward.directories
@@ -33,10 +33,10 @@ struct RemovedFilesTests {
   }
 
   @Test(
-    "a topology whose directory has gone stops, with the reason; the next one starts whole",
+    "A topology whose directory was removed stops with the reason, and the next one starts whole",
     arguments: [false, true])
   func directory(allEnd: Bool) async throws {
-    // With nodes that are not started again all may have failed before anybody looks for the directory.
+    // If nodes are not restarted, all may have failed before the orchestrator checks the directory.
     let ward =
       allEnd
       ? Self.ward.replacing(
@@ -69,7 +69,7 @@ struct RemovedFilesTests {
     }
   }
 
-  @Test("an event that waits for its node is applied once by the topology that is started next")
+  @Test("An event that waits for its node is applied once by the next topology")
   func waitingEvent() async throws {
     let ward = Self.ward.replacing(
       "backoff: { initial: 20ms } }",
@@ -94,9 +94,10 @@ struct RemovedFilesTests {
     }
   }
 
-  @Test("a topology that is started beside one whose directory has gone gets its nodes' journals")
+  @Test("A topology started beside one whose directory was removed gets the journals of its nodes")
   func second() async throws {
-    // Its nodes are started again until those before have ended, which the others look for once a second.
+    // The new nodes are restarted until the former ones have ended, which check their directory
+    // once a second.
     let ward = Self.ward.replacing("backoff:", with: "max: 100, backoff:")
       .replacing("machine: Button", with: "machine: Button, restart: { max: 100 }")
     try await DetachedTopology.with(ward) { ward in
@@ -110,13 +111,13 @@ struct RemovedFilesTests {
       }
       #expect(isAlone == true)
       #expect(pids.allSatisfy { pid in pid.map { !former.values.contains($0) } ?? false })
-      // What ends does not take away what is another's by now.
+      // The former orchestrator does not remove files of the new one.
       #expect(RunningTopology.find(directories) != nil)
     }
   }
 
   @Test(
-    "Records and keys that a cleaner removes are written again, and the nodes are found by them",
+    "Records and keys that a cleaner removes are written again, and the nodes stay reachable",
     arguments: [nil, DeployedTopologyTests.lab])
   func cleaner(deployment: String?) async throws {
     let yaml = deployment == nil ? Self.ward : DeployedTopologyTests.numbers
@@ -124,7 +125,7 @@ struct RemovedFilesTests {
       let directories = try ward.directories
       let pids = try await ward.pids()
       for _ in 0..<2 {
-        // After the second time the orchestrator has looked at all files.
+        // After the second lock appears, the orchestrator has checked all files.
         for _ in 0..<2 {
           #expect(unlink(directories.lock) == 0)
           let isFound: Bool? = try await poll(within: .seconds(20)) {
@@ -155,7 +156,7 @@ struct RemovedFilesTests {
     }
   }
 
-  /// The regular files of a running topology, but for its lock.
+  /// Returns the regular files of a running topology, except its lock.
   private static func files(in directory: String) -> [String] {
     FileSystem.entries(of: directory).filter { $0 != "lock" }.map { directory + "/" + $0 }
       .filter { FileIdentity($0)?.isOfFile == true }
@@ -173,7 +174,7 @@ struct RemovedFilesTests {
     }
   }
 
-  @Test("a node without sockets is told, with what to do")
+  @Test("Removed sockets of a node are reported with what to do")
   func sockets() async throws {
     try await withTopology(yaml: Self.ward) { ward in
       let inbox = try await ward.status("nurse").inbox.dropFirst("ipc://".count)
@@ -187,7 +188,7 @@ struct RemovedFilesTests {
   }
 
   @Test(
-    "a journal is written anew, and nothing that was accepted is lost, also by a kill right after",
+    "A removed journal is written again without losing an accepted event, even after a kill",
     arguments: ["", ".sqlite", "-wal", ".step"])
   func journal(what: String) async throws {
     try await withTopology(yaml: Self.ward) { ward in
@@ -199,7 +200,7 @@ struct RemovedFilesTests {
       case "-wal": #expect(unlink(journal) == 0 && unlink(journal + "-wal") == 0)
       default: #expect(unlink(journal + what) == 0)
       }
-      // Accepted after it was removed, and before anybody noticed.
+      // This event is accepted after the removal, and before the node has noticed it.
       try await ward.send("patient", Fragile.Event.touch)
       try await ward.expectStatus(of: "patient", "start 2") {
         $0.isRunning && $0.incarnation == 2 && $0.status?.state == ["well": ["steps": 6]]
@@ -212,7 +213,7 @@ struct RemovedFilesTests {
     }
   }
 
-  @Test("a node without the file of the log goes on after a stop, and is refused after a kill")
+  @Test("A node without its log file continues after a stop, and is refused after a kill")
   func startWithoutLog() async throws {
     let ward = Self.ward.replacing(
       "durability: power, restart: {", with: "restart: { policy: never,")
@@ -232,7 +233,7 @@ struct RemovedFilesTests {
     }
   }
 
-  @Test("a start without the journal of the starts before is told as a loss, or fails")
+  @Test("A start without the former journal is reported as a loss or fails")
   func startWithoutJournal() async throws {
     try await withTopology(yaml: Self.ward) { ward in
       try await ward.send("patient", Fragile.Event.touch)

@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("An orchestrator that stands still", .timed)
+@Suite("A suspended orchestrator", .timed)
 struct SilentOrchestratorTests {
   private static let pair = """
     topology: pair
@@ -14,7 +14,8 @@ struct SilentOrchestratorTests {
       right: { machine: Button }
     """
 
-  @Test("is listed as silent, is given up in the time that was given, and is ended by force")
+  @Test(
+    "A suspended orchestrator is listed as silent, 'down' times out, and 'down --force' kills it")
   func standsStill() async throws {
     try await DetachedTopology.with(Self.pair, name: "pair") { pair in
       let pids = try await pair.pids()

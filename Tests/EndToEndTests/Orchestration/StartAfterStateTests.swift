@@ -4,9 +4,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Nodes that start after a state of another", .timed)
+@Suite("Nodes that start after a state of another node", .timed)
 struct StartAfterStateTests {
-  /// `guest` starts once `gate` has been open.
+  /// A topology whose `guest` starts once `gate` has been open.
   private static let ward = """
     topology: ward
     program: TestNodes
@@ -19,14 +19,14 @@ struct StartAfterStateTests {
     """
   private static let wait = "waits for 'gate' to be open"
 
-  /// Does not wait until all nodes run.
+  /// Options that do not wait until all nodes run.
   private static var options: TopologyHarness.Options {
     var options = TopologyHarness.Options()
     options.waitsUntilRunning = false
     return options
   }
 
-  /// Waits until one node has started, and the other waits for it.
+  /// Waits until one node has started and the other waits for it.
   private func expectWait(
     of dependent: String, for node: String, _ reason: String, in ward: TopologyHarness
   ) async throws {
@@ -36,7 +36,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("a node goes when the other one is in the state, and is shown as waiting before")
+  @Test("A node starts when its dependency reaches the state, and is shown as waiting before")
   func goes() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in
       try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
@@ -50,7 +50,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("a state that lasts for no longer than a step is not missed")
+  @Test("A state that lasts only one step still starts a dependent node")
   func shortState() async throws {
     let relay = """
       topology: relay
@@ -67,14 +67,14 @@ struct StartAfterStateTests {
       try await relay.send("source", Source.Event.go(count: 2))
       try await relay.expect("source", Source.State.idle(sent: 2))
       #expect(try await relay.status("guest").phase == "ready")
-      // The second of three steps that follow one another at once.
+      // The state is the second of three that follow each other at once.
       try await relay.send("source", Source.Event.go(count: 3))
       try await relay.expect("source", Source.State.idle(sent: 5))
       try await relay.expectStatus(of: "guest", "it runs") { $0.isRunning }
     }
   }
 
-  @Test("a state that the other one is in from its start on, or for ever, lets a node go as well")
+  @Test("The first state of a dependency, or a constant's state, starts a dependent node")
   func initialState() async throws {
     let initial = """
       topology: initial
@@ -88,14 +88,14 @@ struct StartAfterStateTests {
       """
     try await withTopology(yaml: initial) { initial in
       #expect(try await initial.directory().isRunning)
-      // A node that is started later is told of the state that the others are in.
+      // A node that is started later is notified of its dependencies' current states.
       try await initial.stop("guest")
       try await initial.start("guest")
       #expect(try await initial.status("guest").isRunning)
     }
   }
 
-  @Test("fields of a struct stand for the state whatever the others are")
+  @Test("Some fields of a struct select a state whatever the other fields are")
   func structState() async throws {
     let count = """
       topology: count
@@ -114,7 +114,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("'start' and 'up --wait' of a node that waits say for what when their time is out")
+  @Test("'start' and 'up --wait' of a waiting node time out with what it waits for")
   func startsLate() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in
       try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
@@ -134,7 +134,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("a node that dies does not wait for the state again, one that is stopped and started does")
+  @Test("A crashed node does not wait for the state again, and a stopped and started one does")
   func restarts() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in
       try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
@@ -154,7 +154,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("a node waits also for a state of another that was started again meanwhile")
+  @Test("A node waits for a state of its dependency even after the dependency was restarted")
   func dependencyRestarts() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in
       try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
@@ -166,12 +166,12 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("'up --wait' waits until its time is out, and says who waits for what; so does 'ps'")
+  @Test("'up --wait' and 'ps' show which node waits for which state")
   func upWaits() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.ward, to: "ward.yaml")
       var error = ""
-      // Where the machine is so slow that nobody waits yet, it has more time.
+      // On a slow machine no node may wait yet, so the test tries longer times.
       for seconds in [1, 4, 16, 64] {
         let up = try await tool.run(
           "up", "--wait", "--wait-timeout", "\(seconds)s", "ward.yaml", within: .seconds(120),
@@ -193,7 +193,8 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("one that waits when its orchestrator is killed waits on under the next, for the state now")
+  @Test(
+    "A node that waits when its orchestrator is killed waits for the current state under the next")
   func adopted() async throws {
     try await CommandLineTool.launching { tool in
       let ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.ward)
@@ -207,7 +208,7 @@ struct StartAfterStateTests {
       try await ward.await("the guest runs") { $0[node: "guest"]?.isRunning == true }
       try await client.send("gate", Gate.Event.shut)
       try await ward.run("stop", "guest")
-      // In which the orchestrator has to hear of it.
+      // The timeout lets the orchestrator receive the state.
       try await ward.run("start", "guest", "--timeout", "2s", code: 124)
       let waiting = try await ward.await("the guest waits again") {
         $0[node: "guest"]?.reason == Self.wait

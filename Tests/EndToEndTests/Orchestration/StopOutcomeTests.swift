@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("The exit code of what stops nodes", .timed)
+@Suite("Exit codes of verbs that stop nodes", .timed)
 struct StopOutcomeTests {
-  /// Two nodes, of which one dies as soon as it is told to stop.
+  /// Two nodes, where one crashes as soon as it should stop.
   private static let pair = """
     topology: pair
     program: TestNodes
@@ -15,7 +15,7 @@ struct StopOutcomeTests {
       other: { machine: Button }
     """
 
-  @Test("'down' is 1 where a node did not stop in order, and says which and why")
+  @Test("'down' exits 1 with node and reason if a node did not stop in order")
   func down() async throws {
     try await DetachedTopology.with(Self.pair, name: "pair") { pair in
       let down = try await pair.run("down", code: 1)
@@ -27,7 +27,7 @@ struct StopOutcomeTests {
     }
   }
 
-  @Test("'run' is 1 as well, where it is asked to stop")
+  @Test("An interrupted 'run' exits 1 if a node did not stop in order")
   func run() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.pair, to: "pair.yaml")
@@ -56,7 +56,7 @@ struct StopOutcomeTests {
     }
   }
 
-  /// One node that fails for good, and one that ends by itself, or goes on.
+  /// A topology with one node that fails permanently and another node.
   private static func mixed(_ other: String) -> String {
     """
     topology: mixed
@@ -67,7 +67,7 @@ struct StopOutcomeTests {
     """
   }
 
-  @Test("'run' exits 1 when a node has failed for good, however the others end")
+  @Test("'run' exits 1 when a node has failed permanently, however the others end")
   func nodeFailed() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.mixed("{ machine: Button }"), to: "mixed.yaml")
@@ -81,7 +81,7 @@ struct StopOutcomeTests {
         #expect(result.error.hasPrefix("bad | ") || result.error.contains("node 'bad' failed: "))
         #expect(result.output.hasSuffix("mixed: stopped\n"), "\(result)")
       }
-      // 'down' has done what it was to do.
+      // 'down' succeeds: it has stopped the topology.
       try await tool.run("up", "-d", "mixed.yaml", code: 0)
       let hasFailed: Bool? = try await poll(within: .seconds(20), of: tool.directory) {
         try await tool.run("ps").output.contains("failed") ? true : nil
@@ -91,7 +91,7 @@ struct StopOutcomeTests {
     }
   }
 
-  @Test("'run' exits 1 when one node has failed for good and the others have ended by themselves")
+  @Test("'run' exits 1 when a node has failed permanently and the others have ended by themselves")
   func othersEnded() async throws {
     try await CommandLineTool.launching { tool in
       let other = "{ machine: Fragile, restart: { policy: on-failure } }"
@@ -108,7 +108,7 @@ struct StopOutcomeTests {
     }
   }
 
-  @Test("'send' exits 1 for an event whose step ends the node, which keeps it as a dead letter")
+  @Test("'send' exits 1 for an event that kills its node and becomes a dead letter")
   func poison() async throws {
     let yaml = """
       topology: pair
@@ -127,7 +127,7 @@ struct StopOutcomeTests {
   }
 
   @Test(
-    "'stop' and 'restart' are 1, and the node is stopped, or runs again",
+    "'stop' and 'restart' exit 1 if a node did not stop in order, and complete nevertheless",
     arguments: [("stop", "stopped"), ("restart", "running")])
   func byHand(verb: String, phase: String) async throws {
     try await DetachedTopology.with(Self.pair, name: "pair") { pair in
@@ -139,12 +139,12 @@ struct StopOutcomeTests {
       for node in ["dying", "other"] {
         #expect(try await pair.directory()[node: node]?.phase == phase)
       }
-      // The others, and the next time, are as always.
+      // The other node, and the next call, succeed as usual.
       try await pair.run(verb, "other")
     }
   }
 
-  @Test("'down --force' is 0: it kills, as it was asked to")
+  @Test("'down --force' exits 0 after killing the nodes")
   func force() async throws {
     try await DetachedTopology.with(Self.pair, name: "pair") { pair in
       let down = try await pair.run("down", "--force")

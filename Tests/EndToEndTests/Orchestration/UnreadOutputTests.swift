@@ -6,26 +6,26 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Output that nobody reads", .timed)
+@Suite("Output that is not read", .timed)
 struct UnreadOutputTests {
-  /// Where the output of a command goes.
+  /// The target of a command's output.
   enum Target: CaseIterable {
     case stalledPipe, slowPipe, closedPipe, fullDisk, stoppedTerminal, unreadTerminal
   }
 
-  /// How the topology is started.
+  /// The commands that start the topology.
   private static let starts: [[String]] = [
     ["run"], ["run", "--plain"], ["run", "--logs"], ["run", "--plain", "--logs"], ["up"],
     ["up", "--plain"], ["up", "--wait"],
   ]
 
-  /// What is attached to it meanwhile.
+  /// The clients that are attached to the topology.
   private static let clients: [[String]] = [
     ["logs", "-f"], ["monitor"], ["monitor", "--plain", "--every"], ["monitor", "--steps"],
     ["ui"], ["trace"], ["ps"],
   ]
 
-  /// A command whose output goes to such a place.
+  /// A command with its output connected to a target.
   private final class Command {
     let pid: Int32
     private var child: ChildProcess?
@@ -82,7 +82,7 @@ struct UnreadOutputTests {
       while write(pipe, bytes, bytes.count) > 0 {}
     }
 
-    /// A reader that is slow takes a little.
+    /// Reads a few bytes, as a slow reader.
     func readALittle() {
       guard isRead, let end = ends.first else { return }
       var buffer = [UInt8](repeating: 0, count: 200)
@@ -104,7 +104,7 @@ struct UnreadOutputTests {
       visitor: { machine: Fragile, restart: { backoff: { initial: 20ms } } }
     """
 
-  /// More of them are tried by `UNREAD_OUTPUT_SEEDS=FIRST-LAST`.
+  /// The seeds of the runs. `UNREAD_OUTPUT_SEEDS=FIRST-LAST` selects others.
   private static let seeds: ClosedRange<UInt64> = {
     let bounds = (ProcessEnvironment.current["UNREAD_OUTPUT_SEEDS"] ?? "").split(separator: "-")
       .compactMap { UInt64($0) }
@@ -112,11 +112,11 @@ struct UnreadOutputTests {
   }()
 
   @Test(
-    "A topology is supervised, answers and stops, whatever output of it and of its clients is not read",
+    "A topology is supervised, answers and stops even if its and its clients' output is not read",
     arguments: seeds)
   func supervision(seed: UInt64) async throws {
     var random = SplitMix64(seed: seed)
-    // Each target and each start has its turn.
+    // Each target and each start command gets its turn.
     let target = Target.allCases[Int(seed) % Target.allCases.count]
     let start = Self.starts[Int(seed / 2) % Self.starts.count]
     let clients = (0..<2).map { _ in
@@ -143,7 +143,7 @@ struct UnreadOutputTests {
       try await ward.await("\(what): all run") { $0.nodes.allSatisfy(\.isRunning) }
       let watching = try clients.map { client in
         let isTerminal = client.target == .stoppedTerminal || client.target == .unreadTerminal
-        // The screen is for terminals.
+        // The screen requires a terminal.
         return try Command(
           client.verb, to: client.verb == ["ui"] && !isTerminal ? .stoppedTerminal : client.target,
           tool)

@@ -1,6 +1,6 @@
 import Testing
 
-/// A topology that tests change while it runs, and what is told of that.
+/// A topology that tests change while it runs, with the expected plan.
 enum Ward {
   static let file = """
     topology: ward
@@ -26,7 +26,7 @@ enum Ward {
 }
 
 extension DetachedTopology {
-  /// Applies its file.
+  /// Applies the topology's file.
   @discardableResult
   func apply(
     _ options: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation

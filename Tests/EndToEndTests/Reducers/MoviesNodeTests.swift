@@ -4,7 +4,7 @@ import Screens
 import TestTraits
 import Testing
 
-@Suite("Lists of movies, as nodes", .timed)
+@Suite("Lists of movies as nodes", .timed)
 struct MoviesNodeTests {
   private typealias List = MoviesList.State
 
@@ -31,7 +31,7 @@ struct MoviesNodeTests {
     }
   }
 
-  @Test("a service that answers, one that fails and one that hangs")
+  @Test("A list of movies handles a service that answers, one that fails, and one that hangs")
   func services() async throws {
     try await withTopology("topologies/movies.yaml") { topology in
       for node in ["movies", "failing", "hanging"] {
@@ -58,7 +58,7 @@ struct MoviesNodeTests {
     }
   }
 
-  @Test("what is loading when its view disappears is cancelled, and nothing comes of it")
+  @Test("A load is cancelled without a result when its view disappears")
   func cancelled() async throws {
     try await withTopology(Self.list(parameters: ["answerTime": 600_000])) { topology in
       try await topology.send("list", MoviesList.Event.onAppear)
@@ -71,7 +71,7 @@ struct MoviesNodeTests {
     }
   }
 
-  @Test("a file that is malformed is told of and can be corrected while the node lives")
+  @Test("A malformed data file is reported and can be corrected while the node runs")
   func malformed() async throws {
     try await withTopology(Self.list()) { topology in
       try topology.directory.write("[{", to: "movies.json")
@@ -88,7 +88,7 @@ struct MoviesNodeTests {
   }
 
   @Test(
-    "a list that is killed while it loads loads on, once",
+    "A list that is killed while it loads continues to load, once",
     arguments: ["MoviesList", "MoviesPages"])
   func killed(machine: String) async throws {
     let isList = machine == "MoviesList"
@@ -118,7 +118,7 @@ struct MoviesNodeTests {
     }
   }
 
-  @Test("the time limit of a load goes on when its node is killed")
+  @Test("The time limit of a load continues when its node is killed")
   func timeLimit() async throws {
     let parameters: JSONValue = ["answerTime": 600_000, "timeLimit": 3_000]
     try await withTopology(Self.list(parameters: parameters)) { topology in
@@ -127,12 +127,12 @@ struct MoviesNodeTests {
       let restart = try await topology.killUntil(.milliseconds(2_500), after: loading)
       let failed = try await topology.expect("list", is: failedLoaded("no answer within 3 s"))
       #expect(failed.time - loading.time >= 2_950_000_000)
-      // Half a second is left, and not three.
+      // About half a second is left of the three seconds.
       #expect(failed.time - restart < 2_000_000_000)
     }
   }
 
-  @Test("pages are fetched one after the other, and none after the last")
+  @Test("Pages are fetched one after the other, and none after the last")
   func pages() async throws {
     try await withTopology("topologies/movies-pages.yaml") { topology in
       for (page, count) in [(1, 10), (2, 20), (3, 23)] {
@@ -157,8 +157,8 @@ struct MoviesNodeTests {
 }
 
 extension TopologyHarness {
-  /// Kills the only node over and over, until so long after a state of its.
-  /// - Returns: When it was known to run again. Unit: nanoseconds since 1970.
+  /// Kills the only node repeatedly, until the duration has passed since a state.
+  /// - Returns: The time when the node was known to run again. Unit: nanoseconds since 1970.
   func killUntil(_ duration: Duration, after state: StateChange) async throws -> Int64 {
     var kills = 0
     while Duration.nanoseconds(WallClock.nanoseconds - state.time) < duration {

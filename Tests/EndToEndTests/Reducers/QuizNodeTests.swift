@@ -4,7 +4,7 @@ import Screens
 import TestTraits
 import Testing
 
-@Suite("A quiz and an address form, as nodes", .timed)
+@Suite("A quiz and an address form as nodes", .timed)
 struct QuizNodeTests {
   private static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),
@@ -16,9 +16,9 @@ struct QuizNodeTests {
     }
   }
 
-  @Test("a quiz is played from the command line, from the list to the results")
+  @Test("A quiz can be played from the command line, from the list to the results")
   func played() async throws {
-    // Nobody's time is up, however slow the machine is.
+    // A second takes a minute here, so that no question times out, however slow the machine is.
     try await withTopology(Self.quiz(second: 60_000)) { topology in
       let tool = CommandLineTool(beside: topology)
       func expect(_ arguments: String..., code: Int32 = 0, output: String) async throws {
@@ -50,7 +50,7 @@ struct QuizNodeTests {
     }
   }
 
-  @Test("a question whose time is over is left, and its answers are sent without one")
+  @Test("A question that times out is left, and its answers are sent without one")
   func timesOver() async throws {
     try await withTopology(Self.quiz(second: 1)) { topology in
       try await topology.send("quiz", QuizScreen.Event.onAppear(quiz: 1))
@@ -66,7 +66,7 @@ struct QuizNodeTests {
   private static let file = root + "/topologies/quiz.yaml"
   private static let data = root + "/topologies/quizes.json"
 
-  /// The topology of the file, with another length of a second. Unit: milliseconds.
+  /// Returns the topology of the file with another length of a second. Unit: milliseconds.
   private static func quiz(second: Int64) throws -> Topology {
     var quiz = try TopologyReader.read(path: file).topology
     quiz.nodes = quiz.nodes.map { node in
@@ -80,9 +80,9 @@ struct QuizNodeTests {
     return quiz
   }
 
-  @Test("the time of a question goes on when its node is killed")
+  @Test("The time of a question continues when its node is killed")
   func killed() async throws {
-    // The 20 seconds of the question are 3 here.
+    // The 20 seconds of the question take 3 seconds here.
     let topology = Topology(
       name: "quiz", program: "nodes",
       nodes: [
@@ -96,7 +96,7 @@ struct QuizNodeTests {
       let restart = try await topology.killUntil(.milliseconds(2_500), after: first)
       let second = try await topology.expect("quiz", is: number(2))
       #expect(second.time - first.time >= 2_950_000_000)
-      // Half a second is left, and not three.
+      // About half a second is left of the three seconds.
       #expect(second.time - restart < 2_000_000_000)
       let state: QuizScreen.State = try second.state.decode()
       guard case .question(_, _, _, let attempt) = state else {
@@ -107,7 +107,7 @@ struct QuizNodeTests {
     }
   }
 
-  @Test("a quiz that is not there, and a file that is not, are told of, and the nodes live")
+  @Test("An unknown quiz and a missing file are reported, and the nodes continue")
   func errors() async throws {
     let topology = Topology(
       name: "quiz", program: "nodes",
@@ -130,7 +130,7 @@ struct QuizNodeTests {
     }
   }
 
-  @Test("an address is saved once, and the form is told the second time")
+  @Test("An address is saved once, and a second save is refused with the reason")
   func address() async throws {
     try await withTopology("topologies/address.yaml") { topology in
       let address = Address(city: "Lisbon", street: "Rua Augusta", house: "24")

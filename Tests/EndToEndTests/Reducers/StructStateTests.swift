@@ -19,7 +19,7 @@ struct StructStateTests {
       ])
   }
 
-  @Test("a struct of one field is no case, whatever verb shows it, and is waited for by its fields")
+  @Test("Every verb shows a struct of one field as a struct, and 'wait' matches it by its fields")
   func verbs() async throws {
     try await withTopology(Self.turner(spins: false)) { topology in
       let tool = CommandLineTool(beside: topology)
@@ -39,7 +39,7 @@ struct StructStateTests {
         "send", "turner", "fail", code: 1,
         error:
           #"'turner' refused fail in {"turns":{"count":1}}: its function threw: it will not fail"#)
-      // A node that is too busy to answer is listed as it was known last.
+      // A node that is too busy to answer is listed with its last known state.
       try await topology.expectStatus(of: "turner", "version 1") { $0.status?.version == 1 }
       try await expect("ps", output: "(turns: [count: 1])")
       try await expect("monitor", "-n", "1", output: "turner  (turns: [count: 1])  (request)")
@@ -58,7 +58,7 @@ struct StructStateTests {
     }
   }
 
-  @Test("a feedback that starts itself for ever is held, which the log tells")
+  @Test("A feedback that restarts itself endlessly is held, and the log says so")
   func held() async throws {
     try await withTopology(Self.turner(spins: true)) { topology in
       try await topology.send("turner", Turner.Event.turn)
@@ -69,7 +69,7 @@ struct StructStateTests {
         $0.status?.effects == 0 && ($0.status?.version ?? 0) >= limit
       }
       let version = try #require(held.status?.version)
-      // An event from elsewhere lets it go on.
+      // An event from outside lets the feedback continue.
       try await topology.send("turner", Turner.Event.turn)
       try await topology.expectStatus(of: "turner", "further turns") {
         ($0.status?.version ?? 0) > version + 1
@@ -78,7 +78,7 @@ struct StructStateTests {
   }
 
   @Test(
-    "a feedback that is held when its node is killed is tried by the next process, and held again",
+    "A feedback held when its node is killed is tried by the next process and held again",
     .enabled(if: RecordedNodes.arePossible))
   func heldAndKilled() async throws {
     try await withTopology(Self.turner(spins: true, durability: .process)) { topology in
@@ -100,14 +100,14 @@ struct StructStateTests {
       let logs = try await tool.run("logs", "turner")
       let told = logs.output.split(separator: "\n").count { $0.contains("is held until the next") }
       #expect(told == 2, "\(logs)")
-      // An event from elsewhere lets it go on, as before.
+      // An event from outside lets the feedback continue, as before.
       try await topology.send("turner", Turner.Event.turn)
       _ = try await held(start: 2, after: version)
     }
   }
 
   @Test(
-    "a struct of one field is none of a case's kin in the journal, in letters and in answers either",
+    "A struct of one field is not treated as a case in journals, dead letters and replies",
     .enabled(if: RecordedNodes.arePossible))
   func recorded() async throws {
     var turners = Self.turner(spins: false, durability: .process)
@@ -123,7 +123,7 @@ struct StructStateTests {
         #expect(output.isEmpty || result.output.contains(output), "\(arguments): \(result)")
         #expect(error.isEmpty || result.error.contains(error), "\(arguments): \(result)")
       }
-      // Its initial state, in which the button counts as pressed, sends as well.
+      // The button sends an event on entry into its initial state, too.
       try await topology.send("turner", Turner.Event.turn)
       try await topology.send("button", Button.Event.press)
       try await topology.expectStatus(of: "turner", "two letters") { $0.status?.letters == 2 }
@@ -142,7 +142,7 @@ struct StructStateTests {
     }
   }
 
-  @Test("a constant that is a struct, and a rule for a state that a struct does not have")
+  @Test("'check' accepts a struct as a constant, and rejects a rule for a state the struct lacks")
   func checked() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

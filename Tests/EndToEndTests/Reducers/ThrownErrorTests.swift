@@ -24,7 +24,7 @@ struct ThrownErrorTests {
     """
   private static let thrown = Refusal.thrown("it will not fail")
 
-  @Test("its event is refused, and who sent it is told what was thrown")
+  @Test("An event for which a reducer throws is refused, and its sender gets the error")
   func sent() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       let outcome = try await topology.send("left", Turner.Event.fail)
@@ -41,7 +41,8 @@ struct ThrownErrorTests {
     }
   }
 
-  @Test("an event of a pipe that it refuses is a dead letter with what was thrown, also in the log")
+  @Test(
+    "A pipe's event for which a reducer throws is a dead letter with the error, also in the log")
   func piped() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       try await topology.expectStatus(of: "left", "a letter") { $0.status?.letters == 1 }
@@ -51,7 +52,7 @@ struct ThrownErrorTests {
     }
   }
 
-  @Test("a key whose event it refuses leaves what was thrown in the view's status line")
+  @Test("A key whose event makes a reducer throw shows the error in the view's status line")
   func shown() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       let terminal = try PseudoTerminal(
@@ -69,7 +70,7 @@ struct ThrownErrorTests {
     }
   }
 
-  @Test("what its own feedback gives and it refuses is told in the log")
+  @Test("A feedback's event for which the reducer throws is logged with the error")
   func own() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       try await topology.send("selfish", Turner.Event.turn)
@@ -80,7 +81,8 @@ struct ThrownErrorTests {
     }
   }
 
-  @Test("a synchronized event for which a participant throws is taken by none, and each is named")
+  @Test(
+    "A synchronized event for which a participant throws is refused, with each participant named")
   func synchronized() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       let reply = try await topology.client.synchronize("other", Turner.Event.fail)

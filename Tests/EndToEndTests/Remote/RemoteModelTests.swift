@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-/// A view of the seed's example, which knows its model's protocol only.
+/// A view of the example that knows only its model's protocol.
 @MainActor
 private final class ExampleView {
   private let model: any ExampleModelProtocol
@@ -28,14 +28,14 @@ private final class ExampleView {
   }
 }
 
-@Suite("Models and views of a node elsewhere", .timed)
+@Suite("Models and views of a remote node", .timed)
 struct RemoteModelTests {
   private typealias Example = RemoteModel<ExampleState, ExampleModel.Event>
 
   private static let example = "topologies/example.yaml"
 
   @MainActor
-  @Test("a view runs with an actor in process, a constant, or a node in another process")
+  @Test("A view runs with an actor in process, a constant, or a node in another process")
   func view() async throws {
     try await withTopology(Self.example) { topology in
       let remote = try await Example("example", of: topology.client)
@@ -54,7 +54,7 @@ struct RemoteModelTests {
     }
   }
 
-  @Test("it tells its state at once, and every state that the node passes through")
+  @Test("A remote model has the node's state at once, and every state that the node passes through")
   func states() async throws {
     try await withTopology(Self.example) { topology in
       let model = try await Example("example", of: topology.client)
@@ -69,14 +69,14 @@ struct RemoteModelTests {
     }
   }
 
-  @Test("send resumes in the state that is awaited, however short, and in none from before it")
+  @Test("'send' resumes in the awaited state, however short, and not in one from before the event")
   func resuming() async throws {
     try await withTopology(Self.example) { topology in
       let model = try await Example("example", of: topology.client)
       for param in 1...50 {
         let half = try await model.send(.eventA, resumeWhen: ExampleState.state2(message:))
         #expect(half == .moved(.state2(message: param == 1 ? "start" : "\(param - 1)")))
-        // State 3 was entered before, and is what it stands in: it does not count.
+        // State 3 was entered before, and is the current one: it does not count.
         let first = try await model.send(.eventB(param: param)) { $0.isStable }
         #expect(first == .moved(.state1(message: "\(param)")))
       }
@@ -84,7 +84,7 @@ struct RemoteModelTests {
   }
 
   @MainActor
-  @Test("a view state and its bindings work on it as on a machine in process")
+  @Test("A view state and its bindings work with a remote model as with a machine in process")
   func viewState() async throws {
     try await withTopology(Self.example) { topology in
       let model = try await Example("example", of: topology.client)
@@ -107,7 +107,7 @@ struct RemoteModelTests {
     }
   }
 
-  @Test("it goes on with the next process of its node, whose state it shows")
+  @Test("A remote model continues with the next process of its node and shows its state")
   func restarted() async throws {
     try await withTopology(Self.example) { topology in
       let model = try await Example("example", of: topology.client)
@@ -121,7 +121,7 @@ struct RemoteModelTests {
     }
   }
 
-  @Test("its states end with the topology")
+  @Test("A remote model's states end with the topology")
   func ended() async throws {
     var states: AsyncStream<ExampleState>.Iterator?
     var model: Example?
@@ -136,7 +136,7 @@ struct RemoteModelTests {
   }
 }
 
-@Suite("A model elsewhere that is not there, or is another", .timed)
+@Suite("A remote model whose node is missing or of another type", .timed)
 struct RemoteModelProblemTests {
   private typealias Example = RemoteModel<ExampleState, ExampleModel.Event>
 
@@ -158,7 +158,7 @@ struct RemoteModelProblemTests {
     }
   }
 
-  @Test("a node that does not exist, or is of another type, is an error that says so")
+  @Test("A remote model of a missing node or of another type is an error that says so")
   func strangers() async throws {
     try await withTopology(yaml: Self.text) { topology in
       #expect(
@@ -184,7 +184,7 @@ struct RemoteModelProblemTests {
     }
   }
 
-  @Test("a constant node is shown, and its events are a problem that is told")
+  @Test("A constant node is shown, and an event to it is reported as an error")
   func constant() async throws {
     try await withTopology(yaml: Self.text) { topology in
       let model = try await Example("shown", of: topology.client)
@@ -197,7 +197,7 @@ struct RemoteModelProblemTests {
     }
   }
 
-  @Test("a node that is stopped keeps its last state, and its events say that it does not run")
+  @Test("A stopped node's model keeps its last state, and its events fail with 'does not run'")
   func stopped() async throws {
     try await withTopology(yaml: Self.text) { topology in
       let model = try await Example("example", of: topology.client)
@@ -225,7 +225,7 @@ struct RemoteModelProblemTests {
     }
   }
 
-  @Test("a node that is renamed, or becomes of another type, is a problem that is told")
+  @Test("A node that is renamed or changes its type is reported as an error")
   func renamed() async throws {
     let before = """
       topology: ward

@@ -3,10 +3,10 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("What the screen is made of", .timed)
+@Suite("The parts of the screen", .timed)
 struct ScreenPartsTests {
   @Test(
-    "parts that stand above each other share the lines",
+    "Stacked parts of the screen share the lines",
     arguments: [
       ([3, 4, 2], 20, [3, 4, 13]), ([10, 10, 10], 12, [4, 4, 4]), ([2, 30, 30], 22, [2, 10, 10]),
       ([30, 3, 30], 20, [9, 3, 8]), ([5, 5], 3, [2, 1]), ([5, 5], 0, [0, 0]), ([], 9, []),
@@ -16,7 +16,7 @@ struct ScreenPartsTests {
     #expect(ScreenHeights.share(wanted, room: room) == heights)
   }
 
-  @Test("the selection stays with the row that was chosen, wherever it goes")
+  @Test("The selection stays with the chosen row wherever it moves")
   func selection() {
     var selection = NamedSelection()
     let names = ["a", "b", "c", "d", "e"]
@@ -24,7 +24,7 @@ struct ScreenPartsTests {
     selection.move(by: 2, in: names, height: 3)
     #expect(selection.row(in: names) == 2)
     #expect(selection.row(in: ["x", "y", "a", "b", "c"]) == 4)
-    // Where it is gone, the one in its place is selected, and is the chosen one from then on.
+    // If the chosen row is gone, the row in its place becomes the chosen one.
     #expect(selection.row(in: ["a", "b", "d", "e"]) == 2)
     selection.settle(in: ["a", "b", "d", "e"], height: 3)
     #expect(selection.row(in: names) == 3)
@@ -32,7 +32,7 @@ struct ScreenPartsTests {
     #expect(selection.row(in: ["a"]) == 0)
   }
 
-  @Test("who has not moved sees what is newest", arguments: [false, true])
+  @Test("A selection that was not moved follows the newest row", arguments: [false, true])
   func newest(followsEnd: Bool) {
     var selection = NamedSelection(newest: followsEnd ? .last : .first)
     var names = ["a", "b", "c"]
@@ -54,7 +54,7 @@ struct ScreenPartsTests {
     selection.press(key, in: names, height: 4)
   }
 
-  @Test("the rows that are seen move as little as shows the selected one")
+  @Test("The visible rows move only as far as the selected row requires")
   func window() {
     var selection = NamedSelection()
     let names = (1...9).map(String.init)
@@ -82,12 +82,12 @@ struct ScreenPartsTests {
     return trend
   }
 
-  @Test("a rate is of a second at least, by the node's own clock")
+  @Test("A rate covers at least a second of the node's own clock")
   func trend() {
     #expect(Self.trend((5, 1, 1)).rate == nil)
     #expect(Self.trend((5, 1, 1), (15, 1.5, 1)).rate == nil)
     #expect(Self.trend((5, 1, 1), (15, 1.5, 1), (25, 3, 1)).rate == 10)
-    // What is older than what is known, and another process, tell nothing.
+    // Older readings are ignored, and another process starts again.
     #expect(Self.trend((5, 1, 1), (25, 3, 1), (20, 2, 1)).rates == [10])
     #expect(Self.trend((5, 1, 1), (25, 3, 1), (3, 5, 2), (7, 7, 2)).rates == [10, 2])
     let long = Self.trend(
@@ -96,7 +96,7 @@ struct ScreenPartsTests {
   }
 
   @Test(
-    "a rate is told in five columns",
+    "A rate is shown in five columns",
     arguments: [
       (nil, "-"), (0, "0"), (0.26, "0.3"), (7, "7"), (9.94, "9.9"), (12.4, "12"), (999, "999"),
       (1_234, "1.2k"), (45_678, "46k"), (1_200_000, "1.2M"),
@@ -117,7 +117,7 @@ struct ScreenPartsTests {
     return try json.decode(NodeStep.self)
   }
 
-  @Test("what a step tells of a state stands in place of what only told the state")
+  @Test("A step report replaces a plain state change in the history")
   func history() throws {
     var history = NodeHistory()
     history.take(Self.change(1))

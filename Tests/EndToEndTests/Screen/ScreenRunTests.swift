@@ -3,10 +3,10 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("The screen, on a terminal", .timed)
+@Suite("The screen on a terminal", .timed)
 struct ScreenRunTests {
   @Test(
-    "shows a topology, sends it an event by a form, and leaves it as it goes on",
+    "The screen shows a topology, sends an event through a form, and leaves it running",
     arguments: [(80, 24), (60, 16)])
   func lift(columns: Int, rows: Int) async throws {
     try await withTopology("topologies/lift.yaml") { topology in
@@ -14,13 +14,13 @@ struct ScreenRunTests {
       let lines = try await terminal.expect("standing(floor: 0)")
       #expect(lines[0].hasPrefix("lift: running"))
       #expect(lines.count { $0.hasPrefix("▶ door") } == 1)
-      // What the composite withholds, and by whom.
+      // Shows which events of the composite are blocked, and by which node.
       terminal.type("4")
       try await terminal.expect(" by door")
       terminal.type("2\r")
       try await terminal.expect("✓  open")
       try await terminal.expect("→ stopped")
-      // What the door takes with the motor goes to both.
+      // An event that the door takes together with the motor goes to both.
       terminal.type("/open\r")
       try await terminal.expect("▶ ✓  open")
       terminal.type("\r")
@@ -28,12 +28,13 @@ struct ScreenRunTests {
       terminal.type("\r")
       try await terminal.expect("committed as")
       try await terminal.expect("✗  open")
-      // Esc shows all events again, and then goes back. What follows it at once would be a key with Alt.
+      // Esc first shows all events again, and then goes back. A key that follows Esc at once would
+      // be taken with Alt.
       terminal.type("\u{1B}")
       try await terminal.expect("emergencyStop")
       terminal.type("\u{1B}")
       try await terminal.expect("▶ door")
-      // What one of a composite takes by itself can be sent to the composite.
+      // An event of a single component can be sent to the composite.
       terminal.type("4s")
       let events = try await terminal.expect("▶ emergencyStop")
       #expect(events.contains("  close"), "\(events)")
@@ -49,7 +50,7 @@ struct ScreenRunTests {
       let why = try await terminal.expect("why lift")
       #expect(why.contains { $0.contains("ENABLED") })
       terminal.type("\u{1B}")
-      // A key that follows ESC at once would be one with Alt.
+      // A key that follows Esc at once would be taken with Alt.
       try await terminal.expect("▶ lift")
       terminal.resize(columns: 100, rows: 30)
       try await terminal.expect("? help  q quit")
@@ -61,7 +62,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("what a node's page shows goes on with its steps, also over its death")
+  @Test("A node's page follows its steps, even across a crash")
   func node() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
       let terminal = try topology.screen()
@@ -70,7 +71,7 @@ struct ScreenRunTests {
       try await terminal.expect("▶ n2")
       terminal.type("\r")
       try await terminal.expect("HISTORY")
-      // Steps are followed from when the node has heard of it: until then there are only states.
+      // The node reports steps once it has the subscription. Until then there are only states.
       var n = 1
       let told: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
         if terminal.lines.contains(where: { $0.contains("--token(n: ") }) { return true }
@@ -96,16 +97,16 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("what the orchestrator notes of a node stands among the logs once")
+  @Test("The orchestrator's notes about a node appear in the logs once")
   func notes() async throws {
-    // Only in the background the orchestrator has a log of its own.
+    // The orchestrator has a log of its own only when it is detached.
     try await DetachedTopology.with(ViewTests.constants, name: "still") { topology in
       let terminal = try PseudoTerminal(
         CommandLineTool.orchestrator, ["ui", "-p", "still"],
         environment: topology.tool.directory.environment(), columns: 120, rows: 40)
       try await terminal.expect("still: running")
       terminal.type("5")
-      // Of the topology as a whole, behind what it has noted of all nodes.
+      // A note about the whole topology comes after the notes about its nodes.
       let lines = try await terminal.expect("orchestrator still: 5 nodes running")
       for node in try await topology.directory().nodes.map(\.name) {
         #expect(lines.contains { $0.contains(" \(node) ") && $0.contains("ready") }, "\(lines)")
@@ -115,7 +116,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("ends when the topology goes down, and says so")
+  @Test("The screen ends with a message when the topology goes down")
   func down() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
       let terminal = try topology.screen()
@@ -128,7 +129,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("says where the orchestrator does not answer, and goes on when it does")
+  @Test("The screen shows that the orchestrator does not answer, and recovers when it does")
   func silent() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
       let terminal = try topology.screen()
@@ -142,7 +143,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("needs a terminal, and says what does not")
+  @Test("'ui' without a terminal fails and names alternatives")
   func plain() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
       let tool = CommandLineTool(beside: topology)
@@ -166,7 +167,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("of a run ends the topology with it, which is asked first")
+  @Test("Leaving the screen of a run asks for confirmation and stops the topology")
   func quit() async throws {
     try await run { terminal in
       try await terminal.expect("open(persons: 2)")
@@ -182,7 +183,9 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("of a run is left by a signal, too", arguments: [Signal.terminate, .interrupt])
+  @Test(
+    "A signal leaves the screen of a run and stops the topology",
+    arguments: [Signal.terminate, .interrupt])
   func signalled(signal: Signal) async throws {
     try await run { terminal in
       try await terminal.expect("open(persons: 2)")
@@ -193,7 +196,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("of a run that is closed with its terminal stops in order")
+  @Test("A run whose terminal is closed stops in order")
   func closed() async throws {
     try await run { terminal in
       try await terminal.expect("open(persons: 2)")
@@ -202,7 +205,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("of a run goes with no other way to show it", arguments: ["--plain", "--lifeline"])
+  @Test("'run --ui' excludes other forms of output", arguments: ["--plain", "--lifeline"])
   func excluded(option: String) async throws {
     try await run([option]) { terminal in
       let exit = try await terminal.expectEnd()

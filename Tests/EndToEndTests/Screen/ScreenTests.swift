@@ -4,7 +4,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("The screen, without a terminal", .timed)
+@Suite("The screen without a terminal", .timed)
 struct ScreenTests {
   private static let second: Int64 = 1_000_000_000
 
@@ -22,7 +22,7 @@ struct ScreenTests {
     return node
   }
 
-  /// A sender, a receiver that has failed, and a composite of both.
+  /// A sender, a failed receiver, and a composite of both.
   private static func directory(events: UInt64 = 4, time: Int64 = 5) -> TopologyDirectory {
     var door = node("door", state: "closed")
     let pipe = "door.out->motor.in"
@@ -49,7 +49,7 @@ struct ScreenTests {
     return screen
   }
 
-  /// The lines, without the spaces at their ends and without empty lines at the end.
+  /// Returns the lines, without trailing spaces and without trailing empty lines.
   private static func text(_ screen: inout Screen) -> [String] {
     var lines = screen.frame().map { line in
       var text = line.cut(to: screen.size.columns).description
@@ -71,7 +71,7 @@ struct ScreenTests {
     .filter { $0 != .draw }
   }
 
-  @Test("the overview fits 80 columns and 24 rows")
+  @Test("The overview fits 80 columns and 24 rows")
   func overview() {
     var screen = Self.screen()
     #expect(
@@ -88,7 +88,7 @@ struct ScreenTests {
       ])
   }
 
-  @Test("on a small terminal, columns and rows are left out")
+  @Test("A small terminal shows fewer columns and rows")
   func small() {
     var screen = Self.screen(columns: 40, rows: 9)
     let lines = Self.text(&screen)
@@ -100,7 +100,7 @@ struct ScreenTests {
         "  pair       running  waiting  …", "  LOGS",
         "j/k move  Enter more  Tab next  s send …",
       ])
-    // It goes on where it is larger, with the same row selected.
+    // On a larger terminal the screen shows more again, with the same row selected.
     Self.press("j", &screen)
     _ = screen.take(.resize(TerminalSize(columns: 80, rows: 24)), at: 8 * Self.second)
     #expect(Self.text(&screen)[3].hasPrefix("▶ motor  failed"))
@@ -108,7 +108,7 @@ struct ScreenTests {
     #expect(screen.frame().count >= 1)
   }
 
-  @Test("each page shows its list, and Tab goes from list to list")
+  @Test("Each page shows its list, and Tab moves from list to list")
   func pages() {
     var screen = Self.screen()
     for (key, heading) in [("2", "NODE"), ("3", "PIPE"), ("4", "COMPOSITE"), ("5", "LOGS")] {
@@ -128,7 +128,7 @@ struct ScreenTests {
     }
   }
 
-  @Test("Enter opens what is selected, whose steps are followed until Esc")
+  @Test("Enter opens the selected row, whose steps are followed until Esc")
   func opened() {
     var screen = Self.screen()
     let actions = Self.press("⏎", &screen)
@@ -159,7 +159,7 @@ struct ScreenTests {
     #expect(Self.text(&screen)[2].hasPrefix("▶ door"))
   }
 
-  @Test("what is enabled is asked again after a while, and at once when the state is another one")
+  @Test("Enabled events are requested again after a while, and at once after a state change")
   func asked() {
     var screen = Self.screen()
     Self.press("⏎", &screen)
@@ -171,12 +171,12 @@ struct ScreenTests {
       node: "door", incarnation: 1, version: 4, time: 0, cause: "request", state: "open")
     let due = screen.take(.change(change), at: 8 * Self.second + Self.second / 2)
     #expect(due == [.draw, .ask(.enabled(of: "door"))])
-    // One at a time.
+    // Only one request is pending at a time.
     #expect(screen.take(.tick, at: 20 * Self.second) == [.draw])
     #expect(screen.take(.answer(answer), at: 21 * Self.second).contains(.ask(.enabled(of: "door"))))
   }
 
-  @Test("a filter shows only rows with its text, until Esc")
+  @Test("A filter shows only rows with its text, until Esc")
   func filtered() {
     var screen = Self.screen()
     Self.press("/MOT", &screen)
@@ -192,7 +192,7 @@ struct ScreenTests {
     #expect(Self.text(&screen)[2] == "  nothing has 'zzz'")
   }
 
-  @Test("a filter is of one page: on another one all is there, and on it again what was filtered")
+  @Test("A filter applies to one page and is kept when other pages are shown")
   func filterOfPage() {
     var screen = Self.screen()
     Self.press("2/mot⏎", &screen)
@@ -201,7 +201,7 @@ struct ScreenTests {
     #expect(screen.filter.isEmpty && Self.text(&screen)[2].contains("door.out->motor.in"))
     Self.press("1", &screen)
     #expect(Self.text(&screen)[2].hasPrefix("  door   running"))
-    // A page about one node has one of its own, which Esc takes away first.
+    // The page of a node has a filter of its own, which Esc removes first.
     Self.press(":door⏎/opener⏎", &screen)
     #expect(Self.text(&screen).count { $0 == "  nothing has 'opener'" } == 2)
     Self.press("⎋", &screen)
@@ -210,7 +210,8 @@ struct ScreenTests {
     #expect(screen.filter == "mot" && !Self.text(&screen).contains { $0.contains("door") })
   }
 
-  /// What a composite of two nodes takes: one event together, another one each for itself.
+  /// The events of a composite of two nodes: one that is synchronized, and one that each node
+  /// accepts alone.
   private static let enabled = EnabledEvents(
     name: "pair", kind: .composite, state: "waiting", version: 3,
     events: [
@@ -224,7 +225,7 @@ struct ScreenTests {
           answers: [.init(participant: node, verdict: .enabled)])
       })
 
-  @Test("a form for a selected event is of whoever takes it: the composite, or the node alone")
+  @Test("A form for a selected event targets the composite or the node that accepts it alone")
   func recipient() {
     var screen = Self.screen()
     Self.press("4⏎", &screen)
@@ -237,14 +238,14 @@ struct ScreenTests {
       #expect(Self.text(&screen).contains(row), "\(Self.text(&screen))")
       #expect(Self.press("⏎", &screen) == [.ask(.alphabet(of: recipient))])
     }
-    // On the page of a node, too, an event goes to the composite through which it is taken.
+    // On a node's page, too, a synchronized event targets its composite.
     Self.press("⎋2⏎", &screen)
     _ = screen.take(.answer(.enabled(of: "door", .found(Self.enabled))), at: 8 * Self.second)
     #expect(Self.press("s", &screen) == [.ask(.alphabet(of: "pair"))])
   }
 
   @Test(
-    "a node is steered when the same key comes again, or y, and not by another one",
+    "A command on a node is confirmed by the same key or y, and cancelled by any other key",
     arguments: [
       ("r", ScreenCommand.Steering.restart), ("K", .kill), ("S", .stop), ("u", .start),
     ])
@@ -256,7 +257,7 @@ struct ScreenTests {
     #expect(Self.press(key, &screen) == asked)
     #expect(Self.press(key + "x", &screen).isEmpty)
     #expect(Self.press(key + "⎋", &screen).isEmpty && Self.press(key + "y", &screen) == asked)
-    // On pipes and logs there is nothing to steer.
+    // Pages of pipes and logs have no node to control.
     #expect(Self.press("3" + key + "y", &screen).allSatisfy { $0 != asked[0] })
   }
 
@@ -310,7 +311,7 @@ struct ScreenTests {
     #expect(page.contains("blocked: pipe 'door.out->motor.in' is full"), "\(page)")
   }
 
-  @Test("a form asks for the alphabet, and sends; of a pipe to its receiver")
+  @Test("A form requests the alphabet and sends the event, and a pipe's form targets its receiver")
   func sent() {
     var screen = Self.screen()
     #expect(Self.press("s", &screen) == [.ask(.alphabet(of: "door"))])
@@ -320,13 +321,13 @@ struct ScreenTests {
     _ = screen.take(.answer(.failed("door refused go(floor: 7)")), at: 8 * Self.second)
     #expect(Self.text(&screen).last == "door refused go(floor: 7)")
     #expect(Self.press("3s", &screen).contains(.ask(.alphabet(of: "motor"))))
-    // Who has pressed another key meanwhile is not interrupted.
+    // A form does not open if another key was pressed before its alphabet arrived.
     Self.press("1", &screen)
     _ = screen.take(.answer(.alphabet(of: "motor", .found(events))), at: 8 * Self.second)
     #expect(screen.overlay == nil)
   }
 
-  @Test("a screen that stands still shows what was, and then what is")
+  @Test("A frozen screen keeps its content until it is resumed")
   func frozen() {
     var screen = Self.screen()
     Self.press(" ", &screen)
@@ -337,7 +338,7 @@ struct ScreenTests {
       at: 8 * Self.second)
     var lines = Self.text(&screen)
     #expect(lines[0].contains("FROZEN") && lines[2].contains("closed"))
-    // Other parts of the same instant can be looked at.
+    // Other pages show the same moment.
     Self.press("j⏎", &screen)
     #expect(Self.text(&screen)[1] == "motor  failed  standing(floor: 2)")
     Self.press("⎋ ", &screen)
@@ -345,7 +346,7 @@ struct ScreenTests {
     #expect(!lines[0].contains("FROZEN") && lines[2].contains("open"))
   }
 
-  @Test("the palette finds commands and nodes by a part of their names")
+  @Test("The palette finds commands and nodes by a part of their names")
   func palette() {
     var screen = Self.screen()
     Self.press(":mot", &screen)
@@ -358,7 +359,7 @@ struct ScreenTests {
     #expect(Self.press("⏎", &screen).isEmpty && screen.overlay == nil)
   }
 
-  @Test("q leaves; where the topology ends with the screen, it is asked again")
+  @Test("'q' leaves, after a confirmation if the topology ends with the screen")
   func quit() {
     var screen = Self.screen()
     #expect(Self.press("q", &screen) == [.leave])
@@ -369,18 +370,18 @@ struct ScreenTests {
     #expect(running.take(.key(.control("c")), at: 0).contains(.leave))
   }
 
-  @Test("the help names every command, on 24 rows")
+  @Test("The help names every command on 24 rows")
   func help() {
     var screen = Self.screen()
     Self.press("?", &screen)
     let text = Self.text(&screen).joined(separator: "\n")
     for command in ScreenCommand.all { #expect(text.contains(command.meaning.prefix(60))) }
-    // Any key goes back, and does nothing else.
+    // Any key closes the help and does nothing else.
     #expect(Self.press("q", &screen).isEmpty && screen.overlay == nil)
     #expect(Set(ScreenCommand.all.map(\.key)).count == ScreenCommand.all.count)
   }
 
-  @Test("an orchestrator that does not answer is told, with what was seen last")
+  @Test("A silent orchestrator is shown, with the last known state")
   func silent() {
     var screen = Self.screen()
     _ = screen.take(.silence("its orchestrator does not answer"), at: 8 * Self.second)
@@ -391,7 +392,7 @@ struct ScreenTests {
     #expect(Self.text(&screen)[0].hasPrefix("lift: running"))
   }
 
-  @Test("control characters in what nodes tell reach no terminal")
+  @Test("Control characters in states do not reach the terminal")
   func controlCharacters() {
     var screen = Self.screen()
     let evil: JSONValue = "\u{1B}[2Jgone\u{7}"

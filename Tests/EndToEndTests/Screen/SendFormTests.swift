@@ -16,7 +16,7 @@ struct SendFormTests {
     CaseDescription(name: "paint", fields: [.init(name: "color", type: "Color")]),
   ]
 
-  /// Presses keys, each character one; `⏎` is Enter, `⇥` Tab, `⎋` Esc.
+  /// Presses a key for each character: `⏎` is Enter, `⇥` Tab, `⎋` Esc.
   private func press(_ text: String, in form: inout SendForm) -> SendForm.Outcome {
     var outcome = SendForm.Outcome.open
     for character in text {
@@ -32,7 +32,7 @@ struct SendFormTests {
     return outcome
   }
 
-  @Test("an event is chosen, filled in by its types, and sent")
+  @Test("An event is chosen, filled in by its field types, and sent")
   func filled() {
     var form = SendForm(to: "door", events: Self.events)
     #expect(press("j⏎", in: &form) == .open && form.event?.name == "enter")
@@ -48,7 +48,7 @@ struct SendFormTests {
   }
 
   @Test(
-    "what cannot be is not sent, and is said",
+    "An invalid value is not sent and is reported at its field",
     arguments: [
       ("three⇥Ada⇥⏎", 0, "'persons' is Int: 'three' is none"),
       ("⇥⇥⏎", 0, "'persons' is Int: type a value"), ("3⇥Ada⇥x⏎", 2, "'badge' is Optional<Int>"),
@@ -60,14 +60,14 @@ struct SendFormTests {
     #expect(press("⇥", in: &form) == .open && form.problem == nil)
   }
 
-  @Test("a number that is out of bounds is told by its event's rules")
+  @Test("A number out of range is reported at its field")
   func bounds() {
     var form = SendForm(to: "door", events: Self.events, event: "enter")
     #expect(press("2.5⇥Ada⇥⏎", in: &form) == .open)
     #expect(form.problem?.contains("persons") == true, "\(form.problem ?? "")")
   }
 
-  @Test("Esc goes back to the events, and then leaves")
+  @Test("Esc goes back to the events, and then leaves the form")
   func left() {
     var form = SendForm(to: "door", events: Self.events, event: "enter")
     #expect(press("4⎋", in: &form) == .open && form.event == nil)

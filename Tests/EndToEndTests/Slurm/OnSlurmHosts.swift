@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import TestNodes
 import Testing
 
-/// What tests of a topology on the hosts of a Slurm job look at.
+/// Helpers for tests of a topology on the hosts of a Slurm job.
 protocol OnSlurmHosts {}
 
 extension OnSlurmHosts {
@@ -15,7 +15,7 @@ extension OnSlurmHosts {
     #expect(isThere == true, "\(node) is to be \(phase): \(logs)")
   }
 
-  /// The processes of a node of this test's, on whatever host.
+  /// Returns the processes of a node of this test, on any host.
   func processes(of node: String, _ ward: DetachedTopology) -> [String] {
     FileSystem.entries(of: "/proc").filter { entry in
       guard let environment = FileSystem.contents(of: "/proc/\(entry)/environ") else {

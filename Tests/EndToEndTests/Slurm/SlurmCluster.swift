@@ -5,7 +5,8 @@ import TestTraits
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// The test makes hosts and a Slurm of its own, and is skipped aloud where it may not, or has no programs for that.
+  /// Skips the test, with the reason, where hosts and a Slurm cannot be created for lack of
+  /// permissions or programs.
   static var needsSlurm: Self {
     .enabled(
       if: SlurmCluster.isAvailable,
@@ -14,8 +15,8 @@ extension Trait where Self == ConditionTrait {
   }
 }
 
-/// Three hosts `fh1` to `fh3` of one test's, in namespaces of this machine, and a job of Slurm's that has them. What
-/// starts topologies is on a fourth one, at 10.77.0.10.
+/// A Slurm job on three hosts `fh1` to `fh3`, which are namespaces of this machine and belong to
+/// one test. Topologies are started on a fourth host, at 10.77.0.10.
 struct SlurmCluster {
   static var isAvailable: Bool {
     geteuid() == 0 && FileSystem.exists("/sys/fs/cgroup/freezer")
@@ -44,7 +45,8 @@ struct SlurmCluster {
     }
   }
 
-  /// Calls back with what calls verbs within the job, and ends what runs on the hosts.
+  /// Calls back with a tool that runs verbs within the job, and then ends all processes on the
+  /// hosts.
   static func with(
     _ body: (CommandLineTool, SlurmCluster) async throws -> Void
   ) async throws {
@@ -72,23 +74,23 @@ struct SlurmCluster {
     try FileSystem.makeDirectories(directory)
   }
 
-  /// A host loses its power.
+  /// Makes a host lose its power.
   func lose(_ host: Int) async throws { try await call("lose", host) }
 
-  /// It is started again.
+  /// Starts a host again.
   func start(_ host: Int) async throws { try await call("start", host) }
 
-  /// Nothing goes to a host and comes from it.
+  /// Cuts a host off the network.
   func partition(_ host: Int) async throws { try await call("partition", host) }
 
   func heal(_ host: Int) async throws { try await call("heal", host) }
 
-  /// What Slurm runs on a host is killed, alone; on host 0 that is its controller.
+  /// Kills Slurm's daemon on a host, and no other process. Host 0 has Slurm's controller.
   func killDaemon(of host: Int) async throws { try await call("end", host) }
 
   func restartDaemon(of host: Int) async throws { try await call("restart", host) }
 
-  /// Runs a program of Slurm's where verbs are called.
+  /// Runs one of Slurm's programs where the verbs run.
   func run(_ arguments: String..., by tool: CommandLineTool) async throws -> CommandLineTool.Result
   {
     let line = tool.prefix + arguments

@@ -35,7 +35,7 @@ extension SlurmLossTests {
       - { from: sink, when: counting, to: pair, send: meet, name: meetings }
     """
 
-  @Test("processes on other hosts are adopted as they are, and their ends are seen")
+  @Test("Processes on other hosts are adopted unchanged, and their exits are noticed")
   func adopts() async throws {
     try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
       let pids = try await ward.pids()
@@ -76,7 +76,7 @@ extension SlurmLossTests {
     }
   }
 
-  @Test("one that was killed on its host meanwhile is started again, and another one goes on")
+  @Test("A process killed on its host without an orchestrator is restarted, and others continue")
   func killedMeanwhile() async throws {
     try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
       let pids = try await ward.pids()
@@ -96,7 +96,7 @@ extension SlurmLossTests {
   }
 
   @Test(
-    "what one writes is logged again, and without power its host is waited for as for any other")
+    "An adopted node's output is logged again, and a host without power is waited for")
   func powerAfterAdoption() async throws {
     let ward = Self.hall.replacing(
       "  clerk:", with: "  patient: { machine: Fragile, place: back, \(Self.restart) }\n  clerk:")
@@ -104,7 +104,7 @@ extension SlurmLossTests {
       try await ward.run("send", "patient", #"{"shout":{"lines":3}}"#)
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 7 nodes adopted"))
-      // Nor does what its srun cannot get rid of any more hold it up.
+      // Output that a former srun can no longer deliver does not delay the node.
       for lines in [5_000, 4_000] {
         try await ward.run("send", "patient", #"{"shout":{"lines":\#(lines)}}"#)
         let isLogged: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
@@ -132,7 +132,7 @@ extension SlurmLossTests {
   }
 
   @Test(
-    "one that may move goes on where the next orchestrator comes within its lease, wherever it was")
+    "A movable node continues if the next orchestrator comes within its lease")
   func leased() async throws {
     let yaml = """
       topology: ward
@@ -159,7 +159,7 @@ extension SlurmLossTests {
         #expect(sink?.hostName == host && sink?.incarnation == (host == "fh2" ? 1 : 2))
         try await ward.untilNumbersArrive()
         guard host == "fh2" else { continue }
-        // Not for so long that Slurm takes the host out of the job.
+        // Not long enough for Slurm to remove the host from the job.
         try await cluster.partition(2)
         let hasMoved: Bool? = try await poll(every: .milliseconds(200), within: .seconds(90)) {
           let sink = try await ward.directory()[node: "sink"]

@@ -6,10 +6,10 @@ import TestNodes
 import TestTraits
 import Testing
 
-/// What becomes of nodes where a host is lost for good, or their orchestrator; beside ``SlurmTests``, and one after the
-/// other as well: each has hosts of its own.
+/// Tests of nodes after a permanent loss of a host or of their orchestrator. Like ``SlurmTests``
+/// they run one after the other, and each has hosts of its own.
 @Suite(
-  "Nodes on hosts of Slurm's that outlive a host or an orchestrator", .timed, .needsSlurm,
+  "Nodes on Slurm hosts that outlive a host or an orchestrator", .timed, .needsSlurm,
   .serialized)
 struct SlurmLossTests: OnSlurmHosts {}
 
@@ -28,8 +28,8 @@ extension SlurmLossTests {
   private static let moving = "place: back, on_host_loss: move"
   private static let restart = "restart: { max: 100, backoff: { initial: 20ms } }"
 
-  /// Runs a topology on the hosts, which all see a directory `shared`, and ends both.
-  /// - Parameter yaml: Makes its file; called with the test's directory.
+  /// Runs a topology on the hosts, which share a directory `shared`, and ends both.
+  /// - Parameter yaml: A function that returns the topology file for the test's directory.
   func withShared(
     _ yaml: (_ directory: String) -> String, deployment: String = spare,
     _ body: (DetachedTopology, SlurmCluster) async throws -> Void
@@ -47,7 +47,7 @@ extension SlurmLossTests {
     }
   }
 
-  @Test("where a host loses its power, a node goes on elsewhere from its journal, or waits")
+  @Test("When a host loses its power, a node moves and resumes from its journal, or waits")
   func move() async throws {
     let yaml = """
       topology: ward
@@ -96,8 +96,8 @@ extension SlurmLossTests {
     """
   }
 
-  /// The processes that have told that they live, in the order of their first words, with the first instant and the
-  /// last one.
+  /// Returns the lifetimes of the processes in the log, in the order of their first lines, from the
+  /// first instant to the last.
   private func lives(_ log: String) -> [ClosedRange<Int64>] {
     var lives: [String: ClosedRange<Int64>] = [:]
     let text = FileSystem.contents(of: log, limit: 1 << 24) ?? []
@@ -136,7 +136,7 @@ extension SlurmLossTests {
   }
 
   @Test(
-    "a process that is cut off, or stopped besides, is dead before there is another one",
+    "A process that is cut off or also suspended is dead before its successor starts",
     arguments: [false, true])
   func cutOff(isStopped: Bool) async throws {
     try await withShared(Self.beacon) { ward, cluster in
@@ -144,7 +144,7 @@ extension SlurmLossTests {
       let first = try #require(processes(of: "beacon", ward).first)
       try await untilHeard(1, log, ward)
       if isStopped {
-        // Slurm itself would freeze it, in which no signal reaches it before it goes on.
+        // Slurm would freeze the process, and no signal reaches a frozen process.
         #expect(kill(try #require(Int32(first)), SIGSTOP) == 0)
         try await untilStopped(first, ward)
       }
@@ -155,7 +155,7 @@ extension SlurmLossTests {
       #expect(!processes(of: "beacon", ward).contains(first))
       try await untilHeard(2, log, ward)
       try await cluster.heal(2)
-      // As many more words as a former one would have had time for.
+      // Waits until a former process would have had time for more lines.
       let end = try #require(lives(log).last?.upperBound) + 1_000_000_000
       let isOver: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
         lives(log).contains { $0.upperBound > end } ? true : nil
@@ -165,7 +165,7 @@ extension SlurmLossTests {
     }
   }
 
-  @Test("where no host of its place answers, a node waits for one")
+  @Test("A node waits while no host of its place answers")
   func nowhere() async throws {
     try await withShared(Self.beacon) { ward, cluster in
       let log = ward.tool.directory.path + "/lives"
@@ -184,7 +184,7 @@ extension SlurmLossTests {
     }
   }
 
-  @Test("what a killed orchestrator has left ends by its lease before the next one starts another")
+  @Test("Processes left by a killed orchestrator end by their lease before a successor starts")
   func leftover() async throws {
     try await withShared(Self.beacon) { ward, _ in
       var ward = ward
@@ -195,14 +195,14 @@ extension SlurmLossTests {
         survivor.process.signal(.kill, group: true)
       }
       #expect(processes(of: "beacon", ward).count == 1)
-      // Where nothing of the run would end it, none is started.
+      // No node is started where nothing of the run would end the former process.
       let stray = Self.spare.replacing("hosts: [fh2], spare: [fh3]", with: "hosts: [fh3, fh1]")
       try ward.tool.directory.write(stray, to: "stray.yaml")
       let refused = try await ward.run("up", "ward.yaml", "--deployment", "stray.yaml", code: 2)
       #expect(
         refused.error.contains("had started node 'beacon' on host 'fh2', where it does not belong"),
         "\(refused)")
-      // Nor where one that waits for its end is stopped before that.
+      // Nor is one started if the node is stopped while it waits for that end.
       let waiting = try ward.tool.start([
         "run", "ward.yaml", "--deployment", "ward-deployment.yaml",
       ])
@@ -229,7 +229,7 @@ extension SlurmLossTests {
   }
 
   @Test(
-    "a synchronized event is taken by all or by none where its coordinator's host is lost and that moves",
+    "A synchronized event is all or none when its coordinator's host is lost and it moves",
     arguments: ["commit.before", "commit.recorded"])
   func coordinator(point: String) async throws {
     let yaml = """
@@ -264,7 +264,7 @@ extension SlurmLossTests {
         return left == $0[node: "right"]?.status?.state
       }
       let met = try #require(directory[node: "left"]?.status?.state).decode(Party.State.self).met
-      // What was recorded is taken; what was not may be, once.
+      // A recorded event is committed. An unrecorded one may be, once.
       #expect(point == "commit.recorded" ? met == 2 : met == 1 || met == 2)
     }
   }

@@ -16,7 +16,7 @@ struct SlurmTests: OnSlurmHosts {
       back: { hosts: [fh2] }
     """
 
-  /// A source of numbers on one host, and on another one who counts them and takes its time.
+  /// A source of numbers on one host, and a slow sink that counts them on another host.
   private static let numbers = """
     topology: ward
     program: TestNodes
@@ -41,7 +41,7 @@ struct SlurmTests: OnSlurmHosts {
       pair: { components: [left, right], synchronize: [meet], within: left }
     """
 
-  @Test("nodes run on the hosts of their places, are killed there and start there again")
+  @Test("Nodes run on the hosts of their places, and are killed and restarted there")
   func kills() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
       let before = try await ward.directory()
@@ -62,7 +62,7 @@ struct SlurmTests: OnSlurmHosts {
     }
   }
 
-  @Test("a node that stands still on a host that answers is killed and started again")
+  @Test("A suspended node on a host that answers is killed and restarted")
   func hang() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
       try await ward.run("kill", "-s", "STOP", "sink")
@@ -73,7 +73,7 @@ struct SlurmTests: OnSlurmHosts {
     }
   }
 
-  @Test("a host that is cut off is waited for, and its processes go on where they were")
+  @Test("The orchestrator waits for a host that is cut off, whose processes continue")
   func partition() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
       try await ward.startNumbers()
@@ -87,14 +87,14 @@ struct SlurmTests: OnSlurmHosts {
     }
   }
 
-  @Test("nodes of a host without power start there again from their journals, once it is back")
+  @Test("Nodes of a host without power restart there from their journals once it is back")
   func power() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
       try await ward.startNumbers()
       try await ward.untilNumbersArrive()
       try await cluster.lose(2)
       try await until("sink", is: "lost", ward)
-      // As long as Slurm takes to give the host up, nothing is started in its place.
+      // No process is started in its place until Slurm gives the host up.
       let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
         try ward.logs().contains("Node failure on fh2") ? true : nil
       }
@@ -108,7 +108,7 @@ struct SlurmTests: OnSlurmHosts {
     }
   }
 
-  @Test("where Slurm's daemon on a host is killed, its nodes are taken for neither dead nor lost")
+  @Test("Nodes are neither dead nor lost when Slurm's daemon on their host is killed")
   func daemon() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
       try await ward.startNumbers()
@@ -125,7 +125,7 @@ struct SlurmTests: OnSlurmHosts {
   }
 
   @Test(
-    "where Slurm's controller is killed, nodes go on, and one that is killed starts once it is back"
+    "Nodes continue while Slurm's controller is down, and a killed node restarts once it is back"
   )
   func controller() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
@@ -147,13 +147,13 @@ struct SlurmTests: OnSlurmHosts {
     }
   }
 
-  @Test("what a killed orchestrator has left on a host is ended there before its node starts again")
+  @Test("Processes left on a host by a killed orchestrator are ended before their node restarts")
   func orphans() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
       try await ward.startNumbers()
       try await ward.untilNumbersArrive()
       try await ward.killOrchestrator()
-      // Nor does Slurm end a process whose srun was killed.
+      // Slurm does not end a process whose srun was killed.
       for survivor in try Survivor.all(in: ward.directories) {
         survivor.process.signal(.kill, group: true)
       }
@@ -166,7 +166,7 @@ struct SlurmTests: OnSlurmHosts {
   }
 
   @Test(
-    "a submitted job runs the topology on its first host, and stops it in order when it is asked to"
+    "A submitted job runs the topology on its first host and stops it in order on request"
   )
   func batch() async throws {
     try await SlurmCluster.with { tool, cluster in
@@ -199,7 +199,7 @@ struct SlurmTests: OnSlurmHosts {
     }
   }
 
-  @Test("a host that the job does not have, and no job, are told with what to do")
+  @Test("A host outside the job, and a missing job, are errors that say what to do")
   func refusals() async throws {
     try await SlurmCluster.with { tool, _ in
       try tool.directory.write(Self.numbers, to: "ward.yaml")
@@ -217,7 +217,8 @@ struct SlurmTests: OnSlurmHosts {
     }
   }
 
-  @Test("a synchronized event commits across hosts, before and after the coordinator's is lost")
+  @Test(
+    "A synchronized event commits across hosts, before and after its coordinator's host is lost")
   func composite() async throws {
     try await SlurmCluster.with(Self.pair, deployment: Self.hosts) { ward, cluster in
       for met in 1...2 {

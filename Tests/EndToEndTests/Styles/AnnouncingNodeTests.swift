@@ -4,9 +4,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A node that hosts a model which acts by itself", .timed)
+@Suite("A node whose model acts by itself", .timed)
 struct AnnouncingNodeTests {
-  @Test("has no running effect at rest, and the next process follows the model as well")
+  @Test("A node whose model acts by itself has no running effect at rest, even after a restart")
   func atRest() async throws {
     let topology = Topology(
       name: "kitchen", program: "TestNodes", nodes: [.machine("Whistler", name: "node")])

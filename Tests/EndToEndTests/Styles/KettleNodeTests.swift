@@ -5,11 +5,11 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// What a kettle does as a node that is driven from this process, in whatever style it is written: the
-/// same as in one process.
-@Suite("Each style: a kettle that is a node elsewhere", .timed)
+/// Checks that a kettle as a node, driven from this process, behaves as in one process, in every
+/// style.
+@Suite("A kettle as a remote node in each style", .timed)
 struct KettleNodeTests {
-  /// A topology with a kettle for each that is made.
+  /// A topology with a node for each kettle that is made.
   private struct Nodes: KettlePlace {
     let topology: TopologyHarness
     let boilTime = 200
@@ -24,7 +24,7 @@ struct KettleNodeTests {
 
     func pass(_ duration: Duration, of left: Duration, heating kettle: any Kettle) async throws {
       let end = now + duration
-      // Each is refused, and takes its time.
+      // Each event is refused and takes some time.
       while now < end { _ = try await kettle.switchOn() }
     }
   }
@@ -42,29 +42,34 @@ struct KettleNodeTests {
     try await withTopology(yaml: text) { try await body(Nodes(topology: $0)) }
   }
 
-  @Test("events are taken in the order given", arguments: KettleStyle.hosted)
+  @Test(
+    "A kettle node takes events in the order they were sent", arguments: KettleStyle.hosted)
   func order(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.order(style, in: $0) }
   }
 
   @Test(
-    "events that nobody waits for are taken in the order given, too",
+    "A kettle node takes posted events in the order they were posted",
     arguments: KettleStyle.hosted)
   func posted(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.posted(style, in: $0) }
   }
 
-  @Test("an event that the state does not take changes nothing", arguments: KettleStyle.hosted)
+  @Test(
+    "An event that a kettle node's state does not accept changes nothing",
+    arguments: KettleStyle.hosted)
   func refusal(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.refusal(style, in: $0) }
   }
 
-  @Test("its effect takes its time, and leads to the next state", arguments: KettleStyle.hosted)
+  @Test(
+    "A kettle node's effect takes its time and then changes the state",
+    arguments: KettleStyle.hosted)
   func effect(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.effect(style, in: $0) }
   }
 
-  @Test("its effect is cancelled when its state is left", arguments: KettleStyle.hosted)
+  @Test("A kettle node's effect is cancelled when its state is left", arguments: KettleStyle.hosted)
   func cancellation(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.cancellation(style, in: $0) }
   }

@@ -6,7 +6,7 @@ import TestTraits
 import Testing
 
 @Suite(
-  "States that a model goes through on its way", .timed, .enabled(if: RecordedNodes.arePossible))
+  "Intermediate states of a model's step", .timed, .enabled(if: RecordedNodes.arePossible))
 struct PassingStateTests {
   private static func heater(
     time: Int, pipes: [PipeSpecification] = [], durability: Durability = .process
@@ -30,7 +30,7 @@ struct PassingStateTests {
     .ports(from: "thermostat.heater", to: "heater.thermostat"),
   ]
 
-  @Test("monitors see state1, state2 and state3 of the example, each under a version of its own")
+  @Test("Monitors see each intermediate state of the example with a version of its own")
   func example() async throws {
     try await withTopology("topologies/example.yaml") { topology in
       for round in 1...10 {
@@ -48,7 +48,7 @@ struct PassingStateTests {
     }
   }
 
-  @Test("a state on the way is shown while the step lasts, and not after it")
+  @Test("An intermediate state is shown during its step, and not after it")
   func live() async throws {
     try await withTopology(Self.heater(time: 3_600_000)) { topology in
       let client = topology.client
@@ -61,7 +61,8 @@ struct PassingStateTests {
     }
   }
 
-  /// Waits until the heater's pipes are empty, and tells how many events each has brought.
+  /// Waits until the heater's pipes are empty.
+  /// - Returns: The number of events that each pipe has delivered.
   private static func delivered(_ topology: TopologyHarness) async throws -> [UInt64?] {
     try await topology.expectStatus(of: "heater", "empty pipes") {
       $0.status?.outs.allSatisfy { $0.applied == $0.events } == true
@@ -72,7 +73,7 @@ struct PassingStateTests {
     ]
   }
 
-  @Test("pipe rules and ports tell of each state on the way once, and in-ports bring events")
+  @Test("Pipe rules and ports send each intermediate state once, and in-ports deliver events")
   func pipes() async throws {
     try await withTopology(Self.heater(time: 0, pipes: Self.pipes)) { topology in
       for round in 1...5 as ClosedRange<UInt64> {
@@ -85,7 +86,7 @@ struct PassingStateTests {
     }
   }
 
-  @Test("a model that is killed on its way takes the event again, and its pipes tell of it once")
+  @Test("A model killed during a step takes the event again, and its pipes send each state once")
   func killed() async throws {
     try await withTopology(Self.heater(time: 400, pipes: Self.pipes)) { topology in
       for round in 1...3 as ClosedRange<UInt64> {

@@ -4,10 +4,11 @@ import TestSupport
 import TestTraits
 import Testing
 
-// With a program of an optimized build, which ignores the variable, these pass without reflection.
+// An optimized program ignores the variable. With such a program these tests pass without
+// reflection.
 @Suite("Programs that read enums by reflection", .timed)
 struct ReflectionTests {
-  @Test("A topology passes its events, where the layout of values is not known")
+  @Test("A topology passes its events when the layout of values is unknown")
   func pipes() async throws {
     try await CommandLineTool.launching { tool in
       var tool = tool
@@ -20,7 +21,7 @@ struct ReflectionTests {
     }
   }
 
-  @Test("The model checker meets the same states, where the layout of values is not known")
+  @Test("The model checker finds the same states when the layout of values is unknown")
   func exploration() async throws {
     let file = "\(packageRoot)/topologies/lift.yaml"
     try await CommandLineTool.launching { tool in
@@ -33,7 +34,7 @@ struct ReflectionTests {
     }
   }
 
-  @Test("A node starts where not even the lists of cases can be read")
+  @Test("A node starts even when the lists of cases cannot be read")
   func unlisted() async throws {
     try await CommandLineTool.launching { tool in
       var tool = tool

@@ -6,7 +6,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Each style as a node", .timed, .enabled(if: RecordedNodes.arePossible))
+@Suite("Nodes in each style", .timed, .enabled(if: RecordedNodes.arePossible))
 struct StyleNodeTests {
   private static func kettles(boilTime: Int) -> String {
     """
@@ -23,7 +23,7 @@ struct StyleNodeTests {
 
   private static let names = ["language", "reducer", "model", "feature"]
 
-  @Test("what is under way when a node is killed is done by the next process, and states are kept")
+  @Test("The next process of a killed node completes its pending effects, and states are kept")
   func restored() async throws {
     try await withTopology(yaml: Self.kettles(boilTime: 400)) { topology in
       for name in Self.names {
@@ -40,14 +40,14 @@ struct StyleNodeTests {
       for name in Self.names + ["loader"] { try await topology.kill(name) }
       for name in Self.names {
         let outcome = try await topology.send(name, KettleEvent.switchOff)
-        // Boiled once, before or after its process ended.
+        // The water boiled once, before or after its process ended.
         #expect(
           outcome == .moved(version: 3, state: "off"), "\(name)")
       }
     }
   }
 
-  @Test("a change that a model makes by itself is one step, however late it is noticed")
+  @Test("A model's own change is one step, however late it is noticed")
   func noticedOnce() async throws {
     let text = "topology: t\nprogram: TestNodes\nnodes: { fruit: { machine: Ripener } }\n"
     try await withTopology(yaml: text) { topology in
@@ -55,15 +55,15 @@ struct StyleNodeTests {
       for _ in 1...20 {
         try await topology.send("fruit", Ripener.Event.plant)
         let ripe = try await topology.expect("fruit", Ripener.State.ripe)
-        // It was green, then turning on the way. Before the first time it was green already, which is no
-        // change where it ripens at once.
+        // The fruit was green, then turning, then ripe. In the first round it was green already,
+        // which is no change if it ripens at once.
         if let last { #expect(ripe.version == last + 3) } else { #expect(2...3 ~= ripe.version) }
         last = ripe.version
       }
     }
   }
 
-  @Test("what a state does not take leaves it as it is, and what is left is cancelled")
+  @Test("A refused event changes no state, and leaving a state cancels its effects")
   func cancelled() async throws {
     try await withTopology(yaml: Self.kettles(boilTime: 60_000)) { topology in
       for name in Self.names {
@@ -78,7 +78,7 @@ struct StyleNodeTests {
   }
 
   @Test(
-    "a child feature that is a node of its own is in its parent's state, from its first state on")
+    "A child feature in a node of its own is part of its parent's state from the start")
   func reflected() async throws {
     try await withTopology("topologies/counter.yaml") { topology in
       func expect(_ child: CounterFeature.State, increments: Int) async throws {
@@ -89,7 +89,7 @@ struct StyleNodeTests {
       try await expect(.init(), increments: 0)
       for _ in 1...2 { try await topology.send("counter", CounterFeature.Action.increment) }
       try await expect(.init(count: 2), increments: 2)
-      // The parent is dead while the child goes on.
+      // The parent is dead while the child continues.
       try await topology.pause("tally")
       try await topology.send("counter", CounterFeature.Action.increment)
       try await topology.kill("tally")
@@ -97,7 +97,7 @@ struct StyleNodeTests {
     }
   }
 
-  @Test("a child feature that is a node of its own tells its parent of each action, once")
+  @Test("A child feature in a node of its own notifies its parent of each action once")
   func counter() async throws {
     try await withTopology("topologies/counter.yaml") { topology in
       for round in 1...20 {
@@ -112,7 +112,7 @@ struct StyleNodeTests {
     }
   }
 
-  @Test("a model that is an actor keeps its state over its process")
+  @Test("An actor model keeps its state across its process")
   func model() async throws {
     try await withTopology("topologies/example.yaml") { topology in
       try await topology.send("example", ExampleModel.Event.eventA)
@@ -123,7 +123,7 @@ struct StyleNodeTests {
     }
   }
 
-  @Test("a model that is to start in a state that is not stable is an error of the file")
+  @Test("A model whose first state is not stable is an error of the file")
   func unstable() async throws {
     let text = """
       topology: wobblers

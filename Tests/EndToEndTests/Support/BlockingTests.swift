@@ -2,8 +2,8 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Runs tests that wait for processes without suspending on threads of their own, which live as
-/// long as the process: on Swift's few threads they would keep all other tests from going on.
+/// Runs tests that block while they wait for processes on threads of their own. On Swift's few
+/// threads they would block all other tests. The threads live as long as the process.
 struct BlockingTests: SuiteTrait, TestTrait, TestScoping {
   var isRecursive: Bool { true }
 
@@ -15,16 +15,16 @@ struct BlockingTests: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == BlockingTests {
-  /// The tests block the thread that they run on.
+  /// Marks tests that block their thread.
   static var blocking: Self { BlockingTests() }
 }
 
-/// Runs jobs on some threads that never end.
+/// Runs jobs on a few threads that never end.
 private final class ThreadExecutor: TaskExecutor {
   static let shared = ThreadExecutor(threads: 4)
 
   private let jobs = Mutex<[UnownedJob]>([])
-  // POSIX semaphores are for any number of threads.
+  // A POSIX semaphore can be used by any number of threads.
   nonisolated(unsafe) private let available = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
   init(threads: Int) {

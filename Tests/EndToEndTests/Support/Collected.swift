@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What a stream has told so far.
+/// The elements that a stream has produced so far.
 final class Collected<Element: Sendable>: Sendable {
   private let elements = Mutex<[Element]>([])
   private let reading = Mutex<Task<Void, Never>?>(nil)

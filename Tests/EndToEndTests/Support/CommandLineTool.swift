@@ -2,10 +2,10 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// The `orchestrator` and the node programs, called in a directory of one test's.
+/// The `orchestrator` and the node programs, which run in a directory of one test.
 struct CommandLineTool {
   struct Result: CustomStringConvertible {
-    /// The exit code; `nil` where a signal ended it, or nothing did in time.
+    /// The exit code, or `nil` if a signal ended the program or it did not end in time.
     var code: Int32?
     var output: String
     var error: String
@@ -17,9 +17,10 @@ struct CommandLineTool {
 
   let directory: TestDirectory
   var environment: [String: String] = [:]
-  /// What verbs of the orchestrator are called by, with its arguments; empty where by nothing.
+  /// The command that runs the orchestrator's verbs, with its arguments. Empty if they run
+  /// directly.
   var prefix: [String] = []
-  /// Nodes that the test has crash.
+  /// The nodes that the test crashes on purpose.
   var crashingNodes: Set<String> = []
 
   static let orchestrator: String = {
@@ -27,10 +28,11 @@ struct CommandLineTool {
     { fatalError("\(error)") }
   }()
 
-  /// Where `orchestrator`, `nodes` and `TestNodes` are: those of the tests' own build, or of another.
+  /// The directory of `orchestrator`, `nodes` and `TestNodes`: of the tests' own build, or of
+  /// another one.
   static var products: String { FileSystem.directory(of: orchestrator) }
 
-  /// Ends what runs in the background when the test's process is killed.
+  /// The process that kills background processes when the test's process is killed.
   private let guardian: LaunchedProgram?
 
   init() throws {
@@ -43,7 +45,7 @@ struct CommandLineTool {
     guardian = nil
   }
 
-  /// Calls back with a new one, when no more topologies run at once than should.
+  /// Calls back with a new tool as soon as the limit of concurrent topologies allows.
   static func launching(_ body: (CommandLineTool) async throws -> Void) async throws {
     try await LaunchLimit.shared.run {
       let tool = try CommandLineTool()
@@ -52,7 +54,7 @@ struct CommandLineTool {
     }
   }
 
-  /// Ends what is left, and fails the test where a node has crashed.
+  /// Ends all processes that are left, and fails the test if a node has crashed.
   func remove() {
     for crash in directory.crashes(except: crashingNodes) { Issue.record("\(crash)") }
     for process in directory.processes { process.kill() }
@@ -83,8 +85,8 @@ struct CommandLineTool {
     return try await result(of: program, within: timeout)
   }
 
-  /// The arguments with a long limit where they give none: a verb's own is for who waits at a terminal,
-  /// and here a verb is ended when it makes no progress.
+  /// Returns the arguments with a long timeout if they have none. A verb's default is meant for a
+  /// person at a terminal. In tests a verb is ended when it makes no progress.
   static func patient(_ arguments: [String]) -> [String] {
     let option =
       switch arguments.first {
@@ -97,7 +99,7 @@ struct CommandLineTool {
     return [arguments[0], option, "10m"] + arguments.dropFirst()
   }
 
-  /// Runs a verb of the orchestrator to its end, which has this exit code.
+  /// Runs a verb of the orchestrator to its end, and expects this exit code.
   @discardableResult
   func run(
     _ arguments: String..., within timeout: Duration = .seconds(20), code: Int32,
@@ -106,7 +108,7 @@ struct CommandLineTool {
     try await end(of: start(Self.patient(arguments)), within: timeout, code: code, at: location)
   }
 
-  /// Waits for the end of a program, which has this exit code.
+  /// Waits for the end of a program, and expects this exit code.
   @discardableResult
   func end(
     of program: LaunchedProgram, within timeout: Duration = .seconds(20), code: Int32 = 0,
@@ -128,7 +130,7 @@ struct CommandLineTool {
     return Result(code: code, output: program.outputText, error: program.errorText)
   }
 
-  /// The first out-pipe of the node that `describe NODE -o json` tells of.
+  /// Returns the first out-pipe of the node in the output of `describe NODE -o json`.
   func out(ofDescribed output: String) throws -> JSONValue? {
     guard case .array(let pages) = try JSONValue(parsing: output.utf8),
       case .array(let outs)? = pages.first?["status"]?["outs"]

@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// A shell that is not bash, and not on every machine: asked for what its completion offers.
+/// A shell other than bash, which may not be installed, and its completion.
 enum CompletingShell: String, CaseIterable {
   case zsh, fish
 
   var isThere: Bool { FileSystem.exists("/usr/bin/\(rawValue)") }
 
-  /// What it offers for the last word of a line, sorted.
+  /// Returns the sorted offers for the last word of a line.
   func complete(_ line: String, in command: Command) throws -> [String] {
     let script: String
     switch self {
@@ -37,7 +37,7 @@ enum CompletingShell: String, CaseIterable {
     return result.output.split(separator: "\n").map(String.init)
   }
 
-  /// Types the line and a tab into a zsh on a terminal, and waits until that has completed it.
+  /// A script that types the line and a tab into a zsh on a terminal, and waits for the completion.
   private static let zshAsking = """
     zmodload zsh/zpty
     zpty -b shell zsh -f -i
@@ -48,7 +48,7 @@ enum CompletingShell: String, CaseIterable {
     zpty -d shell
     """
 
-  /// Has a zsh write down what it offers.
+  /// The setup of that zsh, which writes its offers to a file.
   private static let zshSetup = """
     fpath=($PWD/.zsh $fpath)
     autoload -Uz compinit && compinit -u -D

@@ -3,9 +3,10 @@ import PipeRuntimeTestKit
 import TestNodes
 import Testing
 
-/// Numbers that go from a node `source` to a node `sink`.
+/// Numbers that flow from a node `source` to a node `sink`.
 ///
-/// They are sent by the command: the nodes may be on a network that only the topology's hosts reach.
+/// The command sends the events, because the nodes may be on a network that only the topology's
+/// hosts reach.
 extension DetachedTopology {
   /// Has the source send this many numbers.
   func sendNumbers(_ count: Int) async throws {
@@ -17,11 +18,11 @@ extension DetachedTopology {
     try await sendNumbers(NumberLoad.limit)
   }
 
-  /// Ends what ``startNumbers()`` has started.
+  /// Stops the sending that ``startNumbers()`` began.
   /// - Returns: The last number that the source has sent.
   func endNumbers() async throws -> Int {
     let last: Int? = try await poll(within: .seconds(20), of: tool.directory) {
-      // A source whose pipe is full does not accept it.
+      // A source with a full pipe refuses the event.
       let halt = try tool.start(CommandLineTool.patient(["send", "source", #""halt""#]))
       _ = try await tool.result(of: halt, within: .seconds(60))
       let state = try await directory()[node: "source"]?.status?.state
@@ -47,8 +48,8 @@ extension DetachedTopology {
     }
   }
 
-  /// Waits until the sink has received the numbers up to this one, each once and in order, and `left` and `right`
-  /// have met at each, and at the beginning.
+  /// Waits until the sink has received the numbers up to this one, each once and in order, and
+  /// `left` and `right` have taken a synchronized event for each, and one for the start.
   @discardableResult
   func untilAllMet(_ count: Int) async throws -> TopologyDirectory {
     let last = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))

@@ -4,16 +4,16 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// A topology that was started in the background, in a directory of one test's.
+/// A detached topology in a directory of one test.
 struct DetachedTopology {
   let tool: CommandLineTool
   let name: String
   private let file: String
-  /// The deployment file that it runs by.
+  /// The deployment file with which the topology was started.
   private var deployment: String?
 
-  /// Starts it, and returns once all nodes run.
-  /// - Parameter deployment: What it runs by; `nil` for one on one host.
+  /// Starts the topology, and calls back once all nodes run.
+  /// - Parameter deployment: The deployment file's text, or `nil` for a topology on one host.
   static func with(
     _ yaml: String, name: String = "ward", deployment: String? = nil,
     _ body: (DetachedTopology) async throws -> Void
@@ -39,7 +39,7 @@ struct DetachedTopology {
 
   func write(_ yaml: String) throws { try tool.directory.write(yaml, to: file) }
 
-  /// Is started by a deployment file from now on.
+  /// Uses this deployment file for later starts.
   mutating func deploy(by yaml: String) throws {
     deployment = name + "-deployment.yaml"
     try tool.directory.write(yaml, to: name + "-deployment.yaml")
@@ -55,7 +55,7 @@ struct DetachedTopology {
     return up.output
   }
 
-  /// Runs a verb to its end, which may take a minute and has this exit code.
+  /// Runs a verb to its end, within a minute, and expects this exit code.
   @discardableResult
   func run(
     _ arguments: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
@@ -63,7 +63,7 @@ struct DetachedTopology {
     try await run(arguments, code: code, at: location)
   }
 
-  /// The same.
+  /// Runs a verb to its end, within a minute, and expects this exit code.
   @discardableResult
   func run(
     _ arguments: [String], code: Int32 = 0, at location: SourceLocation = #_sourceLocation
@@ -71,7 +71,7 @@ struct DetachedTopology {
     try await end(of: tool.start(CommandLineTool.patient(arguments)), code: code, at: location)
   }
 
-  /// Waits for the end of a verb.
+  /// Waits for the end of a verb, and expects this exit code.
   @discardableResult
   func end(
     of program: LaunchedProgram, code: Int32 = 0, at location: SourceLocation = #_sourceLocation
@@ -91,14 +91,14 @@ struct DetachedTopology {
     return try await client.directory()
   }
 
-  /// The processes of the nodes by name.
+  /// Returns the nodes' process ids, by name.
   func pids() async throws -> [String: Int32] {
     var pids: [String: Int32] = [:]
     for node in try await directory().nodes { pids[node.name] = node.pid }
     return pids
   }
 
-  /// Waits until the directory is as it should be.
+  /// Waits until the directory satisfies the condition.
   @discardableResult
   func await(
     _ what: String, within limit: Duration = .seconds(20),
@@ -114,7 +114,7 @@ struct DetachedTopology {
     return try #require(found, "\(what); \(String(describing: last))\n\(logs)")
   }
 
-  /// Kills the orchestrator, and returns once the kernel has let go of its lock.
+  /// Kills the orchestrator, and returns once the kernel has released its lock.
   func killOrchestrator() async throws {
     try await killOrchestrator(try #require(RunningTopology.find(try directories)?.pid))
   }
@@ -128,7 +128,7 @@ struct DetachedTopology {
     #expect(isGone == true)
   }
 
-  /// The live processes among these.
+  /// Returns the ids of live processes among these.
   func alive(_ pids: some Sequence<Int32>) -> Set<Int32> {
     Set(pids).intersection(tool.directory.processes.map(\.pid))
   }
@@ -142,7 +142,7 @@ struct DetachedTopology {
       .split(separator: "\n").map(String.init)
   }
 
-  /// What the orchestrator has done, and what it has noted of nodes.
+  /// Returns the orchestrator's log lines, including its notes about nodes.
   func logs() throws -> String {
     var reader = LogReader(directory: try directories.logs)
     return reader.next().filter { $0.stream == .note }

@@ -1,4 +1,4 @@
-/// As much of a terminal as views and the command use: two screens, a cursor, and what clears.
+/// The part of a terminal that views and the command use: two screens, a cursor, and clearing.
 struct EmulatedScreen {
   private var columns: Int
   private var rows: Int
@@ -11,7 +11,7 @@ struct EmulatedScreen {
   private(set) var isCursorVisible = true
   private(set) var wraps = true
   private(set) var byteCount = 0
-  /// Sequences that it does not know.
+  /// The unknown sequences that were received.
   private(set) var unknown: [String] = []
 
   init(columns: Int, rows: Int) {
@@ -24,7 +24,7 @@ struct EmulatedScreen {
     Array(repeating: Array(repeating: " ", count: columns), count: rows)
   }
 
-  /// What is left of both screens stays at its place.
+  /// Resizes both screens and keeps the visible part of their content.
   mutating func resize(columns: Int, rows: Int) {
     func fit(_ old: [[Character]]) -> [[Character]] {
       var new = Self.blank(columns, rows)
@@ -40,7 +40,7 @@ struct EmulatedScreen {
     (row, column) = (min(row, rows - 1), min(column, columns - 1))
   }
 
-  /// The lines, without the spaces at their ends.
+  /// The lines, without trailing spaces.
   var lines: [String] {
     (isAlternate ? alternate : main).map { line in
       var text = String(line)
@@ -55,7 +55,8 @@ struct EmulatedScreen {
     while let count = takeOne() { pending.removeFirst(count) }
   }
 
-  /// Takes one character or sequence; returns its bytes, or `nil` where it is not whole yet.
+  /// Consumes one character or sequence.
+  /// - Returns: The number of its bytes, or `nil` if it is incomplete.
   private mutating func takeOne() -> Int? {
     guard let first = pending.first else { return nil }
     switch first {

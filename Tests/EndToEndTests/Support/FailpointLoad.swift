@@ -5,7 +5,8 @@ import Testing
 extension TopologyHarness {
   /// Repeats a round until a failpoint has acted.
   ///
-  /// How many rounds a process takes together depends on the machine, and with it how many rounds a hit takes.
+  /// The number of rounds that a process handles together depends on the machine, and so does the
+  /// number of rounds until a hit.
   /// - Parameters:
   ///   - count: The least number of rounds.
   ///   - place: The node and its failpoint: `pair:step.after`.

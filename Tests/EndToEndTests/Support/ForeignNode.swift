@@ -4,22 +4,22 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// A node in another language: a topology's only node is a process that sleeps, and a test speaks for
-/// it on the control socket.
+/// A node in another language: the process of the topology's only node sleeps, and the test acts as
+/// the node on the control socket.
 final class ForeignNode {
   static let topology = "foreign"
   static let name = "gate"
   let tool: CommandLineTool
   let run: LaunchedProgram
-  /// The pings that were answered.
+  /// The number of pings that were answered.
   private(set) var answers = 0
-  /// How often it was told to go.
+  /// The number of start frames that were received.
   private(set) var starts = 0
   private let control: Socket
   private let endpoint: String
   private var hello: NodeHello?
 
-  /// Starts the topology, and says hello for the node.
+  /// Starts the topology, and sends the node's hello.
   init() async throws {
     tool = try CommandLineTool()
     try tool.directory.write(
@@ -52,7 +52,7 @@ final class ForeignNode {
     send(.hello, body: Array(try JSONEncoder().encode(hello)))
   }
 
-  /// Connects anew, and says hello where it stands.
+  /// Reconnects, and sends a hello in this phase.
   func connectAnew(in phase: NodeHandshake.Phase) throws {
     hello?.phase = phase
     control.disconnect(endpoint)
@@ -67,8 +67,8 @@ final class ForeignNode {
     tool.remove()
   }
 
-  /// Answers what the orchestrator says, each ping with this status, until something holds.
-  /// - Returns: Whether it came to hold in time.
+  /// Answers the orchestrator's frames, each ping with this status, until the condition holds.
+  /// - Returns: Whether the condition held in time.
   func speak(status: [UInt8], until holds: () -> Bool) async throws -> Bool {
     let held: Bool? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
       while control.receiveFirst({ bytes in

@@ -1,4 +1,4 @@
-/// A topology of a node that can be made to die or hang, and another one beside it.
+/// A topology of a node that can be made to crash or hang, and a second node.
 enum FragileWard {
   static func yaml(
     _ restart: String = "{ backoff: { initial: 20ms, max: 1s, jitter: 0 } }",

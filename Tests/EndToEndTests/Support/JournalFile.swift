@@ -3,7 +3,7 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// The files of one node's journal, as somebody else sees them: with SQLite, or byte by byte.
+/// The files of one node's journal as other programs see them: through SQLite, or byte by byte.
 struct JournalFile {
   let path: String
   static let suffixes = ["", "-wal", "-shm", ".step"]
@@ -20,7 +20,8 @@ struct JournalFile {
 
   struct Failure: Error { var message: String }
 
-  /// Runs SQL, as the command `sqlite3` does. Returns the rows, their columns joined by `|`.
+  /// Runs SQL as the command `sqlite3` does.
+  /// - Returns: The rows, their columns joined by `|`.
   @discardableResult
   func run(_ sql: String) throws -> [String] {
     var handle: OpaquePointer?
@@ -42,7 +43,7 @@ struct JournalFile {
     return rows.all
   }
 
-  /// The first column of the first row that a query gives.
+  /// Returns the first column of a query's first row.
   func integer(_ query: String) throws -> Int {
     let first = try run(query).first?.split(separator: "|").first
     guard let number = first.flatMap({ Int($0) }) else { throw Failure(message: query) }
@@ -51,7 +52,7 @@ struct JournalFile {
 
   private final class Rows { var all: [String] = [] }
 
-  /// Brings everything into the one file, as an administrator with `sqlite3` would.
+  /// Moves the content of all files into the main file, as an administrator with `sqlite3` would.
   func checkpoint() throws { try run("PRAGMA wal_checkpoint(TRUNCATE)") }
 
   // MARK: Bytes
@@ -65,7 +66,7 @@ struct JournalFile {
     }
   }
 
-  /// The bytes of each file there is, by its suffix.
+  /// Returns the bytes of each existing file, by its suffix.
   func contents() throws -> [String: [UInt8]] {
     var contents: [String: [UInt8]] = [:]
     for suffix in Self.suffixes
@@ -77,7 +78,7 @@ struct JournalFile {
     return contents
   }
 
-  /// Puts a copy back.
+  /// Replaces the files by a copy.
   func replace(with contents: [String: [UInt8]]) throws {
     for suffix in Self.suffixes {
       FileSystem.removeTree(path + suffix)

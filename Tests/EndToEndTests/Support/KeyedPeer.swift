@@ -2,14 +2,14 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// Somebody with a key who connects to a node, as a client or as who should not get in: a test looks at its sockets
-/// now and then.
+/// A peer with a key pair that connects to a node, as a client or as an intruder. The test polls
+/// its sockets.
 final class KeyedPeer {
   private let context = Context(.few)
   private let socket: Socket
   private let monitor: ConnectionMonitor
   private let directory: TestDirectory
-  /// Whose requests they are: of one client, none is taken twice.
+  /// The client number of the requests, so that no request is applied twice.
   private let number = UInt64.random(in: 1...UInt64.max)
   private var requests: UInt64 = 0
   private(set) var received = 0
@@ -17,7 +17,7 @@ final class KeyedPeer {
   private(set) var disconnected = 0
 
   /// - Parameters:
-  ///   - name: Its routing id; `nil` for one that reads the feed.
+  ///   - name: Its routing id, or `nil` for a subscriber of the feed.
   ///   - pair: Its key pair.
   convenience init(
     _ name: String?, to endpoint: String, of process: StandInOrchestrator.Process,
@@ -27,7 +27,7 @@ final class KeyedPeer {
       name, at: PeerPlace(endpoint, key: process.pair.publicKey, own: pair), in: directory)
   }
 
-  /// - Parameter place: Of whom it connects to, by which keys.
+  /// - Parameter place: The peer to connect to, and the keys for that.
   init(_ name: String?, at place: PeerPlace, in directory: TestDirectory) throws {
     self.directory = directory
     socket = try Socket(name == nil ? .subscriber : .dealer, in: context)
@@ -45,8 +45,8 @@ final class KeyedPeer {
     socket.close()
   }
 
-  /// Sends a request and waits for the answer.
-  /// - Returns: The code of the answer, and its body.
+  /// Sends a request and waits for the reply.
+  /// - Returns: The code of the reply, and its body.
   func ask(
     _ kind: FrameKind, flags: UInt8 = 0, count: UInt32 = 0, _ body: [UInt8]
   ) async throws -> (code: UInt32, text: String) {
@@ -68,7 +68,7 @@ final class KeyedPeer {
     return try #require(answer)
   }
 
-  /// Says something all the while, and looks what has become of that, until something holds.
+  /// Sends messages repeatedly, and polls the sockets, until the condition holds.
   func speak(until holds: (KeyedPeer) -> Bool) async throws {
     let held: Bool? = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: directory

@@ -5,7 +5,8 @@ import TestTraits
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// The test makes a network of its own, and is skipped aloud where it may not, or has no tools for that.
+  /// Skips the test, with the reason, where networks cannot be created for lack of permissions or
+  /// tools.
   static var needsNetworkNamespace: Self {
     .enabled(
       if: NetworkNamespace.isAvailable,
@@ -13,14 +14,14 @@ extension Trait where Self == ConditionTrait {
   }
 }
 
-/// A network of one test's, in which packets can be lost.
+/// A network of one test, where packets can be lost.
 ///
-/// It has loopback addresses alone; sockets with a path are reached from outside as well.
+/// It has loopback addresses only. Sockets with a path can be reached from outside as well.
 struct NetworkNamespace {
-  /// What becomes of packets between the processes that are named.
+  /// The loss of packets between the named processes.
   enum Loss {
     case none
-    /// Of so many in a hundred.
+    /// This percentage of packets.
     case percent(Int)
     case all
   }
@@ -34,7 +35,7 @@ struct NetworkNamespace {
   let name: String
   private let tool: CommandLineTool
 
-  /// Runs a topology by a deployment file within one, and ends both.
+  /// Runs a deployed topology in such a network, and ends both.
   static func with(
     _ yaml: String, deployment: String,
     _ body: (DetachedTopology, NetworkNamespace) async throws -> Void
@@ -68,7 +69,7 @@ struct NetworkNamespace {
       "{ type filter hook input priority 0; }")
   }
 
-  /// How many connections to these ports there are.
+  /// Returns the number of connections to these ports.
   func connections(to ports: some Sequence<UInt16>) async throws -> Int {
     let condition = ports.map { "dport = :\($0)" }.joined(separator: " or ")
     let result = try await inside(
@@ -76,13 +77,13 @@ struct NetworkNamespace {
     return result.output.split(separator: "\n").count
   }
 
-  /// What is put before a command line, so that it runs there.
+  /// The words before a command line that run it in the network.
   private var prefix: [String] { Self.prefix(of: name) }
 
-  /// What runs a command line in the namespace of a name.
+  /// Returns the words that run a command line in the namespace with this name.
   static func prefix(of name: String) -> [String] { [ip ?? "ip", "netns", "exec", name] }
 
-  /// Has packets to and from these TCP ports get lost, in place of what was lost before.
+  /// Sets the loss of packets to and from these TCP ports, in place of the former loss.
   func lose(_ loss: Loss, ports: some Sequence<UInt16>) async throws {
     try await inside(Self.nft, "flush", "chain", "inet", "loss", "input")
     let chance: [String]

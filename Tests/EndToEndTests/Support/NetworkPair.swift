@@ -3,15 +3,17 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// Two networks of one test's that a cable joins: a topology runs in one, and its clients in the other.
+/// Two networks of one test, joined by a cable: a topology runs in one, and its clients in the
+/// other.
 ///
-/// Each has loopback addresses of its own. What is over the cable can be lost.
+/// Each network has loopback addresses of its own. Packets on the cable can be lost.
 struct NetworkPair {
-  /// Where the topology is.
+  /// The address of the topology.
   static let address = "10.79.0.1"
   static let otherAddress = "10.79.0.2"
 
-  /// All processes of the topology have the address that the other network reaches.
+  /// A deployment file that gives all processes of the topology the address that the other network
+  /// reaches.
   static let deployment = """
     address: \(address)
     places:
@@ -23,7 +25,7 @@ struct NetworkPair {
   private let far: String
   private let tool: CommandLineTool
 
-  /// Runs a topology in one network, has clients in the other, and ends all.
+  /// Runs a topology in one network with clients in the other, and ends all.
   static func with(
     _ yaml: String,
     _ body: (DetachedTopology, OtherHost, NetworkPair) async throws -> Void
@@ -39,7 +41,7 @@ struct NetworkPair {
     }
   }
 
-  /// Makes the networks, and ends them.
+  /// Creates the networks, and removes them after the body.
   static func with(_ body: (CommandLineTool, NetworkPair) async throws -> Void) async throws {
     try await CommandLineTool.launching { tool in
       let name = "prt-" + tool.directory.path.split(separator: "-").suffix(1).joined()
@@ -55,7 +57,7 @@ struct NetworkPair {
     }
   }
 
-  /// What a command line is called by on either network.
+  /// The words that run a command line on either network.
   var nearPrefix: [String] { NetworkNamespace.prefix(of: near) }
   var farPrefix: [String] { NetworkNamespace.prefix(of: far) }
 
@@ -64,7 +66,7 @@ struct NetworkPair {
       try await ip("netns", "add", name)
       try await ip("-n", name, "link", "set", "lo", "up")
     }
-    // Made within: no name can be taken on the host.
+    // Created within the namespace, so that its name cannot collide with one on the host.
     try await ip("-n", near, "link", "add", "cable", "type", "veth", "peer", "cable", "netns", far)
     for (name, address) in [(near, Self.address), (far, Self.otherAddress)] {
       try await ip("-n", name, "address", "add", address + "/24", "dev", "cable")
@@ -77,7 +79,7 @@ struct NetworkPair {
     try await ip("netns", "del", far)
   }
 
-  /// Pulls the cable out, or plugs it in.
+  /// Connects the cable, or disconnects it.
   func connect(_ isConnected: Bool) async throws {
     try await ip("-n", far, "link", "set", "cable", isConnected ? "up" : "down")
   }

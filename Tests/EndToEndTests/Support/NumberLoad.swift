@@ -18,7 +18,7 @@ extension TopologyClient {
     try await send("source", Source.Event.go(count: NumberLoad.limit))
   }
 
-  /// Ends what ``startNumbers()`` has started.
+  /// Stops the sending that ``startNumbers()`` began.
   /// - Returns: The last number that the source has sent.
   func endNumbers() async throws -> Int {
     let last: Int? = try await poll(within: .seconds(20)) {

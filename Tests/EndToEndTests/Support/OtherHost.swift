@@ -2,15 +2,15 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// Where clients of a deployed topology are elsewhere: with directories of their own, which do not have the run, and
-/// with a copy of its key file.
+/// Clients of a deployed topology on another host: they have directories of their own, without the
+/// run, and a copy of its key file.
 struct OtherHost {
   let tool: CommandLineTool
 
   /// The name of the key file in its directory.
   static let key = "ward.key"
 
-  /// Runs a topology by a deployment file, and has clients beside it.
+  /// Runs a deployed topology with clients beside it.
   static func with(
     _ yaml: String, deployment: String,
     _ body: (DetachedTopology, OtherHost) async throws -> Void
@@ -20,8 +20,8 @@ struct OtherHost {
     }
   }
 
-  /// Has clients beside a topology.
-  /// - Parameter prefix: What they are called by, so that they run on another network.
+  /// Calls back with clients beside a topology.
+  /// - Parameter prefix: The words that run the clients on another network.
   static func beside(
     _ ward: DetachedTopology, prefix: [String] = [],
     _ body: (OtherHost) async throws -> Void
@@ -42,14 +42,14 @@ struct OtherHost {
     try tool.directory.write(text, to: Self.key)
   }
 
-  /// Writes the key file with something else in the place of a part of it.
+  /// Writes a copy of the key file with a part replaced.
   func write(_ name: String, replacing part: String, with other: String) throws {
     let text = try #require(FileSystem.text(of: key))
     try #require(text.contains(part))
     try tool.directory.write(text.replacing(part, with: other), to: name)
   }
 
-  /// Where the orchestrator listens, and its public key, as the file says.
+  /// The orchestrator's endpoint and public key, as in the key file.
   var control: (endpoint: String, key: String) {
     get throws {
       let bytes = try #require(FileSystem.contents(of: key))
@@ -64,7 +64,7 @@ struct OtherHost {
     try tool.start(CommandLineTool.patient(arguments) + ["--key", Self.key])
   }
 
-  /// Runs a verb on the topology to its end, which has this exit code.
+  /// Runs a verb on the topology to its end, and expects this exit code.
   @discardableResult
   func run(
     _ arguments: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
@@ -73,7 +73,7 @@ struct OtherHost {
     return try await tool.end(of: program, within: .seconds(60), code: code, at: location)
   }
 
-  /// Waits until a verb writes this.
+  /// Waits until a verb has written this text.
   func await(
     _ text: String, of program: LaunchedProgram, at location: SourceLocation = #_sourceLocation
   ) async throws {

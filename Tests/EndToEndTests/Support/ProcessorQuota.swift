@@ -3,7 +3,7 @@ import PipeRuntime
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// The test limits the processor time of a process, and is skipped with this reason where it may not.
+  /// Skips the test, with the reason, where a process's CPU time cannot be limited.
   static var needsProcessorQuota: Self {
     .enabled(
       if: ProcessorQuota.isAvailable,
@@ -11,12 +11,13 @@ extension Trait where Self == ConditionTrait {
   }
 }
 
-/// A control group whose processes have a millisecond of processor time a second, as in a container with a small limit.
+/// A control group whose processes get a millisecond of CPU time per second, as in a container with
+/// a small limit.
 struct ProcessorQuota {
   private static let root =
     FileSystem.isDirectory("/sys/fs/cgroup/cpu") ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup"
 
-  /// Whether a group can be made.
+  /// Whether a group can be created.
   static let isAvailable: Bool = {
     guard let quota = try? ProcessorQuota() else { return false }
     quota.remove()
@@ -61,7 +62,7 @@ struct ProcessorQuota {
     try FileSystem.write(Array(text.utf8), to: descriptor, path: path)
   }
 
-  /// How long the main thread of a process has waited for a processor. Unit: seconds.
+  /// Returns how long the main thread of a process has waited for a processor. Unit: seconds.
   static func waitingTime(of pid: Int32) -> Double {
     let words = FileSystem.text(of: "/proc/\(pid)/schedstat")?.split(separator: " ") ?? []
     return words.count > 1 ? (Double(words[1]) ?? 0) / 1e9 : 0

@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import PipeSupervision
 import Testing
 
-/// A program on a terminal of its own, which the test looks at and types on.
+/// A program on a terminal of its own, which the test reads and types on.
 final class PseudoTerminal {
   let pid: Int32
   private let master: Int32
@@ -31,8 +31,8 @@ final class PseudoTerminal {
     var attributes = termios()
     try #require(tcgetattr(master, &attributes) == 0)
     before = attributes
-    // The terminal that a session's leader opens first is the session's. What it prints after the
-    // terminal was given back, it prints there.
+    // A session's leader gets the first terminal that it opens. Its output after it has restored
+    // the terminal goes there, too.
     let script = "exec < \"$0\" > \"$0\" 2>&1; exec \"$@\""
     child = try ChildProcess.spawn(
       ChildCommand(
@@ -56,7 +56,7 @@ final class PseudoTerminal {
     #expect(write(master, bytes, bytes.count) == bytes.count)
   }
 
-  /// Types as many bytes as there are, as fast as they are taken.
+  /// Types all bytes, as fast as the terminal accepts them.
   func feed(_ bytes: [UInt8], isolation: isolated (any Actor)? = #isolation) async throws {
     var rest = bytes[...]
     let isTaken = try await poll(within: .seconds(20)) { () -> Bool? in
@@ -75,24 +75,24 @@ final class PseudoTerminal {
     #expect(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
   }
 
-  /// Whether the program has ended; what it writes is not read.
+  /// Whether the program has ended. Its output is not read.
   var hasEnded: Bool { child.reap() != nil }
 
   func signal(_ signal: Signal) { _ = child.signal(signal) }
 
-  /// Closes the terminal under the program.
+  /// Closes the terminal of the running program.
   func hangUp() {
     if isOpen { close(master) }
     isOpen = false
   }
 
-  /// What is on the screen now.
+  /// The current lines of the screen.
   var lines: [String] {
     read()
     return screen.lines
   }
 
-  /// All bytes that the program has written.
+  /// The number of bytes that the program has written.
   var byteCount: Int {
     read()
     return screen.byteCount
@@ -107,7 +107,8 @@ final class PseudoTerminal {
     }
   }
 
-  /// Waits until a line of the screen contains the text. Returns the screen.
+  /// Waits until a line of the screen contains the text.
+  /// - Returns: The screen.
   @discardableResult
   func expect(
     _ text: String, within timeout: Duration = .seconds(20),
@@ -116,7 +117,7 @@ final class PseudoTerminal {
   ) async throws -> [String] {
     var seen: Int?
     let found = try await poll(every: .milliseconds(5), within: timeout) { () -> [String]? in
-      // Who looks again at what is as it was computes all the time, and would take that for progress.
+      // An unchanged screen is not compared again: the CPU time for that would look like progress.
       guard byteCount != seen else { return nil }
       seen = byteCount
       let lines = lines
@@ -132,13 +133,13 @@ final class PseudoTerminal {
     within timeout: Duration = .seconds(20), isolation: isolated (any Actor)? = #isolation
   ) async throws -> ProcessExit? {
     try await poll(within: timeout) {
-      // What it writes must be taken, or it would not end.
+      // The output must be read, or the program could not end.
       read()
       return child.reap()
     }
   }
 
-  /// Types a key that leaves the program, which gives the terminal back and succeeds.
+  /// Types a key that leaves the program, and expects that it restores the terminal and succeeds.
   func expectQuit(
     by key: String = "q", isolation: isolated (any Actor)? = #isolation,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -148,7 +149,7 @@ final class PseudoTerminal {
     expectRestored(sourceLocation: sourceLocation)
   }
 
-  /// Whether the terminal is as it was before the program.
+  /// Expects that the terminal is as it was before the program.
   func expectRestored(sourceLocation: SourceLocation = #_sourceLocation) {
     read()
     #expect(!screen.isAlternate, sourceLocation: sourceLocation)

@@ -3,14 +3,14 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// What an orchestrator is to nodes that are bound for other hosts, played by a test: it gives them keys, answers
-/// their hellos, pings them, and tells them where the others are.
+/// A test's stand-in for the orchestrator of nodes on other hosts: it gives them keys, answers
+/// their hellos, pings them, and sends them their peers.
 final class StandInOrchestrator: Sendable {
-  /// A node as it is wired, whichever is its process.
+  /// A node and its wiring, independent of its processes.
   struct Member: Sendable {
     var content: NodeArguments.Content
     var configuration: NodeConfiguration
-    /// The routing ids that others use at its inbox, by the names of all with whom it talks.
+    /// The routing ids that peers use at the node's inbox, by peer.
     var names: [String: [String]]
   }
 
@@ -19,10 +19,10 @@ final class StandInOrchestrator: Sendable {
     let incarnation: UInt64
     let program: LaunchedProgram
     let pair: CurveKeyPair
-    /// Its last one.
+    /// The process's latest hello.
     var hello: NodeHello?
     var status: NodeStatus?
-    /// Of the list of neighbours that it has, as it last said.
+    /// The number of the process's peer list, as last reported.
     var list: UInt32 = 0
 
     fileprivate func peer(_ name: String, as names: [String]) -> Neighbourhood.Peer? {
@@ -35,12 +35,12 @@ final class StandInOrchestrator: Sendable {
 
   private struct State: Sendable {
     var processes: [String: Process] = [:]
-    /// Of the last list of neighbours.
+    /// The number of the latest peer list.
     var number: UInt64 = 0
     var ping: UInt64 = 0
   }
 
-  // Touched on the loop's thread only, once it is made.
+  // Used only on the loop's thread once it has been created.
   private final class Desk: @unchecked Sendable {
     let router: Socket
     let gate: PeerGate
@@ -55,7 +55,7 @@ final class StandInOrchestrator: Sendable {
       try router.bind("tcp://127.0.0.1:*")
     }
 
-    /// Calls back with each frame that comes from now on, and every 50 ms.
+    /// Calls back with each frame that arrives, and every 50 ms.
     func open(
       _ frame: @escaping (FrameHeader, [UInt8], _ name: String) -> Void,
       tick: @escaping () -> Void
@@ -84,7 +84,7 @@ final class StandInOrchestrator: Sendable {
   }
 
   static let topology = "apart"
-  /// Of clients.
+  /// The key pair of clients.
   let client: CurveKeyPair
   let endpoint: String
   let tool: CommandLineTool
@@ -95,7 +95,7 @@ final class StandInOrchestrator: Sendable {
   private let desk: Desk
   private let thread: LoopThread
 
-  /// - Parameter tellsNeighboursFirst: Whether a node is told of the others before it is configured.
+  /// - Parameter tellsNeighboursFirst: Whether a node gets its peers before its configuration.
   init(
     _ members: [String: Member], in tool: CommandLineTool, tellsNeighboursFirst: Bool = false
   ) throws {
@@ -127,22 +127,22 @@ final class StandInOrchestrator: Sendable {
     thread.join()
   }
 
-  /// The process that there is of a member.
+  /// Returns the current process of a member.
   subscript(name: String) -> Process? { state.withLock { $0.processes[name] } }
 
   // MARK: Processes
 
-  /// Starts a process of a member, in place of the one before.
+  /// Starts a process of a member in place of the former one.
   /// - Parameters:
-  ///   - address: What its sockets are bound to.
-  ///   - mode: Of its key file.
+  ///   - address: The address to which its sockets are bound.
+  ///   - mode: The mode of its key file.
   @discardableResult
   func launch(
     _ name: String, incarnation: UInt64 = 1, at address: String = "tcp://127.0.0.1:*",
     mode: mode_t = 0o600
   ) throws -> Process {
     let (arguments, own) = try prepare(name, incarnation, at: address, mode: mode)
-    // Its hello is looked at when it is known whose that is.
+    // The lock is held, so that a hello waits until its process is registered.
     return try state.withLock { state in
       let program = try tool.start(
         program: CommandLineTool.products + "/TestNodes", arguments.arguments)
@@ -152,7 +152,7 @@ final class StandInOrchestrator: Sendable {
     }
   }
 
-  /// Has a member live in the process of another one.
+  /// Embeds a coordinator in the process of another member.
   func lodge(_ name: String, in host: String, incarnation: UInt64 = 1) throws {
     let (arguments, own) = try prepare(name, incarnation)
     let program = try #require(self[host]).program
@@ -172,7 +172,7 @@ final class StandInOrchestrator: Sendable {
     thread.handle.post { [weak self] in self?.send(.lodge, body: lodging, to: host) }
   }
 
-  /// Gives a process its key pair, by which it is let in from now on.
+  /// Creates the key pair of a process, which is admitted from then on.
   private func prepare(
     _ name: String, _ incarnation: UInt64, at address: String = "tcp://127.0.0.1:*",
     mode: mode_t = 0o600
@@ -193,7 +193,7 @@ final class StandInOrchestrator: Sendable {
     return (arguments, own)
   }
 
-  /// Kills the process of a member, with all who live in it, and tells the others that they are gone.
+  /// Kills a member's process with all members in it, and sends the others their new peers.
   func kill(_ name: String) async throws {
     let program = try #require(self[name]).program
     program.signal(.kill)
@@ -209,7 +209,7 @@ final class StandInOrchestrator: Sendable {
     }
   }
 
-  /// Waits until something holds of a member's process, or it has ended.
+  /// Waits until a member's process satisfies the condition, or has ended.
   func until(_ name: String, _ holds: (Process) -> Bool) async throws {
     let held: Bool? = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: tool.directory
@@ -225,7 +225,7 @@ final class StandInOrchestrator: Sendable {
     )
   }
 
-  /// Waits until a member has said hello; it may have ended since.
+  /// Waits until a member has sent its hello. The process may have ended since.
   func untilHello(_ name: String) async throws -> NodeHello {
     let hello = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: tool.directory
@@ -233,7 +233,7 @@ final class StandInOrchestrator: Sendable {
     return try #require(hello, "\(self[name]?.program.errorText ?? "")")
   }
 
-  /// The number of the last list of neighbours that was told to all.
+  /// The number of the latest peer list that was sent to all.
   var lastList: UInt32 { state.withLock { UInt32(truncatingIfNeeded: $0.number) } }
 
   /// Waits until a member runs.
@@ -241,7 +241,7 @@ final class StandInOrchestrator: Sendable {
 
   // MARK: What is said
 
-  /// Tells a member of this neighbourhood, whatever is so.
+  /// Sends a member this peer list, whether it is correct or not.
   func tell(_ name: String, _ neighbourhood: Neighbourhood, number: UInt64) {
     thread.handle.post { [weak self] in
       self?.send(.neighbours, sequence: number, body: neighbourhood, to: name)
@@ -254,7 +254,7 @@ final class StandInOrchestrator: Sendable {
       return (state.ping, state.processes.filter { $0.value.hello?.phase == .running }.keys)
     }
     for name in running {
-      // The next one comes within 5 s.
+      // The next ping comes within 5 s.
       send(FrameHeader(.ping, count: 5_000, sequence: number), [], to: name)
     }
   }
@@ -284,7 +284,7 @@ final class StandInOrchestrator: Sendable {
     }
   }
 
-  /// Tells all who are there of all others with whom they talk.
+  /// Sends each running member its peers.
   private func tellNeighbours() {
     let (number, processes) = state.withLock { state in
       state.number += 1

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A button whose presses lead visitors to a gate: what the tests of journals run.
+/// A button whose presses send visitors to a gate, for the tests of journals.
 enum Visitors {
   static func topology(
     _ onRefused: PipeSpecification.OnRefused = .record, durability: Durability? = nil,

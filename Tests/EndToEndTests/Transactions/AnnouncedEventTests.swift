@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 
 @Suite(
-  "Changes that a model makes by itself, together with others", .timed,
+  "Synchronized changes that a model makes by itself", .timed,
   .enabled(if: RecordedNodes.arePossible))
 struct AnnouncedEventTests {
   private static let kitchen = Topology(
@@ -20,7 +20,7 @@ struct AnnouncedEventTests {
     ],
     timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
 
-  @Test("each is taken once by all, also behind a restart of the model or of its composite")
+  @Test("A model's own synchronized change is taken once by all, even after a restart")
   func restarts() async throws {
     try await withTopology(Self.kitchen) { topology in
       for (round, killed) in ["kettle", "both", "cook", nil].enumerated() {

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Participants whose transitions are asynchronous", .timed)
+@Suite("Participants with asynchronous transitions", .timed)
 struct AsynchronousParticipantTests {
   private static func check(_ text: String) async throws -> CommandLineTool.Result {
     let tool = try CommandLineTool()
@@ -14,7 +14,7 @@ struct AsynchronousParticipantTests {
   }
 
   @Test(
-    "a model or a feature as a participant is an error of the file, which says what to do",
+    "A model or a feature as a participant is an error of the file that says what to do",
     arguments: ["KettleModel", "KettleNode"])
   func never(machine: String) async throws {
     let result = try await Self.check(
@@ -41,7 +41,7 @@ struct AsynchronousParticipantTests {
     #expect(result.error.contains("[asynchronous-participant]"), "\(result)")
   }
 
-  @Test("one that is so in some states is a warning, and is refused there with the reason")
+  @Test("A participant with some asynchronous transitions is a warning, and refuses those")
   func sometimes() async throws {
     let text = """
       topology: t

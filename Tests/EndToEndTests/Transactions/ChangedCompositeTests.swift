@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 
 @Suite(
-  "Composites that are changed between two runs", .timed, .enabled(if: RecordedNodes.arePossible))
+  "Composites that change between two runs", .timed, .enabled(if: RecordedNodes.arePossible))
 struct ChangedCompositeTests {
   private static func parties(_ composites: String, third: String = "machine: Party") -> String {
     """
@@ -35,7 +35,7 @@ struct ChangedCompositeTests {
     }
   }
 
-  @Test("their participants follow a coordinator of another name, though it counts from one")
+  @Test("Participants follow a renamed coordinator although its epochs start from one")
   func renamed() async throws {
     try await DetachedTopology.with(Self.parties(Self.pair), name: "parties") { parties in
       for _ in 0..<2 { try await parties.run("restart", "pair") }
@@ -49,7 +49,7 @@ struct ChangedCompositeTests {
     }
   }
 
-  @Test("a pipe that led to a node leads to its composite, and brings nothing twice")
+  @Test("A pipe redirected from a node to its composite and back repeats no event")
   func turned() async throws {
     let dying =
       "machine: Party, restart: { policy: never }, "
@@ -60,7 +60,7 @@ struct ChangedCompositeTests {
     }
     let old = "  others: { components: [left, right], synchronize: [step] }\n"
     try await DetachedTopology.with(file(dying, old, to: "third"), name: "parties") { parties in
-      // It has taken the first one when it dies, and could not say so any more.
+      // The node has applied the first event when it dies, before it could acknowledge it.
       try await Self.send("left", .disagree, in: parties)
       try await parties.await("the third one is dead") { $0[node: "third"]?.phase == "failed" }
       try await parties.run("down")
@@ -79,7 +79,7 @@ struct ChangedCompositeTests {
         try parties.log("left").contains {
           $0.contains("pipe 'told' led to 'third' and leads to 'pair' now: 'third' has taken")
         })
-      // And back: the composite has taken the second one.
+      // Turns the pipe back: the composite has taken the second event.
       try await parties.run("down")
       try parties.write(file("machine: Party", old, to: "third"))
       try await parties.up()
@@ -102,7 +102,7 @@ struct ChangedCompositeTests {
     try await client.send(node, event)
   }
 
-  @Test("what a former coordinator had still to send keeps 'apply' off, or is told as lost")
+  @Test("Pending events of a removed coordinator make 'apply' fail, or are reported as lost")
   func leftBehind() async throws {
     func file(_ composites: String) -> String {
       Self.parties(composites).replacing(
@@ -135,11 +135,11 @@ struct ChangedCompositeTests {
       try await parties.await("it is counted") {
         $0[node: "other"]?.status?.outs.first?.lost == 1
       }
-      // What is told as lost does not come later.
+      // Events reported as lost are not delivered later.
       try await parties.run("down")
       try parties.write(file(Self.pair))
       try await parties.up()
-      // Steps of one node enter nothing until the other one has told where it stands.
+      // The composite has no state until it has the states of both nodes.
       let more: UInt64? = try await poll(every: .milliseconds(50), within: .seconds(60)) {
         try await Self.send("left", .step, in: parties)
         let events = try await parties.directory()[node: "pair"]?.status?.outs.first?.events
@@ -157,7 +157,7 @@ struct ChangedCompositeTests {
     }
   }
 
-  @Test("a node that leaves a composite is forgotten in its coordinator's journal")
+  @Test("A node that leaves a composite is removed from its coordinator's journal")
   func left() async throws {
     func file(_ components: String) -> String {
       Self.parties("  pair: { components: [\(components)], synchronize: [meet] }\n")
@@ -180,7 +180,7 @@ struct ChangedCompositeTests {
     }
   }
 
-  @Test("a participant that had not acknowledged and takes part no more is not waited for")
+  @Test("A coordinator does not wait for a former participant's acknowledgment")
   func gone() async throws {
     let all = "  pair: { components: [left, right, third], synchronize: [meet] }\n"
     let dying =

@@ -5,20 +5,20 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A coordinator that has not the journal that it had", .timed)
+@Suite("A coordinator with a lost or older journal", .timed)
 struct ForeignCoordinatorJournalTests {
-  /// What becomes of all files of the coordinator's journal.
+  /// A loss of the files of the coordinator's journal.
   enum Loss: CaseIterable {
     case removed
-    /// Exchanged for a consistent copy from before the last commit.
+    /// Replaced by a consistent copy from before the last commit.
     case older
-    /// The same, from before the coordinator's last start.
+    /// Replaced by a consistent copy from before the coordinator's last start.
     case ofEarlierStart
   }
 
   private static let names = ["a", "b", "c"]
 
-  /// Three that meet, two of which stand still when they are told of their second meeting.
+  /// Three participants, two of which are suspended when they receive their second commit.
   private static let three = Topology(
     name: "three", program: "TestNodes",
     environment: [
@@ -30,9 +30,9 @@ struct ForeignCoordinatorJournalTests {
     ],
     timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(3)))
 
-  /// Brings the three to where one has taken the second event and two are prepared for it; their coordinator is dead,
-  /// and its journal whole.
-  /// - Returns: Its journal, and the files that it had before.
+  /// Brings the three nodes to a state where one has taken the second event and two are prepared
+  /// for it. Their coordinator is dead, and its journal complete.
+  /// - Returns: The coordinator's journal, and its former files.
   private static func tear(
     _ topology: TopologyHarness, _ loss: Loss
   ) async throws -> (file: JournalFile, before: [String: [UInt8]]) {
@@ -44,7 +44,7 @@ struct ForeignCoordinatorJournalTests {
     if loss == .ofEarlierStart { try await topology.start("trio") }
     #expect(try await topology.meet("trio").isCommitted)
     try await expect(topology, ["a": 2])
-    // It waits for the two, and is killed.
+    // The coordinator waits for the two suspended participants, and is killed.
     try? await topology.stop("trio")
     try await topology.expectStatus(of: "trio", "its end") { $0.pid == nil && !$0.isRunning }
     for name in ["b", "c"] { try await topology.kill(name) }
@@ -59,7 +59,7 @@ struct ForeignCoordinatorJournalTests {
     }
   }
 
-  /// Waits until the two ask for the end of what they have promised.
+  /// Waits until both prepared participants ask for the outcome.
   private static func expectPromised(_ topology: TopologyHarness) async throws {
     for name in ["b", "c"] {
       try await topology.expectStatus(of: name, "a promised event") {
@@ -74,11 +74,11 @@ struct ForeignCoordinatorJournalTests {
     try file.replace(with: loss == .removed ? [:] : before)
   }
 
-  /// Starts the coordinator, which is to say what is wrong, and to be failed at once.
+  /// Starts the coordinator, and expects it to report the error and to fail at once.
   private static func expectRefusal(
     of topology: TopologyHarness, _ loss: Loss, _ file: JournalFile
   ) async throws {
-    // It may run for a moment, before the participants have joined.
+    // The coordinator may run for a moment, before the participants have joined.
     try? await topology.start("trio")
     let trio = try await topology.expectStatus(of: "trio", "its failure") { $0.phase == "failed" }
     let reason = try #require(trio.reason)
@@ -94,14 +94,15 @@ struct ForeignCoordinatorJournalTests {
   }
 
   @Test(
-    "refuses to go on, tears no event, and goes on with the right one", arguments: Loss.allCases)
+    "A coordinator with a lost journal refuses to run, and continues with the right one",
+    arguments: Loss.allCases)
   func refusal(loss: Loss) async throws {
     try await withTopology(Self.three) { topology in
       let (file, before) = try await Self.tear(topology, loss)
       let whole = try file.contents()
       try Self.exchange(file, loss, for: before)
       try await Self.expectRefusal(of: topology, loss, file)
-      // Also where those are gone that have told it.
+      // The coordinator refuses even if the participant that took the event is down.
       try await topology.stop("a")
       try await Self.expectRefusal(of: topology, loss, file)
       try await Self.expectPromised(topology)
@@ -114,7 +115,9 @@ struct ForeignCoordinatorJournalTests {
     }
   }
 
-  @Test("goes on after a reset of it and of those that are prepared", arguments: Loss.allCases)
+  @Test(
+    "A coordinator with a lost journal continues after a reset of it and its prepared nodes",
+    arguments: Loss.allCases)
   func reset(loss: Loss) async throws {
     try await withTopology(Self.three) { topology in
       let (file, before) = try await Self.tear(topology, loss)
@@ -125,7 +128,7 @@ struct ForeignCoordinatorJournalTests {
       let result = try await tool.run("reset", "trio", "b", "c")
       #expect(result.code == 0, "\(result)")
       for name in ["trio", "b", "c"] { try await topology.start(name) }
-      // One that was not reset still names the former journal.
+      // The participant that was not reset still names the former journal.
       #expect(try await topology.meet("trio", mode: .await(.seconds(60))).isCommitted)
       try await Self.expect(topology, ["a": 3, "b": 1, "c": 1])
       try await topology.restart("trio", "a")
@@ -134,7 +137,7 @@ struct ForeignCoordinatorJournalTests {
     }
   }
 
-  @Test("goes on with a copy of its files that has all that it has committed")
+  @Test("A coordinator continues with a complete copy of its journal")
   func copy() async throws {
     try await withTopology(Parties.pair()) { topology in
       for _ in 1...2 { #expect(try await topology.meet().isCommitted) }
@@ -148,7 +151,7 @@ struct ForeignCoordinatorJournalTests {
     }
   }
 
-  @Test("goes on where it was reset, its participants were, or all were")
+  @Test("A coordinator continues after a reset of it, of its participants, or of all")
   func deliberate() async throws {
     try await withTopology(Parties.pair()) { topology in
       let tool = CommandLineTool(beside: topology)

@@ -5,9 +5,10 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Coordinators that live within a participant", .timed)
+@Suite("Coordinators embedded in a participant", .timed)
 struct LodgingRunTests {
-  /// Two parties that meet; `PLACE` stands for where they are coordinated.
+  /// Returns a topology of two parties with a composite.
+  /// - Parameter place: The key that places its coordinator.
   private static func file(_ place: String = ", within: left") -> String {
     """
     topology: ward
@@ -24,7 +25,7 @@ struct LodgingRunTests {
     try JSONValue(encoding: Party.State.willing(met: count, steps: 0))
   }
 
-  /// Has them meet, and both tell that they have met so often.
+  /// Requests a synchronized event, and waits until both parties report this number of meetings.
   private static func meet(_ ward: DetachedTopology, count: Int) async throws {
     let sent = try await ward.run("send", "pair", "meet", "--await", "20s")
     #expect(sent.output.contains("committed"), "\(sent)")
@@ -34,7 +35,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("it is a node of its own in its host's process: it goes, comes and tells alone")
+  @Test("An embedded coordinator is a node of its own: it stops, restarts and reports alone")
   func own() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       let before = try await ward.pids()
@@ -69,7 +70,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("it ends before its host is stopped or restarted, and comes back with it")
+  @Test("An embedded coordinator ends before its carrier node stops, and comes back with it")
   func host() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       try await Self.meet(ward, count: 1)
@@ -96,7 +97,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("its end is its host's, and the other way round; both are started again")
+  @Test("An embedded coordinator and its carrier node crash together, and both are restarted")
   func kills() async throws {
     let file = Self.file() + "\ntimeouts: { heartbeat: 3s }\n"
     try await DetachedTopology.with(file) { ward in
@@ -117,7 +118,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("a signal that ends the process ends all in it in order")
+  @Test("A signal that terminates the process ends all nodes in it in order")
   func terminated() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       try await Self.meet(ward, count: 1)
@@ -129,7 +130,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("both are adopted as they are when their orchestrator is killed, and supervised again")
+  @Test("An embedded coordinator and its carrier are adopted after their orchestrator was killed")
   func adopted() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       try await Self.meet(ward, count: 1)
@@ -140,7 +141,7 @@ struct LodgingRunTests {
       try await Self.meet(ward, count: 2)
       let after = try await ward.directory()
       #expect(after.nodes.allSatisfy { $0.incarnation == 1 && $0.phase == "running" })
-      // Supervised again, the one alone and the process.
+      // Both are supervised again: the coordinator alone, and the process.
       try await ward.run("restart", "pair")
       #expect(try await ward.pids() == before)
       try await Self.meet(ward, count: 3)
@@ -156,7 +157,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("where one of a process is not wanted as it is, the process is ended and started anew")
+  @Test("A process with a node that cannot be adopted is ended, and its nodes are restarted")
   func notAdopted() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       try await Self.meet(ward, count: 1)
@@ -172,7 +173,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("'down' ends a process with all that live in it, where its orchestrator was killed")
+  @Test("'down' ends an orphaned process with all nodes in it")
   func orphans() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       try await Self.meet(ward, count: 1)
@@ -186,7 +187,8 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("'apply' moves it out of its host, into another one, and back, and its hosts go on")
+  @Test(
+    "'apply' moves a coordinator out of its carrier, into another one and back without a restart")
   func moves() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       let before = try await ward.pids()
@@ -215,7 +217,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("a program of an older version, which lets nobody in, is told at the key")
+  @Test("A program too old to embed a coordinator is an error at the key")
   func older() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -3,13 +3,13 @@ import PipeRuntimeTestKit
 import TestNodes
 import Testing
 
-/// Topologies of two parties that meet only together.
+/// Topologies of two parties that synchronize an event.
 enum Parties {
   static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  /// Where their coordinator may live: in a process of its own, or within one of them.
+  /// The possible carrier nodes of their coordinator, where `nil` is a process of its own.
   static let hosts: [String?] = [nil, "left", "right"]
 
   static func pair(
@@ -30,7 +30,7 @@ enum Parties {
 }
 
 extension TopologyHarness {
-  /// Lets the two meet, tried until it can be told what has become of it.
+  /// Requests the synchronized event, and repeats the request until its outcome is known.
   func meet(
     _ composite: String = "pair", mode: SynchronizedMode = .try
   ) async throws -> SynchronizedReply {
@@ -38,7 +38,8 @@ extension TopologyHarness {
       composite, Party.Event.meet, mode: mode)
   }
 
-  /// Waits until both tell that they have met so often: a commit reaches them after its caller.
+  /// Waits until both parties report this number of meetings: a commit reaches them after the
+  /// caller.
   func expectMet(_ count: Int, within timeout: Duration = .seconds(20)) async throws {
     let state = try JSONValue(encoding: Party.State.willing(met: count, steps: 0))
     for name in ["left", "right"] {
@@ -48,14 +49,14 @@ extension TopologyHarness {
     }
   }
 
-  /// The state of a party, as it tells it now.
+  /// Returns the current state of a party.
   func party(_ name: String) async throws -> Party.State {
     let status = try await expectStatus(of: name, "its state") { $0.status?.state != nil }
     return try EventCodec<Party.State>().decode(status.status!.state!.bytes)
   }
 }
 
-/// Something came that the test does not expect.
+/// An unexpected event in a test.
 struct Unexpected: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

@@ -5,12 +5,12 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Models that promise", .timed, .enabled(if: RecordedNodes.arePossible))
+@Suite("Models that vote", .timed, .enabled(if: RecordedNodes.arePossible))
 struct PromisingModelTests {
   private typealias Event = Dancer.Event
   private typealias State = Dancer.State
 
-  /// Two dancers, one of them slow to find out.
+  /// Two dancers, one of which is slow to evaluate.
   private static func floor(_ rules: String = "") -> Topology {
     Topology(
       name: "floor", program: "TestNodes",
@@ -34,15 +34,16 @@ struct PromisingModelTests {
       "pair", Event.dance(left: left, right: right), mode: mode)
   }
 
-  /// The left dancer does not return, and is told to be late.
+  /// Requests an event whose transition does not return in the left dancer, which is reported as
+  /// overdue.
   private static func freeze(_ topology: TopologyHarness) async throws {
     let reply = try await topology.client.synchronize("pair", Event.freeze, mode: .try)
     guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
-    // On a busy machine the other one may be late as well.
+    // On a busy machine the other dancer may be overdue as well.
     #expect(!withheld.isEmpty && withheld.allSatisfy { $0.reason == .overdue })
   }
 
-  /// What a dancer has counted, in its state and beside it.
+  /// Returns the number that a dancer has counted, in its state and beside it.
   private static func count(_ topology: TopologyHarness, _ node: String) async throws -> Int? {
     guard case .moved(_, let state) = try await topology.send(node, Event.look),
       case .sitting(let danced, _) = try EventCodec<State>().decode(state.bytes)
@@ -60,7 +61,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("an event that both take is evaluated once by each, and leads where that said")
+  @Test("A synchronized event is evaluated once by each model, which enters the resulting state")
   func committed() async throws {
     try await withTopology(Self.floor()) { topology in
       for round in 1...3 {
@@ -75,13 +76,13 @@ struct PromisingModelTests {
         }
       }
       try await Self.expectCounts(topology, 3)
-      // Nothing was seen of the way.
+      // No intermediate state was visible.
       #expect(!topology.seen(of: "left").contains { $0.state == "dancing" })
     }
   }
 
   @Test(
-    "one that throws refuses with its text, and the other stands where it stood",
+    "A model that throws refuses with the error's text, and the other keeps its state",
     arguments: [Dancer.Manner.gladly, .hidden])
   func thrown(other: Dancer.Manner) async throws {
     try await withTopology(Self.floor()) { topology in
@@ -90,13 +91,13 @@ struct PromisingModelTests {
       #expect(withheld.map(\.participant) == ["right"])
       #expect(withheld.map(\.reason) == [.thrown("not today")])
       try await Self.expectCounts(topology, 0)
-      // And both dance together after that.
+      // Both take the next event together.
       #expect(try await Self.dance(topology).isCommitted)
       try await Self.expectCounts(topology, 1)
     }
   }
 
-  @Test("one that never answers refuses when its time is up, and nobody stays frozen")
+  @Test("A model that never answers refuses after a timeout, and no participant stays locked")
   func overdue() async throws {
     try await withTopology(Self.floor()) { topology in
       try await Self.freeze(topology)
@@ -107,7 +108,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("those that never answer are a few; then the node says so, and runs no more of them")
+  @Test("A node runs a limited number of transitions that never return, and then logs the limit")
   func unreturned() async throws {
     try await withTopology(Self.floor()) { topology in
       for _ in 0..<6 {
@@ -120,7 +121,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("a transition that nobody waits for is let go of, and its node is free")
+  @Test("A transition whose coordinator was killed is cancelled, and its node is free again")
   func forsaken() async throws {
     try await withTopology(Self.floor()) { topology in
       async let reply = topology.client.synchronize("pair", Event.ponder)
@@ -129,7 +130,8 @@ struct PromisingModelTests {
       for node in ["left", "right"] {
         try await topology.expectLog(node, contains: "ponders no more")
       }
-      // Asked once more, by the next process of the composite: they ponder no more, or are not free yet.
+      // The client repeats the request to the composite's next process. The dancers no longer
+      // ponder, or are not free yet.
       let told = try await reply
       switch told {
       case .refused, .busy, .unavailable: break
@@ -140,7 +142,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("one that traps is unavailable, comes back where it stood, and the other is free")
+  @Test("A model that traps is unavailable and keeps its state, and the other participant is free")
   func trapped() async throws {
     try await withTopology(Self.floor(), options: .crashing("right")) { topology in
       #expect(try await Self.dance(topology, right: .trapping) == .unavailable("right"))
@@ -154,7 +156,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("a promise that nobody has heard of is given up", arguments: ["crash", "cut"])
+  @Test("A vote that did not reach its coordinator is aborted", arguments: ["crash", "cut"])
   func unheard(fault: String) async throws {
     try await withTopology(Self.floor("left:evaluate.after=\(fault)@1/1")) { topology in
       #expect(try await Self.dance(topology) == .unavailable("left"))
@@ -165,7 +167,7 @@ struct PromisingModelTests {
   }
 
   @Test(
-    "one that dies between its promise and its step enters what it has promised, and nothing else",
+    "A model that dies between its vote and its step enters the voted state and no other",
     arguments: ["commit.received", "step.recorded"])
   func doubt(point: String) async throws {
     try await withTopology(Self.floor("left:\(point)=crash@1/1")) { topology in
@@ -178,14 +180,14 @@ struct PromisingModelTests {
       guard case .sitting(_, let number) = state else { return }
       try await topology.expectLog("left", contains: "dance 1, number \(number)")
       #expect(Self.evaluations(topology, "left").count == 1)
-      // Its model goes on from there.
+      // The model continues from that state.
       try await Self.expectCounts(topology, 1)
       #expect(try await Self.dance(topology, mode: .await(.seconds(120))).isCommitted)
       try await Self.expectCounts(topology, 2)
     }
   }
 
-  @Test("one that dies with a promise that is not kept comes back where it stood")
+  @Test("A model that dies with a vote that is aborted keeps its state")
   func aborted() async throws {
     let rules = "left:yes.after=crash@1/1,right:prepare.before=delay:100ms@1/1"
     try await withTopology(Self.floor(rules)) { topology in
@@ -199,7 +201,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("who dances may be asked whether it would")
+  @Test("'why' says that only a run can decide for a model, and runs no transition")
   func explained() async throws {
     try await withTopology(Self.floor()) { topology in
       let tool = CommandLineTool(beside: topology)
@@ -210,7 +212,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("a model, a feature and a machine that suspends take an event together, or none")
+  @Test("A model, a feature and an asynchronous machine take a synchronized event together or not")
   func styles() async throws {
     var party = Self.floor()
     for (name, machine) in [("feature", "WallflowerNode"), ("machine", "Chaperone")] {
@@ -237,21 +239,21 @@ struct PromisingModelTests {
 
   private static let example = "topologies/composite.yaml"
 
-  /// Lets both be active, and tells their states.
+  /// Makes both models active, and returns their states.
   private static func activate(_ topology: TopologyHarness, _ round: Int) async throws {
     let first = try await topology.send("modelA", ModelA.Event.eventA(message: "\(round)"))
     let second = try await topology.send("modelB", ModelB.Event.eventB(value: round))
     for outcome in [first, second] {
-      // One that is active already refuses, with a reason.
+      // A model that is already active refuses with a reason.
       if case .refused(let refusal, _) = outcome { #expect(refusal == .thrown("notReset")) }
     }
   }
 
-  @Test("eventX resets the two actors in their processes, or none of them")
+  @Test("'eventX' resets both actors in their processes, or neither of them")
   func actors() async throws {
     try await withTopology(Self.example) { topology in
       try await topology.send("modelA", ModelA.Event.eventA(message: "hello"))
-      // Each has a second for it, which a busy machine may not give it.
+      // Each evaluation is limited to a second, which may be too short on a busy machine.
       let nothing: Bool? = try await poll(within: .seconds(20)) {
         let half = try await topology.client.synchronize("models", ModelA.Event.eventX)
         switch half {
@@ -274,7 +276,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("the two actors are killed again and again with their composite, and agree each time")
+  @Test("Two actors and their composite are killed again and again, and agree each time")
   func killedActors() async throws {
     let read = try TopologyReader.read(path: Self.example)
     var example = read.topology

@@ -1,31 +1,31 @@
 import PipeRuntime
 import Testing
 
-/// A fault at one place of the protocol of synchronized events, and what the caller may be told.
+/// A fault at one place of the protocol of synchronized events, and the possible replies.
 struct ProtocolFault: Sendable, CustomTestStringConvertible {
   enum Kind: String, CaseIterable, Sendable {
-    /// SIGKILL; a new process follows.
+    /// SIGKILL. A new process follows.
     case crash
-    /// The connections between the coordinator and the participant end, and are made anew.
+    /// A cut of the connections between coordinator and participant, which are opened again.
     case cut
-    /// SIGSTOP; SIGCONT when the others have noticed.
+    /// SIGSTOP, followed by SIGCONT when the other processes have noticed.
     case stop
   }
 
-  /// What leads to the place, beside an event that is asked for.
+  /// The events that lead to the place, besides the request.
   enum Path: Sendable {
-    /// Nothing: both participants are willing.
+    /// No other event: both participants are willing.
     case willing
-    /// The right one is not willing, and says so when the left one has promised.
+    /// The right participant is not willing, and votes no after the left one has voted yes.
     case unwilling
-    /// The left one dies when it has promised.
+    /// The left participant dies after its vote.
     case doubt
-    /// The right one takes its time, so that the left one asks before anything is decided.
+    /// The right participant is slow, so the left one sends a query before the decision.
     case undecided
-    /// The left one dies when its step is recorded, and is told of the commit again.
+    /// The left participant dies after it has recorded its step, and receives the commit again.
     case again
 
-    /// The failpoints that make it.
+    /// The failpoints that create the path.
     var rules: [String] {
       switch self {
       case .willing: []
@@ -37,15 +37,15 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     }
   }
 
-  /// What the caller is told.
+  /// The caller's reply.
   enum Told: Sendable { case committed, notTaken, either }
 
-  /// What a process that stands still is left to until it goes on.
+  /// The event after which a suspended process is resumed.
   enum Hold: Sendable {
     case nothing
-    /// The caller has been answered.
+    /// The caller has its reply.
     case answer
-    /// This participant has waited for its coordinator in vain, and asks.
+    /// This participant has timed out waiting for its coordinator and sends a query.
     case doubt(String)
   }
 
@@ -55,7 +55,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
   let path: Path
   private(set) var told: Told
   private(set) var hold: Hold
-  /// The participant in whose process the coordinator lives; `nil` where it has one of its own.
+  /// The carrier node of an embedded coordinator, or `nil` if it has a process of its own.
   private(set) var host: String?
 
   var testDescription: String {
@@ -64,7 +64,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
 
   /// The failpoints of the topology.
   var rules: String {
-    // Where the left one dies on the way, its second process is meant.
+    // If the left participant dies on the path, its second process is meant.
     let moment =
       switch path {
       case .again: "@1/2"
@@ -75,23 +75,23 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     return (path.rules + [own]).joined(separator: ",")
   }
 
-  /// The same where the coordinator lives within a participant.
+  /// Returns the same fault with the coordinator embedded in a participant.
   private func within(_ host: String) -> ProtocolFault {
     var fault = self
     fault.host = host
-    // One process strikes two at once: who stands still in it neither asks nor answers.
+    // A suspended process suspends both nodes in it, which then neither ask nor answer.
     let isShared = node == host || node == "pair"
     switch hold {
     case .answer where isShared: fault.hold = .nothing
     case .doubt(host): fault.hold = .nothing
     case .answer, .doubt, .nothing: break
     }
-    // Where it takes its time, so does the coordinator, and the answers may be there before the question.
+    // If the carrier is slow, so is its coordinator, and the votes may arrive before the query.
     if path == .undecided { fault.told = .either }
     return fault
   }
 
-  /// A fault of each kind at a place.
+  /// Returns a fault of each kind at a place.
   private static func each(
     _ node: String, _ point: Failpoint, on path: Path = .willing, crash: Told, cut: Told,
     stop: Told, until hold: Hold
@@ -122,7 +122,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
 
   /// The participant's rows of DESIGN.md 3.3.
   private static let ofParticipantsApart: [ProtocolFault] =
-    // free, PREPARE: enabled. Where YES is on its way, nobody can say whether it arrives.
+    // free, PREPARE: enabled. A cut may lose the YES that is in flight.
     each("left", .prepareBefore, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
     + each(
       "left", .prepareRecorded, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
@@ -140,8 +140,9 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     // free, COMMIT of an applied transaction.
     + each("left", .acknowledgeAfter, on: .again, .committed, until: .answer)
 
-  /// The coordinator's rows. One that dies before its record is asked again, and tries again. What is
-  /// sent just after a cut may go out with the next connection, before anybody notices.
+  /// The coordinator's rows. The request is repeated to a coordinator that dies before its record,
+  /// which tries again. A message sent just after a cut may go out on the next connection before
+  /// the cut is noticed.
   private static let ofCoordinatorsApart: [ProtocolFault] =
     // idle, REQUEST.
     each("pair", .synchronizeReceived, .either, until: .nothing)

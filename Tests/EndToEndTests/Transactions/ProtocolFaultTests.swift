@@ -7,20 +7,20 @@ import Testing
 @Suite("Faults at each row of the protocol", .timed, .enabled(if: RecordedNodes.arePossible))
 struct ProtocolFaultTests {
   @Test(
-    "a participant that dies, stands still or is cut off leaves all moved or none, as was told",
+    "A participant that crashes, hangs or is cut off leaves all or none moved, as replied",
     arguments: ProtocolFault.ofParticipants)
   func participant(fault: ProtocolFault) async throws { try await Self.strike(fault) }
 
   @Test(
-    "a coordinator that dies, stands still or is cut off leaves all moved or none, as was told",
+    "A coordinator that crashes, hangs or is cut off leaves all or none moved, as replied",
     arguments: ProtocolFault.ofCoordinators)
   func coordinator(fault: ProtocolFault) async throws { try await Self.strike(fault) }
 
-  @Test("every failpoint of the protocol is struck by every kind of fault")
+  @Test("Every failpoint of the protocol is covered by every kind of fault")
   func complete() {
     let faults = ProtocolFault.ofParticipants + ProtocolFault.ofCoordinators
     for point in Failpoint.allCases
-    // Only a transition that takes its time gets to this one: `PromisingModelTests` strike it.
+    // Only an asynchronous transition reaches this failpoint, which `PromisingModelTests` covers.
     where point.isOfSynchronizedEvents && point != .evaluateAfter {
       let kinds = faults.filter { $0.point == point }.map(\.kind)
       #expect(Set(kinds) == Set(ProtocolFault.Kind.allCases), "\(point)")
@@ -41,14 +41,14 @@ struct ProtocolFaultTests {
       default: Issue.record("the caller was told \(reply)")
       }
       if fault.path == .unwilling { try await topology.send("right", Party.Event.agree) }
-      // Nothing stays locked.
+      // No participant stays locked.
       let last = try await topology.meet(mode: .await(.seconds(60)))
       #expect(last.isCommitted, "\(last)")
       try await topology.expectMet(reply.isCommitted ? 2 : 1)
     }
   }
 
-  /// Asks for the event, lets the fault strike, and returns what the caller is told.
+  /// Requests the event, lets the fault act, and returns the reply.
   private static func meet(
     _ topology: TopologyHarness, under fault: ProtocolFault
   ) async throws -> SynchronizedReply {
@@ -67,7 +67,7 @@ struct ProtocolFaultTests {
   }
 
   @Test(
-    "what comes to a participant that has promised waits for the end, whatever strikes it",
+    "Events at a prepared participant wait for the outcome, whatever the fault",
     arguments: ProtocolFault.Kind.allCases)
   func queued(kind: ProtocolFault.Kind) async throws {
     var rules = "pair:commit.before=stop@1/1"

@@ -4,10 +4,10 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Synchronized requests that come again under their number", .timed)
+@Suite("Synchronized requests that are repeated with their number", .timed)
 struct RepeatedSynchronizedRequestTests {
-  /// A coordinator that dies when it has recorded its first commit. In the second run one node takes its time to be
-  /// ready, and none starts before.
+  /// A coordinator that crashes when it has recorded its first commit. In the second run one node
+  /// is slow to become ready, and no node starts before that.
   private static let parties = """
     topology: parties
     program: TestNodes
@@ -21,7 +21,7 @@ struct RepeatedSynchronizedRequestTests {
     timeouts: { heartbeat: 60s }
     """
 
-  /// A caller that speaks the protocol itself.
+  /// A client that implements the protocol itself.
   private final class Caller {
     private let socket: Socket
     private let directory: TestDirectory
@@ -34,7 +34,7 @@ struct RepeatedSynchronizedRequestTests {
 
     deinit { socket.close() }
 
-    /// Asks for the same event each time.
+    /// Sends the same request each time.
     func send() {
       let header = FrameHeader(
         .synchronize, flags: SynchronizeFlag.try.rawValue, sequence: 1, number: 0xC0FFEE)
@@ -42,7 +42,7 @@ struct RepeatedSynchronizedRequestTests {
       socket.sendPart(header.frame(body: body), more: false)
     }
 
-    /// The code and the body of the next reply.
+    /// Returns the code and the body of the next reply.
     func reply() async throws -> (code: UInt32, body: [UInt8]) {
       let reply = try await poll(within: .seconds(20), of: directory) {
         var found: (code: UInt32, body: [UInt8])?
@@ -57,7 +57,7 @@ struct RepeatedSynchronizedRequestTests {
   }
 
   @Test(
-    "One that was committed before its coordinator died is answered so by the next process, once that has started"
+    "A repeated request whose commit was recorded gets its reply after the coordinator's restart"
   )
   func beforeStart() async throws {
     try await DetachedTopology.with(Self.parties, name: "parties") { parties in
@@ -80,7 +80,7 @@ struct RepeatedSynchronizedRequestTests {
         if code != RequestReply.Code.unavailable.rawValue { answer = body }
         await Task.yield()
       }
-      // It was asked before it had started, as the fault needs.
+      // The request arrived before the start, as this test requires.
       #expect(
         codes == [RequestReply.Code.unavailable.rawValue, RequestReply.Code.synchronized.rawValue])
       let outcome = try JSONValue(parsing: answer ?? [])

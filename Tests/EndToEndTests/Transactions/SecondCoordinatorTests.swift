@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A coordinator and no other", .timed, .enabled(if: RecordedNodes.arePossible))
+@Suite("A single coordinator", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SecondCoordinatorTests {
   private static let parties = """
     topology: parties
@@ -24,7 +24,7 @@ struct SecondCoordinatorTests {
     #expect(reply.isCommitted, "\(reply)")
   }
 
-  @Test("a second process of a coordinator does not run while the first one lives, or stands still")
+  @Test("A second process of a coordinator does not run while the first one lives or is suspended")
   func lock() async throws {
     try await DetachedTopology.with(Self.parties, name: "parties") { parties in
       let client = try parties.client()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Effects that give synchronized events", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SynchronizedEffectTests {
-  /// Philosophers who do nothing but take their forks and put them back.
+  /// Philosophers that do nothing but take their forks and put them back.
   private static func table(_ count: Int, durability: Durability) -> Topology {
     let quick = RestartPolicy(
       max: 1_000, window: .seconds(1),
@@ -36,7 +36,7 @@ struct SynchronizedEffectTests {
     return Dictionary(nodes.map { ($0.name, $0.status?.version ?? 0) }) { first, _ in first }
   }
 
-  /// Waits until each philosopher has taken so many steps more.
+  /// Waits until each philosopher has taken N more steps.
   private static func eat(_ steps: UInt64, _ topology: TopologyHarness) async throws {
     let before = try await versions(topology)
     let all: Bool? = try await poll(every: .milliseconds(20), within: .seconds(30)) {
@@ -47,7 +47,7 @@ struct SynchronizedEffectTests {
   }
 
   @Test(
-    "philosophers eat, none starves, and no fork is in two hands or in nobody's",
+    "Philosophers eat without starving, and each fork is held by at most one of them",
     arguments: [Durability.volatile, .process])
   func eat(durability: Durability) async throws {
     try await withTopology(Self.table(4, durability: durability)) { topology in
@@ -56,7 +56,7 @@ struct SynchronizedEffectTests {
         change.state["philosopher\(change.node.dropFirst(4))"] == "eating"
       }
       try await Self.eat(40, topology)
-      // Those before the first one that is told are not counted.
+      // Counts from the first reported state.
       let areEnough: Bool? = try await poll(every: .milliseconds(20), within: .seconds(30)) {
         told.all.count(where: isEating) > 40 ? true : nil
       }
@@ -70,7 +70,7 @@ struct SynchronizedEffectTests {
     }
   }
 
-  @Test("an effect's event is not lost, whoever is killed while it waits")
+  @Test("An effect's pending event is not lost, whichever process is killed")
   func killed() async throws {
     try await withTopology(Self.table(3, durability: .process)) { topology in
       for name in ["philosopher1", "seat1", "fork2", "seat2", "philosopher3", "fork1"] {
@@ -79,8 +79,8 @@ struct SynchronizedEffectTests {
       }
       try await Self.eat(10, topology)
       try await topology.stop("seat1")
-      // Nothing is under way: a fork is held if, and only if, one of its neighbours eats. A node that is
-      // too busy to answer is told of as it was known last.
+      // No event is in flight: a fork is held exactly if a neighboring philosopher eats. The status
+      // of a node that is too busy to answer may be old.
       var states: [String: JSONValue] = [:]
       let doAgree: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
         for node in try await topology.directory().nodes { states[node.name] = node.status?.state }

@@ -7,7 +7,7 @@ import Testing
 @Suite("Synchronized events across processes", .timed)
 struct SynchronizedEventTests {
   @Test(
-    "an event is taken by both participants, and shown as one state of the composite",
+    "A synchronized event is taken by both participants, and is one state of the composite",
     arguments: Durability.allCases)
   func committed(durability: Durability) async throws {
     try await withTopology(Parties.pair(durability: durability)) { topology in
@@ -32,7 +32,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("a participant that is not willing lets none move, and the caller learns who and why")
+  @Test("A participant that refuses lets none move, and the reply names it with the reason")
   func refused() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.send("right", Party.Event.disagree)
@@ -46,7 +46,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("a participant that does not run lets none move, and a later try goes through")
+  @Test("A participant that does not run lets none move, and a later request commits")
   func unavailable() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.stop("right")
@@ -59,7 +59,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("a composite that does not run is unavailable itself")
+  @Test("A request to a composite that does not run is answered unavailable")
   func down() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.stop("pair")
@@ -69,7 +69,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("events whose participants are locked by another one are busy after a while")
+  @Test("A request for locked participants is answered busy after a timeout")
   func busy() async throws {
     try await withTopology(Parties.pair()) { topology in
       #expect(try await topology.meet().isCommitted)
@@ -86,7 +86,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("a request that waits is committed as soon as the event is enabled, or refused in the end")
+  @Test("A waiting request commits once the event is enabled, or is refused at its deadline")
   func waits() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.send("right", Party.Event.disagree)
@@ -96,14 +96,14 @@ struct SynchronizedEventTests {
       }
       #expect(withheld.map(\.participant) == ["right"])
       async let waiting = topology.meet(mode: .await(.seconds(60)))
-      // Refused at least once.
+      // The event was refused at least once.
       try await topology.expectStatus(of: "right", "a second refusal") { _ in true }
       try await topology.send("right", Party.Event.agree)
       #expect(try await waiting.isCommitted)
     }
   }
 
-  @Test("an event that is broadcast is taken by each for itself")
+  @Test("A broadcast event is taken by each participant on its own")
   func broadcast() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.send("right", Party.Event.disagree)
@@ -117,7 +117,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("an event that is synchronized is not taken from anybody but the composite")
+  @Test("A synchronized event sent directly to a participant is refused")
   func direct() async throws {
     try await withTopology(Parties.pair()) { topology in
       await #expect(
@@ -130,7 +130,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("what became of a transaction can be asked later")
+  @Test("The outcome of a transaction can be queried later")
   func ask() async throws {
     try await withTopology(Parties.pair()) { topology in
       let reply = try await topology.meet()
@@ -146,7 +146,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("a composite that keeps no journal does not claim to know what was before its start")
+  @Test("A composite without a journal answers 'unknown' for transactions before its start")
   func askWithoutJournal() async throws {
     try await withTopology(Parties.pair(durability: .volatile)) { topology in
       guard case .committed(let transaction, _) = try await topology.meet() else {
@@ -161,7 +161,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("under load no state of the composite has a participant that moved and one that did not")
+  @Test("A composite under load never shows a state where only one participant has moved")
   func noTornState() async throws {
     try await withTopology(Parties.pair()) { topology in
       let stream = try await topology.states(of: ["pair"])

@@ -6,10 +6,10 @@ import TestTraits
 import Testing
 
 @Suite(
-  "Synchronized events and the deaths of those who take part",
+  "Synchronized events with crashing participants",
   .timed, .enabled(if: RecordedNodes.arePossible))
 struct SynchronizedFaultTests {
-  /// Lets the parties meet, some of them dying, and compares what they know with what was told.
+  /// Requests synchronized events while parties crash, and compares their states with the replies.
   private static func meet(
     _ topology: TopologyHarness, times rounds: Int
   ) async throws {
@@ -20,11 +20,11 @@ struct SynchronizedFaultTests {
       case .committed: committed += 1
       case .refused, .busy, .unavailable: break
       case .unknown(let transaction):
-        // Told later; none of these tests needs it.
+        // Its outcome would be known later. These tests do not cover that case.
         throw Unexpected("transaction \(transaction) is not known")
       }
     }
-    // Nothing stays locked, and the last event finds all participants.
+    // No participant stays locked, and the last event reaches all participants.
     let last = try await topology.meet(mode: .await(.seconds(60)))
     guard last.isCommitted else { throw Unexpected("the last one was \(last)") }
     committed += 1
@@ -34,13 +34,13 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "a death around any record leaves all moved or none, and nothing locked",
+    "A crash around any record leaves all or none moved, and no participant locked",
     arguments: [
       "left:step.after", "left:record.after", "left:step.recorded", "pair:step.after",
       "pair:commit.before", "pair:record.after",
     ], Parties.hosts)
   func everywhere(place: String, host: String?) async throws {
-    // Once in each of two incarnations, each a little later than the other.
+    // Each of two incarnations crashes once, the second a little later than the first.
     let rules = "\(place)=crash@1/1,\(place)=crash@3/2"
     let environment = ["PIPERUNTIME_FAILPOINTS": rules]
     var options = TopologyHarness.Options()
@@ -56,7 +56,7 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "a composite that is started again shows its state, also where nothing has changed since",
+    "A restarted composite shows its state even if it has not changed since",
     arguments: Parties.hosts)
   func shownAgain(host: String?) async throws {
     let environment = ["PIPERUNTIME_FAILPOINTS": "pair:commit.recorded=crash@2/1"]
@@ -72,9 +72,9 @@ struct SynchronizedFaultTests {
     }
   }
 
-  @Test("a composite that is started again has no state before each of its nodes has told its own")
+  @Test("A restarted composite shows no state before it has the states of all its nodes")
   func unheard() async throws {
-    // Another composite of the same coordinator shows what that has heard.
+    // Another composite with the same coordinator shows whether the coordinator has the states.
     var file = Parties.pair()
     file.nodes.append(.machine("Party", name: "third", restart: Parties.quick))
     file.composites.append(
@@ -110,7 +110,7 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "a coordinator whose journal is cut after a commit refuses to start, and aborts nothing",
+    "A coordinator whose journal was truncated after a commit refuses to start and aborts nothing",
     arguments: [(".step", 64), (".step", 1_064), (".step", 26_624), ("-wal", 4_152)])
   func cutJournal(suffix: String, length: Int) async throws {
     try await withTopology(Parties.pair()) { topology in
@@ -118,7 +118,7 @@ struct SynchronizedFaultTests {
       try await topology.stop("pair")
       let file = try JournalFile(of: "pair", in: topology)
       #expect(truncate(file.path + suffix, off_t(length)) == 0)
-      // What waits in the log would make up for what the other file lacks.
+      // Erases the log, which would otherwise supply what the other file lacks.
       if suffix == "-wal" {
         try file.write([UInt8](repeating: 0, count: 64 << 10), at: 8192, of: ".step")
       }
@@ -131,12 +131,12 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "a coordinator that dies before its record finds nobody busy with what it gave up",
+    "A coordinator that dies before its record leaves no participant busy with the aborted event",
     arguments: [nil, "right"] as [String?])
   func anew(host: String?) async throws {
     let environment = [FailpointCounter.rulesVariable: "pair:commit.before=crash@1/1"]
     try await withTopology(Parties.pair(environment: environment, within: host)) { topology in
-      // Asked once: the client sends it again, under the same number.
+      // One call: the client repeats the request with the same number.
       #expect(try await topology.meet().isCommitted)
       try await topology.expectMet(1)
       try await topology.expectLog("left", contains: "it was given up")
@@ -144,10 +144,10 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "a participant that dies behind a commit knows that it has taken that",
+    "A participant that dies just after a commit knows that it has taken the event",
     arguments: Parties.hosts)
   func behind(host: String?) async throws {
-    // The second event follows the first at once: nobody has acknowledged that yet.
+    // The second event follows the first at once, before any acknowledgment.
     let environment = [FailpointCounter.rulesVariable: "left:prepare.recorded=crash@2/1"]
     try await withTopology(Parties.pair(environment: environment, within: host)) { topology in
       async let first = topology.meet()
@@ -162,7 +162,7 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "all are killed again and again while they meet, and agree in the end",
+    "All processes are killed again and again during synchronized events, and agree in the end",
     arguments: Parties.hosts)
   func killed(host: String?) async throws {
     try await withTopology(Parties.pair(within: host)) { topology in
@@ -175,7 +175,8 @@ struct SynchronizedFaultTests {
           let isKilled: Bool? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
             guard try await topology.status(name).isRunning else { return nil }
             do { try await topology.kill(name) } catch TopologyClientError.failed {
-              // Since then its end was noticed: it lives in the process that was killed before.
+              // The process was killed together with the former node, since both share it, and its
+              // end was noticed only now.
               return nil
             }
             return true
@@ -199,7 +200,7 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "when everything is started again, the states are those that were committed",
+    "After a restart of all nodes, the states are the committed ones",
     arguments: Parties.hosts)
   func restart(host: String?) async throws {
     try await withTopology(Parties.pair(within: host)) { topology in
@@ -213,7 +214,7 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "a node that is told to stop waits for the end of what it has promised",
+    "A node that should stop waits for the outcome of its vote",
     arguments: Parties.hosts)
   func stopWaits(host: String?) async throws {
     let rules = "pair:commit.recorded=delay:300ms@1/1"
@@ -235,7 +236,7 @@ struct SynchronizedFaultTests {
   }
 
   @Test(
-    "where nothing is recorded, a node that died is not waited for, and what it lost is told",
+    "Without journals, a crashed participant is not waited for, and its lost step is logged",
     arguments: [nil, "right"] as [String?])
   func volatile(host: String?) async throws {
     let rules = "left:commit.received=crash@2/1"

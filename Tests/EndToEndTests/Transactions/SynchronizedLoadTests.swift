@@ -4,12 +4,12 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Synchronized events one right behind the other", .timed)
+@Suite("Synchronized events in close succession", .timed)
 struct SynchronizedLoadTests {
   private static let callerCount = 6
 
   @Test(
-    "are all taken, none finds its participants busy with the one before",
+    "Synchronized events in close succession all commit, and none finds a participant busy",
     arguments: Durability.allCases)
   func following(durability: Durability) async throws {
     try await withTopology(Parties.pair(durability: durability)) { topology in
@@ -35,8 +35,8 @@ struct SynchronizedLoadTests {
     }
   }
 
-  /// Asks again where the coordinator's own limits have passed, since the disk takes longer: a
-  /// participant that is busy with the event before says so at once.
+  /// Requests the event again when the coordinator's timeouts have passed because of a slow disk. A
+  /// participant that is busy with the former event replies at once.
   private static func meet(_ topology: TopologyHarness) async throws -> SynchronizedReply {
     while true {
       let start = ContinuousClock.now
@@ -46,7 +46,7 @@ struct SynchronizedLoadTests {
   }
 
   @Test(
-    "leave the participants their turns: what each is sent alone is taken between them",
+    "Participants take their own events between synchronized events in close succession",
     arguments: Durability.allCases)
   func turns(durability: Durability) async throws {
     try await withTopology(Parties.pair(durability: durability)) { topology in

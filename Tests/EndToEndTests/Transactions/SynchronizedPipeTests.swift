@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Pipes into composites", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SynchronizedPipeTests {
-  /// A button that lets two parties meet, at its start and whenever it is pressed.
+  /// A button that sends a synchronized event to two parties at its start and whenever it is
+  /// pressed.
   private static func button(
     _ onRefused: PipeSpecification.OnRefused = .record, environment: [String: String] = [:]
   ) -> Topology {
@@ -21,7 +22,7 @@ struct SynchronizedPipeTests {
   }
 
   @Test(
-    "each event of a pipe is taken once, whoever is killed",
+    "Each event of a pipe into a composite is taken once, whichever process is killed",
     arguments: [
       ("pair:commit.recorded", [3, 4]), ("pair:record.after", [3, 4]), ("left:yes.after", [3, 4]),
       ("pair:ack.after", [1]),
@@ -43,7 +44,7 @@ struct SynchronizedPipeTests {
     }
   }
 
-  @Test("an event that is refused becomes a dead letter of the composite, and can be sent again")
+  @Test("A refused event becomes a dead letter of the composite, and can be resent")
   func refused() async throws {
     try await withTopology(Self.button()) { topology in
       try await topology.expectMet(1)
@@ -55,7 +56,7 @@ struct SynchronizedPipeTests {
       let letter = try #require(status.status?.recentLetters.first)
       #expect(letter.pipe == "bell")
       #expect(letter.reason.contains("'right'"))
-      // It is there for the composite's next process, too.
+      // The dead letter is kept for the composite's next process, too.
       try await topology.kill("pair")
       try await topology.expectStatus(of: "pair", "its letter") {
         $0.isRunning && $0.incarnation == 2 && $0.status?.letters == 1
@@ -68,7 +69,7 @@ struct SynchronizedPipeTests {
   }
 
   @Test(
-    "an event that is synchronized and comes to a node by a pipe is a dead letter, and stays one",
+    "A synchronized event that a pipe brings to a node is a dead letter, and stays one",
     arguments: [PipeSpecification.OnRefused.record, .postpone])
   func direct(onRefused: PipeSpecification.OnRefused) async throws {
     var pair = Parties.pair()
@@ -102,7 +103,7 @@ struct SynchronizedPipeTests {
     }
   }
 
-  @Test("with 'postpone' an event waits until it is enabled, also while the composite dies")
+  @Test("With 'postpone', a synchronized event waits until it is enabled, even across a crash")
   func postponed() async throws {
     try await withTopology(Self.button(.postpone)) { topology in
       try await topology.expectMet(1)

@@ -5,14 +5,14 @@ import Screens
 import TestTraits
 import Testing
 
-@Suite("The screens of the documents, on a terminal", .timed)
+@Suite("The screens of the documents on a terminal", .timed)
 struct ScreenViewTests {
   private static let down = "\u{1B}[B"
   private static let right = "\u{1B}[C"
   private static let left = "\u{1B}[D"
   private static let end = "\u{1B}[F"
 
-  @Test("the movies are loaded when their view opens, and let go of when it is left")
+  @Test("Movies are loaded when their view opens, and the load is cancelled when it closes")
   func movies() async throws {
     try await withTopology("topologies/movies.yaml") { topology in
       let terminal = try topology.view("MoviesView", "movies", rows: 8)
@@ -24,7 +24,7 @@ struct ScreenViewTests {
       #expect(!lines.contains { $0.contains("A Trip to the Moon") })
       try await terminal.expectQuit()
       try await topology.expect("movies", MoviesList.State.start)
-      // Where its terminal is closed under it, it is left, too.
+      // A closed terminal closes its view, too.
       let closed = try topology.view("MoviesView", "movies")
       try await closed.expect("▶ A Trip to the Moon")
       closed.hangUp()
@@ -36,10 +36,10 @@ struct ScreenViewTests {
     }
   }
 
-  @Test("a list that grows fetches its next page when its last row is in sight")
+  @Test("A growing list fetches its next page when its last row becomes visible")
   func pages() async throws {
     try await withTopology("topologies/movies-pages.yaml") { topology in
-      // Eleven rows: the first page does not fill them.
+      // Eleven rows, which is more than the first page.
       let terminal = try topology.view("MoviesPagesView", "pages")
       try await terminal.expect("Movies  20")
       try await topology.expect("pages", "two pages") { (state: MoviesPages.State) in
@@ -55,7 +55,7 @@ struct ScreenViewTests {
     }
   }
 
-  @Test("a quiz is chosen in its list, played, and its results are seen")
+  @Test("A quiz is chosen from its list and played, and its results are shown")
   func quiz() async throws {
     try await withTopology("topologies/quiz.yaml") { topology in
       let list = try topology.view("QuizesView", "quizes")
@@ -74,17 +74,17 @@ struct ScreenViewTests {
     }
   }
 
-  @Test("an address is typed, whatever comes before it, and saved")
+  @Test("An address can be typed after any other input, and is saved")
   func address() async throws {
     try await withTopology("topologies/address.yaml") { topology in
       let terminal = try topology.view("AddressView", "form")
       try await terminal.expect("Add an address")
-      // A MiB of text and control bytes, but for those that leave the field or the view.
+      // A MiB of text and control bytes, except bytes that leave the field or the view.
       let bytes = (0..<(1 << 20)).map { number -> UInt8 in
         let byte = UInt8(truncatingIfNeeded: number &* 7)
         return [0x03, 0x09, 0x0A, 0x0D, 0x1A].contains(byte) ? 0x78 : byte
       }
-      // What follows has to wait for room as well.
+      // The bytes after the MiB wait for capacity in the terminal as well.
       try await terminal.feed(bytes + Array("x\u{5}\u{15}Quebec\r".utf8))
       try await terminal.expect("City    Quebec")
       terminal.type("rue q\r7\r")
@@ -97,10 +97,10 @@ struct ScreenViewTests {
       terminal.type("\r")
       try await terminal.expect("Enter goes to the next field")
       #expect(terminal.lines.contains("City"))
-      // The same one again is not saved, and stays to be changed.
+      // The same address is not saved again, and stays editable.
       terminal.type("Quebec\rrue q\r7\r\r")
       try await terminal.expect("Not saved: this address is known already")
-      // 'q' is typed here, and ^C leaves.
+      // 'q' is text here, and ^C leaves.
       terminal.type("\t")
       try await terminal.expect("^C quits")
       try await terminal.expectQuit(by: "\u{3}")
@@ -108,7 +108,7 @@ struct ScreenViewTests {
     }
   }
 
-  @Test("a counter counts, and its parent in another process shows it")
+  @Test("A counter counts, and its parent in another process shows the count")
   func counter() async throws {
     try await withTopology("topologies/counter.yaml") { topology in
       let counter = try topology.view("CounterView", "counter")
@@ -121,7 +121,7 @@ struct ScreenViewTests {
     }
   }
 
-  @Test("one registers, and goes through tabs, screens upon each other and a sheet")
+  @Test("The navigation view registers a user and shows tabs, stacked screens and a sheet")
   func navigation() async throws {
     try await withTopology("topologies/navigation.yaml") { topology in
       let terminal = try topology.view("NavigationView", "coordinator")
@@ -153,7 +153,7 @@ struct ScreenViewTests {
       try await terminal.expect("1-9 asks")
       terminal.type("b")
       try await terminal.expect("▶ Quiz 3")
-      // Nothing is left to go back from.
+      // No screen is left to go back from.
       terminal.type("b")
       try await terminal.expect("refused: pop")
       for view in [terminal, registration] { try await view.expectQuit() }
@@ -177,7 +177,7 @@ struct ScreenViewTests {
     #expect(list.code == 0 && list.output == "[]\n", "\(list)")
   }
 
-  @Test("'--up' leaves a topology that ran before as it is, and says what keeps it from starting")
+  @Test("'--up' leaves a running topology unchanged, and reports what prevents a start")
   func upOfRunning() async throws {
     try await withTopology("topologies/counter.yaml") { topology in
       let tool = CommandLineTool(beside: topology)

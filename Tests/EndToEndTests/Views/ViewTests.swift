@@ -25,7 +25,7 @@ struct ViewTests {
       left: { machine: Button, restart: { backoff: { initial: 20ms } } }
     """
 
-  @Test("a view shows a state on a screen of its own, and q gives the terminal back")
+  @Test("A view shows a state on a screen of its own, and 'q' restores the terminal")
   func shows() async throws {
     try await withTopology(yaml: Self.constants) { topology in
       let terminal = try topology.view("DoorView", "closing")
@@ -36,7 +36,7 @@ struct ViewTests {
           "│███      ███│  3 inside", "└────────────┘", "", "1-9 enter, c closes, o opens", "", "",
           "", "", "", "", "closing" + String(repeating: " ", count: 46) + "q quits",
         ])
-      // A constant node takes nothing, and the status line says so.
+      // A constant node accepts no events, and the status line says so.
       terminal.type("o")
       try await terminal.expect("it is constant and takes")
       try await terminal.expectQuit()
@@ -44,7 +44,7 @@ struct ViewTests {
     }
   }
 
-  @Test("a view of a state is printed without a topology")
+  @Test("A view of a state is printed without a topology")
   func state() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -69,7 +69,7 @@ struct ViewTests {
     #expect(neither.error.contains("needs the NODE"), "\(neither)")
   }
 
-  @Test("the quiz is played in a terminal, from its first question to the results")
+  @Test("A quiz can be played in a terminal, from its first question to the results")
   func quiz() async throws {
     try await withTopology("topologies/quiz.yaml") { topology in
       let terminal = try topology.view("QuizView", "quiz")
@@ -82,7 +82,7 @@ struct ViewTests {
       try await terminal.expect("Question 1 of 2")
       terminal.type("2")
       try await terminal.expect("Question 2 of 2")
-      // Killed in the middle, the quiz goes on at the same question.
+      // After a kill in the middle, the quiz continues with the same question.
       try await topology.kill("quiz")
       try await topology.expectStatus(of: "quiz", "its second start") {
         $0.isRunning && $0.incarnation == 2
@@ -95,7 +95,7 @@ struct ViewTests {
     }
   }
 
-  @Test("keys become events, each in the state that is shown, and refused ones are told of")
+  @Test("Keys become events of the current state, and refused events are shown")
   func keys() async throws {
     let yaml = """
       topology: keys
@@ -113,7 +113,7 @@ struct ViewTests {
       try await washer.expect("refused: start, that")
       let door = try topology.view("DoorView", "door")
       try await door.expect("The door is open")
-      // All typed at once, and an arrow that means nothing in two pieces.
+      // Typed at once, with an arrow key without a meaning split in two parts.
       door.type("123\u{1B}")
       door.type("[Ac")
       try await door.expect("The door is closing")
@@ -122,7 +122,7 @@ struct ViewTests {
     }
   }
 
-  @Test("a hundred keys are a hundred events, as long as the node keeps up")
+  @Test("A hundred keys send a hundred events, as long as the node keeps up")
   func manyKeys() async throws {
     try await withTopology(yaml: Self.button) { topology in
       let terminal = try topology.view("ButtonView", "left", program: "TestNodes")
@@ -135,7 +135,7 @@ struct ViewTests {
     }
   }
 
-  @Test("a terminal that is too small is told what is needed, and shows the view once it is larger")
+  @Test("A terminal that is too small shows the required size, and the view once it is larger")
   func resized() async throws {
     try await withTopology(yaml: Self.constants) { topology in
       let terminal = try topology.view("DoorView", "open", columns: 20, rows: 5)
@@ -151,7 +151,9 @@ struct ViewTests {
     }
   }
 
-  @Test("SIGTERM and SIGINT end it well", arguments: [Signal.terminate, .interrupt])
+  @Test(
+    "A view exits 0 on SIGTERM and SIGINT and restores the terminal",
+    arguments: [Signal.terminate, .interrupt])
   func signals(signal: Signal) async throws {
     try await withTopology(yaml: Self.constants) { topology in
       let terminal = try topology.view("WasherView", "heated")
@@ -162,7 +164,7 @@ struct ViewTests {
     }
   }
 
-  @Test("a terminal that is closed under it ends it at once")
+  @Test("A view ends at once when its terminal is closed")
   func closed() async throws {
     try await withTopology(yaml: Self.constants) { topology in
       let terminal = try topology.view("DisplayView", "display")
@@ -173,7 +175,7 @@ struct ViewTests {
     }
   }
 
-  @Test("a node that dies is waited for; one that has stopped ends its view, with the reason")
+  @Test("A view waits for a crashed node, and ends with the reason when the node is stopped")
   func nodeDown() async throws {
     try await withTopology(yaml: Self.button) { topology in
       let terminal = try topology.view("ButtonView", "left", program: "TestNodes")
@@ -189,7 +191,7 @@ struct ViewTests {
     }
   }
 
-  @Test("an orchestrator that is killed ends the view, with what to do")
+  @Test("A view ends with a message that says what to do when its orchestrator is killed")
   func orchestratorKilled() async throws {
     try await DetachedTopology.with(Self.button, name: "button") { topology in
       let terminal = try PseudoTerminal(
@@ -205,7 +207,7 @@ struct ViewTests {
     }
   }
 
-  @Test("a topology that stops ends the view")
+  @Test("A view ends when its topology stops")
   func topologyDown() async throws {
     try await withTopology(yaml: Self.constants) { topology in
       let terminal = try topology.view("DisplayView", "display")
@@ -218,7 +220,7 @@ struct ViewTests {
     }
   }
 
-  @Test("a view that crashes gives the terminal back, too")
+  @Test("A view that crashes restores the terminal, too")
   func crash() async throws {
     try await withTopology(yaml: Self.button) { topology in
       let terminal = try topology.view(
@@ -235,7 +237,7 @@ struct ViewTests {
     }
   }
 
-  @Test("without a terminal appearances are printed as plain lines: each with --every")
+  @Test("Without a terminal a view prints plain lines, and every state with '--every'")
   func plain() async throws {
     try await withTopology(yaml: Self.button) { topology in
       let tool = CommandLineTool(beside: topology)
@@ -254,7 +256,7 @@ struct ViewTests {
   }
 
   @Test(
-    "each state of a constant node is printed as its view says",
+    "Each state of a constant node is printed by its view",
     arguments: [
       ("DoorView", "open", "The door is open"), ("DoorView", "closed", "│██████████████│"),
       ("WasherView", "heated", "▶ water heated"), ("DisplayView", "display", "1 person"),
@@ -275,7 +277,7 @@ struct ViewTests {
   }
 
   @Test(
-    "what cannot be shown is said, with what to do",
+    "A view that cannot be shown is an error that says what to do",
     arguments: [
       (["Door", "open"], 2, "this program has no view 'Door'; it has 'DoorView'"),
       (["DoorView", "opne"], 2, "Did you mean 'open'?"),

@@ -2,7 +2,7 @@ import PipeClient
 import PipeSupport
 import Testing
 
-@Suite("Keys of a terminal's bytes")
+@Suite("The keys in a terminal's input")
 struct KeyParserTests {
   static let sequences: [(String, [Key])] = [
     ("aé戸👍", [.character("a"), .character("é"), .character("戸"), .character("👍")]),
@@ -24,7 +24,7 @@ struct KeyParserTests {
     ("\u{1B}\u{1B}[A", [.escape, .up]),
   ]
 
-  @Test("sequences are keys, whole and byte by byte", arguments: sequences)
+  @Test("Sequences are parsed to keys, at once or byte by byte", arguments: sequences)
   func keys(text: String, keys: [Key]) {
     var parser = KeyParser()
     #expect(parser.take(text.utf8) == keys)
@@ -37,7 +37,7 @@ struct KeyParserTests {
     }
   }
 
-  @Test("ESC alone is a key once nothing has followed")
+  @Test("ESC alone is a key once no byte has followed")
   func escape() {
     var parser = KeyParser()
     #expect(parser.take([0x1B]) == [])
@@ -51,7 +51,7 @@ struct KeyParserTests {
     #expect(parser.take("a".utf8) == [.character("a")])
   }
 
-  @Test("bytes that are no text are passed over, and what follows is read")
+  @Test("Bytes that are not text are ignored, and later bytes are parsed")
   func garbage() {
     var parser = KeyParser()
     #expect(

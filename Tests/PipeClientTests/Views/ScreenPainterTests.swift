@@ -1,11 +1,11 @@
 import PipeClient
 import Testing
 
-@Suite("What is drawn on a terminal")
+@Suite("Drawing on a terminal")
 struct ScreenPainterTests {
   private let size = TerminalSize(columns: 10, rows: 3)
 
-  @Test("only lines that differ are drawn")
+  @Test("Only lines that differ are drawn")
   func differences() {
     var painter = ScreenPainter(isColored: true)
     #expect(
@@ -19,7 +19,7 @@ struct ScreenPainterTests {
     #expect(painter.paint([], size: size) == "\u{1B}[0m\u{1B}[2J")
   }
 
-  @Test("lines are cut to the columns, and no more are drawn than there are rows")
+  @Test("Lines are cut to the columns, and at most the terminal's rows are drawn")
   func cut() {
     var painter = ScreenPainter(isColored: false)
     let text = painter.paint(
@@ -29,7 +29,7 @@ struct ScreenPainterTests {
         + "\u{1B}[3;1H戸戸戸戸…\u{1B}[K")
   }
 
-  @Test("styles are escape sequences, and colours are left out where they are not wanted")
+  @Test("Styles are escape sequences, without colors if those are disabled")
   func styles() {
     let line: StyledLine = "a" + StyledLine("b", .bold, .color(.green)) + StyledLine("c", .reversed)
     var colored = ScreenPainter(isColored: true)
@@ -43,7 +43,7 @@ struct ScreenPainterTests {
   }
 
   @Test(
-    "control characters are harmless, and widths are those of a terminal",
+    "Control characters are removed, and widths are those of a terminal",
     arguments: [
       ("plain", 5), ("戸口", 4), ("e\u{301}", 1), ("👍🏽", 2), ("❤️", 2), ("🇩🇪", 2), ("a\u{200B}b", 2),
       ("\u{1B}[31m", 5), ("✓…│", 3), ("👨‍👩‍👧", 2),

@@ -4,7 +4,7 @@ import Testing
 @Suite("A list that scrolls")
 struct TerminalListTests {
   @Test(
-    "keys select a row, within those that there are",
+    "Keys select a row within the list",
     arguments: [
       ([], 0), ([.down, .down], 2), ([.down, .up, .up], 0), ([.pageDown], 3), ([.end], 9),
       ([.end, .down], 9), ([.end, .pageUp], 6), ([.pageDown, .home], 0),
@@ -16,7 +16,7 @@ struct TerminalListTests {
     #expect(list.selected(of: 10) == row)
   }
 
-  @Test("the rows move only where the selected one would not be seen")
+  @Test("The rows scroll only as far as the selected row requires")
   func scrolls() {
     var list = TerminalList()
     func press(_ keys: Key...) -> Range<Int> {
@@ -33,13 +33,13 @@ struct TerminalListTests {
     #expect(press(.pageUp) == 5..<8)
   }
 
-  @Test("whatever is pressed, the selected row is seen, and no line is left empty")
+  @Test("The selected row is visible and no line is wasted, whatever keys are pressed")
   func always() {
     let keys: [Key] = [.up, .down, .down, .pageUp, .pageDown, .home, .end]
     var list = TerminalList()
     var number = 1
     for _ in 1...5_000 {
-      // Rows come and go, and the terminal is resized.
+      // Rows are added and removed, and the terminal is resized.
       number = number &* 48_271 % 0x7FFF_FFFF
       let (count, height) = (number % 13, number / 13 % 7)
       _ = list.press(keys[number / 91 % keys.count], of: count, height: height)
@@ -53,7 +53,7 @@ struct TerminalListTests {
     }
   }
 
-  @Test("its lines are those that are seen, and the selected one is marked")
+  @Test("Only visible rows are drawn, with the selected one marked")
   func lines() {
     var list = TerminalList()
     list.select(4, of: 6, height: 3)
@@ -67,7 +67,7 @@ struct TerminalListTests {
     #expect(list.lines(of: 0, height: 3) { _ in "none" } == [])
   }
 
-  @Test("other keys are not its own", arguments: [Key.enter, .left, .character("j"), .tab])
+  @Test("A list ignores other keys", arguments: [Key.enter, .left, .character("j"), .tab])
   func others(key: Key) {
     var list = TerminalList()
     #expect(list.press(key, of: 10, height: 3) == false)

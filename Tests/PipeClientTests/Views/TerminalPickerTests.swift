@@ -3,10 +3,10 @@ import Testing
 
 private enum Size: CaseIterable { case small, medium, large }
 
-@Suite("A picker, and the focus of a form")
+@Suite("A picker and the focus of a form")
 struct TerminalPickerTests {
   @Test(
-    "keys pick an option, within those that there are",
+    "Keys pick an option within the picker",
     arguments: [
       ([.right], .medium), ([.right, .right, .right], .large), ([.left], .small),
       ([.end], .large), ([.end, .left], .medium), ([.end, .home], .small),
@@ -19,7 +19,7 @@ struct TerminalPickerTests {
     #expect(picker.selected == size)
   }
 
-  @Test("all options are shown with the picked one marked, or that one alone where it is narrow")
+  @Test("A picker shows all options with the picked one marked, or that one alone if it is narrow")
   func drawn() {
     let picker = TerminalPicker(Size.medium)
     #expect(picker.line(columns: 40).description == " small [medium] large ")
@@ -29,7 +29,7 @@ struct TerminalPickerTests {
     #expect(names.description == " S [M] M ")
   }
 
-  @Test("Tab goes from field to field, and behind the last one to the first")
+  @Test("Tab moves from field to field, and from the last one to the first")
   func focus() {
     var focus = TerminalFocus(Size.small)
     for expected in [Size.medium, .large, .small] {

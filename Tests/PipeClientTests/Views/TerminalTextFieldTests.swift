@@ -4,7 +4,7 @@ import Testing
 @Suite("A text field")
 struct TerminalTextFieldTests {
   @Test(
-    "keys write, move and delete where the cursor is",
+    "Keys insert, move and delete at the cursor",
     arguments: [
       ([.character("a"), .character("b")], "ab", 2),
       ([.character("a"), .character("b"), .left, .character("x")], "axb", 2),
@@ -29,7 +29,7 @@ struct TerminalTextFieldTests {
   }
 
   @Test(
-    "other keys are not its own",
+    "A text field ignores other keys",
     arguments: [
       Key.enter, .tab, .backTab, .escape, .up, .down, .pageUp, .control("x"), .alternate("a"),
       .function(1), .insert,
@@ -41,7 +41,7 @@ struct TerminalTextFieldTests {
   }
 
   @Test(
-    "a text that is set replaces what was typed, and the same one leaves the cursor where it is")
+    "Setting a text replaces the typed one, and setting the same text keeps the cursor")
   func set() {
     var field = TerminalTextField("abc")
     _ = field.press(.left)
@@ -52,7 +52,7 @@ struct TerminalTextFieldTests {
     #expect(field.cursor == 7)
   }
 
-  @Test("a MiB of text and control bytes leaves what fits, and a key behind it is taken")
+  @Test("A MiB of text and control bytes is cut to the limit, and the next key still works")
   func flooded() {
     var parser = KeyParser()
     var field = TerminalTextField(byteLimit: 100)
@@ -66,7 +66,7 @@ struct TerminalTextFieldTests {
     #expect(field.text == "x")
     field.text = String(repeating: "y", count: 1 << 20)
     #expect(field.text == String(repeating: "y", count: 100))
-    // One character of very many marks has a limit, too.
+    // A single character with very many marks is limited, too.
     field.text = ""
     for key in [Key.character("e")] + Array(repeating: .character("\u{301}"), count: 1_000) {
       _ = field.press(key)
@@ -74,7 +74,7 @@ struct TerminalTextFieldTests {
     #expect(field.text.utf8.count <= 100)
   }
 
-  @Test("it is drawn around its cursor, in just its columns")
+  @Test("A text field is drawn around its cursor within its columns")
   func drawn() {
     var field = TerminalTextField("0123456789")
     #expect(field.line(columns: 12, isFocused: true).description == "0123456789  ")
@@ -96,7 +96,7 @@ struct TerminalTextFieldTests {
   }
 
   @Test(
-    "it takes no more columns than it has, whatever its characters",
+    "A text field never exceeds its columns, whatever its characters",
     arguments: ["", "abc", "戸口戸口戸口", "e\u{301}e\u{301}e\u{301}", "👍🏽👍🏽", "a\u{200B}\u{200B}b", "❤️x"])
   func columns(text: String) {
     var field = TerminalTextField(text)

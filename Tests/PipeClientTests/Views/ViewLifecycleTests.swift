@@ -3,7 +3,8 @@ import PipeMachines
 import PipeWire
 import Testing
 
-/// A list of so many rows, of which the node has more: Tab goes to a field, whose text Enter sends.
+/// A list with a number of rows, which the node can extend. Tab goes to a field, whose text Enter
+/// sends.
 private enum RowsView: TerminalView {
   struct Screen {
     var count: Int
@@ -47,7 +48,7 @@ private enum RowsView: TerminalView {
   }
 }
 
-@Suite("A view's life, and what it keeps")
+@Suite("The lifecycle and the state of a view")
 struct ViewLifecycleTests {
   private func session(
     _ count: Int64?, columns: Int = 20, rows: Int = 5, isPrinted: Bool = false
@@ -67,19 +68,19 @@ struct ViewLifecycleTests {
 
   private func texts(_ session: ViewSession) -> [String] { session.lines.map(\.description) }
 
-  @Test("it tells the node once that it appears, and again a node that has been started anew")
+  @Test("A view sends its appear event once per process of the node")
   func appears() {
     var (session, actions) = session(0)
     #expect(actions == [.draw, .send("open")])
     #expect(session.sent(.refused("no")) == [.draw])
     #expect(session.show(change(2, 0)) == [.draw])
     #expect(session.show(change(0, 0, start: 2)) == [.draw, .send("open")])
-    // One that needs it no more is not told.
+    // A view whose state does not require the event does not send it.
     (session, actions) = self.session(20)
     #expect(actions == [.draw])
   }
 
-  @Test("it tells the node that it disappears, and ends with the answer")
+  @Test("A view sends its disappear event, and ends with the reply")
   func disappears() {
     var (session, _) = session(20)
     #expect(session.press(.character("q")) == [.waitToLeave, .send("close")])
@@ -89,12 +90,12 @@ struct ViewLifecycleTests {
     #expect(session.leave(.quit) == [])
   }
 
-  @Test("without an answer it ends after a while, or when it is left again")
+  @Test("A view without a reply ends after a timeout, or when it is left again")
   func unanswered() {
     var (session, _) = session(20)
     #expect(session.leave(.terminalClosed) == [.waitToLeave, .send("close")])
     var other = session
-    // The end of the terminal is told twice: by a signal, and by what is read.
+    // The end of the terminal is noticed twice: through a signal, and by reading.
     #expect(session.leave(.terminalClosed) == [])
     #expect(session.stopLeaving() == [.end(.terminalClosed)])
     #expect(session.stopLeaving() == [])
@@ -104,10 +105,10 @@ struct ViewLifecycleTests {
     #expect(session.end(.topologyDown("gone")) == [.end(.quit)])
   }
 
-  @Test("what is on its way when it is left is waited for, and the state that it leads to")
+  @Test("A view that is left waits for the event in flight and its resulting state")
   func underWay() {
     var (session, _) = session(0)
-    // 'open' is on its way, and only what it leads to is to be closed.
+    // 'open' is in flight. Only its resulting state requires 'close'.
     #expect(session.leave(.quit) == [.waitToLeave])
     #expect(session.sent(.moved(version: 2, state: 20)) == [.draw, .send("close")])
     #expect(session.sent(.failed("busy")) == [.end(.quit)])
@@ -116,7 +117,7 @@ struct ViewLifecycleTests {
     #expect(session.sent(.refused("no")) == [.draw, .end(.quit)])
   }
 
-  @Test("one that is printed, and one of a constant node, tells nothing of itself")
+  @Test("A printed view and a view of a constant node send no events of their own")
   func quiet() {
     var (session, actions) = session(0, isPrinted: true)
     #expect(actions == [.draw])
@@ -135,7 +136,7 @@ struct ViewLifecycleTests {
     #expect(session.leave(.quit) == [.end(.quit)])
   }
 
-  @Test("what comes into sight is told once in each state")
+  @Test("A row that becomes visible is reported once per state")
   func sight() {
     var (session, actions) = session(6)
     #expect(actions == [.draw])
@@ -153,7 +154,7 @@ struct ViewLifecycleTests {
     #expect(session.show(change(3, 30)) == [.draw])
   }
 
-  @Test("what is typed is shown at once, also while an event is on its way, and q is a letter then")
+  @Test("Typed text is shown at once, even while an event is in flight, and 'q' is then a letter")
   func typed() {
     var (session, _) = session(20)
     #expect(texts(session)[4].hasSuffix("q quits"))
@@ -162,21 +163,21 @@ struct ViewLifecycleTests {
     for character in "quiet" { #expect(session.press(.character(character)) == [.draw]) }
     #expect(texts(session)[0].hasPrefix("quiet "))
     #expect(session.press(.enter) == [.draw, .send(["say": ["_0": "quiet"]])])
-    // Another state, of which it is no part, leaves it.
+    // A new state, which does not include the text, does not change it.
     #expect(session.show(change(2, 21)) == [.draw])
     #expect(texts(session)[0].hasPrefix("quiet "))
     #expect(session.sent(.moved(version: 2, state: 21)) == [.draw])
     #expect(session.press(.control("c")) == [.waitToLeave, .send("close")])
   }
 
-  @Test("a MiB of keys in a field is taken, and a key behind it, too")
+  @Test("A MiB of keys in a field is accepted, and so is the next key")
   func flooded() {
     var (session, _) = session(20)
     _ = session.press(.tab)
     var parser = KeyParser()
     let bytes = (0..<(1 << 20)).map { number -> UInt8 in
       let byte = UInt8(truncatingIfNeeded: number &* 7)
-      // Not those that leave it: ^C, ^Z, Tab, Enter.
+      // Without the keys that leave the field: ^C, ^Z, Tab, Enter.
       return [0x03, 0x1A, 0x09, 0x0A, 0x0D].contains(byte) ? 0x78 : byte
     }
     var sends = 0

@@ -3,7 +3,7 @@ import PipeMachines
 import PipeWire
 import Testing
 
-/// Shows a count; `+` adds one, `-` takes one away.
+/// Shows a count. `+` adds one, and `-` subtracts one.
 private enum CountView: TerminalView {
   enum Event: MachineEvent { case add, subtract }
   static let minimumSize = TerminalSize(columns: 24, rows: 2)
@@ -19,7 +19,7 @@ private enum CountView: TerminalView {
   }
 }
 
-@Suite("What a view does with what comes")
+@Suite("A view session")
 struct ViewSessionTests {
   private static func change(_ version: UInt64, _ state: JSONValue) -> StateChange {
     StateChange(
@@ -35,22 +35,22 @@ struct ViewSessionTests {
 
   private func texts(_ session: ViewSession) -> [String] { session.lines.map(\.description) }
 
-  @Test("it shows the body, cut to its room, and the status line at the bottom")
+  @Test("A view shows its body, cut to its size, and the status line at the bottom")
   func lines() {
     #expect(texts(session(count: nil))[0] == "waiting for 'n'")
     let status = "n" + String(repeating: " ", count: 22) + "q quits"
     #expect(texts(session()) == ["count 0", "in 30×2", status])
   }
 
-  @Test("keys wait for the answer to the last one, and are taken in the state that it tells")
+  @Test("Keys wait for the reply to the last one, and apply to the state in it")
   func order() {
     var session = session()
     #expect(session.press(.character("+")) == [.draw, .send("add")])
-    // At 0 it would do nothing; it is taken at 1.
+    // At 0 the key would have no effect. It is applied at 1.
     #expect(session.press(.character("-")) == [])
     #expect(session.sent(.moved(version: 1, state: 1)) == [.draw, .send("subtract")])
     #expect(texts(session)[0] == "count 1")
-    // The feed may tell the state before the answer.
+    // The feed may report the state before the reply.
     #expect(session.show(Self.change(2, 0)) == [.draw])
     #expect(session.press(.character("+")) == [])
     #expect(session.sent(.moved(version: 2, state: 0)) == [.draw, .send("add")])
@@ -58,14 +58,14 @@ struct ViewSessionTests {
     #expect(texts(session)[0] == "count 1")
   }
 
-  @Test("what the feed tells late is passed over, and what a new process tells is not")
+  @Test("Late states of the feed are ignored, and those of a new process are not")
   func late() {
     var session = session()
     _ = session.press(.character("+"))
     _ = session.sent(.moved(version: 5, state: 5))
     #expect(session.show(Self.change(4, 4)) == [])
     #expect(texts(session)[0] == "count 5")
-    // An answer to a request that was sent again is older than what is shown.
+    // The reply to a repeated request is older than the shown state.
     _ = session.press(.character("+"))
     #expect(session.sent(.moved(version: 3, state: 3)) == [.draw])
     #expect(texts(session)[0] == "count 5")
@@ -75,7 +75,7 @@ struct ViewSessionTests {
     #expect(texts(session)[0] == "count 0")
   }
 
-  @Test("what became of an event is in the status line until the next key")
+  @Test("The outcome of an event is in the status line until the next key")
   func notices() {
     var session = session()
     _ = session.press(.character("+"))
@@ -89,7 +89,7 @@ struct ViewSessionTests {
     #expect(session.lines[2].width == 30)
   }
 
-  @Test("too many keys are dropped, and that is said")
+  @Test("Excess keys are dropped with a notice")
   func manyKeys() {
     var session = session()
     for _ in 0..<65 { _ = session.press(.character("+")) }
@@ -99,7 +99,7 @@ struct ViewSessionTests {
   }
 
   @Test(
-    "q and ^C end it, ^Z suspends it, and nothing follows an end",
+    "'q' and ^C end a view, ^Z suspends it, and an end is final",
     arguments: [
       Key.character("q"), .control("c"),
     ])
@@ -112,7 +112,7 @@ struct ViewSessionTests {
     #expect(session.end(.terminalClosed) == [])
   }
 
-  @Test("a terminal that is too small is told so, whatever its size")
+  @Test("A terminal that is too small shows so, whatever its size")
   func small() {
     var session = session()
     for columns in 1...23 {
@@ -123,7 +123,7 @@ struct ViewSessionTests {
         #expect(session.lines.first?.description.hasPrefix("The") == true)
       }
     }
-    // In one direction only, too.
+    // This holds for one dimension as well.
     for size in [TerminalSize(columns: 200, rows: 2), TerminalSize(columns: 23, rows: 50)] {
       _ = session.resize(to: size)
       #expect(texts(session)[0].hasPrefix("The view"), "\(size)")
@@ -132,7 +132,7 @@ struct ViewSessionTests {
     #expect(texts(session)[0] == "count 0")
   }
 
-  @Test("a state that is not the view's ends it")
+  @Test("A state of another type ends the view")
   func otherState() {
     var session = session()
     let actions = session.show(Self.change(1, ["open": ["persons": 1]]))
@@ -156,7 +156,7 @@ struct ViewSessionTests {
       ], pipes: [])
   }
 
-  @Test("a node that is being started is waited for, and one that has ended ends the view")
+  @Test("A view waits for a starting node, and ends when its node has ended")
   func phases() {
     var session = session()
     #expect(session.look(at: directory(node: "running", isRunning: true)) == [])
@@ -181,7 +181,7 @@ struct ViewSessionTests {
         == [.end(.topologyDown("topology 't' is going down"))])
   }
 
-  @Test("each ending has its exit code")
+  @Test("Each ending of a view has its exit code")
   func exitCodes() {
     #expect(ViewEnding.quit.exitCode == 0)
     #expect(ViewEnding.terminalClosed.exitCode == 1)

@@ -1,9 +1,9 @@
 import PipeDiagrams
 import Testing
 
-@Suite("A graph as other tools read it, and as it is drawn")
+@Suite("The formats of a graph")
 struct FormTests {
-  /// A door with all that a chart tells.
+  /// The state chart of a door, with everything that a state chart can show.
   static let door = StateChart(
     name: "door", machine: "Door", initial: "closed",
     states: [
@@ -17,7 +17,7 @@ struct FormTests {
       .init("open", "paint", nil, doubt: .asynchronous),
     ], notes: ["a note"])
 
-  /// A topology with a frame, a composite that is none, a constant and a monitor.
+  /// A topology with a frame, a composite without a frame, a constant and a monitor.
   static let shop = Wiring(
     topology: "shop",
     nodes: [
@@ -36,7 +36,7 @@ struct FormTests {
       .init(name: "log", watched: ["till"]), .init(name: "all", watched: nil),
     ])
 
-  @Test("dot")
+  @Test("A state chart is written as a DOT graph")
   func dot() {
     #expect(
       GraphForm.dot.text(Self.door.graph(current: "open", text: "open(persons: 2)")) == #"""
@@ -78,7 +78,7 @@ struct FormTests {
         """#)
   }
 
-  @Test("mermaid")
+  @Test("A state chart is written as a Mermaid flowchart")
   func mermaid() {
     #expect(
       GraphForm.mermaid.text(Self.door.graph()) == """
@@ -117,7 +117,7 @@ struct FormTests {
         """)
   }
 
-  @Test("plantuml")
+  @Test("A state chart is written as a PlantUML state diagram")
   func plantUML() {
     #expect(
       GraphForm.plantuml.text(Self.door.graph()) == """
@@ -142,7 +142,7 @@ struct FormTests {
         """)
   }
 
-  @Test("ascii")
+  @Test("A wiring is drawn as ASCII art")
   func ascii() {
     #expect(
       GraphForm.ascii.text(Self.shop.graph) == """
@@ -226,7 +226,7 @@ struct FormTests {
         """)
   }
 
-  @Test("json has all of it, and svg nothing from elsewhere")
+  @Test("JSON has the whole graph, and SVG has no external references")
   func others() {
     let text = GraphForm.json.text(Self.door.graph())
     #expect(text.contains(#""isCertain":false"#))
@@ -240,7 +240,7 @@ struct FormTests {
     for word in ["<script", "href", "url(", "@import"] { #expect(!svg.contains(word)) }
   }
 
-  @Test("what a text has in it is no markup", arguments: GraphForm.allCases)
+  @Test("Text in a graph never becomes markup, in any format", arguments: GraphForm.allCases)
   func markup(form: GraphForm) {
     let hostile = "<img src=x onerror=alert(1)>\"]; evil --> \\n `x` #quot; & \u{1B}[31m\r\n@enduml"
     var graph = Graph(title: hostile, nodes: [Graph.Node(hostile, .state)], notes: [hostile])
@@ -257,7 +257,7 @@ struct FormTests {
     }
   }
 
-  @Test("a graph of 500 nodes has each of them, in every form", arguments: GraphForm.allCases)
+  @Test("A graph of 500 nodes shows each of them, in every format", arguments: GraphForm.allCases)
   func many(form: GraphForm) {
     let text = form.text(LayoutTests.random(500, edges: 500, clusters: 5, seed: 11))
     #expect(text.utf8.count > 5_000)

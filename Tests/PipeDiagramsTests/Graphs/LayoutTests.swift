@@ -2,9 +2,9 @@ import PipeDiagrams
 import PipeSupport
 import Testing
 
-@Suite("Where the boxes of a graph are")
+@Suite("The layout of a graph")
 struct LayoutTests {
-  /// What is wrong with a layout.
+  /// Returns the errors of a layout.
   static func problems(_ layout: Layout) -> [String] {
     var problems: [String] = []
     let graph = layout.graph
@@ -44,7 +44,7 @@ struct LayoutTests {
     return problems + lineProblems(layout)
   }
 
-  /// Lines do not go through boxes, and not one along another.
+  /// Checks that no line goes through a box or along another line.
   private static func lineProblems(_ layout: Layout) -> [String] {
     var problems: [String] = []
     var taken: [Layout.Point: [(isFlat: Bool, line: Int)]] = [:]
@@ -81,7 +81,7 @@ struct LayoutTests {
     return found
   }
 
-  /// A graph of a seed, with frames in frames.
+  /// Returns a random graph with nested frames.
   static func random(_ nodes: Int, edges: Int, clusters: Int, seed: UInt64) -> Graph {
     var numbers = SplitMix64(seed: seed)
     var graph = Graph(title: "seed \(seed)")
@@ -111,7 +111,7 @@ struct LayoutTests {
   }
 
   @Test(
-    "no box overlaps another, no frame what is not in it, and no line goes through a box",
+    "Boxes do not overlap, frames contain only their own nodes, and lines avoid boxes",
     arguments: UInt64(1)...40)
   func noOverlap(seed: UInt64) {
     let size = Int(seed % 20) + 1
@@ -119,26 +119,26 @@ struct LayoutTests {
     #expect(Self.problems(Layout(graph)) == [])
   }
 
-  @Test("the same graph is laid out the same each time")
+  @Test("The same graph has the same layout each time")
   func isStable() {
     let graph = Self.random(20, edges: 40, clusters: 3, seed: 7)
     #expect(Layout(graph) == Layout(graph))
   }
 
   @Test(
-    "500 nodes are laid out without an overlap, whatever leads where",
+    "500 nodes are laid out without an overlap, however they are connected",
     arguments: [0, 500, 2_000])
   func large(edges: Int) {
     let graph = Self.random(500, edges: edges, clusters: 10, seed: 3)
     let layout = Layout(graph)
     #expect(Self.problems(layout) == [])
     #expect(layout.routes.count == layout.graph.edges.count)
-    // All that is not drawn is told in words.
+    // Every edge that is not drawn is listed in words.
     let missing = layout.routes.indices.filter { layout.routes[$0].isEmpty }
     #expect(Set(missing).isSubset(of: layout.untold))
   }
 
-  @Test("what is empty, alone, in a circle of frames or leads nowhere is laid out, too")
+  @Test("Empty graphs, single nodes, cyclic frames and edges to nowhere are laid out")
   func odd() {
     #expect(Self.problems(Layout(Graph(title: ""))) == [])
     #expect(Self.problems(Layout(Graph(title: "", nodes: [Graph.Node("a", .state)]))) == [])
@@ -153,7 +153,7 @@ struct LayoutTests {
     #expect(!layout.routes[0].isEmpty)
   }
 
-  @Test("a state of a MiB is cut, and so is a box of many lines")
+  @Test("A state of a MiB is cut, and so is a box with many lines")
   func long() {
     var graph = Graph(title: "long")
     graph.nodes = [
@@ -166,7 +166,7 @@ struct LayoutTests {
     #expect(layout.graph.nodes[1].lines.last == "… 989 more")
   }
 
-  @Test("lines lead down where nothing leads back")
+  @Test("Edges lead downward in a graph without cycles")
   func down() {
     var graph = Graph(title: "")
     graph.nodes = ["a", "b", "c"].map { Graph.Node($0, .state) }
@@ -175,7 +175,7 @@ struct LayoutTests {
     #expect(rows == rows.sorted() && Set(rows).count == 3)
   }
 
-  @Test("a small graph fits a terminal, where it can", arguments: [60, 80, 120])
+  @Test("A small graph fits a terminal if possible", arguments: [60, 80, 120])
   func columns(columns: Int) {
     var graph = Graph(title: "wide")
     graph.nodes = (0..<12).map { Graph.Node("node \($0)", .machine) }

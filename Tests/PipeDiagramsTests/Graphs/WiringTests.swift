@@ -9,7 +9,7 @@ struct WiringTests {
       composites: composites)
   }
 
-  @Test("a composite within another is a frame within its frame")
+  @Test("A composite within another one is a frame within its frame")
   func nested() {
     let graph = Self.wiring([
       .init(name: "outer", nodes: ["a", "b", "c"], events: [("e", ["a", "b", "c"])]),
@@ -22,7 +22,7 @@ struct WiringTests {
       graph.nodes.map(\.cluster) == ["composite:inner", "composite:inner", "composite:outer", nil])
   }
 
-  @Test("composites that share some of their nodes are boxes, with lines to those")
+  @Test("Composites that share some of their nodes are boxes with lines to the nodes")
   func overlapping() {
     let graph = Self.wiring([
       .init(name: "left", nodes: ["a", "b"], events: [("e", ["a", "b"])]),
@@ -35,7 +35,7 @@ struct WiringTests {
       parts.map { "\($0.source) \($0.target)" } == ["left a", "left b", "right b", "right c"])
   }
 
-  @Test("a frame that a pipe leads from has a box for it")
+  @Test("A frame with an outgoing pipe has a box for it")
   func pipeOfComposite() {
     var wiring = Self.wiring([.init(name: "pair", nodes: ["a", "b"], events: [("e", ["a", "b"])])])
     wiring.pipes = [.init(name: "p", from: "pair", to: "c", label: "x → y")]
@@ -45,7 +45,7 @@ struct WiringTests {
     #expect(graph.drawable.edges.count == 1)
   }
 
-  @Test("what is now stands in the boxes, and what does not run is marked")
+  @Test("Current states are shown in the boxes, and nodes that do not run are marked")
   func now() {
     var wiring = Self.wiring([.init(name: "pair", nodes: ["a", "b"], events: [])])
     wiring.nodes[0].now = .init(text: "open", isRunning: true)

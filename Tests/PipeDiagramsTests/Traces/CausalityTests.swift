@@ -3,13 +3,13 @@ import PipeDiagrams
 import PipeWire
 import Testing
 
-/// What is known of a step, as a row of a table.
+/// A step report as a row of a table.
 struct ToldRow: Sendable {
   var node = "a"
   var incarnation = 1
   var version = 1
   var time = 0
-  /// The event of a pipe that it took, as `PIPE STREAM NUMBER`; those that it has sent.
+  /// The event of a pipe that the step took, as `PIPE STREAM NUMBER`, and the events that it sent.
   var took: String?
   var sent: [String] = []
   /// The version whose effect gave the event.
@@ -40,13 +40,13 @@ struct ToldRow: Sendable {
   }
 }
 
-@Suite("What has caused what")
+@Suite("The causes of steps")
 struct CausalityTests {
   struct Row: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// In the order of their times.
+    /// The steps, in the order of their times.
     var steps: [ToldRow]
-    /// Of each step the place of the one that has caused it.
+    /// For each step, the index of the step that caused it.
     var causes: [Int?]
   }
 
@@ -106,7 +106,9 @@ struct CausalityTests {
       causes: [nil, nil]),
   ]
 
-  @Test("is found by names and numbers, not by times, and whatever is told first", arguments: rows)
+  @Test(
+    "Causes are found by names and numbers, not by times, and in any order of reports",
+    arguments: rows)
   func causes(row: Row) throws {
     for steps in [row.steps, row.steps.reversed()] {
       var recorder = TraceRecorder(topology: "t", nodes: ["a", "b", "c"])

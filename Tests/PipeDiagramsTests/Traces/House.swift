@@ -2,7 +2,8 @@ import PipeMachines
 import PipeDiagrams
 import PipeWire
 
-/// What is told of a door that sends to a display, and three nodes that take an event together.
+/// The step reports of a door that sends to a display, and of three nodes that synchronize an
+/// event.
 enum House {
   static let told = [
     #"""
@@ -10,7 +11,7 @@ enum House {
      "from":"closed","event":"open","state":{"open":{"persons":0}},"request":{"client":7,"number":3},
      "sent":[{"pipe":"door.out->display.in","stream":5,"number":9,"event":{"persons":{"count":0}}}]}
     """#,
-    // The clock of the other process is a little behind, and its step is told first.
+    // The clock of the other process is slightly behind, and its step is reported first.
     #"""
     {"node":"display","incarnation":2,"version":8,"place":8,"time":1700000000000250000,
      "cause":"door.out->display.in","from":"dark","event":{"persons":{"count":0}},"state":"lit",
@@ -35,7 +36,7 @@ enum House {
     #"{"node":"door","incarnation":1,"version":90,"place":90,"skipped":89}"#,
   ]
 
-  /// Has taken all of them.
+  /// Returns a recorder with all these steps.
   static func recorder() throws -> TraceRecorder {
     let composite = CompositePlan(
       name: "both", components: ["left", "right"], nodes: ["left", "right"], vectors: [], events: []
@@ -53,7 +54,7 @@ enum House {
     return recorder
   }
 
-  /// The trace of them.
+  /// Returns the trace of these steps in a format.
   static func written(_ form: TraceForm) throws -> String {
     var text = ""
     try form.write(try recorder().trace) { text += $0 }

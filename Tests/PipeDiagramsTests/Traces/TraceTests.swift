@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A trace of several nodes")
 struct TraceTests {
-  @Test("puts steps in the order of their times, below their causes, and together where they met")
+  @Test("A trace orders steps by time, nests them below their causes, and groups synchronized ones")
   func causes() throws {
     let trace = try House.recorder().trace
     #expect(trace.steps.map(\.node) == ["door", "display", "display", "left", "both", "right"])
@@ -17,7 +17,7 @@ struct TraceTests {
     #expect(trace.untold == ["door": 89])
   }
 
-  @Test("keeps two coordinators' transactions of one number apart")
+  @Test("Transactions of two coordinators with the same number stay separate")
   func coordinators() throws {
     let plans = ["one", "two"].map { name in
       ConflictClassPlan(
@@ -36,7 +36,7 @@ struct TraceTests {
   }
 
   @Test(
-    "A synchronized event bears the name of the composite that committed it, not of those that observe its nodes",
+    "A synchronized event has the name of the composite that committed it, not of an observer",
     arguments: [
       ["fork", "seat2", "seat1"], ["seat2", "seat1"], ["fork"], ["seat1", "fork", "seat2"],
     ])
@@ -65,7 +65,7 @@ struct TraceTests {
     #expect(recorder.trace.meetings.map(\.steps.count) == [followed.count])
   }
 
-  @Test("for a person: what has caused what")
+  @Test("A text trace shows the steps with their causes")
   func text() throws {
     let lines = try House.written(.text).split(separator: "\n").map(String.init)
     #expect(
@@ -80,7 +80,7 @@ struct TraceTests {
       ])
   }
 
-  @Test("for Mermaid: signs that mean something there stand for themselves")
+  @Test("A Mermaid trace escapes characters with a meaning in Mermaid")
   func mermaid() throws {
     #expect(
       try House.written(.mermaid) == """
@@ -98,7 +98,7 @@ struct TraceTests {
         """)
   }
 
-  @Test("for Chromium: a slice for each state, two ends for each arrow, one bar for who met")
+  @Test("A Chromium trace has a slice per state, arrows with two ends, and one bar per transaction")
   func chrome() throws {
     let file = try JSONValue(parsing: House.written(.chrome).utf8)
     #expect(file["otherData"]?["untold"]?["door"] == 89)
@@ -130,7 +130,7 @@ struct TraceTests {
     }
   }
 
-  @Test("for OpenTelemetry: a span for each step below its cause's, in one trace with it")
+  @Test("An OpenTelemetry trace has a span per step, below the span of its cause")
   func otlp() throws {
     let file = try JSONValue(parsing: House.written(.otlp).utf8)
     var spans: [JSONValue] = []
@@ -175,7 +175,7 @@ struct TraceTests {
   }
 
   @Test(
-    "for OpenTelemetry: what a clock that is behind puts before its cause is in the cause's trace")
+    "An OpenTelemetry trace contains effects that a late clock puts before their cause")
   func skewed() throws {
     var recorder = TraceRecorder(topology: "t", nodes: ["door", "display"])
     for text in House.told.prefix(3) {
@@ -190,7 +190,7 @@ struct TraceTests {
     #expect(traces.count == 3 && Set(traces).count == 1, "\(text)")
   }
 
-  @Test("for Chromium: arrows have numbers, and stand behind the slices that they are of")
+  @Test("Arrows in a Chromium trace have numbers and come after their slices")
   func arrows() throws {
     let file = try JSONValue(parsing: House.written(.chrome).utf8)
     guard case .array(let all)? = file["traceEvents"] else {
@@ -203,7 +203,7 @@ struct TraceTests {
       all.filter { $0["ph"] == "s" }.map { $0["id"]?.integer } == [1, 2, 3, 4, 5])
   }
 
-  @Test("for Chromium: slices of a track do not overlap, however short they are")
+  @Test("Slices of a track in a Chromium trace do not overlap, however short they are")
   func slices() throws {
     var recorder = TraceRecorder(topology: "t", nodes: ["a"])
     for (version, time) in [(1, 0), (2, 400), (3, 400), (4, 5_000)] {
@@ -217,7 +217,7 @@ struct TraceTests {
     #expect(lengths == ["0.4", "0.0", "4.6", "1.0"], "\(text)")
   }
 
-  @Test("more steps than are kept are counted")
+  @Test("Steps over the limit of a trace are counted")
   func bounded() throws {
     var recorder = TraceRecorder(topology: "t", nodes: ["a"])
     let text = #"{"node":"a","incarnation":1,"version":1,"place":1,"time":1}"#

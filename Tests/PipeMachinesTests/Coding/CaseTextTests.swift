@@ -1,10 +1,10 @@
 import PipeMachines
 import Testing
 
-@Suite("Cases for people")
+@Suite("Cases as text")
 struct CaseTextTests {
   @Test(
-    "a state reads as it is written in Swift",
+    "A state is shown as in Swift",
     arguments: [
       (#""closed""#, "closed"),
       (#"{"closed":{}}"#, "closed"),
@@ -29,7 +29,7 @@ struct CaseTextTests {
   }
 
   @Test(
-    "a struct reads by its fields in their order, and is no case",
+    "A struct is shown by its fields in their order, and not as a case",
     arguments: [
       (#"{"turns":{"count":3}}"#, ["turns"], "(turns: [count: 3])"),
       (#"{"turns":{"count":3}}"#, nil, "turns(count: 3)"),
@@ -48,7 +48,7 @@ struct CaseTextTests {
   ]
 
   @Test(
-    "what can be a case is taken",
+    "JSON that matches a case is accepted",
     arguments: [
       #""start""#, #"{"start":{}}"#, #"{"call":{"floor":3}}"#,
       #"{"call":{"floor":3,"note":"fast"}}"#,
@@ -59,7 +59,7 @@ struct CaseTextTests {
   }
 
   @Test(
-    "what cannot be a case is told with what to write",
+    "JSON that matches no case is an error that says what to write",
     arguments: [
       ("[1]", #"[1] is no event: write a label, or {"label":{"field":value}}"#),
       (

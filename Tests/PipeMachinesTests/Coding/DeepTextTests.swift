@@ -1,11 +1,11 @@
 import PipeMachines
 import Testing
 
-@Suite("JSON that is nested too deep")
+@Suite("Deeply nested JSON")
 struct DeepTextTests {
-  // Foundation traps on text that ends where it is too deep.
+  // Foundation traps on text that ends at too great a depth.
   @Test(
-    "is refused, wherever it ends",
+    "JSON that is nested too deeply is refused, wherever it ends",
     arguments: [501, 512, 513, 514, 100_000], ["", "1", "]", " "])
   func deep(depth: Int, tail: String) {
     for bracket in ["[", "{\"a\":"] {
@@ -18,7 +18,7 @@ struct DeepTextTests {
     }
   }
 
-  @Test("brackets in texts do not count")
+  @Test("Brackets in strings do not count as nesting")
   func texts() throws {
     let text = "{\"a\\\"b\":[\"" + String(repeating: "[", count: 600) + "\",1.5e400]}"
     #expect(throws: DecodingError.self) { try JSONValue(parsing: text.utf8) }

@@ -11,7 +11,7 @@ struct EventCodecTests {
   }
 
   @Test(
-    "is a bare label, or what Codable writes",
+    "An event is encoded as a bare label or as Codable writes it",
     arguments: [
       (Event.bare, #""bare""#),
       (.one(4), #"{"one":{"_0":4}}"#),
@@ -21,7 +21,7 @@ struct EventCodecTests {
   }
 
   @Test(
-    "is read in both forms",
+    "An event is decoded from both forms",
     arguments: [
       (#""other""#, Event.other),
       (#"{"other":{}}"#, .other),
@@ -33,7 +33,7 @@ struct EventCodecTests {
     #expect(try EventCodec<Event>().decode(Array(text.utf8)) == event)
   }
 
-  @Test("what is no event is answered with what the type takes")
+  @Test("A text that is no event is an error that lists the type's cases")
   func undecodable() throws {
     let error = #expect(throws: UndecodableValue.self) {
       try EventCodec<Event>().decode(Array(#"{"on":{}}"#.utf8))

@@ -2,7 +2,7 @@ import FoundationEssentials
 import PipeMachines
 import Testing
 
-/// Events of many shapes, to be written and read back.
+/// Events of many shapes, to be encoded and decoded.
 private enum Sample: MachineEvent, Equatable {
   struct Point: Codable, Equatable, Sendable {
     var x: Double
@@ -45,7 +45,7 @@ struct EventReaderTests {
     .map([1: "one"]), .empty([], [:]),
   ]
 
-  @Test("writes what Foundation reads as the same event", arguments: samples)
+  @Test("Foundation decodes what the codec encodes", arguments: samples)
   fileprivate func writes(_ sample: Sample) throws {
     let bytes = try EventCodec<Sample>().encode(sample)
     if sample != .bare {
@@ -54,14 +54,14 @@ struct EventReaderTests {
     #expect(try EventCodec<Sample>().decode(bytes) == sample)
   }
 
-  @Test("reads what Foundation writes", arguments: samples)
+  @Test("The codec decodes what Foundation encodes", arguments: samples)
   fileprivate func reads(_ sample: Sample) throws {
     let bytes = Array(try JSONEncoder().encode(sample))
     #expect(try EventCodec<Sample>().decode(bytes) == sample)
   }
 
   @Test(
-    "reads or refuses a text as Foundation does",
+    "The codec accepts and refuses the same texts as Foundation",
     arguments: [
       #" { "one" : { "_0" : 7 } } "#, #"{"one":{"_0":7.0}}"#, #"{"one":{"_0":7.5}}"#,
       #"{"one":{"_0":1e2}}"#, #"{"one":{"_0":99999999999999999999}}"#, #"{"one":{"_0":"7"}}"#,
@@ -80,7 +80,7 @@ struct EventReaderTests {
     #expect(seen == expected)
   }
 
-  @Test("reads an object of many members, and a deep array")
+  @Test("The codec decodes an object with many members, and a deep array")
   func large() throws {
     let map = Dictionary(uniqueKeysWithValues: (0..<200).map { ($0, String($0)) })
     let bytes = try EventCodec<Sample>().encode(.map(map))
@@ -91,14 +91,14 @@ struct EventReaderTests {
     #expect(try EventCodec<Sample>().decode(deep) == .tree(tree))
   }
 
-  @Test("says what an event's type takes where a text is none")
+  @Test("The codec refuses a value of the wrong type")
   func refusal() {
     #expect(throws: UndecodableValue.self) {
       try EventCodec<Sample>().decode(Array(#"{"one":{"_0":true}}"#.utf8))
     }
   }
 
-  @Test("goes on after an event that cannot be written")
+  @Test("The codec continues after an event that cannot be encoded")
   func unwritable() throws {
     let codec = EventCodec<Sample>()
     var bytes: [UInt8] = [1]

@@ -4,7 +4,7 @@ import Testing
 @Suite("Numbers in JSON text")
 struct JSONLimitsTests {
   @Test(
-    "the first whole number that is too large is found as it is written",
+    "The first integer that is too large is found with its spelling",
     arguments: [
       ("99999999999999999999", "99999999999999999999"),
       (#"{"a":[1,-9223372036854775809,99999999999999999999]}"#, "-9223372036854775809"),
@@ -17,7 +17,7 @@ struct JSONLimitsTests {
   }
 
   @Test(
-    "a number that is rounded to a whole one is read the same when it was written",
+    "A number that is rounded to an integer reads back the same",
     arguments: [
       ("3333333333333333333.9", 3_333_333_333_333_333_504),
       ("-9223372036854774784.4", -9_223_372_036_854_774_784), ("0.5", nil),

@@ -3,7 +3,7 @@ import PipeMachines
 import PipeSupport
 import Testing
 
-/// Cases of every plain value, which are written and read in place.
+/// Cases with every plain type of value, which are encoded and decoded in place.
 private enum Plain: MachineEvent, SynthesizedCodable, Equatable {
   case bare
   case one(Int)
@@ -18,7 +18,7 @@ private enum Plain: MachineEvent, SynthesizedCodable, Equatable {
 
   struct Inner: Codable, Equatable, Sendable { var value: Int? }
 
-  /// Any value.
+  /// Returns a random value.
   static func random(_ numbers: inout SplitMix64) -> Plain {
     switch numbers.next() % 10 {
     case 0: .bare
@@ -40,7 +40,7 @@ private enum Plain: MachineEvent, SynthesizedCodable, Equatable {
 }
 
 extension SplitMix64 {
-  /// A number of few bits, or of many, or one of the ends.
+  /// Returns a number with few bits, with many, or at a limit.
   fileprivate mutating func any<Value: FixedWidthInteger>() -> Value {
     switch next() % 8 {
     case 0: .min
@@ -70,13 +70,13 @@ extension SplitMix64 {
   }
 }
 
-@Suite("A SynthesizedCodable")
+@Suite("Types that conform to SynthesizedCodable")
 struct SynthesizedCodableTests {
   private static func codecs() -> (EventCodec<Plain>, EventCodec<Plain>) {
     (EventCodec(isSynthesized: Plain._isSynthesizedCodable), EventCodec())
   }
 
-  @Test("says so by its type alone, and is found to be one")
+  @Test("A type conforms to SynthesizedCodable by declaration alone, without a warning")
   func statement() throws {
     #expect(Plain._isSynthesizedCodable)
     #expect(!Unmarked._isSynthesizedCodable)
@@ -89,14 +89,14 @@ struct SynthesizedCodableTests {
   }
 
   @Test(
-    "is written as by its Codable, and read as it is written, whatever its values",
+    "The codec in place encodes and decodes random values like Codable",
     arguments: 0..<20)
   func random(seed: UInt64) throws {
     let (inPlace, byCodable) = Self.codecs()
     var numbers = SplitMix64(seed: seed)
     for _ in 0..<100 {
       let value = Plain.random(&numbers)
-      // What Foundation writes for a number that is not finite is nothing either.
+      // Foundation refuses numbers that are not finite, and so must the codec.
       guard let bytes = try? byCodable.encode(value) else {
         #expect(throws: (any Error).self) { try inPlace.encode(value) }
         continue
@@ -107,7 +107,7 @@ struct SynthesizedCodableTests {
     }
   }
 
-  @Test("is read as by its Codable from a text that is damaged anywhere", arguments: 0..<10)
+  @Test("The codec in place treats damaged text like Codable", arguments: 0..<10)
   func damaged(seed: UInt64) throws {
     let (inPlace, byCodable) = Self.codecs()
     var numbers = SplitMix64(seed: seed)
@@ -128,7 +128,7 @@ struct SynthesizedCodableTests {
   }
 
   @Test(
-    "is read as by its Codable from a text that is written otherwise",
+    "The codec in place treats text of another style like Codable",
     arguments: [
       #"{"one":{"_0":7}}"#, #" {"one":{"_0":7}}"#, #"{"one":{"_0":7}} "#, #"{"one":{"_0": 7}}"#,
       #"{"one":{"_0":007}}"#, #"{"one":{"_0":-0}}"#, #"{"one":{"_0":-}}"#, #"{"one":{"_0":}}"#,
@@ -166,20 +166,20 @@ struct SynthesizedCodableTests {
     #expect(outcome(left) == outcome(right), "\(text)")
   }
 
-  @Test("holds its values as its own, and lets them go")
+  @Test("Decoded values own their contents and release them")
   func lifetimes() throws {
     let codec = EventCodec<Plain>(isSynthesized: true)
     let text = String(repeating: "longer than what lies in the value itself ", count: 3)
     let bytes = try codec.encode(.text(text, other: text + "!"))
     let values = try (0..<100).map { _ in try codec.decode(bytes) }
-    // The first value is made, and the second is not there.
+    // The first value is decoded, and the second one is invalid.
     let half = Array(#"{"text":{"_0":"\#(text)","other":1}}"#.utf8)
     for _ in 0..<100 { #expect(throws: UndecodableValue.self) { try codec.decode(half) } }
     #expect(values.allSatisfy { $0 == .text(text, other: text + "!") })
   }
 }
 
-/// What is warned of.
+/// Returns the warnings.
 private func warnings(_ body: () throws -> Void) throws -> [String] {
   let seen = Locked<[String]>([])
   try Warnings.$tell.withValue({ text in seen.withLock { $0.append(text) } }) { try body() }
@@ -188,7 +188,7 @@ private func warnings(_ body: () throws -> Void) throws -> [String] {
 
 // MARK: What is written by hand
 
-/// It says nothing, and has a conformance of its own.
+/// A type without the conformance and with its own decoding.
 private enum Unmarked: MachineEvent, Equatable {
   case clamped(Int)
 
@@ -199,7 +199,7 @@ private enum Unmarked: MachineEvent, Equatable {
   }
 }
 
-/// It says what is not so: it reads otherwise.
+/// A type that claims the conformance and decodes differently.
 private enum Reading: MachineEvent, SynthesizedCodable, Equatable {
   case clamped(Int)
   case plain(Int)
@@ -216,7 +216,7 @@ private enum Reading: MachineEvent, SynthesizedCodable, Equatable {
   }
 }
 
-/// It writes otherwise.
+/// A type that claims the conformance and encodes differently.
 private enum Writing: MachineEvent, SynthesizedCodable, Equatable {
   case rounded(Double)
 
@@ -228,7 +228,7 @@ private enum Writing: MachineEvent, SynthesizedCodable, Equatable {
   }
 }
 
-/// Its keys have other names.
+/// A type that claims the conformance and has other keys.
 private enum Renamed: MachineEvent, SynthesizedCodable, Equatable {
   case moved(x: Int)
   case set(y: Int)
@@ -241,20 +241,22 @@ private enum Renamed: MachineEvent, SynthesizedCodable, Equatable {
   enum SetCodingKeys: String, CodingKey { case y = "why" }
 }
 
-/// A value that is missing is not `nil`.
+/// A type where a missing value has a default.
 private enum Defaulting: MachineEvent, SynthesizedCodable, Equatable {
   case counted(Int? = 5)
 }
 
-@Suite("A conformance by hand")
+@Suite("A hand-written Codable conformance")
 struct HandWrittenCodableTests {
-  @Test("is asked where the type says nothing")
+  @Test("A type without SynthesizedCodable uses its own decoding")
   func unmarked() throws {
     let codec = EventCodec<Unmarked>(isSynthesized: Unmarked._isSynthesizedCodable)
     #expect(try codec.decode(Array(#"{"clamped":{"_0":99}}"#.utf8)) == .clamped(10))
   }
 
-  @Test("that reads otherwise is found out, case by case, and asked", .valuesInPlace)
+  @Test(
+    "A type that decodes differently is detected, case by case, and uses its own decoding",
+    .valuesInPlace)
   func reading() throws {
     let codec = EventCodec<Reading>(isSynthesized: Reading._isSynthesizedCodable)
     let warnings = try warnings { () throws in
@@ -268,7 +270,7 @@ struct HandWrittenCodableTests {
     #expect(warnings.first?.contains("take SynthesizedCodable away") == true)
   }
 
-  @Test("that writes otherwise is found out, and asked", .valuesInPlace)
+  @Test("A type that encodes differently is detected and uses its own encoding", .valuesInPlace)
   func writing() throws {
     let codec = EventCodec<Writing>(isSynthesized: Writing._isSynthesizedCodable)
     let warnings = try warnings { () throws in
@@ -277,7 +279,7 @@ struct HandWrittenCodableTests {
     #expect(warnings.count == 1)
   }
 
-  @Test("of keys with other names is found out, and asked", .valuesInPlace)
+  @Test("A type with other keys is detected and uses its own coding", .valuesInPlace)
   func renamed() throws {
     let codec = EventCodec<Renamed>(isSynthesized: Renamed._isSynthesizedCodable)
     let warnings = try warnings { () throws in
@@ -291,7 +293,7 @@ struct HandWrittenCodableTests {
     #expect(warnings.count == 2)
   }
 
-  @Test("of the compiler that has a value for what is missing gives that")
+  @Test("The compiler's default for a missing value is used")
   func defaulting() throws {
     let inPlace = EventCodec<Defaulting>(isSynthesized: Defaulting._isSynthesizedCodable)
     let text = Array(#"{"counted":{}}"#.utf8)
@@ -303,7 +305,7 @@ struct HandWrittenCodableTests {
 
 // MARK: Containers that are used at the same time
 
-/// It has two containers of one type of keys, and asks them in turn.
+/// A type that uses two containers with the same key type in turn.
 private enum Interleaved: MachineEvent, Equatable {
   case pair(left: Int, right: Int)
 
@@ -331,9 +333,9 @@ private enum Interleaved: MachineEvent, Equatable {
   }
 }
 
-@Suite("Containers that are kept")
+@Suite("Cached containers")
 struct KeptContainerTests {
-  @Test("are not given out while somebody holds them")
+  @Test("A cached container in use is not handed out again")
   func held() throws {
     let codec = EventCodec<Interleaved>()
     for number in 0..<5 {
@@ -344,7 +346,8 @@ struct KeptContainerTests {
     }
   }
 
-  @Test("lead to the value of their own time, whatever came before", arguments: 0..<5)
+  @Test(
+    "Cached containers encode and decode the current value, whatever came before", arguments: 0..<5)
   func reused(seed: UInt64) throws {
     let codec = EventCodec<Plain>()
     var numbers = SplitMix64(seed: seed)
@@ -352,7 +355,7 @@ struct KeptContainerTests {
       let value = Plain.random(&numbers)
       guard let bytes = try? EventCodec<Plain>().encode(value) else { continue }
       #expect(try codec.encode(value) == bytes)
-      // One that fails half-way leaves nothing behind.
+      // A decoding that fails halfway must not affect the next one.
       _ = try? codec.decode(Array(bytes.dropLast(3)))
       #expect(try codec.decode(bytes) == value)
     }
@@ -360,7 +363,7 @@ struct KeptContainerTests {
 }
 
 extension Trait where Self == ConditionTrait {
-  /// Only where values are written and read in place.
+  /// Runs the test only where values are encoded and decoded in place.
   fileprivate static var valuesInPlace: Self {
     .enabled(
       if: TypeReading.current == .layout,

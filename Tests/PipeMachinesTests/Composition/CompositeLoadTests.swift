@@ -11,7 +11,7 @@ struct CompositeLoadTests {
     func set() { value.withLock { $0 = true } }
   }
 
-  @Test("no read is torn, and no state of the stream lies within a synchronized event")
+  @Test("Reads are consistent, and no state of the stream lies within a synchronized event")
   func noGlitches() async throws {
     let left = Pair.component("left")
     let right = Pair.component("right")
@@ -19,7 +19,7 @@ struct CompositeLoadTests {
     let rounds = 300
     let end = Pair.State.open(joint: 3 * rounds, own: rounds)
     let isOver = Flag()
-    // Reads from the beginning: it is there before anything happens.
+    // Subscribes before anything happens.
     let (ready, isReady) = AsyncStream.makeStream(of: Void.self)
     let streaming = Task {
       let states = pair.makeAsyncIterator()
@@ -60,11 +60,11 @@ struct CompositeLoadTests {
     isOver.set()
     #expect(await reading.value > 0)
     #expect(pair.state == (end, end))
-    // The initial state, and one state for each of the events before the last.
+    // The initial state, and one state for each event before the last.
     #expect(await streaming.value == 3 * rounds + 2 * rounds)
   }
 
-  @Test("a reader that lags makes the composite wait, and misses nothing")
+  @Test("A slow reader makes the composite wait and misses no state")
   func slowReader() async throws {
     let left = Pair.component("left")
     let right = Pair.component("right")
@@ -81,7 +81,7 @@ struct CompositeLoadTests {
     try await sending.value
   }
 
-  @Test("philosophers that run all eat, and every state is one of the product's")
+  @Test("Concurrent philosophers all eat, and every state is in the product")
   func philosophers() async throws {
     let count = 5
     let known = Set(try ThreeParty.product(count).explore().states)
@@ -118,7 +118,7 @@ struct CompositeLoadTests {
       try await group.waitForAll()
     }
     table.finish()
-    // The reader may have come when some states had gone by.
+    // The reader may have subscribed after the first states.
     #expect(await reading.value > count * meals)
   }
 }

@@ -14,7 +14,7 @@ struct CompositeRunTests {
     try AsyncCompositeSequence("pair", left, right, synchronize: Pair.synchronize)
   }
 
-  @Test("an event goes to one component, and its state is part of the composite's")
+  @Test("An event goes to one component, whose state is part of the composite's state")
   func local() async throws {
     let pair = try pair()
     #expect(pair.state == (.open(joint: 0, own: 0), .open(joint: 0, own: 0)))
@@ -23,7 +23,7 @@ struct CompositeRunTests {
     #expect(pair.state == (.open(joint: 0, own: 0), .open(joint: 0, own: 1)))
   }
 
-  @Test("a synchronized event moves all, and tells the versions")
+  @Test("A synchronized event moves all components, and its reply has their versions")
   func committed() async throws {
     let pair = try pair()
     try await pair.send(.own, to: left)
@@ -34,7 +34,7 @@ struct CompositeRunTests {
     #expect(pair.state == (.open(joint: 3, own: 1), .open(joint: 3, own: 0)))
   }
 
-  @Test("a synchronized event that one refuses moves none, and tells who, where and why")
+  @Test("A synchronized event that one component refuses moves none, and the reply names it")
   func refused() async throws {
     let pair = try pair()
     try await pair.send(.close, to: right)
@@ -55,7 +55,7 @@ struct CompositeRunTests {
 
   private struct TestFailure: Error {}
 
-  @Test("an event that goes the wrong way is refused with the right one")
+  @Test("An event sent the wrong way is an error that names the right way")
   func routing() async throws {
     let pair = try pair()
     await #expect(throws: RoutingError.synchronizedOutside("joint", composite: "pair")) {
@@ -74,7 +74,7 @@ struct CompositeRunTests {
     #expect(pair.state.0 == .open(joint: 0, own: 0))
   }
 
-  @Test("waiting ends with the step that enables the event")
+  @Test("A waiting request ends with the step that enables its event")
   func awaits() async throws {
     let pair = try pair()
     try await pair.send(.close, to: right)
@@ -88,7 +88,7 @@ struct CompositeRunTests {
     _ = states
   }
 
-  @Test("waiting ends at its deadline with the reason, and the event is not taken later")
+  @Test("A waiting request ends at its deadline with the reason, and is not taken later")
   func deadline() async throws {
     let pair = try pair()
     try await pair.send(.close, to: right)
@@ -101,7 +101,7 @@ struct CompositeRunTests {
     #expect(pair.state == (.open(joint: 0, own: 0), .open(joint: 0, own: 0)))
   }
 
-  @Test("waiting ends when its task is cancelled")
+  @Test("A waiting request ends when its task is cancelled")
   func cancelled() async throws {
     let pair = try pair()
     try await pair.send(.close, to: right)
@@ -112,7 +112,7 @@ struct CompositeRunTests {
     #expect(pair.state.0.joint == 0)
   }
 
-  @Test("asynchronous transitions run before anybody moves, and the others wait meanwhile")
+  @Test("Asynchronous transitions run before any component moves, and other events wait")
   func asynchronous() async throws {
     let pair = try pair()
     let states = pair.makeAsyncIterator()
@@ -127,7 +127,7 @@ struct CompositeRunTests {
     #expect(seen.allSatisfy { $0.joint == $1.joint })
   }
 
-  @Test("an effect's synchronized event waits until all take it")
+  @Test("An effect's synchronized event waits until all components accept it")
   func effects() async throws {
     let runtime = Runtime<Pair.State, Pair.Event, Pair.Output>()
       .map(output: Pair.Output.isClosed, to: { .open })
@@ -139,7 +139,7 @@ struct CompositeRunTests {
     let lift = try AsyncCompositeSequence(
       "lift", door, motor, synchronize: ["open", "emergencyStop"])
     try await lift.synchronizedEvent(Lift.DoorEvent.open)
-    // Its effect's stop is refused by the open door, until that is closed.
+    // The open door refuses the stop of the motor's effect until the door is closed.
     try await lift.send(.go(to: 7), to: motor)
     #expect(!lift.isStable)
     #expect(lift.state == (.open(persons: 0), .moving(to: 7)))
@@ -155,7 +155,7 @@ struct CompositeRunTests {
     for await state in pair where state.0 == .open(joint: 0, own: 0) { break }
   }
 
-  @Test("an effect that is cancelled takes its synchronized event with it")
+  @Test("A cancelled effect withdraws its synchronized event")
   func cancelledEffects() async throws {
     let raising = Runtime<Lift.Motor, Lift.MotorEvent, Lift.MotorOutput>()
       .map(
@@ -173,7 +173,7 @@ struct CompositeRunTests {
     #expect(lift.state == (.open(persons: 0), .standing(floor: 7)))
   }
 
-  @Test("components send each other events through pipes, as they do alone")
+  @Test("Components send each other events through pipes, as they do alone")
   func pipes() async throws {
     let pipe = EventPipe<Pair.Event>(capacity: 4)
     let sending = Runtime<Pair.State, Pair.Event, Pair.Output>()
@@ -186,12 +186,12 @@ struct CompositeRunTests {
     for _ in 0..<50 {
       #expect(try await pair.synchronizedEvent(Event.joint, .await(nil)).isCommitted)
     }
-    // The initial state was entered too.
+    // The entry into the initial state sent an event, too.
     for await state in pair where state.1 == .open(joint: 50, own: 101) { break }
     #expect(pair.state.0 == .open(joint: 50, own: 50))
   }
 
-  @Test("a synchronized event that comes through a component's pipe is not taken")
+  @Test("A synchronized event that arrives through a component's pipe is not taken")
   func strayEvents() async throws {
     let pipe = EventPipe<Pair.Event>()
     let left = Pair.component("left", runtime: Runtime().connectAsReceiver(to: pipe))
@@ -202,7 +202,7 @@ struct CompositeRunTests {
     #expect(pair.state.1 == .open(joint: 0, own: 0))
   }
 
-  @Test("is stable when no effect, no transition and no event is under way")
+  @Test("A composite is stable when no effect, transition or event is pending")
   func stable() async throws {
     let (started, signal) = AsyncStream.makeStream(of: Void.self)
     let (release, end) = AsyncStream.makeStream(of: Void.self)
@@ -225,7 +225,7 @@ struct CompositeRunTests {
     #expect(pair.state.0 == .closed(joint: 0, own: 0))
   }
 
-  @Test("ends its readers and answers those that wait")
+  @Test("Finishing a composite ends its readers and answers waiting requests")
   func finish() async throws {
     let pair = try pair()
     try await pair.send(.close, to: left)

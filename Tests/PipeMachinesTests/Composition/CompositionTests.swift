@@ -1,7 +1,7 @@
 import PipeMachines
 import Testing
 
-@Suite("Composites as they are written")
+@Suite("Declarations of composites")
 struct CompositionTests {
   private typealias Problem = CompositionError.Problem
 
@@ -22,7 +22,7 @@ struct CompositionTests {
     }
   }
 
-  @Test("an omitted list of participants means every component that has the event")
+  @Test("An omitted list of participants means every component with the event")
   func omitted() throws {
     let composition = try compose(
       CompositeDeclaration("all", components: ["D", "C", "B", "A"], synchronize: ["e", "f", "z"]))
@@ -30,7 +30,7 @@ struct CompositionTests {
       composition.vectors.map(\.description) == ["all.e(A, B, C)", "all.f(A, D)", "all.z(C, D)"])
   }
 
-  @Test("a component that is not listed takes the event alone")
+  @Test("A component that is not listed as a participant takes the event alone")
   func explicit() throws {
     let composition = try compose(
       CompositeDeclaration(
@@ -41,7 +41,7 @@ struct CompositionTests {
     #expect(composition.vectors(of: "A", event: "e").count == 1)
   }
 
-  @Test("nested composites are flattened, and the outer one's event is one vector")
+  @Test("Nested composites are flattened, and the outer composite's event is one vector")
   func nested() throws {
     let composition = try compose(
       CompositeDeclaration("outer", components: ["inner", "C"], synchronize: ["e"]),
@@ -54,7 +54,7 @@ struct CompositionTests {
     }
   }
 
-  @Test("an event of an inner composite is reached through the outer one too")
+  @Test("An event of an inner composite can be sent through the outer one")
   func grouping() throws {
     let composition = try compose(
       CompositeDeclaration("left", components: ["A", "B"], synchronize: ["e"]),
@@ -71,7 +71,7 @@ struct CompositionTests {
     }
   }
 
-  @Test("composites that overlap are asked by their names, also for one event")
+  @Test("Overlapping composites are addressed by their names, even for the same event")
   func overlapping() throws {
     let composition = try compose(
       CompositeDeclaration("ab", components: ["A", "B"], synchronize: ["e"]),
@@ -84,7 +84,7 @@ struct CompositionTests {
     #expect(composition.machines(of: "group") == ["A", "B", "C"])
   }
 
-  @Test("a participant that could take the event in several ways is rejected, with the ways")
+  @Test("A participant with several ways to take an event is an error that lists the ways")
   func alternatives() {
     let inner = CompositeDeclaration("inner", components: ["A", "B"], synchronize: [])
     #expect(
@@ -112,7 +112,7 @@ struct CompositionTests {
       ).first == .repeatedEvent("e", composite: "twice"))
   }
 
-  @Test("everything that is wrong is told at once, with what there is instead")
+  @Test("All errors of a declaration are reported together, with alternatives")
   func errors() {
     let found = problems(
       CompositeDeclaration("A", components: ["B", "B"], synchronize: []),
@@ -141,7 +141,7 @@ struct CompositionTests {
         == [.notInAlphabet("A", event: "g", composite: "p", alphabet: ["e", "f"])])
   }
 
-  @Test("composites that contain each other are rejected with the circle")
+  @Test("Composites that contain each other are an error that shows the cycle")
   func cycles() {
     #expect(
       problems(
@@ -151,7 +151,7 @@ struct CompositionTests {
         == [.cycle(["p", "q", "r", "p"])])
   }
 
-  @Test("composites that share a participant are of one class, also over others")
+  @Test("Composites that share a participant are in one conflict class, also transitively")
   func conflictClasses() throws {
     #expect(
       try compose(
@@ -164,7 +164,7 @@ struct CompositionTests {
         CompositeDeclaration("cd", components: ["C", "D"], synchronize: ["z"]),
         CompositeDeclaration("bc", components: ["B", "C"], synchronize: ["e"])
       ).conflictClasses == [["cd", "ab", "bc"]])
-    // Whoever may ask for an inner composite's event needs that one's coordinator.
+    // A composite that offers an inner composite's event uses the inner one's coordinator.
     #expect(
       try compose(
         CompositeDeclaration("cd", components: ["C", "D"], synchronize: ["z"]),
@@ -178,7 +178,7 @@ struct CompositionTests {
     #expect(five.conflictClasses.count == 1)
   }
 
-  @Test("the wording of a problem names the composite, the event and what could be meant")
+  @Test("The message of an error names the composite, the event and possible meanings")
   func wording() {
     let problem = Problem.alternatives(
       [["A"], ["B"]], participant: "inner", event: "e", composite: "outer")

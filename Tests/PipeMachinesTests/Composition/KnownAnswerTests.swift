@@ -1,9 +1,9 @@
 import PipeMachines
 import Testing
 
-/// The numbers of reachable states and transitions of products that were counted elsewhere; those of
-/// the examples' own machines are in NodesTests.
-@Suite("Known answers for compositions")
+/// Compares the numbers of reachable states and transitions with known ones. Those of the examples'
+/// own machines are in NodesTests.
+@Suite("Compositions with known answers")
 struct KnownAnswerTests {
   private func expect(
     _ product: Product, states: Int, transitions: Int, deadlocks: Int,
@@ -16,7 +16,7 @@ struct KnownAnswerTests {
     #expect(found.untried == [], sourceLocation: sourceLocation)
   }
 
-  @Test("interlock: one waits until the other is ready for their event")
+  @Test("Interlock: one component waits until the other is ready for their event")
   func interlock() throws {
     let product = try Product(
       "interlock",
@@ -30,7 +30,7 @@ struct KnownAnswerTests {
     #expect(try product.explore().path(to: end)?.map { "\($0)" } == ["Q: y", "interlock: x"])
   }
 
-  @Test("lr: events of one's own interleave around the common one")
+  @Test("Left-right: a component's own events interleave with the common one")
   func leftRight() throws {
     let product = try Product(
       "lr",
@@ -41,7 +41,7 @@ struct KnownAnswerTests {
     try expect(product, states: 4, transitions: 5, deadlocks: 0)
   }
 
-  @Test("bystander: a component without the event in its alphabet takes no part")
+  @Test("Bystander: a component without the event in its alphabet takes no part")
   func bystander() throws {
     let product = try Product(
       "bystander",
@@ -54,7 +54,7 @@ struct KnownAnswerTests {
   }
 
   @Test(
-    "philosophers, left fork first: one deadlock, each holding one fork",
+    "Philosophers that take the left fork first have one deadlock, each holding one fork",
     arguments: [(3, 35, 66), (5, 392, 1_250)])
   func leftFirst(count: Int, states: Int, transitions: Int) throws {
     let product = try LeftFirst.product(count)
@@ -66,13 +66,14 @@ struct KnownAnswerTests {
   }
 
   @Test(
-    "philosophers, both forks in one event: no deadlock", arguments: [(5, 11, 30), (10, 123, 680)])
+    "Philosophers that take both forks in one event have no deadlock",
+    arguments: [(5, 11, 30), (10, 123, 680)])
   func threeParty(count: Int, states: Int, transitions: Int) throws {
     try expect(
       ThreeParty.product(count), states: states, transitions: transitions, deadlocks: 0)
   }
 
-  @Test("a product with more states than allowed says so")
+  @Test("A product with more states than allowed is an error")
   func bound() throws {
     let product = try LeftFirst.product(5)
     #expect(try product.explore(limit: 392).states.count == 392)

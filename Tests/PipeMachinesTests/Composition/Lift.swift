@@ -1,6 +1,6 @@
 import PipeMachines
 
-/// A door and a motor that stop together, and that let the door open only while the motor stands.
+/// A door and a motor that stop together, where the door opens only while the motor stands still.
 enum Lift {
   enum Door: MachineState, Hashable { case closed, open(persons: Int), stopped }
   enum Motor: MachineState, Hashable { case standing(floor: Int), moving(to: Int), stopped }
@@ -54,7 +54,7 @@ enum Lift {
   }
 }
 
-/// What the lift shows.
+/// The projected state of the lift.
 enum LiftState: CompositeState, Hashable {
   case boarding(persons: Int, floor: Int)
   case moving

@@ -1,6 +1,6 @@
 import PipeMachines
 
-/// A machine over small integers, given as a table: models are written down as they are on paper.
+/// A machine over small integers, given as a table, so that models look as they do on paper.
 enum Spot: MachineState, Hashable {
   case at(Int)
 }
@@ -10,7 +10,7 @@ enum Small: MachineEvent, Hashable {
   case x, y, z, e, blue, red, sync
 }
 
-/// `A -e-> B`, as a model's table has it.
+/// A row `A -e-> B` of a model's table.
 struct Arrow<Event: MachineEvent & Hashable> {
   var from: Int
   var event: Event
@@ -23,7 +23,7 @@ struct Arrow<Event: MachineEvent & Hashable> {
   }
 }
 
-/// A machine that has these transitions and no others.
+/// Returns a machine with exactly these transitions.
 func machine(_ arrows: [Arrow<Small>]) -> StateMachine<Spot, Small, Never> {
   StateMachine(initial: Spot.at(0)) {
     When(state: Spot.at) { place in
@@ -34,14 +34,14 @@ func machine(_ arrows: [Arrow<Small>]) -> StateMachine<Spot, Small, Never> {
   }
 }
 
-/// A component that has these transitions, and exactly their events in its alphabet.
+/// Returns a component with exactly these transitions, and exactly their events in its alphabet.
 func component(_ name: String, _ arrows: [Arrow<Small>]) -> AnyComponent {
   AnyComponent(
     Component(
       name, machine: machine(arrows), alphabet: Set(arrows.map { "\($0.event)" }).sorted()))
 }
 
-/// The philosophers that take one fork after the other, the left one first.
+/// Philosophers that take one fork after the other, the left one first.
 enum LeftFirst {
   enum Philosopher: MachineState, Hashable { case thinking, hasLeft, hasBoth, sated, hasRight }
   enum Fork: MachineState, Hashable { case free, heldAsLeft, heldAsRight }
@@ -67,7 +67,7 @@ enum LeftFirst {
     }
   }
 
-  /// A fork is the left one of one philosopher and the right one of another.
+  /// A fork is the left fork of one philosopher and the right fork of another one.
   static var fork: StateMachine<Fork, Event, Never> {
     StateMachine(initial: Fork.free) {
       When(state: Fork.free) {
@@ -101,7 +101,7 @@ enum LeftFirst {
   }
 }
 
-/// The philosophers that take both forks in one event with three participants.
+/// Philosophers that take both forks in one event with three participants.
 enum ThreeParty {
   enum Philosopher: MachineState, Hashable { case thinking, eating }
   enum Fork: MachineState, Hashable { case free, held }

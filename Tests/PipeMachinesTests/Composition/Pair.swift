@@ -1,6 +1,6 @@
 import PipeMachines
 
-/// A machine that counts what it has taken together with another, and what alone.
+/// A machine that counts its synchronized events and its own events.
 enum Pair {
   enum State: MachineState, Hashable {
     case open(joint: Int, own: Int)
@@ -15,9 +15,9 @@ enum Pair {
 
   enum Event: MachineEvent, Hashable {
     case joint, own, open, close
-    /// Its transition takes a while.
+    /// An event with an asynchronous transition.
     case slow
-    /// Only with a payload that is not negative.
+    /// Accepted only with a payload that is not negative.
     case add(number: Int)
   }
 

@@ -10,7 +10,7 @@ struct ProductTests {
     try TupleProduct("lift", door, motor, synchronize: ["open", "emergencyStop"])
   }
 
-  @Test("its state is the tuple of the components' states, in their own types")
+  @Test("A product's state is the tuple of the components' states, with their own types")
   func tuple() throws {
     let lift = try lift()
     #expect(lift.initial == (.closed, .standing(floor: 0)))
@@ -18,7 +18,7 @@ struct ProductTests {
     #expect(moving == (.closed, .moving(to: 3)))
   }
 
-  @Test("a synchronized event moves all participants, each by its own reduce and the one payload")
+  @Test("A synchronized event moves all participants by their own transitions with one payload")
   func synchronized() throws {
     let lift = try lift()
     let open = SynchronizedEvent(Lift.DoorEvent.open)
@@ -28,7 +28,7 @@ struct ProductTests {
     #expect(try #require(try lift.next(opened, stop)) == (.stopped, .stopped))
   }
 
-  @Test("a synchronized event is refused by all where one refuses, with who, where and why")
+  @Test("A synchronized event that one participant refuses is refused by all, with the reason")
   func refused() throws {
     let lift = try lift()
     let moving = lift.productState(.closed, .moving(to: 2))
@@ -51,7 +51,7 @@ struct ProductTests {
         """)
   }
 
-  @Test("a synchronized event sent to one component is not taken, and the composite is named")
+  @Test("A synchronized event sent to one component is an error that names the composite")
   func direct() throws {
     let lift = try lift()
     #expect(throws: RoutingError.synchronizedOutside("open", composite: "lift")) {
@@ -70,7 +70,7 @@ struct ProductTests {
     }
   }
 
-  @Test("a payload that a participant cannot read is an error, not a refusal")
+  @Test("A payload that a participant cannot decode is an error, not a refusal")
   func payloads() throws {
     let lift = try lift()
     let event = try SynchronizedEvent(json: ["emergencyStop": ["number": 1]])
@@ -90,7 +90,7 @@ struct ProductTests {
     }
   }
 
-  @Test("every event can be asked for at once")
+  @Test("The enabled events of a product can be queried together")
   func allEvents() throws {
     let product = try ThreeParty.product(3)
     let state = try #require(
@@ -103,14 +103,14 @@ struct ProductTests {
     #expect(withheld.participants == ["fork1", "fork2", "philosopher1"])
   }
 
-  @Test("is stable where no component asks for anything")
+  @Test("A product is stable if no component has a pending output")
   func stable() throws {
     let lift = try lift()
     #expect(lift.product.isStable(lift.product.initial))
     #expect(!lift.product.isStable(lift.productState(.closed, .moving(to: 2))))
   }
 
-  @Test("is projected by an initializer with a parameter for each component")
+  @Test("A projection is made from an initializer with a parameter for each component")
   func projection() throws {
     let lift = try lift()
     let boarding = lift.productState(.open(persons: 2), .standing(floor: 4))
@@ -131,7 +131,7 @@ struct ProductTests {
     }
   }
 
-  @Test("transaction numbers are ordered, and read back as they are written")
+  @Test("Transaction numbers are ordered and read back as written")
   func transactions() throws {
     let first = TransactionID(epoch: 1, sequence: 9)
     #expect(first < TransactionID(epoch: 2, sequence: 1))

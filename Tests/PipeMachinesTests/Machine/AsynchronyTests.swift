@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Asynchronous transitions before a run")
 struct AsynchronyTests {
-  @Test("are known by event")
+  @Test("Asynchronous transitions are known by event before a run")
   func mixed() {
     enum Word: DSLCompatible { case praise, blame, joke }
     let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
@@ -53,7 +53,7 @@ struct AsynchronyTests {
     return Transition(to: mood)
   }
 
-  @Test("that are stated to act on nothing else are told apart, with their limits")
+  @Test("Self-contained asynchronous transitions are distinguished, with their limits")
   func limits() {
     let machine = Self.contained
     #expect(machine.asynchronousEvents == ["blame": .some])
@@ -77,7 +77,7 @@ struct AsynchronyTests {
     #expect(machine.evaluate(.blame, in: .bad) == .asynchronous)
   }
 
-  @Test("are told apart where they are about several events, and where they have a name")
+  @Test("Self-contained transitions for several events, or with a name, are distinguished")
   func kept() {
     let sulk = On<Mood, Word>(events: OneOf { Word.blame }) { await Self.soon(.bad) }
       .selfContained(within: .seconds(4))
@@ -98,14 +98,14 @@ struct AsynchronyTests {
       guard case .suspended(let transition) = machine.reduce(.good, word) else { return nil }
       return transition.limit
     }
-    // The first that matches is the one that counts.
+    // The first transition that matches counts.
     #expect(limit(.praise) == nil)
     #expect(limit(.joke(1)) == .seconds(2))
     #expect(limit(.blame) == .seconds(4))
     #expect(machine.asynchronousEvents == ["praise": .some])
   }
 
-  @Test("of a function are those that it is said of")
+  @Test("A function's self-contained transitions are those of the declared events")
   func function() {
     let some = SelfContainedEvents<Word>.events(OneOf { Word.joke }, within: .seconds(2))
       .and(OneOf { Word.praise })
@@ -121,7 +121,7 @@ struct AsynchronyTests {
     #expect(all.selfContainedEvents.count == 3)
   }
 
-  @Test("that throw refuse their event, and the machine stays")
+  @Test("An asynchronous transition that throws refuses its event, and the machine stays")
   func throwing() async throws {
     struct Grudge: Error {}
     let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
@@ -153,7 +153,7 @@ struct AsynchronyTests {
     return Transition(to: State.only)
   }
 
-  @Test("are known whichever way they are written")
+  @Test("Asynchronous transitions are recognized in every form")
   func everyForm() {
     let machine = StateMachine<State, Event, Never>(initial: State.only) {
       When(state: State.only) {

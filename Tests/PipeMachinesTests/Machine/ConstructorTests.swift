@@ -25,7 +25,7 @@ private enum Twin: DSLCompatible {
   case bare
 }
 
-@Suite("Telling a constructor's case")
+@Suite("The case of a constructor")
 struct ConstructorTests {
   private func name<each Value>(_ constructor: (repeat each Value) -> Twin) -> String {
     let pattern = CasePattern(constructor: constructor)
@@ -33,7 +33,7 @@ struct ConstructorTests {
       .map { EnumCases<Twin>.names[$0] }.joined()
   }
 
-  @Test("cases with the same payload types are told apart, whatever these are")
+  @Test("Cases with the same payload types are distinguished, whatever the types are")
   func twins() {
     #expect(name(Twin.noteA) == "noteA")
     #expect(name(Twin.noteB) == "noteB")
@@ -53,7 +53,7 @@ struct ConstructorTests {
     #expect(name(Twin.failureB) == "failureB")
   }
 
-  @Test("a constructor is handed valid values only, or is not called")
+  @Test("A constructor is called with valid values only, or not at all")
   func validValues() {
     var handed: [String] = []
     let note = CasePattern(constructor: { (note: Note) -> Twin in
@@ -75,7 +75,7 @@ struct ConstructorTests {
     #expect(handed.count == 1)
   }
 
-  @Test("twins of which no valid value can be made are refused as states, with what to do")
+  @Test("Twin states without a possible valid value trap with a message that says what to do")
   func unknownTwins() async {
     let result = await #expect(
       processExitsWith: .failure, observing: [\.standardErrorContent]
@@ -86,7 +86,7 @@ struct ConstructorTests {
     #expect(text.contains("payloads of different types"), "\(text)")
   }
 
-  @Test("twins of every shape match as events")
+  @Test("Twins of every shape match as events")
   func matching() {
     enum Seen: DSLCompatible, Equatable { case none, a(String), b(String) }
     let machine = StateMachine<Seen, Twin, Never>(initial: .none) {

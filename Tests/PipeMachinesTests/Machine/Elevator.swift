@@ -1,6 +1,6 @@
 import PipeMachines
 
-// The elevator's door, as the machine language is meant to be typed.
+// The elevator's door, as an author would write it in the machine language.
 enum State: DSLCompatible, Equatable {
   case open(persons: Int)
   case closing(persons: Int)

@@ -1,12 +1,12 @@
 import PipeMachines
 import Testing
 
-@Suite("The elevator, as it stands in the guide")
+@Suite("The elevator of the guide")
 struct ElevatorTests {
   let machine = makeElevator()
 
   @Test(
-    "every state and event has the answer that the guide tells",
+    "Every state and event of the elevator has the result that the guide describes",
     arguments: [
       (.open(persons: 0), .personsHaveEntered(persons: 3), .next(.open(persons: 3))),
       (.open(persons: 4), .personsHaveEntered(persons: 3), .next(.open(persons: 7))),
@@ -23,7 +23,7 @@ struct ElevatorTests {
     #expect(machine.reduce(state, event) == answer)
   }
 
-  @Test("the closing door has the only output, by the number of persons")
+  @Test("Only the closing door has an output, which depends on the number of persons")
   func outputs() {
     #expect(machine.output(.open(persons: 3)) == nil)
     #expect(machine.output(.closing(persons: 5)) == .close(speed: 2))
@@ -31,10 +31,10 @@ struct ElevatorTests {
     #expect(machine.output(.closed) == nil)
   }
 
-  @Test("it starts open and empty")
+  @Test("The elevator's door starts open and empty")
   func initial() { #expect(machine.initial == .open(persons: 0)) }
 
-  @Test("its cases are listed with the names that JSON gives their values")
+  @Test("The elevator's cases are listed with their JSON names")
   func listing() {
     #expect(
       machine.states == [

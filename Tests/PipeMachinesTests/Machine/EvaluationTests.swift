@@ -32,7 +32,8 @@ private func shelf() -> StateMachine<Shelf, Order, Never> {
       } transition: {
         Transition(to: .holding(count - $0))
       }
-      // As a machine that is written imperatively: known only by running it.
+      // Like in a machine that is written imperatively, this transition is found only by running
+      // it.
       if count > 2 {
         On(event: Order.clear) { Transition(to: .empty) }
       } else {
@@ -69,12 +70,12 @@ private func shelf() -> StateMachine<Shelf, Order, Never> {
 
 private func later(_ shelf: Shelf) async -> Transition<Shelf> { Transition(to: shelf) }
 
-@Suite("What a machine would say")
+@Suite("The evaluation of events")
 struct EvaluationTests {
   private let machine = shelf()
 
   @Test(
-    "to a case is told without a value, as far as that can be",
+    "A case is evaluated without values as far as possible",
     arguments: [
       (.empty, "put", .taken), (.empty, "take", .refused(.noTransition)),
       (.empty, "clear", .refused(.noTransition)),
@@ -93,7 +94,7 @@ struct EvaluationTests {
     #expect(machine.evaluate(caseNamed: name, in: state) == evaluation)
   }
 
-  @Test("to a value is told as it would be taken, and no transition is run")
+  @Test("An event with values is evaluated as it would be taken, without running a transition")
   func values() async {
     #expect(machine.evaluate(.take(2), in: .holding(2)) == .taken)
     #expect(machine.evaluate(.take(3), in: .holding(2)) == .refused(.guard))
@@ -103,12 +104,12 @@ struct EvaluationTests {
     #expect(weighings.load(ordering: .relaxed) == 0)
   }
 
-  @Test("to a case that it does not have is told as such")
+  @Test("An unknown case has no evaluation")
   func unknown() {
     #expect(machine.evaluate(caseNamed: "open", in: .empty) == nil)
   }
 
-  @Test("without a value agrees with every value")
+  @Test("An evaluation without values agrees with that of every value")
   func agreement() {
     for state in [Shelf.empty, .holding(0), .holding(1), .holding(3), .holding(7), .locked] {
       for value in 0..<9 {
@@ -123,7 +124,7 @@ struct EvaluationTests {
     }
   }
 
-  @Test("a function is asked with values only")
+  @Test("A function is evaluated with values only")
   func functions() {
     let function = StateMachine<Shelf, Order, Never>(
       initial: .empty, reduce: { state, _ in state })

@@ -68,7 +68,7 @@ private func shop() -> StateMachine<Shop, Sale, Never> {
 struct MatchingTests {
   private let machine = shop()
 
-  @Test("payloads of every shape reach the transition unharmed")
+  @Test("Payloads of every shape reach the transition unchanged")
   func shapes() {
     let long = String(repeating: "a visitor with a long name ", count: 4)
     #expect(machine.reduce(.idle, .enter) == .next(.counted(1)))
@@ -84,13 +84,13 @@ struct MatchingTests {
     #expect(machine.reduce(.idle, .optional(5)) == .next(.counted(5)))
   }
 
-  @Test("states with the same payload types are told apart")
+  @Test("States with the same payload types are distinguished")
   func alikes() {
     #expect(machine.reduce(.counted(3), .enter) == .next(.counted(4)))
     #expect(machine.reduce(.weighed(3), .enter) == .next(.counted(-3)))
   }
 
-  @Test("an indirect state is read from its box, again and again")
+  @Test("An indirect state is read from its box repeatedly")
   func indirect() {
     let state = Shop.nested(.listed(["a", "b"], total: 1), depth: 2)
     for _ in 0..<100 {
@@ -100,7 +100,7 @@ struct MatchingTests {
     #expect(machine.reduce(.nested(.idle, depth: 1), .enter) == .next(.idle))
   }
 
-  @Test("a loop in the builder makes one transition for each element")
+  @Test("A loop in the builder makes one transition for each element")
   func loop() {
     let state = Shop.listed(["ada", "bob"], total: 1)
     #expect(machine.reduce(state, .named("bob")) == .next(.listed(["bob"], total: 2)))
@@ -108,12 +108,12 @@ struct MatchingTests {
     #expect(machine.reduce(.listed([], total: 1), .named("eve")) == .refused(.noTransition))
   }
 
-  @Test("a loop over a sample is not empty, and the other transitions are all listed")
+  @Test("A loop over a sample is not empty, and all other transitions are listed")
   func alphabet() {
     #expect(Set(machine.alphabet) == Set(machine.events.map(\.name)))
   }
 
-  @Test("a case that carries one tuple, or a struct with a function, is matched by its constructor")
+  @Test("A case with one tuple, or a struct with a function, is matched by its constructor")
   func oneValue() async {
     struct Work: Sendable { var call: @Sendable (Int) -> Int }
     enum Post: DSLCompatible { case at((Int, Int)), doing(Work), idle, done(Int) }
@@ -173,7 +173,7 @@ struct MatchingTests {
   }
 
   #if !PIPERUNTIME_TSAN
-    @Test("a case that carries a function is refused by its name")
+    @Test("A case that carries a function is refused by its name")
     func function() async {
       await #expect(processExitsWith: .failure) {
         enum Post: DSLCompatible { case idle, doing(@Sendable (Int) -> Int) }
@@ -184,7 +184,7 @@ struct MatchingTests {
     }
   #endif
 
-  @Test("no payload is leaked or freed twice")
+  @Test("Payloads are neither leaked nor freed twice")
   func ownership() {
     final class Token: Sendable {}
     enum Box: DSLCompatible {
@@ -225,7 +225,7 @@ struct MatchingTests {
     #expect(weakToken == nil)
   }
 
-  @Test("types that are not enums have no cases")
+  @Test("Types other than enums have no cases")
   func notEnums() {
     #expect(EnumCases<Int>.names.isEmpty)
     #expect(EnumCases<Int>.tag(of: 3) == nil)
@@ -234,7 +234,7 @@ struct MatchingTests {
     #expect(EnumCases<Never>.names.isEmpty)
   }
 
-  @Test("bare values are made by name, and only where there is nothing to carry")
+  @Test("A bare value can be made by name only if its case carries nothing")
   func bareValues() {
     #expect(EnumCases<Shop>.bareValue(named: "done") == .done)
     #expect(EnumCases<Shop>.bareValue(named: "idle") == .idle)
@@ -242,7 +242,7 @@ struct MatchingTests {
     #expect(EnumCases<Shop>.name(of: .listed([], total: 0)) == "listed")
   }
 
-  @Test("fields bear the names that synthesized Codable writes")
+  @Test("Fields have the names that synthesized Codable uses")
   func fields() {
     let cases = EnumCases<Shop>.descriptions
     let fields = Dictionary(uniqueKeysWithValues: cases.map { ($0.name, $0.fields) })

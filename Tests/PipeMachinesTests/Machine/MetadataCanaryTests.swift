@@ -1,11 +1,11 @@
 import PipeMachines
 import Testing
 
-@Suite("The check of how types are laid out")
+@Suite("The check of the layout of types")
 struct MetadataCanaryTests {
   typealias Reading = MetadataCanary.Reading
 
-  @Test("The compiler of this test lays out types as they are read")
+  @Test("The compiler of this test lays out types as expected")
   func thisCompiler() {
     let (reading, difference) = MetadataCanary.reading()
     #expect(reading == .layout)
@@ -13,7 +13,7 @@ struct MetadataCanaryTests {
   }
 
   @Test(
-    "A difference in the lists of cases leaves nothing to be read from memory",
+    "A difference in the lists of cases disables all reading from memory",
     arguments: MetadataCanary.kinds() + MetadataCanary.cases())
   func lists(expected: Reading) {
     let (reading, difference) = MetadataCanary.reading(
@@ -24,7 +24,7 @@ struct MetadataCanaryTests {
   }
 
   @Test(
-    "A difference in values leaves the lists of cases to be read",
+    "A difference in values still allows the lists of cases to be read",
     arguments: MetadataCanary.values())
   func values(expected: Reading) {
     let (reading, difference) = MetadataCanary.reading(
@@ -33,7 +33,7 @@ struct MetadataCanaryTests {
     #expect(difference?.what == expected.what)
   }
 
-  @Test("Nothing further is read after a difference, since it may not be there")
+  @Test("Nothing is read after a difference, because it may not exist")
   func stops() {
     let wrong = [Reading("kinds", "0", "1")]
     let (reading, _) = MetadataCanary.reading(
@@ -41,7 +41,7 @@ struct MetadataCanaryTests {
     #expect(reading == .mirrorOnly)
   }
 
-  @Test("The warning says what differs, by which compiler, and what to do")
+  @Test("The warning says what differs, with which compiler, and what to do")
   func warning() {
     let warning = MetadataCanary.warning(Reading("tags", "1 0", "0 1"))
     #expect(warning.contains("(tags: 1 0 instead of 0 1)"))

@@ -8,7 +8,7 @@ private enum Gate: DSLCompatible, Equatable {
 private enum Turn: DSLCompatible { case push, pull(Int), lock, smash }
 private enum Sound: DSLCompatible, Equatable { case creak, click }
 
-@Suite("Overlaps")
+@Suite("Overlapping rules of a machine")
 struct OverlapTests {
   private let machine = StateMachine<Gate, Turn, Sound>(initial: .shut) {
     When(state: Gate.open) { count in
@@ -49,7 +49,7 @@ struct OverlapTests {
     }
   }
 
-  @Test("every overlap is told: the state, the event, both places, and what is hidden")
+  @Test("Every overlap is reported with state, event, both places, and the hidden rule")
   func tells() {
     #expect(
       machine.overlaps().map(\.description) == [
@@ -63,7 +63,7 @@ struct OverlapTests {
       ])
   }
 
-  @Test("what is hidden is never taken, and what follows a guard is")
+  @Test("A hidden rule is never used, and a rule after a guard is")
   func holds() {
     #expect(machine.reduce(.open(1), .push) == .next(.shut))
     #expect(machine.reduce(.open(-1), .push) == .next(.open(0)))
@@ -73,6 +73,6 @@ struct OverlapTests {
     #expect(machine.output(.shut) == .creak)
   }
 
-  @Test("a machine without overlaps has none")
+  @Test("A machine without overlaps reports none")
   func none() { #expect(makeElevator().overlaps().isEmpty) }
 }

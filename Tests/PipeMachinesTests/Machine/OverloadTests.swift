@@ -7,14 +7,15 @@ private enum Light: DSLCompatible, Equatable {
 private enum Tick: DSLCompatible { case tick, wait(Int), repair(String, Int) }
 private enum Lamp: DSLCompatible, Equatable { case shine, blink(Int) }
 
-/// One spelling of an `On`: written straight into the closure of a `When`, and kept as a value.
+/// One form of an `On`: written directly into the closure of a `When`, and kept as a value.
 private struct Spelling: CustomTestStringConvertible, Sendable {
   let testDescription: String
-  /// What it is for, and where that leads from `green`.
+  /// The event of the `On`, and its target from `green`.
   let event: Tick
   let target: Light
   let isAsynchronous: Bool
-  /// Written into the `When`, kept as a value that it lists, in a list, and kept without being listed.
+  /// Machines with the `On` written into the `When`, kept as a value that it lists, in a list, and
+  /// kept without being listed.
   let machines: [(use: String, machine: StateMachine<Light, Tick, Never>)]
 
   init(
@@ -355,7 +356,7 @@ private let asynchronous: [Spelling] = [
   },
 ]
 
-/// One spelling of a `When`, what its state's output is, and whether `tick` leads on.
+/// One form of a `When`, its state's output, and whether `tick` has a transition.
 private struct Description: CustomTestStringConvertible, Sendable {
   let testDescription: String
   let state: Light
@@ -476,12 +477,12 @@ private let descriptions: [Description] = [
   },
 ]
 
-/// An overload of `On` or `When` that wins where another is meant makes a rule that does nothing, without a
-/// word: every spelling is held against what it is to do.
-@Suite("Every spelling of On and When")
+/// Compares every form with its expected effect. An overload of `On` or `When` that the compiler
+/// prefers by mistake would make a rule without effect, silently.
+@Suite("Every form of On and When")
 struct OverloadTests {
   @Test(
-    "an On leads on, written into a When, kept, and in a list",
+    "An On has its transition when written into a When, kept, or in a list",
     arguments: synchronous + asynchronous)
   fileprivate func on(_ spelling: Spelling) async throws {
     for (use, machine) in spelling.machines {
@@ -499,7 +500,7 @@ struct OverloadTests {
     }
   }
 
-  @Test("a When gives its output and leads on", arguments: descriptions)
+  @Test("A When has its output and its transitions", arguments: descriptions)
   fileprivate func when(_ description: Description) {
     let machine = description.machine
     #expect(machine.output(description.state) == description.output)

@@ -2,8 +2,8 @@ import PipeMachines
 import TestSupport
 import Testing
 
-// The machines of this test are data: which transitions there are, in which order, with which guards.
-// One function writes such a machine in the machine language, another interprets it plainly.
+// The machines of this test are data: their transitions, in order, with guards. One function builds
+// a machine of the machine language from the data, and another interprets the data directly.
 
 private enum Place: DSLCompatible, Equatable {
   case bare, empty
@@ -33,7 +33,7 @@ private enum Place: DSLCompatible, Equatable {
     }
   }
 
-  /// The number that the associated values bear.
+  /// The number in the associated values.
   var number: Int {
     switch self {
     case .bare, .empty: 0
@@ -82,9 +82,9 @@ private enum Sign: DSLCompatible, Equatable { case shown(Int) }
 
 /// A rule of a machine: one `On`.
 private struct Rule: Sendable {
-  /// The events it takes: one as a value or a constructor, or several.
+  /// The events of the rule: one as a value or a constructor, or several.
   var events: [Int]
-  /// Passes where the sum of the numbers leaves this remainder; `nil` for no guard.
+  /// A guard that passes if the sum of the numbers has this remainder, or `nil` for no guard.
   var guards: (divisor: Int, remainder: Int)?
   var target: Int
   var adds: Int
@@ -101,7 +101,7 @@ private struct Rule: Sendable {
 /// A description of states: one `When`.
 private struct Description: Sendable {
   var states: [Int]
-  /// The output, where the number of the state is even.
+  /// The output if the number of the state is even.
   var output: Int?
   var rules: [Rule]
 }
@@ -126,7 +126,7 @@ private struct Model: Sendable {
     }
   }
 
-  /// One of them, twice as often as several.
+  /// Returns one of the indices, or half as often several of them.
   private static func some(of count: Int, _ random: inout some RandomNumberGenerator) -> [Int] {
     let all = Array(0..<count).shuffled(using: &random)
     let isOne = Int.random(in: 0..<3, using: &random) > 0
@@ -134,7 +134,7 @@ private struct Model: Sendable {
   }
 }
 
-// The plain interpreter.
+// The direct interpreter.
 extension Model {
   func reduce(_ state: Place, _ event: Move) -> Reduction<Place> {
     var refusal = Refusal.noTransition
@@ -156,7 +156,7 @@ extension Model {
     return .shown(output)
   }
 
-  /// The hidden ones: state, event, and where the two rules stand.
+  /// The hidden rules: the state, the event, and the positions of both rules.
   var hidden: Set<[Int]> {
     var found: Set<[Int]> = []
     for state in 0..<Place.caseCount {
@@ -228,7 +228,7 @@ extension Model {
   }
 }
 
-/// A rule as an `On`, in one of the forms that its events allow.
+/// Returns a rule as an `On`, in a form that its events allow.
 private func on(_ rule: Rule, _ state: Int) -> On<Place, Move> {
   func move(_ event: Int) -> Transition<Place> { Transition(to: rule.next(state, event)) }
   func check(_ event: Int) -> Guard { Guard(predicate: rule.passes(state, event)) }
@@ -283,7 +283,7 @@ private func on(_ rule: Rule, _ state: Int) -> On<Place, Move> {
 
 @Suite("Random machines")
 struct RandomMachineTests {
-  @Test("a machine steps as a plain interpreter of its rules does", arguments: 1...100)
+  @Test("A machine takes the same steps as a direct interpreter of its rules", arguments: 1...100)
   func steps(seed: UInt64) {
     var random = Seeded(state: seed)
     let model = Model(&random)
@@ -298,7 +298,7 @@ struct RandomMachineTests {
       if case .next(let next) = answer, Int.random(in: 0..<20, using: &random) > 0 {
         state = next
       } else {
-        // From anywhere, so that no part of the machine stays out of reach.
+        // Continues from a random state, so that every part of the machine is reached.
         state = Place(
           Int.random(in: 0..<Place.caseCount, using: &random),
           Int.random(in: 0..<50, using: &random)
@@ -307,7 +307,7 @@ struct RandomMachineTests {
     }
   }
 
-  @Test("a run passes through the states that the interpreter passes through", arguments: 1...20)
+  @Test("A run passes through the same states as the interpreter", arguments: 1...20)
   func runs(seed: UInt64) async {
     var random = Seeded(state: seed &* 1_000)
     let model = Model(&random)
@@ -333,11 +333,13 @@ struct RandomMachineTests {
     #expect(states == expected)
   }
 
-  @Test("what overlaps() calls hidden is what the interpreter never tries", arguments: 1...50)
+  @Test(
+    "The rules that overlaps() calls hidden are those that the interpreter never uses",
+    arguments: 1...50)
   func overlaps(seed: UInt64) {
     var random = Seeded(state: seed &* 7)
     let model = Model(&random)
-    // A `When` of several states that looks into them cannot be listed.
+    // A `When` of several states that inspects them cannot be listed.
     guard model.descriptions.allSatisfy({ $0.states.count == 1 }) else { return }
     let machine = model.machine(.bare)
     let states = Dictionary(

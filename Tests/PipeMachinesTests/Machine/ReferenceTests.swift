@@ -13,9 +13,9 @@ private func reference(_ state: State, _ event: Event) -> Reduction<State> {
   }
 }
 
-@Suite("Against a plain reference")
+@Suite("The comparison with a plain switch")
 struct ReferenceTests {
-  @Test("random events lead the elevator where a switch leads it", arguments: 1...20)
+  @Test("Random events move the elevator like a plain switch", arguments: 1...20)
   func elevator(seed: UInt64) {
     var random = Seeded(state: seed)
     let machine = makeElevator()

@@ -20,7 +20,7 @@ struct RefusalTests {
     return refusal
   }
 
-  @Test("one by an error has its text, which is cut where it is very long")
+  @Test("A refusal by an error has the error's text, cut if it is very long")
   func thrown() {
     #expect(refusal("it is shut") == .thrown("it is shut"))
     let long = refusal(String(repeating: "x", count: 600))
@@ -33,7 +33,7 @@ struct RefusalTests {
     .stateTooLarge,
   ]
 
-  @Test("each travels in records, in its own coding, and in what a node would say", arguments: all)
+  @Test("Each refusal is preserved in records, in its coding, and in explanations", arguments: all)
   func travels(refusal: Refusal) throws {
     #expect(Refusal(of: .object(refusal.members)) == refusal)
     let coded = try JSONEncoder().encode([refusal])
@@ -41,7 +41,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "what a machine would say travels, too",
+    "Each evaluation is preserved in its coding",
     arguments: [
       .taken, .asynchronous, .selfContained, .refused(.noTransition), .refused(.guard),
       .refused(.thrown("no")),
@@ -52,7 +52,7 @@ struct RefusalTests {
     #expect(try JSONDecoder().decode([String: Evaluation].self, from: coded) == ["go": evaluation])
   }
 
-  @Test("an unknown one is told as such")
+  @Test("An unknown refusal or evaluation is an error")
   func unknown() {
     #expect(Refusal(of: ["reason": "mood"]) == nil)
     #expect(Refusal(of: nil) == nil)

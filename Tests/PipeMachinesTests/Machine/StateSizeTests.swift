@@ -33,9 +33,9 @@ private func edited(_ page: Page, by edit: Edit) -> Reduction<Page> {
 
 private let limit = StateSizeLimit.byteCount
 
-@Suite("The largest state of a node")
+@Suite("The size limit of a node's state")
 struct StateSizeTests {
-  @Test("a step to a larger state is refused with that reason, and others are taken")
+  @Test("A step to a state over the limit is refused with that reason, and other steps are taken")
   func refused() {
     let machine = editor().refusing(by: StateMeter())
     #expect(machine.reduce(.blank, .write(text(limit))) == .refused(.stateTooLarge))
@@ -45,7 +45,7 @@ struct StateSizeTests {
     #expect(machine.reduce(.written(most), .write(most + "x")) == .refused(.stateTooLarge))
   }
 
-  @Test("an asynchronous transition to a larger state is refused in the same way")
+  @Test("An asynchronous transition to a state over the limit is refused in the same way")
   func asynchronous() async throws {
     let machine = editor().refusing(by: StateMeter())
     guard case .suspended(let transition) = machine.reduce(.blank, .later(byteCount: limit)) else {
@@ -60,12 +60,12 @@ struct StateSizeTests {
   }
 
   @Test(
-    "a state that grows step by step never passes the limit", arguments: [1_000, 30_000, 200_000])
+    "A state that grows step by step never exceeds the limit", arguments: [1_000, 30_000, 200_000])
   func growth(step: Int) {
     let machine = editor().refusing(by: StateMeter())
     var state = Page.blank
     var steps = 0
-    // As many as fit, and not one more.
+    // The number of steps that fit.
     let most = (limit - "{\"list\":{\"_0\":[]}}".utf8.count + 1) / (step + 3)
     while steps <= most, case .next(let next) = machine.reduce(state, .append(byteCount: step)) {
       state = next
@@ -75,7 +75,7 @@ struct StateSizeTests {
     #expect(machine.reduce(state, .append(byteCount: step)) == .refused(.stateTooLarge))
   }
 
-  @Test("a state from an older journal that is too large may shrink or stay, and not grow")
+  @Test("A state from an older journal over the limit may shrink or stay, but not grow")
   func tooLarge() {
     let machine = editor().refusing(by: StateMeter())
     let old = Page.written(text(2 * limit))

@@ -10,7 +10,7 @@ private enum Lamp: DSLCompatible, Equatable { case shine(Int), blink }
 
 @Suite("Transitions, guards and builders")
 struct TransitionTests {
-  @Test("a guard is evaluated once in a step, and nothing after a match")
+  @Test("A guard is evaluated once in a step, and none after a match")
   func guards() {
     let calls = Mutex<[String]>([])
     @Sendable func note(_ name: String, _ passes: Bool) -> Bool {
@@ -42,7 +42,7 @@ struct TransitionTests {
     #expect(calls.withLock { $0.count } == 2)
   }
 
-  @Test("a closure with await makes the transition asynchronous; values reach it")
+  @Test("A closure with await makes the transition asynchronous, and gets the values")
   func suspends() async throws {
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: .green) {
@@ -74,7 +74,7 @@ struct TransitionTests {
     #expect(machine.reduce(.green, .repair(tool, 0)) == .refused(.guard))
   }
 
-  @Test("events given together share a transition, with guard or event")
+  @Test("Events given together share a transition, with guard or event")
   func several() {
     let both = OneOf {
       Tick.tick; Tick.wait
@@ -101,7 +101,7 @@ struct TransitionTests {
     #expect(machine.alphabet == ["wait", "repair", "tick", "smash"])
   }
 
-  @Test("if, else, switch and for shape a machine, its outputs and its transitions")
+  @Test("'if', 'else', 'switch' and 'for' can build machines, outputs and transitions")
   func builders() {
     func make(strict: Bool) -> StateMachine<Light, Tick, Lamp> {
       StateMachine(initial: .green) {
@@ -143,7 +143,7 @@ struct TransitionTests {
     #expect(strict.output(.red(seconds: 7)) == .shine(7))
   }
 
-  @Test("a branch on the state's values hides transitions, so every event counts as taken")
+  @Test("A branch on the state's values hides transitions, so every event is in the alphabet")
   func alphabet() {
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: Light.red(seconds:)) { seconds in
@@ -155,7 +155,7 @@ struct TransitionTests {
     #expect(machine.alphabet == machine.events.map(\.name))
   }
 
-  @Test("two Whens for one state: transitions in the order written, the output of the first")
+  @Test("Two Whens for one state combine their transitions in order, with the first output")
   func overlaps() {
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: .green) {
@@ -185,7 +185,7 @@ struct TransitionTests {
     #expect(machine.alphabet == ["tick", "smash"])
   }
 
-  @Test("a machine may be asked within another machine's transition")
+  @Test("A machine can be evaluated within another machine's transition")
   func nesting() {
     let inner = makeElevator()
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {

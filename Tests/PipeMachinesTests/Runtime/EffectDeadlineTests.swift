@@ -8,8 +8,8 @@ private enum Boiler: DSLCompatible, Equatable { case cold, heating, hot }
 private enum Heat: DSLCompatible { case start, ready }
 private enum Work: DSLCompatible { case heat }
 
-/// An effect that is run again, of which some time has passed already.
-@Suite("A wait of an effect that is run again")
+/// An effect that runs again after some of its time has passed.
+@Suite("The sleep of an effect that runs again")
 struct EffectDeadlineTests {
   private final class Log: Sendable {
     private let lines = Mutex<[String]>([])
@@ -17,7 +17,7 @@ struct EffectDeadlineTests {
     func tell(_ line: String) { lines.withLock { $0.append(line) } }
   }
 
-  /// The times for which the effect sleeps, one after the other, and the warnings.
+  /// Returns the times for which the effect sleeps, in order, and the warnings.
   private func sleeps(
     _ count: Int, elapsed: Duration, _ wait: @escaping @Sendable () async throws -> Void
   ) async -> (times: [Duration], warnings: [String]) {
@@ -54,7 +54,7 @@ struct EffectDeadlineTests {
     time <= expected && time > expected - .seconds(90)
   }
 
-  @Test("until a deadline ends at the deadline")
+  @Test("A sleep until a deadline ends at the deadline")
   func deadline() async {
     let instant = ContinuousClock.now + .seconds(700)
     let moment = Date(timeIntervalSinceNow: 700)
@@ -68,7 +68,7 @@ struct EffectDeadlineTests {
     }
   }
 
-  @Test("for the time left until a deadline ends early, of which there is a warning")
+  @Test("A sleep for the time left until a deadline ends early, with a warning")
   func misuse() async {
     let instant = ContinuousClock.now + .seconds(700)
     let (times, warnings) = await sleeps(1, elapsed: .seconds(500)) {
@@ -79,7 +79,7 @@ struct EffectDeadlineTests {
     #expect(warnings.first?.contains("Call EffectClock.sleep(until:) with the deadline") == true)
   }
 
-  @Test("for a time that counts from its start is shorter by what has passed, without a warning")
+  @Test("A sleep for a fixed time is shortened by the time that has passed, without a warning")
   func time() async {
     for duration in [Duration.seconds(12), .seconds(1) / 7, .milliseconds(12_345)] {
       let (times, warnings) = await sleeps(1, elapsed: .milliseconds(100)) {
@@ -90,7 +90,7 @@ struct EffectDeadlineTests {
     }
   }
 
-  @Test("in a first run is not warned of, whatever its time")
+  @Test("A sleep of a first run causes no warning, whatever its time")
   func first() async {
     let instant = ContinuousClock.now + .seconds(700)
     let (times, warnings) = await sleeps(1, elapsed: .zero) {
@@ -100,7 +100,7 @@ struct EffectDeadlineTests {
     #expect(warnings.isEmpty)
   }
 
-  @Test("after a deadline is shorter by what has passed since the deadline only")
+  @Test("A sleep after a deadline is shortened only by the time since the deadline")
   func after() async {
     let ahead = ContinuousClock.now + .seconds(700)
     let (times, _) = await sleeps(2, elapsed: .seconds(500)) {

@@ -43,7 +43,7 @@ private func fetch(_ name: String, known: String) async throws -> Step? {
 
 @Suite("Effects")
 struct EffectTests {
-  /// Has the machine load, and returns the state that it comes to.
+  /// Starts a load, and returns the resulting state.
   private func load(_ name: String, _ runtime: Runtime<Load, Step, Ask>) async -> Load? {
     let sequence = AsyncStateMachineSequence(stateMachine: machine(), runtime: runtime)
     await sequence.send(.load(name))
@@ -56,7 +56,7 @@ struct EffectTests {
     return nil
   }
 
-  @Test("a failure is turned into an event", arguments: ["known", "unknown"])
+  @Test("A failure of an effect is mapped to an event", arguments: ["known", "unknown"])
   func failure(name: String) async {
     let wanted: Load = name == "known" ? .loaded(7) : .failed("unknown")
     let runtime = Runtime<Load, Step, Ask>()
@@ -64,7 +64,7 @@ struct EffectTests {
     #expect(await load(name, runtime) == wanted)
   }
 
-  @Test("an effect that throws keeps doing so with its dependencies injected")
+  @Test("An effect that throws still throws after its dependencies were injected")
   func injected() async {
     let effect = inject(dep: "key", in: fetch(_:known:))
     let runtime = Runtime<Load, Step, Ask>()
@@ -76,7 +76,7 @@ struct EffectTests {
     #expect(await load("lock", other) == .failed(""))
   }
 
-  @Test("a sequence of events that fails has its events taken, then the failure's")
+  @Test("A failing sequence of events delivers its events and then the failure's event")
   func sequence() async {
     let runtime = Runtime<Load, Step, Ask>()
       .map(
@@ -97,7 +97,7 @@ struct EffectTests {
     #expect(states == [.idle, .loaded(1), .loaded(2), .failed("third")])
   }
 
-  @Test("effects sleep by the clock that was current where their machine was made")
+  @Test("An effect sleeps by the clock that was current when its machine was made")
   func clock() async throws {
     let clock = ManualClock()
     let runtime = Runtime<Load, Step, Ask>()
@@ -120,7 +120,7 @@ struct EffectTests {
     for await state in sequence where state == .loaded(1) { break }
   }
 
-  @Test("a sleep ends as soon as its effect is cancelled, and its failure is not taken")
+  @Test("A sleep ends as soon as its effect is cancelled, and its failure is not taken")
   func cancelled() async {
     let ended = AsyncStream.makeStream(of: Bool.self)
     let runtime = Runtime<Load, Step, Ask>()
@@ -147,7 +147,7 @@ struct EffectTests {
   }
 
   @Test(
-    "an effect runs at the priority that it is given, not at that of the task that sends the event",
+    "An effect runs with its given priority, not with that of the sender's task",
     arguments: [(TaskPriority.background, TaskPriority.high), (.high, .background)])
   func priority(given: TaskPriority, sender: TaskPriority) async {
     let seen = AsyncStream.makeStream(of: TaskPriority.self)
@@ -159,7 +159,7 @@ struct EffectTests {
           return nil
         }, priority: given)
     let sequence = AsyncStateMachineSequence(stateMachine: machine(), runtime: runtime)
-    // Posted by a detached task, which nobody awaits: an awaited one would be given the test's priority.
+    // Posted by a detached task that is not awaited: an awaited one would get the test's priority.
     Task.detached(priority: sender) { sequence.post(.load("x")) }
     for await priority in seen.stream {
       #expect(priority == given)

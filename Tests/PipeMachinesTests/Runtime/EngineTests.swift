@@ -39,7 +39,7 @@ private func machine() -> StateMachine<Job, Order, Task_> {
   }
 }
 
-/// Owns an engine the way a host does: posts come through a queue into one isolation.
+/// Owns an engine like a host: posted inputs are processed through a queue in one isolation.
 private final class Owner {
   let engine: Engine<Job, Order, Task_>
   private let posts: AsyncStream<EngineInput<Job, Order>>.Iterator
@@ -53,13 +53,13 @@ private final class Owner {
     engine.start()
   }
 
-  /// Processes posts until the condition holds.
+  /// Processes posted inputs until the condition holds.
   func process(until condition: () -> Bool) async {
     var posts = posts
     while !condition(), let input = await posts.next() { engine.process(input) }
   }
 
-  /// Waits for one post, without processing it.
+  /// Waits for one posted input without processing it.
   func nextPost() async -> EngineInput<Job, Order>? {
     var posts = posts
     return await posts.next()
@@ -68,7 +68,7 @@ private final class Owner {
 
 @Suite("The engine")
 struct EngineTests {
-  @Test("a synchronous step is answered before take returns")
+  @Test("A synchronous step is answered before take returns")
   func steps() {
     let owner = Owner()
     var outcomes: [StepOutcome<Job>] = []
@@ -88,7 +88,7 @@ struct EngineTests {
       ])
   }
 
-  @Test("while an asynchronous transition runs, other events wait for it in order")
+  @Test("During an asynchronous transition, other events wait for it in order")
   func suspends() async {
     let owner = Owner()
     var outcomes: [StepOutcome<Job>] = []
@@ -107,7 +107,7 @@ struct EngineTests {
     #expect(owner.entries[1] == "1 paused by a")
   }
 
-  @Test("the initial state's output runs, its middleware and its pipe rules too")
+  @Test("The initial state runs its output, its middleware and its pipe rules")
   func initial() {
     let seen = Mutex<[Job]>([])
     let pipe = EventPipe<Elsewhere>()
@@ -121,7 +121,7 @@ struct EngineTests {
     owner.engine.stop()
   }
 
-  @Test("each entry sends into the pipes in the order declared, with the state's values")
+  @Test("Each entry sends into the pipes in the declared order, with the state's values")
   func sends() {
     let pipe = EventPipe<Elsewhere>()
     let receiver = pipe.attach {}
@@ -143,7 +143,7 @@ struct EngineTests {
     #expect(sent == working + working + [.started(0), .stopped])
   }
 
-  /// Where a host takes what goes through one port.
+  /// The outlet of a host's pipe.
   private final class Outlet: PipeOutlet {
     let full = Mutex(false)
     let asked = Mutex(0)
@@ -155,7 +155,7 @@ struct EngineTests {
     }
   }
 
-  @Test("of a host's pipes those are asked for room that were sent into, each time")
+  @Test("An engine checks the capacity only of the hosted pipes that it has sent into")
   func roomOfHostedPipes() {
     let outlets = (0..<20).map { _ in Outlet() }
     var runtime = Runtime<Job, Order, Task_>()
@@ -187,7 +187,7 @@ struct EngineTests {
     #expect(owner.engine.canTakeInput)
   }
 
-  @Test("a full pipe keeps the engine from taking inputs until it has room")
+  @Test("A full pipe keeps the engine from taking inputs until it has capacity")
   func backPressure() async {
     let pipe = EventPipe<Elsewhere>(capacity: 2)
     let receiver = pipe.attach {}
@@ -199,7 +199,7 @@ struct EngineTests {
     #expect(!owner.engine.canTakeInput)
     #expect(receiver.next() == .started(1))
     #expect(owner.engine.canTakeInput)
-    // The owner has been told.
+    // The owner has been notified.
     await owner.process { true }
     guard case .wake? = await owner.nextPost() else {
       Issue.record("no wake")
@@ -207,7 +207,7 @@ struct EngineTests {
     }
   }
 
-  @Test("an effect's sequence is taken event by event; each waits for the step of the last")
+  @Test("An effect's sequence is taken event by event, each after the former event's step")
   func sequence() async {
     let produced = Mutex(0)
     let runtime = Runtime<Job, Order, Task_>()
@@ -234,7 +234,7 @@ struct EngineTests {
       ])
   }
 
-  @Test("a stopped engine ignores what its effects still post, and lets them go")
+  @Test("A stopped engine ignores events of its effects, and releases them")
   func stops() async {
     let released = AsyncStream.makeStream(of: Bool.self)
     let runtime = Runtime<Job, Order, Task_>()
@@ -258,7 +258,7 @@ struct EngineTests {
     #expect(!owner.engine.canTakeInput)
   }
 
-  @Test("a second map for one output is reported, and the first stays")
+  @Test("A second effect for an output is reported, and the first one stays")
   func duplicates() {
     let runtime = Runtime<Job, Order, Task_>()
       .map(output: Task_.rest, to: { .finish })
@@ -268,7 +268,7 @@ struct EngineTests {
     #expect(runtime.problems.first?.contains("'rest'") == true)
   }
 
-  @Test("named pipes are listed as ports, with their events")
+  @Test("Named pipes are listed as ports with their events")
   func ports() {
     let ports = Ports()
     let runtime = Runtime<Job, Order, Task_>()
@@ -284,7 +284,7 @@ struct EngineTests {
     #expect(runtime.unnamedPipes == 1)
   }
 
-  @Test("a port tells which events are sent there, where none is made by a function")
+  @Test("A port lists its events if none of them is made by a function")
   func sentEvents() {
     let ports = Ports()
     let known = Runtime<Job, Order, Task_>()
@@ -299,9 +299,10 @@ struct EngineTests {
   }
 }
 
-@Suite("How long effects run")
+@Suite("Execution strategies of effects")
 struct StrategyTests {
-  /// Starts an effect that never ends by itself, takes an event, and counts what still runs.
+  /// Starts an effect that never ends by itself, takes an event, and returns the number of effects
+  /// that still run.
   private func running(
     after event: Order, _ strategy: ExecutionStrategy<Job>
   ) async -> Int {
@@ -319,25 +320,25 @@ struct StrategyTests {
     owner.engine.take(event, cause: "test")
     let count = owner.engine.runningEffects
     owner.engine.stop()
-    // Whatever was running has been cancelled, one way or the other.
+    // All running effects have been cancelled by now, one way or the other.
     for await _ in cancelled.stream { break }
     return count
   }
 
-  @Test("continueWhenAnyState lets it run through any state")
+  @Test("'continueWhenAnyState' lets an effect run through any state")
   func goOn() async {
     #expect(await running(after: .pause, .continueWhenAnyState) == 1)
     #expect(await running(after: .again, .continueWhenAnyState) == 2)
   }
 
-  @Test("cancelWhenAnyState ends it at the next entry, before the next effect starts")
+  @Test("'cancelWhenAnyState' ends an effect at the next entry, before the next effect starts")
   func cancelAny() async {
     #expect(await running(after: .pause, .cancelWhenAnyState) == 0)
     #expect(await running(after: .again, .cancelWhenAnyState) == 1)
     #expect(await running(after: .never, .cancelWhenAnyState) == 1)
   }
 
-  @Test("cancel(when:) ends it at one state, case, set of cases, or predicate")
+  @Test("'cancel(when:)' ends an effect at a state, a case, a set of cases, or a predicate")
   func cancelWhen() async {
     #expect(await running(after: .pause, .cancel(when: Job.paused)) == 0)
     #expect(await running(after: .finish, .cancel(when: Job.paused)) == 1)

@@ -2,7 +2,7 @@ import PipeMachines
 import TestTraits
 import Testing
 
-/// A list that is loaded page by page; its state is a struct.
+/// A list that is loaded page by page, with a struct as its state.
 private struct Pages: DSLCompatible, Equatable {
   var loaded: [Int] = []
   var next: Int?
@@ -42,7 +42,7 @@ extension Run {
 
 @Suite("Feedbacks")
 struct FeedbackTests {
-  @Test("a part of the state starts its work, whose event the machine takes")
+  @Test("A feedback starts its work for a part of the state, and the machine takes its event")
   func starts() async {
     let runtime = Runtime<Pages, Turn, Never>()
       .feedback(Feedback(lensing: \.next) { page in Turn.came(page) })
@@ -53,7 +53,7 @@ struct FeedbackTests {
     #expect(await run.first { $0.loaded == [1, 2] } != nil)
   }
 
-  @Test("work is cancelled when its part of the state goes or is another, and not otherwise")
+  @Test("A feedback's work is cancelled only when its part of the state changes or disappears")
   func stops() async {
     let (started, starts) = AsyncStream.makeStream(of: Int.self)
     let (cancelled, cancels) = AsyncStream.makeStream(of: Int.self)
@@ -82,7 +82,7 @@ struct FeedbackTests {
     #expect(await ended.next() == 3)
   }
 
-  @Test("an effect of many events goes on while its part of the state is there")
+  @Test("A feedback with many events continues while its part of the state exists")
   func many() async {
     let runtime = Runtime<Pages, Turn, Never>()
       .feedback(
@@ -97,7 +97,7 @@ struct FeedbackTests {
     #expect(await run.first { $0.loaded == [0, 0, 0] } != nil)
   }
 
-  @Test("feedbacks run beside each other and beside the effect of an output")
+  @Test("Feedbacks run side by side with each other and with an output's effect")
   func several() async {
     let runtime = Runtime<Pages, Turn, Never>()
       .feedback(Feedback(lensing: \.next) { page in Turn.came(page) })
@@ -108,7 +108,7 @@ struct FeedbackTests {
     #expect(await run.first { $0.loaded.sorted() == [0, 7] } != nil)
   }
 
-  @Test("a feedback that starts itself for ever is held, and goes on with an event from elsewhere")
+  @Test("A feedback that restarts itself endlessly is held until an event from outside")
   func bounded() async {
     let (inputs, input) = AsyncStream.makeStream(of: Engine<Pages, Turn, Never>.Input.self)
     let engine = Engine(
@@ -119,13 +119,13 @@ struct FeedbackTests {
     engine.take(.spin, cause: "test")
     for await next in inputs {
       engine.process(next)
-      // Held: nothing runs that could go on.
+      // The feedback is held: no effect runs.
       if engine.runningEffects == 0 { break }
     }
     #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
     engine.take(.watch, cause: "test")
     #expect(engine.runningEffects == 1)
-    // It is held once more, and nothing is left of it when its part of the state goes.
+    // The feedback is held again, and is gone once its part of the state is.
     for await next in inputs {
       engine.process(next)
       if engine.runningEffects == 0 { break }
@@ -139,9 +139,9 @@ struct FeedbackTests {
   }
 }
 
-@Suite("Feedbacks of machines that take their time", .stallLimit(.seconds(60)))
+@Suite("Feedbacks of machines with asynchronous transitions", .stallLimit(.seconds(60)))
 struct SlowFeedbackTests {
-  @Test("one that starts itself by way of asynchronous transitions is held too")
+  @Test("A feedback that restarts itself through asynchronous transitions is held, too")
   func bounded() async {
     let slow = StateMachine<Pages, Turn, Never>(initial: Pages()) { state, event in
       guard case .next(let next) = machine().reduce(state, event) else {
@@ -158,7 +158,7 @@ struct SlowFeedbackTests {
     engine.take(.spin, cause: "test")
     for await next in inputs {
       engine.process(next)
-      // Held: it has come to rest, and nothing runs that could go on.
+      // The feedback is held: the machine is at rest, and no effect runs.
       if !engine.isInTransition, engine.runningEffects == 0 { break }
     }
     #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
@@ -167,7 +167,7 @@ struct SlowFeedbackTests {
 
 @Suite("Machines that are a function")
 struct FunctionMachineTests {
-  @Test("it takes, refuses and enters as one that is described")
+  @Test("A function machine takes and refuses events like a described one")
   func steps() async {
     #expect(machine().reduce(Pages(), .came(1)) == .refused(.guard))
     #expect(machine().reduce(Pages(), .fetch(3)) == .next(Pages(next: 3)))
@@ -176,7 +176,7 @@ struct FunctionMachineTests {
     #expect(await run.send(.fetch(3)) == .moved(Pages(next: 3)))
   }
 
-  @Test("every event counts as taken, and outputs start effects")
+  @Test("A function machine's alphabet has every event, and its outputs start effects")
   func outputs() async {
     enum Ask: DSLCompatible { case load(Int) }
     let machine = StateMachine<Pages, Turn, Ask>(

@@ -2,7 +2,7 @@ import PipeMachines
 import Synchronization
 import Testing
 
-// The runtime examples of the guide, with the delays left out.
+// The runtime examples of the guide, without their delays.
 
 private func close(speed: Int) async -> Event {
   await Task.yield()
@@ -35,9 +35,9 @@ private func makeClose(motor: any Motor) -> (Int) async -> Event {
   }
 }
 
-@Suite("The runtime, as it stands in the guide")
+@Suite("The runtime of the guide")
 struct GuideTests {
-  /// Drives the door until it is closed; returns the states seen.
+  /// Drives the door until it is closed, and returns the states seen.
   private func run(_ runtime: Runtime<State, Event, Output>) async -> [State] {
     let sequence = AsyncStateMachineSequence(stateMachine: makeElevator(), runtime: runtime)
     var seen: [State] = []
@@ -57,14 +57,14 @@ struct GuideTests {
     .open(persons: 0), .open(persons: 3), .closing(persons: 3), .closed,
   ]
 
-  @Test("an effect's event closes the door")
+  @Test("An effect's event closes the door")
   func effect() async {
     let runtime = Runtime<State, Event, Output>()
       .map(output: Output.close(speed:), to: close(speed:))
     #expect(await run(runtime) == whole)
   }
 
-  @Test("middleware sees every state and event, in step order")
+  @Test("Middleware sees every state and event in the order of the steps")
   func middleware() async {
     let log = Mutex<[String]>([])
     let runtime = Runtime<State, Event, Output>()
@@ -80,7 +80,7 @@ struct GuideTests {
       ])
   }
 
-  @Test("a method of an object that is not Sendable serves as an effect")
+  @Test("A method of an object that is not Sendable can be an effect")
   func useCase() async {
     let useCase = ElevatorUseCase(motor: FastMotor())
     let runtime = Runtime<State, Event, Output>()
@@ -88,7 +88,7 @@ struct GuideTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("a closure made by a factory serves as an effect")
+  @Test("A closure made by a factory can be an effect")
   func factory() async {
     let close = makeClose(motor: FastMotor())
     let runtime = Runtime<State, Event, Output>()
@@ -96,7 +96,7 @@ struct GuideTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("a dependency is injected into an effect")
+  @Test("A dependency is injected into an effect")
   func injection() async {
     let closeSideEffect = inject(dep: FastMotor(), in: close(speed:motor:))
     let runtime = Runtime<State, Event, Output>()
@@ -104,7 +104,7 @@ struct GuideTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("an effect with a priority and a strategy")
+  @Test("An effect can have a priority and a strategy")
   func strategy() async {
     let runtime = Runtime<State, Event, Output>()
       .map(
@@ -116,7 +116,7 @@ struct GuideTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("two and three dependencies are injected in their order")
+  @Test("Two and three dependencies are injected in order")
   func injections() async {
     func effect(_ value: Int, _ first: String, _ second: Bool, _ third: Double) async -> String {
       "\(value) \(first) \(second) \(third)"
@@ -133,7 +133,7 @@ private enum OtherOutput: DSLCompatible { case none }
 
 @Suite("Two machines connected by a pipe")
 struct ConnectionTests {
-  @Test("the closed door refreshes the other machine")
+  @Test("The closed door refreshes the other machine through the pipe")
   func connects() async {
     let pipe = Pipe<OtherEvent>()
     let runtime = Runtime<State, Event, Output>()

@@ -16,7 +16,7 @@ struct MachineParametersTests {
     }
   }
 
-  @Test("what is left out keeps its default, and what is given is taken")
+  @Test("Missing parameters have their defaults, and given ones are used")
   func taken() throws {
     #expect(try Parameters(parameters: [:]) == Parameters())
     let given: JSONValue = ["floors": 1, "level": 255, "names": ["a"], "limit": 3]
@@ -25,7 +25,7 @@ struct MachineParametersTests {
   }
 
   @Test(
-    "a value that its type or its meaning cannot hold is told with its name and what would do",
+    "An invalid parameter is an error with its name and the valid values",
     arguments: [
       (["floors": 0], "floors", "parameter 'floors' must be 1 or more, not 0"),
       (["ratio": 2, "level": 3], "ratio", "parameter 'ratio' must be 1 at most, not 2"),
@@ -50,7 +50,7 @@ struct MachineParametersTests {
     #expect(error.description.contains(message), "\(error)")
   }
 
-  /// Parameters that cannot be read.
+  /// Parameters whose decoding throws.
   private struct Unreadable: MachineParameters {
     struct Unread: Error {}
     var floors = 5
@@ -59,7 +59,7 @@ struct MachineParametersTests {
     func validate() throws(ParameterProblem) { try require("floors", floors, atLeast: 6) }
   }
 
-  @Test("where none is given, none is read, and the defaults are checked")
+  @Test("Without given parameters nothing is decoded, and the defaults are validated")
   func defaults() throws {
     #expect(throws: ParametersError.useless("floors", nil, "must be 6 or more")) {
       try Unreadable(parameters: [:])

@@ -50,9 +50,9 @@ private enum Door: Machine {
   }
 }
 
-@Suite("A machine that a topology can run")
+@Suite("A machine for topologies")
 struct MachineTests {
-  @Test("it tells its name, cases, alphabet and ports before it runs")
+  @Test("A machine describes its name, cases, alphabet and ports before it runs")
   func describes() throws {
     let door = try Door.describe(NoParameters())
     #expect(door.machine == "Door")
@@ -62,12 +62,12 @@ struct MachineTests {
     #expect(door.outputs.map(\.name) == ["close"])
     #expect(door.outPorts.map(\.name) == ["arrivals", "persons"])
     #expect(door.outPorts.map(\.eventType) == ["Display.Event", "Display.Event"])
-    // What a function makes of a state is not known before it runs.
+    // The events of a function are not known before it runs.
     #expect(door.outPorts.map(\.sent) == [["off"], nil])
     #expect(door.inPorts.isEmpty)
   }
 
-  @Test("parameters shape it, and an alphabet leaves out what it never takes")
+  @Test("Parameters change a machine's description, and its alphabet omits events never taken")
   func parameters() throws {
     let display = try Display.describe(.init(first: 7))
     #expect(display.initial == ["floor": ["_0": 7]])
@@ -77,7 +77,7 @@ struct MachineTests {
     #expect(display.inPorts.map(\.name) == ["updates"])
   }
 
-  @Test("the two ends of a pipe name the same event type")
+  @Test("The two ends of a pipe name the same event type")
   func types() throws {
     let sent = try Door.describe(NoParameters()).outPorts[0]
     let received = try Display.describe(.init()).inPorts[0]

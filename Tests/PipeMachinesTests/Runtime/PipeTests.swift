@@ -23,7 +23,7 @@ private func drain(_ receiver: PipeReceiver<Count>) -> [Int] {
 
 @Suite("Pipes in memory")
 struct PipeTests {
-  @Test("events arrive in the order sent, at every receiver")
+  @Test("Events arrive in the order sent, at every receiver")
   func order() {
     let pipe = EventPipe<Count>()
     let receivers = (0..<3).map { _ in pipe.attach {} }
@@ -31,7 +31,7 @@ struct PipeTests {
     for receiver in receivers { #expect(drain(receiver) == Array(0..<100)) }
   }
 
-  @Test("a receiver that comes late gets what waits, and is told")
+  @Test("A receiver that attaches late gets the waiting events and is notified")
   func late() {
     let pipe = EventPipe<Count>()
     for number in 0..<10 { pipe.send(.number(number)) }
@@ -42,7 +42,7 @@ struct PipeTests {
     #expect(notified.withLock { $0 } == 2)
   }
 
-  @Test("what a receiver leaves behind waits for the next")
+  @Test("Events that a receiver leaves behind wait for the next receiver")
   func leave() {
     let pipe = EventPipe<Count>()
     let first = pipe.attach {}
@@ -53,7 +53,7 @@ struct PipeTests {
     #expect(drain(pipe.attach {}) == [1, 2, 3, 4])
   }
 
-  @Test("a pipe is full when a receiver has its capacity, and drops nothing of it")
+  @Test("A pipe is full when a receiver's queue reaches the capacity, and drops no event")
   func bounds() {
     let pipe = EventPipe<Count>(capacity: 2)
     pipe.send(.number(0))
@@ -70,7 +70,7 @@ struct PipeTests {
   }
 
   @Test(
-    "without a receiver a pipe is never full; it keeps the last events, counts, and says so once")
+    "A pipe without a receiver keeps the latest events, counts dropped ones, and warns once")
   func nobody() {
     let told = Locked<[String]>([])
     Warnings.$tell.withValue({ text in told.withLock { $0.append(text) } }) {
@@ -84,7 +84,7 @@ struct PipeTests {
       let receiver = pipe.attach {}
       #expect(pipe.isFull)
       #expect(drain(receiver) == [3, 4])
-      // A receiver that leaves takes its say with it.
+      // A receiver that detaches no longer makes the pipe full.
       for number in 5..<7 { pipe.send(.number(number)) }
       #expect(pipe.isFull)
       pipe.detach(receiver)
@@ -100,7 +100,7 @@ struct PipeTests {
       ])
   }
 
-  @Test("a bound pipe forwards what waited, then everything, and is as full as its outlet")
+  @Test("A bound pipe forwards all events, even earlier ones, and is as full as its outlet")
   func binding() {
     let pipe = EventPipe<Count>()
     let outlet = Outlet()
@@ -116,7 +116,7 @@ struct PipeTests {
 
 @Suite("Ports")
 struct PortsTests {
-  @Test("one name is one pipe")
+  @Test("A port name identifies one pipe")
   func same() {
     let ports = Ports()
     let first: EventPipe<Count> = ports.pipe("numbers")
@@ -126,7 +126,7 @@ struct PortsTests {
     #expect(ports.problems.isEmpty)
   }
 
-  @Test("one name with two event types is reported")
+  @Test("A port name with two event types is reported")
   func clash() {
     let ports = Ports()
     let _: EventPipe<Count> = ports.pipe("numbers")
@@ -135,7 +135,7 @@ struct PortsTests {
     #expect(ports.problems[0].contains("'numbers'"))
   }
 
-  @Test("a host is shown each port once, in the order asked for")
+  @Test("A host gets each port once, in the order of first use")
   func binder() {
     final class Box: PortBinder {
       var names: [String] = []
@@ -153,13 +153,13 @@ struct PortsTests {
   }
 }
 
-@Suite("Pipes that go by events")
+@Suite("Pipes that send for events")
 struct EventPipeTests {
   private enum Lamp: DSLCompatible { case off, on }
   private enum Switch: DSLCompatible, Equatable { case press, release }
   private enum Heard: DSLCompatible, Equatable { case start, click(isOn: Bool) }
 
-  @Test("what an event is turned into is sent once for each that is taken, and for no other")
+  @Test("A pipe sends the mapped event once for each event that is taken, and for no other")
   func events() async {
     let pipe = EventPipe<Heard>()
     let lamp = StateMachine<Lamp, Switch, Never>(initial: Lamp.off) {

@@ -13,7 +13,7 @@ private final class Log: Sendable {
   func tell(_ line: String) { lines.withLock { $0.append(line) } }
 }
 
-/// A machine that can be sent to by its own transition.
+/// Lets a machine's transition send to that machine.
 private final class Wire: Sendable {
   private let sequences = Mutex<[AsyncStateMachineSequence<Mood, Word, Never>]>([])
   func join(_ sequence: AsyncStateMachineSequence<Mood, Word, Never>) {
@@ -25,7 +25,7 @@ private final class Wire: Sendable {
   }
 }
 
-/// Asks by a transition that awaits what `work` says, and takes an answer in any state.
+/// Returns a machine whose `ask` awaits `work`, and which accepts an answer in any state.
 private func machine(_ work: @escaping @Sendable () async -> Mood) -> StateMachine<
   Mood, Word, Never
 > {
@@ -45,7 +45,7 @@ private func machine(_ work: @escaping @Sendable () async -> Mood) -> StateMachi
 }
 
 extension SendOutcome {
-  /// The text of an error, where the event was refused with one.
+  /// The text of the error with which the event was refused.
   fileprivate var error: String? {
     if case .refused(let refusal) = self { refusal.error } else { nil }
   }
@@ -61,7 +61,7 @@ struct SelfSendTests {
     { $0.contains("the step of '\(outer)'") && $0.contains("awaits the send of '\(inner)'") }
   }
 
-  @Test("has the send refused with an error that names both events, and ends")
+  @Test("A send that its own step awaits is refused with an error that names both events")
   func machine() async throws {
     let (wire, log) = (Wire(), Log())
     await Warnings.$tell.withValue({ log.tell($0) }) {
@@ -72,12 +72,12 @@ struct SelfSendTests {
         return
       }
       #expect(Self.naming("ask", "answer")(error), "\(error)")
-      // The machine goes on.
+      // The machine continues.
       #expect(await wire.send(.answer) == .moved(.answered))
     }
   }
 
-  @Test("is found by way of another machine, too, whichever of the two waits in its queue")
+  @Test("A send cycle through another machine is detected, whichever machine has a queue")
   func chain() async throws {
     let wire = Wire()
     await Warnings.$tell.withValue({ _ in }) {
@@ -85,7 +85,7 @@ struct SelfSendTests {
       run(
         wire, PipeMachinesTests.machine { .asked(await wire.send(.answer, to: 0).error ?? "taken") }
       )
-      // The second is busy with others' events when the first sends.
+      // The second machine is busy with other events when the first one sends.
       async let others: Void = {
         for _ in 0..<100 { _ = await wire.send(.other, to: 1) }
       }()
@@ -94,7 +94,7 @@ struct SelfSendTests {
     }
   }
 
-  @Test("is no such step where it does not wait: a task of its own, or an event that is posted")
+  @Test("A send from a separate task and a posted event are not refused")
   func task() async throws {
     let (wire, log) = (Wire(), Log())
     await Warnings.$tell.withValue({ log.tell($0) }) {
@@ -114,7 +114,7 @@ struct SelfSendTests {
     #expect(log.all == [])
   }
 
-  @Test("is told of where a task of its own makes the send, and it does not end")
+  @Test("A send from a child task causes a warning and does not end")
   func childTask() async throws {
     let (wire, log) = (Wire(), Log())
     await Warnings.$tell.withValue({ log.tell($0) }) {
@@ -132,7 +132,7 @@ struct SelfSendTests {
     }
   }
 
-  @Test("of a composite has the send refused, and a synchronized event of its own is busy")
+  @Test("A send cycle in a composite is refused, and its own synchronized event is busy")
   func composite() async throws {
     let wire = Locked<(@Sendable (Word) async -> String)?>(nil)
     let asker = CompositeComponent(
@@ -155,7 +155,7 @@ struct SelfSendTests {
   }
 }
 
-// The same of stores.
+// The same tests for stores.
 
 private struct Diary: Sendable, Equatable {
   var entries: [String] = []
@@ -164,7 +164,7 @@ private struct Diary: Sendable, Equatable {
 
 private enum Entry: Sendable { case outer, inner, unawaited, child }
 
-/// Sends to a store from within its own action.
+/// Lets a store's action send to that store.
 @MainActor
 private final class Library {
   var stores: [Store<DiaryFeature>] = []
@@ -205,13 +205,13 @@ struct SelfSendingStoreTests {
     return store
   }
 
-  /// Waits for what was posted before.
+  /// Waits until earlier posts were processed.
   private func entries(of store: Store<DiaryFeature>) async -> [String] {
     for _ in 0..<1_000 where store.state.entries.count < 2 { await Task.yield() }
     return store.state.entries
   }
 
-  @Test("ends; the action that it sends is taken after it, and a warning names both")
+  @Test("An action's awaited send ends, is processed after the action, and causes a warning")
   func own() async {
     let store = store()
     await Warnings.$tell.withValue({ [log] in log.tell($0) }) { await store.send(action: .outer) }
@@ -222,7 +222,7 @@ struct SelfSendingStoreTests {
         == true, "\(log.all)")
   }
 
-  @Test("ends also by way of a store of a part, and of another store")
+  @Test("A send cycle through a scoped store or another store ends, too")
   func others() async {
     let store = store(sendingTo: 1)
     let other = self.store(sendingTo: 0)
@@ -239,7 +239,7 @@ struct SelfSendingStoreTests {
     #expect(log.all.count == 1)
   }
 
-  @Test("by way of another store that awaits a send to the first one ends as well")
+  @Test("A send cycle through a store that awaits a send to the first one ends as well")
   func chain() async {
     struct Relay: FeatureType {
       let library: Library
@@ -248,7 +248,7 @@ struct SelfSendingStoreTests {
         return state + 1
       }
     }
-    // The first store's action goes by way of the relay, which sends to the first store.
+    // The first store's action goes through the relay, which sends to the first store.
     let first = store()
     let relay = Store(feature: Relay(library: library), initialState: 0)
     struct Through: FeatureType {
@@ -269,7 +269,7 @@ struct SelfSendingStoreTests {
     #expect(await entries(of: first).first == "outer")
   }
 
-  @Test("is none where a task of its own sends: that waits until the action is taken")
+  @Test("A send from a separate task waits until the action is processed, without a warning")
   func unawaited() async {
     let store = store()
     await Warnings.$tell.withValue({ [log] in log.tell($0) }) {

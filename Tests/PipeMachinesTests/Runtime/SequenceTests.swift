@@ -32,7 +32,7 @@ private func tally() -> StateMachine<Tally, Add, Ask> {
 
 @Suite("A machine as a sequence of its states")
 struct SequenceTests {
-  @Test("the first reader sees the initial state and every step before it came")
+  @Test("The first reader gets the initial state and every step from before it subscribed")
   func wholeRun() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     for _ in 0..<10 { await sequence.send(.one) }
@@ -43,7 +43,7 @@ struct SequenceTests {
     #expect(sequence.state == .at(10))
   }
 
-  @Test("send answers what became of the event")
+  @Test("'send' returns the outcome of the event")
   func outcomes() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     #expect(await sequence.send(.many(4)) == .moved(.at(4)))
@@ -56,7 +56,7 @@ struct SequenceTests {
     #expect(sequence.state == .at(5))
   }
 
-  @Test("several readers share one run; a later one begins with the current state")
+  @Test("Several readers share one run, and a later one begins with the current state")
   func readers() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let first = sequence.makeAsyncIterator()
@@ -73,7 +73,7 @@ struct SequenceTests {
     #expect(await all(second) == [.at(1), .at(2)])
   }
 
-  @Test("events sent from many tasks are all taken, each once")
+  @Test("Events sent from many tasks are all taken, once each")
   func crowd() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     await withTaskGroup(of: Void.self) { group in
@@ -84,7 +84,7 @@ struct SequenceTests {
     #expect(sequence.state == .at(1600))
   }
 
-  @Test("a slow reader holds the machine back instead of missing states")
+  @Test("A slow reader delays the machine instead of missing states")
   func slowReader() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let capacity = AsyncStateMachineSequence<Tally, Add, Ask>.bufferCapacity
@@ -102,7 +102,7 @@ struct SequenceTests {
     await sender.value
   }
 
-  @Test("a slow reader holds back the events of effects too")
+  @Test("A slow reader delays the events of effects, too")
   func slowReaderOfEffects() async {
     let capacity = AsyncStateMachineSequence<Tally, Add, Ask>.bufferCapacity
     let runtime = Runtime<Tally, Add, Ask>()
@@ -129,7 +129,7 @@ struct SequenceTests {
     }
   }
 
-  @Test("a reader that goes away no longer holds the machine back")
+  @Test("A reader that ends no longer delays the machine")
   func goneReader() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let capacity = AsyncStateMachineSequence<Tally, Add, Ask>.bufferCapacity
@@ -142,7 +142,7 @@ struct SequenceTests {
     #expect(sequence.state == .at(capacity + 9))
   }
 
-  @Test("effects get all associated values, and end with the run")
+  @Test("Effects get all associated values and end with the run")
   func effects() async {
     let calls = AsyncStream.makeStream(of: String.self)
     let runtime = Runtime<Tally, Add, Ask>()
@@ -160,11 +160,11 @@ struct SequenceTests {
       await sequence.send(.slowly)
       #expect(await log.next() == "slow 0")
     }
-    // The sequence is gone, and with it the run.
+    // The sequence is released, and with it the run.
     #expect(await log.next() == "cancelled")
   }
 
-  @Test("events of several tasks are each taken in that task's order")
+  @Test("Events of several tasks are taken in the order of each task")
   func order() async {
     enum Log: DSLCompatible, Equatable { case last(sender: Int, number: Int) }
     enum Entry: DSLCompatible { case add(sender: Int, number: Int) }
@@ -196,7 +196,7 @@ struct SequenceTests {
     #expect(await reader.value == [500, 500, 500, 500])
   }
 
-  @Test("several readers of a machine that is kept busy all see the same run")
+  @Test("Several readers of a busy machine all see the same run")
   func crowdOfReaders() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let started = AsyncStream.makeStream(of: Void.self)
@@ -218,7 +218,7 @@ struct SequenceTests {
     for reader in readers { #expect(await reader.value == (0...count).map { .at($0) }) }
   }
 
-  @Test("an ended run leaves nothing behind: no task, no state, no closure")
+  @Test("A finished run leaves no task, state or closure behind")
   func leavesNothing() async {
     final class Token: Sendable {}
     weak var weakToken: Token?
@@ -251,7 +251,7 @@ struct SequenceTests {
     await yieldUntil(weakToken == nil)
   }
 
-  @Test("a send that waits when the run ends is answered")
+  @Test("A send that waits when the run ends is answered")
   func finishedWhileWaiting() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let reader = sequence.makeAsyncIterator()
@@ -267,19 +267,19 @@ struct SequenceTests {
     #expect(await reader.next() == .at(0))
   }
 
-  @Test("a send on the main actor does not leave it")
+  @Test("A send on the main actor does not leave it")
   @MainActor
   func staysOnActor() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     var isRemote = false
     Task { isRemote = true }
-    // An idle machine takes events without a suspension, so that nothing else runs here meanwhile.
+    // An idle machine takes events without a suspension, so no other task runs here in between.
     for _ in 0..<10 { await sequence.send(.one) }
     #expect(!isRemote)
     #expect(sequence.state == .at(10))
   }
 
-  @Test("cancelling the task of the only reader ends the run")
+  @Test("Cancelling the task of the only reader ends the run")
   func cancellation() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let started = AsyncStream.makeStream(of: Void.self)
@@ -292,7 +292,7 @@ struct SequenceTests {
     #expect(await sequence.send(.one) == .finished)
   }
 
-  @Test("asynchronous middleware is called in step order")
+  @Test("Asynchronous middleware is called in the order of the steps")
   func middleware() async {
     let log = AsyncStream.makeStream(of: String.self)
     let runtime = Runtime<Tally, Add, Ask>()
@@ -314,7 +314,7 @@ struct SequenceTests {
     #expect(seen == ["at(0)", "one", "at(1)", "one", "at(2)", "one", "at(3)"])
   }
 
-  @Test("a chain of machines passes on every event, in order, through pipes of one event")
+  @Test("A chain of machines forwards every event in order, through pipes with a capacity of one")
   func chain() async {
     let pipes = (0..<5).map { _ in EventPipe<Add>(capacity: 1) }
     let chain = pipes.indices.map { index in
@@ -329,7 +329,7 @@ struct SequenceTests {
       stateMachine: tally(),
       runtime: Runtime().connectAsSender(to: pipes[0], when: Tally.at, send: Add.one))
     for _ in 0..<100 { await head.send(.one) }
-    // Each machine adds what the one before it has summed up: the k-th sum of 101 ones.
+    // Each machine adds up the sums of the machine before it: the k-th sum of 101 ones.
     var sums = Array(1...101)
     for _ in 1..<pipes.count { sums = sums.reduce(into: []) { $0.append(($0.last ?? 0) &+ $1) } }
     for await state in chain[pipes.count - 1] where state == .at(sums.last!) { break }

@@ -33,14 +33,14 @@ struct ViewStateTests {
   private let sequence = AsyncStateMachineSequence(
     stateMachine: lamp(), runtime: Runtime().map(output: Wire.heat, to: { .blow }))
 
-  /// Waits until what is read by `value` is as expected.
+  /// Waits until `value` returns the expected value.
   private func wait<Value: Equatable>(
     for expected: Value, _ value: @escaping @MainActor () -> Value
   ) async {
     await yieldUntil(value() == expected)
   }
 
-  @Test("it begins with the current state, and follows once it is started")
+  @Test("A view state begins with the current state, and follows once it is started")
   func follows() async {
     await sequence.send(.dim(2))
     let view = ViewState(sequence)
@@ -50,14 +50,14 @@ struct ViewStateTests {
     await wait(for: .on(3)) { view.state }
     await view.send(.off)
     await wait(for: .off) { view.state }
-    // A second start does no harm.
+    // A second start has no effect.
     await view.start()
     sequence.finish()
     await task.value
     #expect(await view.send(.off) == .finished)
   }
 
-  @Test("observers are told of a change")
+  @Test("Observers of a view state are notified of a change")
   func observation() async {
     let view = ViewState(sequence)
     let task = Task { await view.start() }
@@ -73,7 +73,7 @@ struct ViewStateTests {
     await task.value
   }
 
-  @Test("cancelling the start ends the run where nobody else reads it")
+  @Test("Cancelling the start of a view state ends the run if it has no other reader")
   func cancellation() async {
     let view = ViewState(sequence)
     let task = Task { await view.start() }
@@ -84,7 +84,7 @@ struct ViewStateTests {
     #expect(await view.send(.off) == .finished)
   }
 
-  @Test("send waits for a state by case, constructor, set of cases, or predicate")
+  @Test("'send' waits for a state by case, constructor, set of cases, or predicate")
   func resumes() async {
     let view = ViewState(sequence)
     #expect(await view.send(.dim(99), resumeWhen: Lamp.broken) == .moved(.broken))
@@ -101,7 +101,7 @@ struct ViewStateTests {
     #expect(await other.send(.dim(6), resumeWhen: { $0.level > 5 }) == .moved(.on(6)))
   }
 
-  @Test("send does not wait for what cannot come: a refusal, the end, a cancelled task")
+  @Test("'send' does not wait after a refusal, the end of the run, or a cancellation")
   func doesNotWait() async {
     let view = ViewState(sequence)
     #expect(await view.send(.fix, resumeWhen: Lamp.broken) == .refused(.noTransition))
@@ -116,7 +116,7 @@ struct ViewStateTests {
     #expect(await view.send(.off, resumeWhen: Lamp.off) == .finished)
   }
 
-  @Test("a state of its own is projected from the machine's")
+  @Test("A view state can be a projection of the machine's state")
   func projection() async {
     struct Shown: Equatable { var text: String, isBright: Bool }
     let view = ViewState(sequence) { Shown(text: "\($0)", isBright: $0.level > 50) }
@@ -132,7 +132,7 @@ struct ViewStateTests {
     await task.value
   }
 
-  @Test("bindings send in the order in which they are set")
+  @Test("Bindings send in the order in which they are set")
   func order() async {
     let seen = sequence.makeAsyncIterator()
     let view = ViewState(sequence)
@@ -142,7 +142,7 @@ struct ViewStateTests {
     for value in 1...50 { #expect(await seen.next() == .on(value)) }
   }
 
-  @Test("a distinct binding sends nothing for the value that it has")
+  @Test("A distinct binding sends nothing for its current value")
   func distinct() async {
     let seen = sequence.makeAsyncIterator()
     let view = ViewState(sequence)
@@ -153,7 +153,7 @@ struct ViewStateTests {
     #expect(await seen.next() == .on(4))
   }
 
-  @Test("a debounced binding sends the last value after a pause, also if made anew for each")
+  @Test("A debounced binding sends the last value after a pause, even if recreated for each value")
   func debounce() async {
     let clock = ManualClock()
     let seen = sequence.makeAsyncIterator()

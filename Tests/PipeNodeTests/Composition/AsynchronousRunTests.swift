@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// A model that counts what it has been asked to join, in its state and beside it.
+/// A model that counts the events it has joined, in its state and beside it.
 private actor Guest: HostableModel {
   enum State: MachineState, StateProtocol, Hashable {
     case sitting(joined: Int)
@@ -14,11 +14,11 @@ private actor Guest: HostableModel {
   }
 
   enum Event: MachineEvent, Hashable {
-    /// It joins as it is told for its seat: `nil` joins.
+    /// Joins in the manner given for its seat, where `nil` joins without ado.
     case join(left: Manner?, right: Manner?)
-    /// As above, without a statement.
+    /// An event like `join` that is not stated to be self-contained.
     case barge
-    /// Shows in its state what it has counted.
+    /// Enters a state that shows the count.
     case look
   }
 
@@ -91,7 +91,8 @@ struct AsynchronousRunTests {
     try AsyncCompositeSequence("table", left, right, synchronize: ["join", "barge"])
   }
 
-  @Test("an event that both join is seen of both at once, and of none on its way")
+  @Test(
+    "A synchronized event of two models is visible for both at once, without intermediate states")
   func joined() async throws {
     let table = try table()
     let states = table.makeAsyncIterator()
@@ -99,11 +100,12 @@ struct AsynchronousRunTests {
     #expect(try await table.synchronizedEvent(Guest.Event.join(left: nil, right: nil)).isCommitted)
     let next = try #require(await states.next())
     #expect(next == (.sitting(joined: 1), .sitting(joined: 1)))
-    // What they count goes on from there.
+    // Their counters continue from there.
     #expect(try await table.send(.look, to: left) == .moved(.sitting(joined: 1)))
   }
 
-  @Test("where one refuses, the other stands where it stood, also in what its state does not show")
+  @Test(
+    "When a model refuses, the other keeps its state, including data that its state does not show")
   func aborted() async throws {
     let table = try table()
     for manner in [Guest.Manner?.none, .hides] {
@@ -121,7 +123,7 @@ struct AsynchronousRunTests {
     }
   }
 
-  @Test("one that does not answer in time refuses, and nobody stays frozen")
+  @Test("A model that does not answer in time refuses, and no participant stays locked")
   func overdue() async throws {
     try await withManualClock { clock in
       let table = try table()
@@ -139,7 +141,7 @@ struct AsynchronousRunTests {
     }
   }
 
-  @Test("an event that is not stated to act on nothing else is refused, and is not run")
+  @Test("An event that is not stated to be self-contained is refused without being run")
   func unstated() async throws {
     let table = try table()
     guard case .refused(let withheld) = try await table.synchronizedEvent(Guest.Event.barge)

@@ -1,6 +1,6 @@
 import PipeMachines
 
-/// A model that gets on by itself, also while it is to meet another.
+/// A model that acts by itself, even while it evaluates a synchronized event.
 actor Sleeper: HostableModel {
   enum State: MachineState, StateProtocol, Hashable {
     case asleep(bed: Int, met: Int)
@@ -20,20 +20,20 @@ actor Sleeper: HostableModel {
   }
 
   enum Event: MachineEvent, Hashable {
-    /// Each has a manner of its own.
+    /// A synchronized event with a manner for each participant.
     case meet(left: Manner, right: Manner)
-    /// It wakes by the third one; until then nothing of that is in its state.
+    /// Wakes the model with the third nudge. Its state does not show the earlier ones.
     case nudge
-    /// Stands for what it does by itself.
+    /// The model's own change.
     case woke
     case look
   }
 
   enum Manner: Codable, Hashable, Sendable {
     case gladly, refusing
-    /// Answers when it is let go, even where it is cancelled before.
+    /// Returns when the test releases it, even if it is cancelled before.
     case hanging
-    /// The same, and refuses then.
+    /// Waits like `hanging`, and then refuses.
     case hangingAndRefusing
   }
 
@@ -98,20 +98,20 @@ actor Sleeper: HostableModel {
   }
 }
 
-/// What a test sees of the models that were made for one node, and does to them.
+/// The test's view of the models of one node, and its controls.
 struct Bed: Sendable {
-  /// The states of the models, in the order in which these were made.
+  /// The states of the models, in the order of their creation.
   var models: [ConcurrentValueSubject<Sleeper.State>] = []
-  /// How often a change was to be announced.
+  /// The number of changes that were offered for announcement.
   var announcements = 0
-  /// How often a model was asked to take what it has announced.
+  /// The number of announced events that a model was given.
   var wokenByEvent = 0
-  /// Those that wait to be let go.
+  /// The transitions that wait to be released.
   var hanging: [CheckedContinuation<Void, Never>] = []
 
   private static let beds = ConcurrentValueSubject<[Int: Bed]>([:])
 
-  /// A number that no other test has.
+  /// Returns a number that no other test uses.
   static func make() -> Int {
     var number = 0
     beds.update { beds in
@@ -127,7 +127,7 @@ struct Bed: Sendable {
 
   static subscript(_ number: Int) -> Bed { beds.state[number] ?? Bed() }
 
-  /// Waits until something is so.
+  /// Waits until the body returns a value.
   static func first<Value: Sendable>(
     _ number: Int, _ body: (Bed) -> Value?
   ) async throws -> Value {
@@ -137,7 +137,7 @@ struct Bed: Sendable {
     throw CancellationError()
   }
 
-  /// Lets those go that hang, once there are so many.
+  /// Releases the hanging transitions once there are at least this many.
   static func letGo(_ number: Int, _ count: Int = 1) async throws {
     let hanging = try await first(number) { $0.hanging.count >= count ? $0.hanging : nil }
     with(number) { $0.hanging = [] }

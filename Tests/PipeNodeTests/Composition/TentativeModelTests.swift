@@ -5,11 +5,11 @@ import TestTraits
 import Testing
 
 @Suite(
-  "Models that are asked before it is known whether all take an event", .stallLimit(.seconds(60)))
+  "Models that evaluate an event tentatively", .stallLimit(.seconds(60)))
 struct TentativeModelTests {
   private typealias Event = Sleeper.Event
 
-  /// Two beds beside each other.
+  /// A composite of two beds.
   private struct Room {
     let left = Bed.make()
     let right = Bed.make()
@@ -34,7 +34,7 @@ struct TentativeModelTests {
       try await states.synchronizedEvent(Event.meet(left: left, right: right), mode)
     }
 
-    /// The models that stand for the machines, before anything was asked.
+    /// Waits for the models of both machines, before any event.
     func awaitModels() async throws {
       for bed in [left, right] {
         _ = try await Bed.first(bed) { $0.models.isEmpty ? nil : true }
@@ -53,7 +53,7 @@ struct TentativeModelTests {
     #expect(withheld.map(\.reason) == [reason])
   }
 
-  @Test("a model gets on by itself, however often it is asked in vain meanwhile")
+  @Test("A model keeps its progress across any number of aborted events")
   func gettingOn() async throws {
     let room = try Room()
     var last: SendOutcome<Sleeper.State>?
@@ -65,7 +65,7 @@ struct TentativeModelTests {
     #expect(last == .moved(.awake(bed: room.left, met: 0)))
   }
 
-  @Test("what a model does by itself while it is asked is taken, once, where none takes the event")
+  @Test("A model's own change during an evaluation is taken once when the event is aborted")
   func announcedBeforeAbort() async throws {
     let room = try Room()
     try await room.awaitModels()
@@ -78,7 +78,7 @@ struct TentativeModelTests {
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
-  @Test("what a model has announced is not taken, where the step that is taken goes without it")
+  @Test("A model's announced change is dropped when the committed step excludes it")
   func announcedBeforeCommit() async throws {
     for _ in 0..<5 {
       let room = try Room()
@@ -90,7 +90,7 @@ struct TentativeModelTests {
       try await Bed.letGo(room.right)
       #expect(try await reply.isCommitted)
       #expect(room.states.state.0 == .asleep(bed: room.left, met: 1))
-      // What its model announces now would come behind that.
+      // A further announcement of the model would come after the dropped one.
       let model = try #require(Bed[room.left].models.last)
       model.send(.awake(bed: room.left, met: 1))
       for await (left, _) in room.states where left == .awake(bed: room.left, met: 1) { break }
@@ -98,7 +98,7 @@ struct TentativeModelTests {
     }
   }
 
-  @Test("what a model does by itself after its promise goes with it, where none takes the event")
+  @Test("A model's own change after its vote is dropped with the vote when the event is aborted")
   func promisedBeforeAbort() async throws {
     let room = try Room()
     try await room.awaitModels()
@@ -115,7 +115,7 @@ struct TentativeModelTests {
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
-  @Test("what a model does by itself after its promise is taken behind the event that all take")
+  @Test("A model's own change after its vote is taken after the committed event")
   func promisedBeforeCommit() async throws {
     let room = try Room()
     try await room.awaitModels()
@@ -139,13 +139,13 @@ struct TentativeModelTests {
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
-  @Test("a step that a model takes has all that it has done by itself until then")
+  @Test("A model's step includes all its own changes up to that point")
   func covered() async throws {
     let room = try Room()
     try await room.awaitModels()
     async let reply = room.meet(right: .hangingAndRefusing)
     _ = try await Bed.first(room.right) { $0.hanging.isEmpty ? nil : true }
-    // Both wait until it is known that none takes the event.
+    // Both wait until the event is known to be aborted.
     async let looked = room.states.send(.look, to: room.beds[0])
     Bed[room.left].models[0].send(.awake(bed: room.left, met: 0))
     try await Bed.letGo(room.right)
@@ -154,7 +154,7 @@ struct TentativeModelTests {
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
-  @Test("transitions that do not end when they are cancelled are few, and the model stays of use")
+  @Test("Only a few uncancellable transitions are run at a time, and the model remains usable")
   func unreturned() async throws {
     try await withManualClock { clock in
       let room = try Room()
@@ -171,7 +171,7 @@ struct TentativeModelTests {
       #expect(Bed[room.right].hanging.count == 4)
       let looked = try await room.states.send(.look, to: room.beds[1])
       #expect(looked == .moved(.asleep(bed: room.right, met: 0)))
-      // Who waits has its turn when one of them has ended.
+      // A waiting event gets its turn when one of the transitions has ended.
       async let reply = room.meet(.await(nil))
       try await Bed.letGo(room.right, 4)
       #expect(try await reply.isCommitted)
@@ -179,7 +179,7 @@ struct TentativeModelTests {
     }
   }
 
-  @Test("a transition that returns late has no say in another attempt at its event")
+  @Test("A transition that returns late does not affect another attempt at its event")
   func late() async throws {
     try await withManualClock { clock in
       let room = try Room()
@@ -189,7 +189,7 @@ struct TentativeModelTests {
       await clock.advance(by: .seconds(600))
       let first = try await Bed.first(room.right) { $0.hanging.first }
       Bed.with(room.right) { $0.hanging = [] }
-      // The step lets the event be tried again.
+      // The step triggers another attempt at the event.
       try await room.states.send(.look, to: room.beds[1])
       _ = try await Bed.first(room.right) { $0.hanging.isEmpty ? nil : true }
       first.resume()

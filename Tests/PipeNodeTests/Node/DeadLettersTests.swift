@@ -14,7 +14,7 @@ struct DeadLettersTests {
       time: 0)
   }
 
-  /// A journal of a node that has entered a state: of any other, nothing is read again.
+  /// Opens a journal of a node that has entered a state. Only such a journal is read again.
   private static func open(_ directory: TemporaryDirectory) throws -> Journal {
     try Journal(
       directory.path + "/gate.sqlite",
@@ -31,7 +31,7 @@ struct DeadLettersTests {
     #expect(!letters.hasUnrecorded)
   }
 
-  @Test("they have a limit of bytes, too; the oldest stay, and the next process has the same ones")
+  @Test("Dead letters are limited in bytes, keep the oldest, and are the same for the next process")
   func bytes() throws {
     let directory = try TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }
@@ -58,7 +58,7 @@ struct DeadLettersTests {
     journal.forgetContents()
     #expect(letters.present == fitting + 1 && letters.lost == 2 && letters.count == 21)
     #expect(!add(size))
-    // The first is not among the recent ones of a node with many; here all are.
+    // With many dead letters the first would not be among the recent ones. Here all are.
     #expect(remove(1) && !remove(1))
     #expect(add(size))
     #expect(!add(size))
@@ -71,7 +71,7 @@ struct DeadLettersTests {
     #expect(status.recentLetters.map(\.id) == [18, 19, 20, 21, 22])
   }
 
-  @Test("a node without a journal keeps the last ones")
+  @Test("A node without a journal keeps the latest dead letters")
   func volatile() {
     var letters = DeadLetters(journal: nil)
     func add(_ byteCount: Int) -> Bool { letters.add(Self.letter(byteCount)) }

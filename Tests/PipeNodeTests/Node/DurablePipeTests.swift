@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A pipe between nodes that keep journals")
 struct DurablePipeTests {
-  @Test("sends no event before it is recorded")
+  @Test("A durable pipe sends no event before it is recorded")
   func recordFirst() {
     var pipe = OutPipeStateMachine(capacity: 8, stream: 7, isDurable: true)
     _ = pipe.welcomed(session: 1, stream: 0, received: 0, window: 8, isDurable: true)
@@ -16,7 +16,7 @@ struct DurablePipeTests {
     #expect(pipe.flush().batches == [1...1])
   }
 
-  @Test("a receiver that keeps a journal gets again whatever it has not recorded")
+  @Test("A receiver with a journal gets again all events that it has not recorded")
   func receiverDied() {
     var pipe = OutPipeStateMachine(capacity: 16, stream: 7, isDurable: true)
     _ = pipe.welcomed(session: 1, stream: 0, received: 0, window: 16, isDurable: true)
@@ -26,13 +26,13 @@ struct DurablePipeTests {
     #expect(
       again.first == .open(FrameHeader(.open, sequence: 3, number: 2), stream: 7))
     #expect(again.batches == [1...5])
-    // One that had recorded nothing yet does not know the stream.
+    // A receiver that has not recorded any event does not know the stream.
     let anew = pipe.welcomed(session: 3, stream: 0, received: 0, window: 16, isDurable: true)
     #expect(anew.first == .open(FrameHeader(.open, sequence: 1, number: 3), stream: 7))
     #expect(anew.reports == [])
   }
 
-  @Test("a receiver that went back to an older record is told what is not here any more")
+  @Test("A receiver restored to an older record learns which events are no longer available")
   func receiverWentBack() {
     var sender = OutPipeStateMachine(capacity: 8, stream: 7, isDurable: true)
     _ = sender.welcomed(session: 1, stream: 0, received: 0, window: 8, isDurable: true)
@@ -51,7 +51,7 @@ struct DurablePipeTests {
     #expect(receiver.arrived(session: 2, first: 6, count: 1) == [.take(from: 0, first: 6)])
   }
 
-  @Test("a sender whose receiver knows more events than its journal does not go on")
+  @Test("A sender whose receiver has more events than its own journal stops")
   func senderWentBack() {
     var pipe = OutPipeStateMachine(
       capacity: 8, stream: 7, acknowledged: 3, events: [[0x31], [0x32]])
@@ -61,7 +61,7 @@ struct DurablePipeTests {
         == [.isBehind(received: 6)])
   }
 
-  @Test("what a receiver holds back takes room, and is acknowledged once it is recorded")
+  @Test("Events that a receiver postpones use capacity, and are acknowledged once recorded")
   func held() {
     var pipe = InPipeStateMachine(capacity: 8, session: 2, isDurable: true)
     _ = pipe.connected()
@@ -71,7 +71,7 @@ struct DurablePipeTests {
     #expect(pipe.acknowledgement() == nil)
     pipe.record()
     #expect(pipe.applied == 4)
-    // Four are postponed: no more room than before.
+    // Four events are postponed, so the capacity is not larger than before.
     #expect(
       pipe.acknowledgement() == FrameHeader(.credit, count: 4, sequence: 4, number: 2))
     pipe.finishPostponed(1, of: pipe.stream)
@@ -79,7 +79,7 @@ struct DurablePipeTests {
       pipe.acknowledgement() == FrameHeader(.credit, count: 5, sequence: 4, number: 2))
   }
 
-  @Test("says nothing of what is applied and not recorded")
+  @Test("A receiver does not acknowledge events that are applied and not recorded")
   func unrecorded() {
     var pipe = InPipeStateMachine(capacity: 8, session: 2, isDurable: true)
     _ = pipe.connected()
@@ -93,7 +93,7 @@ struct DurablePipeTests {
       pipe.acknowledgementDue() == FrameHeader(.credit, count: 8, sequence: 6, number: 2))
   }
 
-  @Test("a small window does not wait for a large batch")
+  @Test("A small window does not block behind a large batch")
   func split() {
     var pipe = OutPipeStateMachine(capacity: 8, stream: 7)
     pipe.enqueue(4)
@@ -102,7 +102,8 @@ struct DurablePipeTests {
     #expect(pipe.credited(session: 1, applied: 3, window: 3).batches == [4...4])
   }
 
-  @Test("every event is applied once and in order, whoever dies whenever", arguments: 0..<4)
+  @Test(
+    "Every event is applied once and in order, whichever end crashes and when", arguments: 0..<4)
   func together(seed: UInt64) async {
     var generator = SplitMix64(seed: seed &* 7919 &+ 1)
     for _ in 0..<50 {
@@ -116,17 +117,17 @@ struct DurablePipeTests {
   }
 }
 
-/// Both ends of a pipe, what their journals have, and the messages between them.
+/// Both ends of a pipe, their journals, and the messages between them.
 private struct DurablePipeRun {
   let capacity: Int
   var sender: OutPipeStateMachine
   var receiver: InPipeStateMachine
-  /// Events made so far; those after `madeRecorded` are not in the journal.
+  /// The number of events made so far. Events after `madeRecorded` are not in the journal.
   var made = 0
   var madeRecorded = 0
   var senderJournal: (acknowledged: UInt64, events: [[UInt8]]) = (0, [])
   var receiverJournal: (stream: UInt64, applied: UInt64)?
-  /// What the machine has applied, of which the journal has the first `recorded.count`.
+  /// The events that the machine has applied. The journal has the first `recorded.count` of them.
   var applied: [Int] = []
   var recorded: [Int] = []
   var waiting: [(number: UInt64, event: Int)] = []
@@ -158,7 +159,7 @@ private struct DurablePipeRun {
     }
   }
 
-  /// Everybody lives and everything arrives.
+  /// Lets both ends live and every message arrive.
   mutating func finish() {
     make(1)
     for _ in 0..<200 {
@@ -206,7 +207,7 @@ private struct DurablePipeRun {
     receiver.record()
   }
 
-  /// A new connection: what was under way is gone.
+  /// Opens a new connection, without the messages in flight.
   private mutating func connect() {
     toReceiver = []
     toSender = receiver.connected()
@@ -275,7 +276,7 @@ private struct DurablePipeRun {
 }
 
 extension EventBatch {
-  /// The events, each a number.
+  /// The events, each of which is a number.
   fileprivate var events: [Int] {
     var events: [Int] = []
     try? bytes.withUnsafeBytes { body in

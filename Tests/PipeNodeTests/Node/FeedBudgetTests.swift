@@ -2,15 +2,15 @@ import PipeNode
 import PipeSupport
 import Testing
 
-/// What a feed tells under a clock that the test moves.
+/// A feed with a budget, under a clock that the test moves.
 private struct BudgetRun {
   private var budget = FeedBudget()
   private var opensAt: Int64?
-  /// Whether each of what has happened was told.
+  /// Whether each event was reported.
   private(set) var fates: [Bool] = []
-  /// When those that were told happened. Unit: nanoseconds.
+  /// The times of the reported events. Unit: nanoseconds.
   private(set) var times: [Int64] = []
-  /// How many were left out, each time that this was asked for.
+  /// The number of skipped events, at each query.
   private(set) var gaps: [UInt64] = []
 
   mutating func happen(at now: Int64) {
@@ -34,7 +34,7 @@ private struct BudgetRun {
     times.append(now)
   }
 
-  /// The most that was told within one second.
+  /// The largest number of events that was reported within one second.
   var mostInASecond: Int {
     var first = 0
     return times.indices.reduce(0) { most, last in
@@ -46,17 +46,17 @@ private struct BudgetRun {
 
 @Suite("The budget of a feed")
 struct FeedBudgetTests {
-  @Test("what comes at a lower rate is told completely")
+  @Test("A feed reports all events that come at a rate within its budget")
   func slow() {
     var run = BudgetRun()
-    // 1,700 a second for ten seconds, and a hundred at once in each.
+    // 1,700 a second for ten seconds, followed by a hundred at once.
     for event in 0..<17_000 { run.happen(at: Int64(event) * 588_235) }
     #expect(run.fates.allSatisfy { $0 })
     for event in 0..<100 { run.happen(at: 11_000_000_000 + Int64(event)) }
     #expect(run.fates.allSatisfy { $0 })
   }
 
-  @Test("of a flood it tells bursts without a gap, and the exact number between them")
+  @Test("A feed reports a flood in bursts without gaps, with the exact number of skipped events")
   func flood() {
     var run = BudgetRun()
     for event in 0..<3_000_000 { run.happen(at: Int64(event) * 1_000) }
@@ -67,11 +67,11 @@ struct FeedBudgetTests {
     #expect(UInt64(run.fates.count - told) == run.gaps.reduce(0, +))
     let between = run.fates.split(separator: true).map { UInt64($0.count) }
     #expect(between == run.gaps.filter { $0 > 0 })
-    // Three seconds: a burst, and what has come back.
+    // A burst, and three seconds' worth of regained budget.
     #expect((5_000...5_800).contains(told), "\(told)")
   }
 
-  @Test("in no second it tells more than it may, whatever happens when", arguments: 1...20)
+  @Test("A feed never exceeds its budget within a second, whatever the timing", arguments: 1...20)
   func limit(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var run = BudgetRun()
@@ -90,7 +90,7 @@ struct FeedBudgetTests {
     #expect(run.mostInASecond > FeedBudget.burst)
   }
 
-  @Test("while nothing is told the time is not asked for")
+  @Test("A feed without budget does not read the clock")
   func clock() {
     var budget = FeedBudget()
     var asked = 0
@@ -106,7 +106,7 @@ struct FeedBudgetTests {
 
 @Suite("The pace of summaries")
 struct SummaryPaceTests {
-  @Test("a change after a rest is told at once, and the next ones a tenth of a second later")
+  @Test("A summary after a rest comes at once, and the next one a tenth of a second later")
   func pace() {
     var pace = SummaryPace()
     #expect(pace.changed(at: 5) == .tell)
@@ -120,7 +120,7 @@ struct SummaryPaceTests {
     #expect(pace.changed(at: 900_000_000) == .tell)
   }
 
-  @Test("a node that changes all the time tells ten a second")
+  @Test("A node that changes all the time sends ten summaries a second")
   func flood() {
     var pace = SummaryPace()
     var told = 0

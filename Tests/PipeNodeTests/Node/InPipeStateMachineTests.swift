@@ -22,7 +22,7 @@ struct InPipeStateMachineTests {
     return pipe
   }
 
-  @Test("welcomes each connection with what it holds")
+  @Test("A receiver welcomes each connection with the number of events it holds")
   func welcomes() {
     var pipe = pipe(openedAt: 1)
     #expect(pipe.connected() == [welcome(0)])
@@ -31,7 +31,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.connected() == [welcome(3)])
   }
 
-  @Test("takes the next events, passes over repeated ones, asks again where some are missing")
+  @Test("A receiver takes events in order, ignores repeated ones, and requests missing ones")
   func order() {
     var pipe = pipe(openedAt: 1)
     #expect(pipe.arrived(session: 2, first: 1, count: 3) == [.take(from: 0, first: 1)])
@@ -43,7 +43,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 6, count: 1) == [])
   }
 
-  @Test("what was under way when the sender was welcomed comes again after its answer")
+  @Test("Events in flight at a welcome are ignored and sent again after the sender's reply")
   func underWay() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 3)
@@ -57,7 +57,7 @@ struct InPipeStateMachineTests {
   }
 
   @Test(
-    "numbers that no sender can have reached are not taken, and end nothing",
+    "Impossible event numbers are rejected without ending the pipe",
     arguments: [(0, 0), (0, 1), (1, 0), (.max, 1), (.max, 2), (.max - 1, .max)]
       as [(UInt64, UInt32)])
   func impossible(first: UInt64, count: UInt32) {
@@ -69,7 +69,7 @@ struct InPipeStateMachineTests {
     }
   }
 
-  @Test("batches before the sender has opened, or for an earlier incarnation, are not taken")
+  @Test("Batches before the sender's 'open', or for an earlier incarnation, are ignored")
   func stale() {
     var pipe = pipe()
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [welcome(0, stream: 0)])
@@ -79,7 +79,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.received == 0)
   }
 
-  @Test("an answer to an earlier incarnation's welcome is not taken for one to its own")
+  @Test("An 'open' for an earlier incarnation's welcome is ignored")
   func staleOpen() {
     var pipe = pipe()
     #expect(pipe.opened(session: 1, stream: 1, first: 9, lost: 0) == [])
@@ -89,7 +89,7 @@ struct InPipeStateMachineTests {
         == [.report(.lostWithReceiver(count: 3, through: 11))])
   }
 
-  @Test("reports what was lost with an earlier incarnation of its node")
+  @Test("A receiver reports events that were lost with an earlier incarnation of its node")
   func lost() {
     var pipe = pipe()
     _ = pipe.connected()
@@ -99,7 +99,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 18, count: 1) == [.take(from: 0, first: 18)])
   }
 
-  @Test("reports a sender that died, and starts anew with the next one")
+  @Test("A receiver reports a crashed sender, and starts numbering with the next one")
   func senderDied() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
@@ -110,11 +110,11 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [.take(from: 0, first: 1)])
   }
 
-  @Test("what is finished of a sender's earlier numbering does not count in its new one")
+  @Test("Events finished in a sender's former stream do not count in its new one")
   func earlierStream() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
-    // The sender dies and starts anew while they wait.
+    // The sender crashes and restarts while the events wait.
     _ = pipe.connected()
     _ = pipe.opened(session: 2, stream: 7, first: 1, lost: 0)
     for number in UInt64(1)...5 { pipe.finish(number, of: 1) }
@@ -127,7 +127,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.acknowledgement()?.sequence == 1)
   }
 
-  @Test("a sender that said goodbye leaves no gap")
+  @Test("A sender that said goodbye leaves no gap")
   func senderClosed() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
@@ -135,7 +135,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.opened(session: 2, stream: 2, first: 1, lost: 0) == [])
   }
 
-  @Test("acknowledges a quarter of the window at once, and less when asked")
+  @Test("A receiver acknowledges a quarter of the window at once, and fewer events on request")
   func acknowledges() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 8)
@@ -150,7 +150,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.close() == FrameHeader(.closed, sequence: 3, number: 2))
   }
 
-  @Test("acknowledges nothing beyond an event that is postponed")
+  @Test("A receiver acknowledges no event after a postponed one")
   func postponed() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 6)
@@ -160,25 +160,25 @@ struct InPipeStateMachineTests {
     #expect(pipe.applied == 6)
   }
 
-  @Test("the same sender that leaves events out is asked for them")
+  @Test("A sender that leaves out events of its stream is asked for them")
   func leftOut() {
     var pipe = pipe(openedAt: 1)
     #expect(pipe.opened(session: 2, stream: 1, first: 4, lost: 0) == [welcome(0)])
   }
 
-  @Test("sender and receiver agree, whatever connections break and whoever restarts in order")
+  @Test("Sender and receiver agree, whatever connections break and whichever end restarts in order")
   func together() async {
-    // A deterministic generator: the same runs at every try.
+    // A deterministic generator, so that each test run is the same.
     var generator = SplitMix64(seed: 42)
     for _ in 0..<100 {
-      // Others wait for this thread.
+      // Lets other tests use this thread.
       await Task.yield()
       var sender = OutPipeStateMachine(capacity: 16, stream: 1)
       var receiver = InPipeStateMachine(capacity: 16, session: 1)
       var session: UInt64 = 1
       var applied: [UInt64] = []
       var waiting: [UInt64] = []
-      /// Hands a batch over, or a part of the connection's life.
+      /// Delivers batches and other actions to the receiver.
       func deliver(_ actions: [OutPipeStateMachine.Action]) {
         for action in actions {
           switch action {
@@ -223,7 +223,7 @@ struct InPipeStateMachineTests {
           }
         case 8: connect()
         default:
-          // The receiver stops in order, and comes again as another incarnation.
+          // The receiver stops in order and returns as another incarnation.
           let goodbye = receiver.close()
           sender.receiverClosed(session: goodbye.number, applied: goodbye.sequence)
           waiting = []
@@ -232,7 +232,7 @@ struct InPipeStateMachineTests {
           connect()
         }
       }
-      // At last every message arrives.
+      // Finally, every message arrives.
       for _ in 0..<400 where sender.pending > 0 {
         connect()
         while !waiting.isEmpty {
@@ -251,7 +251,7 @@ struct InPipeStateMachineTests {
 }
 
 extension InPipeStateMachine {
-  /// The event is applied, and needs no record.
+  /// Finishes an event that requires no record.
   mutating func apply(_ sequence: UInt64) {
     finish(sequence, of: stream)
     record()

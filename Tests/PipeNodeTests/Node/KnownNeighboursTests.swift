@@ -2,7 +2,7 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("What a node is told of its neighbours")
+@Suite("A node's peer list")
 struct KnownNeighboursTests {
   private typealias Peer = Neighbourhood.Peer
   private typealias Change = KnownNeighbours.Change
@@ -17,7 +17,7 @@ struct KnownNeighboursTests {
       key: "\(name)\(incarnation)", names: names)
   }
 
-  /// What is to be done about the last one of some lists, which are numbered from 1.
+  /// Returns the change for the last one of some lists, which are numbered from 1.
   private func last(_ lists: Neighbourhood...) -> Change? {
     var known = KnownNeighbours()
     var change: Change?
@@ -31,7 +31,7 @@ struct KnownNeighboursTests {
     return change
   }
 
-  @Test("the first list lets all in, and meets them")
+  @Test("The first list admits and connects all peers")
   func first() {
     let (door, motor) = (peer("door", names: ["pipe/a"]), peer("motor"))
     #expect(
@@ -43,14 +43,14 @@ struct KnownNeighboursTests {
         })
   }
 
-  @Test("the same list again changes nothing")
+  @Test("A repeated list changes nothing")
   func same() {
     let list = Neighbourhood(peers: [peer("door"), peer("motor")], clients: ["me"])
     let turned = Neighbourhood(peers: list.peers.reversed(), clients: ["me"])
     #expect(last(list, turned) == Change())
   }
 
-  @Test("another process takes the place of the former one, whose key is revoked")
+  @Test("A peer's new process replaces the former one, whose key is revoked")
   func replaced() {
     #expect(
       last(
@@ -64,7 +64,7 @@ struct KnownNeighboursTests {
         })
   }
 
-  @Test("one that is gone is parted from, and its key is revoked")
+  @Test("A peer missing from the list is disconnected, and its key is revoked")
   func gone() {
     #expect(
       last(
@@ -76,7 +76,7 @@ struct KnownNeighboursTests {
         })
   }
 
-  @Test("other names for the same process are let in, without a new connection")
+  @Test("New names of the same process are admitted without a new connection")
   func names() {
     #expect(
       last(
@@ -85,7 +85,7 @@ struct KnownNeighboursTests {
         == change { $0.allowed = [peer("door", names: ["pipe/b"])] })
   }
 
-  @Test("a process that is elsewhere with the same key is connected to there, and its key stays")
+  @Test("A peer with the same key at another endpoint is reconnected and keeps its key")
   func moved() {
     var there = peer("door")
     there.endpoints.inbox = "tcp://127.0.0.1:99"
@@ -99,7 +99,7 @@ struct KnownNeighboursTests {
         })
   }
 
-  @Test("clients' keys come and go")
+  @Test("Clients' keys are admitted and revoked")
   func clients() {
     #expect(
       last(
@@ -111,7 +111,7 @@ struct KnownNeighboursTests {
         })
   }
 
-  @Test("an old list is passed over, whatever it says, until another orchestrator counts anew")
+  @Test("An old list is ignored, until another orchestrator numbers lists from the start")
   func old() {
     var known = KnownNeighbours()
     let list = Neighbourhood(peers: [peer("door")], clients: [])

@@ -1,7 +1,7 @@
 import PipeNode
 import Testing
 
-@Suite("What a machine has yet to take")
+@Suite("The inbox of a machine")
 struct MachineInboxTests {
   private typealias Inbox = MachineInbox<String, String>
 
@@ -9,7 +9,7 @@ struct MachineInboxTests {
     PipeEvent(.event(text), sequence: 1, stream: 1, postponement: postponement)
   }
 
-  /// An inbox with what has arrived at each pipe.
+  /// Returns an inbox with these events of each pipe.
   private func inbox(_ pipes: [String]..., requests: [String] = []) -> Inbox {
     var inbox = Inbox(pipes: pipes.count)
     for (pipe, events) in pipes.enumerated() {
@@ -34,7 +34,7 @@ struct MachineInboxTests {
     return all
   }
 
-  @Test("nothing is taken from an empty inbox, with pipes or without")
+  @Test("An empty inbox has no next input, with pipes or without")
   func empty() {
     for count in 0...3 {
       var inbox = Inbox(pipes: count)
@@ -43,7 +43,7 @@ struct MachineInboxTests {
     }
   }
 
-  @Test("requests come first, in the order in which they came")
+  @Test("Requests come first, in the order of their arrival")
   func requestsFirst() {
     var inbox = inbox(["a1", "a2"], requests: ["r1", "r2"])
     #expect(inbox.requestCount == 2)
@@ -53,13 +53,13 @@ struct MachineInboxTests {
     #expect(inbox.isEmpty)
   }
 
-  @Test("pipes take turns, each in its own order")
+  @Test("Pipes take turns, each in its own order")
   func turns() {
     var inbox = inbox(["a1", "a2", "a3"], ["b1"], ["c1", "c2"])
     #expect(taken(&inbox) == ["a1", "b1", "c1", "a2", "c2", "a3"])
   }
 
-  @Test("a pipe that had nothing has its turn where it would have had it")
+  @Test("An event that arrives late still gets its pipe's turn")
   func late() {
     var inbox = inbox(["a1", "a2"], [], ["c1", "c2"])
     #expect(taken(&inbox, 1) == ["a1"])
@@ -67,7 +67,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["b1", "c1", "a2", "c2"])
   }
 
-  @Test("a hundred pipes take turns, those that have nothing are passed over")
+  @Test("Turns skip empty pipes, even among a hundred")
   func manyPipes() {
     var inbox = Inbox(pipes: 100)
     for pipe in [99, 64, 3, 63] {
@@ -77,7 +77,7 @@ struct MachineInboxTests {
     #expect(inbox.isEmpty)
   }
 
-  @Test("an input tells the pipe that it came through")
+  @Test("An input names the pipe that it came through")
   func places() {
     var inbox = inbox(["a1"], ["b1"])
     var pipes: [Int] = []
@@ -85,7 +85,7 @@ struct MachineInboxTests {
     #expect(pipes == [0, 1])
   }
 
-  @Test("a postponed event is counted, and not taken until it is retried")
+  @Test("A postponed event is counted, and not taken until it is retried")
   func postponed() {
     var inbox = inbox(["a1", "a2"])
     #expect(taken(&inbox, 1) == ["a1"])
@@ -99,7 +99,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["a1"])
   }
 
-  @Test("what was postponed comes before the others of its pipe, in the order of its postponement")
+  @Test("Postponed events come before other events of their pipe, in the order of postponement")
   func retried() {
     var inbox = inbox(["a3"])
     inbox.postpone(event("a1", postponement: 1), of: 0)
@@ -108,7 +108,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["a1", "a2", "a3"])
   }
 
-  @Test("the pipe whose event was postponed first has the next turn")
+  @Test("The pipe with the oldest postponed event has the next turn")
   func oldest() {
     var inbox = inbox(["a2"], ["b2"], ["c1"])
     inbox.postpone(event("a1", postponement: 5), of: 0)
@@ -117,7 +117,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["b1", "c1", "a1", "b2", "a2"])
   }
 
-  @Test("where nothing is postponed, a retry leaves the turn where it is")
+  @Test("A retry without postponed events does not change the turn")
   func nothingToRetry() {
     var inbox = inbox(["a1", "a2"], ["b1"])
     #expect(taken(&inbox, 1) == ["a1"])
@@ -125,7 +125,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["b1", "a2"])
   }
 
-  @Test("requests can be taken out at the end; the events stay")
+  @Test("Removing all requests keeps the events")
   func removal() {
     var inbox = inbox(["a1"], requests: ["r1", "r2"])
     #expect(inbox.removeRequests() == ["r1", "r2"])

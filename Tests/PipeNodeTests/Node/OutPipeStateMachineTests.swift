@@ -16,7 +16,7 @@ struct OutPipeStateMachineTests {
     .open(FrameHeader(.open, count: lost, sequence: first, number: session), stream: 7)
   }
 
-  @Test("sends nothing before a receiver welcomes it")
+  @Test("A sender sends nothing before a receiver welcomes it")
   func waits() {
     var pipe = pipe(events: 3)
     #expect(pipe.flush() == [])
@@ -24,7 +24,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.pending == 3)
   }
 
-  @Test("opens with its first event and sends what waits in one batch")
+  @Test("A sender opens with its first event and sends the waiting events in one batch")
   func opens() {
     var pipe = pipe(events: 3)
     let actions = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -33,7 +33,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.flush() == [])
   }
 
-  @Test("sends no further than the credit reaches, and goes on with more credit")
+  @Test("A sender sends as far as its credit reaches, and continues with more credit")
   func credit() {
     var pipe = pipe(capacity: 8, events: 8)
     let first = pipe.welcomed(session: 1, received: 0, window: 4)
@@ -44,7 +44,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.acknowledged == 4)
   }
 
-  @Test("is full at its capacity, and no more once the receiver has caught up")
+  @Test("A pipe is full at its capacity, and no longer once the receiver has caught up")
   func full() {
     var pipe = pipe(capacity: 4, events: 3)
     #expect(!pipe.isFull)
@@ -56,7 +56,7 @@ struct OutPipeStateMachineTests {
     #expect(!pipe.isFull)
   }
 
-  @Test("a capacity of one passes events one by one", arguments: [1, 2, 3])
+  @Test("A small capacity passes events one by one", arguments: [1, 2, 3])
   func small(capacity: Int) {
     var pipe = pipe(capacity: capacity)
     _ = pipe.welcomed(session: 1, received: 0, window: UInt32(capacity))
@@ -68,7 +68,7 @@ struct OutPipeStateMachineTests {
     }
   }
 
-  @Test("after a broken connection the same receiver gets again what it does not hold")
+  @Test("After a broken connection, the same receiver gets the events that it does not hold")
   func resend() {
     var pipe = pipe(capacity: 8, events: 8)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -77,7 +77,7 @@ struct OutPipeStateMachineTests {
     #expect(again.batches == [5...8])
   }
 
-  @Test("what another receiver had meanwhile is not lost to one that it comes back to")
+  @Test("Events delivered to another receiver are not lost to a receiver that the pipe returns to")
   func turned() {
     func opening(acknowledged: UInt64) -> [Action] {
       var pipe = OutPipeStateMachine(
@@ -88,7 +88,7 @@ struct OutPipeStateMachineTests {
     let elsewhere = FrameHeader(
       .open, flags: InPipeStateMachine.elsewhereFlag, count: 3, sequence: 6, number: 1)
     #expect(opening(acknowledged: 5).first == .open(elsewhere, stream: 7))
-    // This one had acknowledged it.
+    // The former receiver had acknowledged the event.
     #expect(
       Array(opening(acknowledged: 6).prefix(2))
         == [.report(lost: 1, through: 6), open(7, lost: 4)])
@@ -99,7 +99,7 @@ struct OutPipeStateMachineTests {
     #expect(receiver.arrived(session: 1, first: 6, count: 1) == [.take(from: 0, first: 6)])
   }
 
-  @Test("sends nothing into a connection that is gone")
+  @Test("A sender sends nothing into a lost connection")
   func disconnected() {
     var pipe = pipe(capacity: 8, events: 2)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -107,14 +107,15 @@ struct OutPipeStateMachineTests {
     pipe.enqueue(3)
     #expect(pipe.flush() == [])
     #expect(pipe.credited(session: 1, applied: 2, window: 8) == [])
-    // The same receiver, which had taken what was sent; then another, which has not.
+    // The same receiver, which had taken the events, and then another one, which has not.
     #expect(pipe.welcomed(session: 1, received: 2, window: 8).batches == [3...5])
     pipe.disconnected()
     #expect(
       pipe.welcomed(session: 2, received: 0, window: 8).first == .report(lost: 5, through: 5))
   }
 
-  @Test("what was under way to a receiver that died is reported lost, the rest goes to the next")
+  @Test(
+    "Events in flight to a crashed receiver are reported lost, and the rest goes to the next one")
   func lostWithReceiver() {
     var pipe = pipe(capacity: 8, events: 4)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -126,20 +127,20 @@ struct OutPipeStateMachineTests {
     #expect(actions.batches == [5...6])
   }
 
-  @Test("a receiver that stops in order loses nothing: the next one gets all it had not applied")
+  @Test("A receiver that stops in order loses no events: the next one gets the unapplied ones")
   func receiverClosed() {
     var pipe = pipe(capacity: 8, events: 6)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
     pipe.receiverClosed(session: 1, applied: 3)
     #expect(pipe.phase == .waiting)
     let actions = pipe.welcomed(session: 2, received: 0, window: 8)
-    // The batch holds events that were applied; the receiver passes over what lies before `open`.
+    // The batch holds applied events. The receiver ignores events before the number in `open`.
     #expect(actions.first == open(4, session: 2))
     #expect(actions.batches.last?.upperBound == 6)
     #expect(actions.reports == [])
   }
 
-  @Test("a goodbye that is read after the connection was seen to go counts all the same")
+  @Test("A goodbye that arrives after the disconnection still counts")
   func goodbyeAfterDisconnection() {
     var pipe = pipe(capacity: 8, events: 6)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -151,7 +152,7 @@ struct OutPipeStateMachineTests {
     #expect(actions.reports == [])
   }
 
-  @Test("says goodbye with the last event that it sent")
+  @Test("A sender says goodbye with the number of its last event")
   func close() {
     var pipe = pipe(events: 2)
     #expect(pipe.close() == [])
@@ -161,7 +162,7 @@ struct OutPipeStateMachineTests {
     #expect(opened.welcomed(session: 4, received: 0, window: 8) == [])
   }
 
-  @Test("credit and goodbyes of another session, or beyond what was sent, change nothing")
+  @Test("Credit and goodbyes of another session, or beyond the sent events, change nothing")
   func stale() {
     var pipe = pipe(events: 4)
     _ = pipe.welcomed(session: 2, received: 0, window: 4)
@@ -172,7 +173,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.phase == .open(session: 2))
   }
 
-  @Test("an event that cannot be encoded leaves the queue as it was")
+  @Test("An event that cannot be encoded leaves the queue unchanged")
   func unencodable() {
     struct Broken: Error {}
     var pipe = pipe(events: 1)
@@ -183,13 +184,14 @@ struct OutPipeStateMachineTests {
 }
 
 extension OutPipeStateMachine {
-  /// Queues events that need no record.
+  /// Queues events that require no record.
   mutating func enqueue(_ count: Int) {
     for _ in 0..<count { enqueue { $0.append(contentsOf: "\"event\"".utf8) } }
     record()
   }
 
-  /// Is welcomed by a receiver that keeps no record; one that has received something knows the stream.
+  /// Processes the welcome of a receiver without a journal. A receiver that holds events knows the
+  /// stream.
   mutating func welcomed(session: UInt64, received: UInt64, window: UInt32) -> [Action] {
     welcomed(
       session: session, stream: received > 0 ? stream : 0, received: received, window: window,

@@ -1,9 +1,9 @@
 import PipeNode
 import Testing
 
-@Suite("A peer that owes a word")
+@Suite("A silent peer")
 struct PeerSilenceTests {
-  /// The ticks at which something is done about it, of so many.
+  /// Returns the ticks at which an action was taken, among N ticks.
   private func actions(
     _ count: Int, _ input: (Int) -> (Bool, UInt64)
   ) -> [PeerSilence.Action: [Int]] {
@@ -15,20 +15,20 @@ struct PeerSilenceTests {
     }
   }
 
-  @Test("is asked again once, then connected to anew, ever less often")
+  @Test("A silent peer is asked once and then reconnected at growing intervals")
   func waits() {
     #expect(
       actions(200) { _ in (true, 0) }
         == [.ask: [2], .reconnect: [6, 14, 30, 62, 94, 126, 158, 190]])
   }
 
-  @Test("is left alone while it answers, or owes nothing")
+  @Test("A peer that answers or has nothing to answer causes no action")
   func answered() {
     #expect(actions(100) { (true, UInt64($0)) } == [:])
     #expect(actions(100) { _ in (false, 0) } == [:])
   }
 
-  @Test("is asked first again where it has answered meanwhile")
+  @Test("A peer that has answered is asked before it is reconnected again")
   func again() {
     #expect(actions(12) { tick in (true, tick < 7 ? 0 : 1) } == [.ask: [2, 9], .reconnect: [6]])
   }

@@ -1,11 +1,12 @@
 import PipeNode
 import Testing
 
-@Suite("Pings that stop")
+@Suite("Missing pings")
 struct PingWatchTests {
   private let second: Int64 = 1_000_000_000
 
-  @Test("are missed after two intervals and a half, then ever less often, until one comes")
+  @Test(
+    "Pings are missed after two and a half intervals, then at growing intervals until one comes")
   func missed() {
     var watch = PingWatch()
     watch.heard(at: 0, interval: .seconds(1))
@@ -19,7 +20,7 @@ struct PingWatchTests {
     #expect(looks == [false, true])
   }
 
-  @Test("are missed by who was held up only where none has come by its next look")
+  @Test("A node that was suspended misses pings only if none has come by its next check")
   func late() {
     var watch = PingWatch()
     watch.heard(at: 0, interval: .seconds(1))
@@ -32,7 +33,7 @@ struct PingWatchTests {
     #expect(!early && !next)
   }
 
-  @Test("are not missed while they come")
+  @Test("Regular pings are not missed")
   func steady() {
     var watch = PingWatch()
     for beat in 0..<100 {

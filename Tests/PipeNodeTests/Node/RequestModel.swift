@@ -5,18 +5,19 @@ import PipeNode
 import PipeWire
 import TestSupport
 
-/// Clients that send requests to a node, its request book, and its journal, as values that a test steps at random.
+/// A model of clients that send requests to a node, its request book, and its journal, as values
+/// that a test steps at random.
 struct RequestModel {
-  /// What a client was told of an event in the end.
+  /// The final outcome of an event, as its client knows it.
   enum Verdict: Hashable {
     case applied(version: UInt64)
     /// The event will never be applied.
     case notApplied
-    /// It may have been applied.
+    /// The event may have been applied.
     case unknown
   }
 
-  /// A number for each event that a client has wanted to send.
+  /// An event, as a number that is unique among all clients.
   typealias Event = Int
 
   struct Request {
@@ -55,7 +56,7 @@ struct RequestModel {
       }
     }
 
-    /// A book that the next process begins with.
+    /// Returns the request book with which the next process starts.
     func book(_ limits: RequestBook.Limits) -> RequestBook {
       RequestBook(
         restored: requests.map { .init(key: $0, version: $1.version, state: $1.state) },
@@ -63,12 +64,12 @@ struct RequestModel {
     }
   }
 
-  /// What the node has sent, by the connection.
+  /// The node's replies, by connection.
   final class Outbox {
     var replies: [Int: [(id: UInt64, reply: RequestReply)]] = [:]
   }
 
-  /// What the runs were made of.
+  /// Counters of what happened in the runs.
   struct Tally {
     var applied = 0
     var repeated = 0
@@ -92,12 +93,12 @@ struct RequestModel {
   // The node.
   private var journal = Journal()
   private var book: RequestBook
-  /// Applied, and not recorded.
+  /// The events that are applied and not recorded.
   private var steps: [Event] = []
   private var inbox: [Frame] = []
   private var due: [(RequestReply, (RequestReply) -> Void)] = []
   private var isStarted = true
-  /// Frames by the connection, in their order; of a connection that was cut some may still be read.
+  /// The frames of each connection in order. Some frames of a cut connection may still be read.
   private var frames: [Int: [Frame]] = [:]
   private let outbox = Outbox()
 
@@ -133,7 +134,7 @@ struct RequestModel {
     }
   }
 
-  /// Lets all that is under way come to its end.
+  /// Completes all pending requests.
   private mutating func settle() {
     isStarted = true
     for _ in 0..<200 where clients.contains(where: { !$0.requests.isEmpty }) {
@@ -252,13 +253,13 @@ struct RequestModel {
     if verdict == .unknown { tally.unknown += 1 }
   }
 
-  /// A request whose time is over.
+  /// Ends a request that has timed out.
   private mutating func giveUp(_ index: Int) {
     guard let (id, request) = clients[index].requests.min(by: { $0.key < $1.key }) else { return }
     end(id, of: index, request.copies == request.unavailable ? .notApplied : .unknown)
   }
 
-  /// A client ends, and another one comes.
+  /// Replaces a client by a new one.
   private mutating func replaceClient(_ index: Int) {
     tally.deaths += 1
     outbox.replies[clients[index].connection] = nil
@@ -268,7 +269,8 @@ struct RequestModel {
 
   // MARK: Connections
 
-  /// A connection breaks: the client has read a part of what came, and the node may still read a part of what went.
+  /// Cuts a connection. The client has read some of the replies, and the node may still read some
+  /// of the requests.
   private mutating func cut(_ index: Int) {
     let old = clients[index].connection
     for _ in 0..<below(3) { readReply(index) }
@@ -332,7 +334,7 @@ struct RequestModel {
     due = []
   }
 
-  /// The process is killed; the next one has not started yet.
+  /// Kills the process. The next one has not started yet.
   private mutating func kill() {
     tally.kills += 1
     if below(2) == 0 { record() }

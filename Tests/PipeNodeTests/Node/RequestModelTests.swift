@@ -1,23 +1,24 @@
 import PipeNode
 import Testing
 
-/// Thousands of random schedules of clients, a node and its journal, with books so small that they are exceeded.
-@Suite("Requests of clients, as a model")
+/// Runs thousands of random schedules of clients, a node and its journal, with books small enough
+/// to overflow.
+@Suite("Client requests as a model")
 struct RequestModelTests {
-  /// Small books, and one that never forgets a client.
+  /// Small limits, and one limit that never forgets a client.
   static let limits = [
     RequestBook.Limits(numbers: 12, byteCount: 30), RequestBook.Limits(numbers: 24, byteCount: 8),
     RequestBook.Limits(numbers: 100_000, byteCount: 30),
   ]
 
   @Test(
-    "no schedule applies an event twice, and an answer says what became of its event",
+    "No schedule applies an event twice, and a reply matches the outcome of its event",
     arguments: [0, 1, 2], [0, 1, 2, 3])
   func soak(limits index: Int, batch: UInt64) async {
     let limits = Self.limits[index]
     var tally = RequestModel.Tally()
     for seed in batch * 150..<(batch + 1) * 150 {
-      // Others wait for this thread.
+      // Lets other tests use this thread.
       await Task.yield()
       var model = RequestModel(seed: seed, limits: limits)
       model.run(steps: 600)

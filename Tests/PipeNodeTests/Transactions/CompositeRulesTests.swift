@@ -3,7 +3,7 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("The rules of pipes that lead from a composite")
+@Suite("The rules of pipes from a composite")
 struct CompositeRulesTests {
   private struct Unshown: Error {}
 
@@ -23,7 +23,7 @@ struct CompositeRulesTests {
       nodes: nodes)
   }
 
-  /// Lets nodes move at once, and returns what is sent.
+  /// Moves nodes in one step, and returns the events that are sent.
   private mutating func move(
     _ states: [String: JSONValue?], in rules: inout CompositeRules, entry: ToldStep.Entry = .step
   ) -> [String] {
@@ -40,7 +40,7 @@ struct CompositeRulesTests {
     return events.map { "\($0.pipe) \(String(decoding: $0.event, as: UTF8.self))" }
   }
 
-  @Test("over the nodes' states: each step that makes another state, once all are known")
+  @Test("A rule over the nodes' states fires for each step that changes them, once all are known")
   mutating func tuple() throws {
     var rules = try Self.rules(
       .init(when: nil, send: "go", composite: "pair", states: ["a": "open", "b": "idle"]))
@@ -51,20 +51,20 @@ struct CompositeRulesTests {
     #expect(move(["a": "shut"], in: &rules) == [])
   }
 
-  @Test("a synchronized event enters a state also where it was in it")
+  @Test("A synchronized event enters a state even if the composite was in that state before")
   mutating func again() throws {
     var rules = try Self.rules(
       .init(when: nil, send: "go", composite: "pair", states: ["a": "open"]))
     for _ in 1...3 { #expect(move(["a": "open", "b": "idle"], in: &rules) == ["out \"go\""]) }
   }
 
-  @Test("values come from the projection's state, or from the nodes'")
+  @Test("A rule's values come from the projection's state or from the nodes' states")
   mutating func values() throws {
     var rules = try Self.rules(
       .init(when: "sum", send: ["count": ["n": "$n"]], composite: "pair"),
       { states in ["sum": ["n": .integer((states[0].integer ?? 0) + (states[1].integer ?? 0))]] })
     #expect(move(["a": 2, "b": 3], in: &rules) == [#"out {"count":{"n":5}}"#])
-    // The projection's state stays.
+    // The projection's state stays the same.
     #expect(move(["a": 2], in: &rules) == [])
     rules = try Self.rules(
       .init(when: nil, send: ["seen": ["state": "$b"]], composite: "pair", states: ["a": "on"]),
@@ -72,7 +72,7 @@ struct CompositeRulesTests {
     #expect(move(["a": "on"], in: &rules) == [#"out {"seen":{"state":3}}"#])
   }
 
-  @Test("a node that was started again only stands in its state, and enters none")
+  @Test("A restarted node keeps its state without entering it")
   mutating func standing() throws {
     let rule = NodeConfiguration.Rule(
       when: nil, send: "go", composite: "pair", states: ["a": "open"])
@@ -85,7 +85,8 @@ struct CompositeRulesTests {
     #expect(move(["b": "busy"], in: &rules) == [])
   }
 
-  @Test("where a projection throws nothing is sent, which is told; the next state is entered again")
+  @Test(
+    "A projection that throws sends nothing and is reported, and the next state is entered again")
   mutating func throwing() throws {
     var rules = try Self.rules(
       .init(when: "fine", send: "go", composite: "pair"),
@@ -100,7 +101,7 @@ struct CompositeRulesTests {
     #expect(move(["a": "good"], in: &rules) == ["out \"go\""])
   }
 
-  @Test("a node that cannot tell its state leaves the composite in none until it can")
+  @Test("A composite has no state while one of its nodes cannot report its own")
   mutating func untold() throws {
     let rule = NodeConfiguration.Rule(
       when: nil, send: "go", composite: "pair", states: ["b": "idle"])
@@ -109,7 +110,7 @@ struct CompositeRulesTests {
     #expect(move(["a": nil, "b": "idle"], in: &rules) == [])
     #expect(problems == ["pair: node 'a' is in a state that it cannot tell; its log says why"])
     #expect(move(["b": "idle"], in: &rules) == [])
-    // The next process does not know it either.
+    // The next process does not know the state, either.
     rules = try Self.rules(rule, nodes: nodes)
     #expect(move(["b": "idle"], in: &rules) == [])
     #expect(move(["a": "open"], in: &rules) == ["out \"go\""])

@@ -3,7 +3,7 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("What composites show of their components")
+@Suite("The states of composites")
 struct CompositeStatesTests {
   private static func plan(_ name: String, _ nodes: [String]) -> CompositePlan {
     CompositePlan(name: name, components: nodes, nodes: nodes, vectors: [], events: [])
@@ -15,7 +15,7 @@ struct CompositeStatesTests {
     ParticipantMove(version: version, state: bytes(state))
   }
 
-  /// Two components of a composite, each in its first state.
+  /// Returns a composite with two components, each in its first state.
   private static func pair() -> CompositeStates {
     var states = CompositeStates([plan("pair", ["a", "b"]), plan("other", ["b", "c"])])
     _ = states.told("a", incarnation: 1, version: 0, state: bytes("0"), isCommitting: false)
@@ -27,7 +27,7 @@ struct CompositeStatesTests {
     states.state(of: "pair").map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("nothing is shown before every component has told its state")
+  @Test("A composite has no state before all its components have reported theirs")
   func incomplete() {
     var states = CompositeStates([Self.plan("pair", ["a", "b"])])
     #expect(
@@ -41,7 +41,7 @@ struct CompositeStatesTests {
     #expect(states.version(of: "pair") == 0)
   }
 
-  @Test("a commit shows all its moves as one state, and what is told of them later is passed over")
+  @Test("A commit shows all its moves as one state, and later reports of them are ignored")
   func commit() {
     var states = Self.pair()
     let moves = ["a": Self.move(2, "2"), "b": Self.move(1, "1")]
@@ -60,19 +60,19 @@ struct CompositeStatesTests {
   }
 
   @Test(
-    "a commit before a restart of the coordinator shows nothing until all have told their states")
+    "A commit before the coordinator's restart shows nothing until all have reported their states")
   func restored() {
     for bVersion in [1, 4] as [UInt64] {
       var states = CompositeStates([Self.plan("pair", ["a", "b"])])
       states.restore(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
       #expect(states.state(of: "pair") == nil)
-      // It may have moved on, as the other one has.
+      // This participant may have moved on, as the other one has.
       let first = states.told(
         "b", incarnation: 1, version: bVersion, state: Self.bytes("\(bVersion)"),
         isCommitting: false)
       #expect(first.isEmpty)
       #expect(states.state(of: "pair") == nil)
-      // What was told before the commit reached it says nothing of where it is by then.
+      // A report from before the commit does not show the participant's current state.
       #expect(
         states.told("a", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: true)
           .isEmpty)
@@ -86,7 +86,7 @@ struct CompositeStatesTests {
     }
   }
 
-  @Test("a commit of this process shows its participants, whatever was restored of them")
+  @Test("A commit of this process shows its participants, whatever was restored for them")
   func committedAfterRestore() {
     var states = CompositeStates([Self.plan("pair", ["a", "b"])])
     states.restore(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
@@ -94,11 +94,11 @@ struct CompositeStatesTests {
     #expect(Self.text(states) == #"{"a":2,"b":7}"#)
   }
 
-  @Test("a participant that is started again in the middle of a commit does not tear the state")
+  @Test("A participant that restarts during a commit does not split the composite's state")
   func restarted() {
     var states = Self.pair()
     _ = states.committed(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
-    // Prepared, and restored in the state before.
+    // The participant is prepared, and was restored in the former state.
     let early = states.told(
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: true)
     #expect(early.isEmpty)
@@ -107,20 +107,20 @@ struct CompositeStatesTests {
     #expect(states.takeUnconfirmed { _ in true } == [])
     #expect(states.takeUnconfirmed { $0 != "a" } == ["a"])
     #expect(states.unconfirmed == [])
-    // Asked again without a commit under way, it has started anew.
+    // A report without a commit in progress means that the participant has started again.
     let lost = states.told(
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: false)
     #expect(lost == ["pair"])
     let anew = states.told(
       "a", incarnation: 3, version: 0, state: Self.bytes("5"), isCommitting: false)
     #expect(anew == ["pair"])
-    // What an earlier incarnation had told comes too late.
+    // A report of an earlier incarnation comes too late.
     let late = states.told(
       "a", incarnation: 2, version: 9, state: Self.bytes("9"), isCommitting: false)
     #expect(late.isEmpty)
   }
 
-  @Test("a change is shown by every composite that has the component, and by no other")
+  @Test("A change is shown by every composite with the component, and by no other")
   func shared() {
     var states = Self.pair()
     _ = states.told("c", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: false)
@@ -132,7 +132,7 @@ struct CompositeStatesTests {
         == ["other"])
   }
 
-  @Test("a projection is shown in place of the tuple")
+  @Test("A projection is shown in place of the tuple of states")
   func projection() {
     var states = CompositeStates(
       [Self.plan("pair", ["a", "b"])],
@@ -142,10 +142,10 @@ struct CompositeStatesTests {
   }
 }
 
-@Suite("What callers and coordinators write")
+@Suite("The messages of clients and coordinators")
 struct SynchronizedBodyTests {
   @Test(
-    "a body has the composite's name and the event, in both of its forms",
+    "A transaction body has the composite's name and the event, in either form",
     arguments: [#""stop""#, #"{"stop":{}}"#, #" { "stop" : {"floor":3}}"#])
   func body(event: String) throws {
     let body = TransactionBody(composite: "lift", event: Array(event.utf8))
@@ -155,12 +155,13 @@ struct SynchronizedBodyTests {
     #expect(read.eventName == "stop")
   }
 
-  @Test("what is no body is none", arguments: ["", "lift", "lift\n", "\n\"stop\""])
+  @Test(
+    "A malformed transaction body is rejected", arguments: ["", "lift", "lift\n", "\n\"stop\""])
   func malformed(text: String) {
     #expect(TransactionBody(Array(text.utf8)) == nil)
   }
 
-  @Test("an event that is not that of a case has no name", arguments: ["3", "[\"stop\"]", "null"])
+  @Test("An event that is not a case has no name", arguments: ["3", "[\"stop\"]", "null"])
   func nameless(text: String) {
     #expect(TransactionBody(composite: "lift", event: Array(text.utf8)).eventName == nil)
   }
@@ -169,7 +170,7 @@ struct SynchronizedBodyTests {
     participant: "door", state: ["open": ["persons": 2]], version: 3, reason: .guard)
 
   @Test(
-    "every reply survives the way to its caller",
+    "Every reply is preserved on the way to its client",
     arguments: [
       .atomic(.committed(TransactionID(epoch: 3, sequence: 17), versions: ["door": 4])),
       .atomic(.refused([withheld])), .atomic(.busy(["door", "motor"])),
@@ -184,7 +185,8 @@ struct SynchronizedBodyTests {
     #expect(TransactionReply(json: try JSONValue(parsing: reply.json.bytes)) == reply)
   }
 
-  @Test("JSON that is no reply is none", arguments: ["null", "{}", #"{"outcome":"committed"}"#])
+  @Test(
+    "JSON that is not a reply is rejected", arguments: ["null", "{}", #"{"outcome":"committed"}"#])
   func noReply(text: String) throws {
     #expect(TransactionReply(json: try JSONValue(parsing: text.utf8)) == nil)
   }

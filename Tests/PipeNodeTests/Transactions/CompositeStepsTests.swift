@@ -4,7 +4,7 @@ import PipeSupport
 import PipeWire
 import Testing
 
-@Suite("The steps of a composite's nodes in one order")
+@Suite("The order of the steps of a composite's nodes")
 struct CompositeStepsTests {
   private static func told(
     _ state: String, _ transaction: TransactionID? = nil, entry: ToldStep.Entry = .step,
@@ -22,7 +22,7 @@ struct CompositeStepsTests {
     _ steps: inout CompositeSteps, _ participants: [String]? = ["a", "b"]
   ) -> CompositeSteps.Step? { steps.next(participants: { _ in participants }, last: last) }
 
-  @Test("a node's own steps come in its order, and wait for nobody")
+  @Test("A node's own steps come in its order, without waiting for other nodes")
   func own() {
     var steps = CompositeSteps(of: ["a", "b"])
     for state in ["one", "two"] { steps.append(Self.told(state), of: "a") }
@@ -32,7 +32,7 @@ struct CompositeStepsTests {
     #expect(steps.nodes["a"]?.state == Array(#""two""#.utf8))
   }
 
-  @Test("a synchronized event is one step, once all who took it have told of it")
+  @Test("A synchronized event is one step, once all its participants have reported it")
   func together() {
     var steps = CompositeSteps(of: ["a", "b", "c"])
     steps.append(Self.told("met", meeting), of: "a")
@@ -48,7 +48,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.told == ["a": Self.told("after")])
   }
 
-  @Test("what a node has forgotten with its process is not waited for")
+  @Test("A step that a node has lost with its process is not awaited")
   func afresh() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.told("met", meeting), of: "a")
@@ -58,7 +58,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.told.keys.sorted() == ["a"])
   }
 
-  @Test("what a new process takes after it has joined is waited for")
+  @Test("A step that a new process takes after it has joined is awaited")
   func joined() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.began("b", after: TransactionID(epoch: 1, sequence: 6))
@@ -70,7 +70,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
   }
 
-  @Test("steps are taken in the order in which they were received")
+  @Test("Steps are taken in the order in which they were received")
   func received() {
     var steps = CompositeSteps(of: ["a", "b"])
     for (place, name) in ["b", "a", "a", "b"].enumerated() {
@@ -80,7 +80,7 @@ struct CompositeStepsTests {
   }
 
   @Test(
-    "what follows from a synchronized event waits until all have reported it, and they go first")
+    "Steps caused by a synchronized event wait until all participants have reported it")
   func behindMeeting() {
     var steps = CompositeSteps(of: ["a", "b", "c"])
     steps.append(Self.told("met", meeting, place: 1), of: "a")
@@ -94,7 +94,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.told.keys.sorted() == ["c"])
   }
 
-  @Test("nor what it had taken before it told of its steps, nor what it has left behind")
+  @Test("Steps from before a node's first report, or that it has passed, are not awaited")
   func passed() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.told("met", meeting), of: "a")
@@ -110,14 +110,14 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.told.keys.sorted() == ["a"])
   }
 
-  @Test("a transaction that is forgotten is a step of those who tell of it")
+  @Test("A forgotten transaction is a step of the nodes that report it")
   func forgotten() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.told("met", meeting), of: "a")
     #expect(next(&steps, nil)?.told.keys.sorted() == ["a"])
   }
 
-  @Test("a step that is told without its state keeps nobody waiting")
+  @Test("A step reported without its state delays no other node")
   func untold() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.told("met", meeting), of: "a")
@@ -128,7 +128,7 @@ struct CompositeStepsTests {
     #expect(steps.nodes["b"] == CompositeSteps.Node(state: nil, passed: meeting))
   }
 
-  @Test("who waits for whom is known: not those who have told of it behind something else")
+  @Test("Waiting nodes and the missing participants are known")
   func waits() {
     var steps = CompositeSteps(of: ["a", "b", "c"])
     let later = TransactionID(epoch: 1, sequence: 8)
@@ -148,7 +148,7 @@ struct CompositeStepsTests {
     #expect(steps.waits(participants: participants) == [])
   }
 
-  @Test("a wait is told when it has lasted, then after twice the time, and again when it is back")
+  @Test("A wait is reported after its limit, then at doubled intervals, and again when it recurs")
   func toldWaits() {
     let wait = CompositeSteps.Wait(meeting, told: ["a"], missing: ["b"])
     var waits = StepWaits()
@@ -165,17 +165,18 @@ struct CompositeStepsTests {
         + "'a' did after it counts for no pipe of a composite. Does it run?")
   }
 
-  /// Nodes that step, send to each other and meet at random: who has a step that no coordinator has received sends
-  /// nothing and meets nobody.
+  /// Nodes that take steps, send each other events and synchronize at random. A node with an
+  /// unreceived report sends nothing and does not synchronize.
   private struct Nodes {
     static let names = ["a", "b", "c"]
     var random: SplitMix64
-    /// What has happened, in any order that it may have had: each with the steps that it follows from.
+    /// Everything that happened, each with the steps that caused it. The order is one of several
+    /// possible ones.
     private(set) var causes: [String: Set<String>] = [:]
-    /// By the nodes, what they know to have happened.
+    /// What each node knows to have happened.
     private var known: [String: Set<String>] = [:]
     private(set) var meetings: [TransactionID: [String]] = [:]
-    /// Those that were not received yet.
+    /// The reports that were not received yet.
     private var reports: [String: [(state: String, transaction: TransactionID?)]] = [:]
     private var count = 0
 
@@ -193,7 +194,7 @@ struct CompositeStepsTests {
       }
     }
 
-    /// One of them does something.
+    /// Lets one of the nodes act.
     mutating func act() {
       count += 1
       let name = Self.names.randomElement(using: &random) ?? "a"
@@ -211,7 +212,7 @@ struct CompositeStepsTests {
       }
     }
 
-    /// One that the coordinator receives now.
+    /// Returns a report that the coordinator receives now.
     mutating func received() -> (name: String, state: String, transaction: TransactionID?)? {
       let ready = Self.names.filter { !mayAct($0) }
       guard let name = ready.randomElement(using: &random) else { return nil }
@@ -221,13 +222,13 @@ struct CompositeStepsTests {
   }
 
   @Test(
-    "whatever comes first, and whoever dies, the order is one that the nodes had",
+    "Whatever order reports arrive in and whichever process crashes, the order respects causality",
     arguments: 1...200
   )
   func anyOrder(seed: UInt64) {
     var nodes = Nodes(seed: seed)
     var steps = CompositeSteps(of: Nodes.names)
-    // What a journal has: all that was received and is not taken.
+    // The content of a journal: all reports that were received and not taken.
     var recorded: [(name: String, told: CompositeSteps.Told)] = []
     var taken: Set<String> = []
     var place: Int64 = 0

@@ -3,11 +3,11 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("The answers that a coordinator keeps")
+@Suite("The replies that a coordinator keeps")
 struct CoordinatorAnswerTests {
   private static let request = TransactionRequest(
     composite: "lift", event: "e", participants: ["a"], body: [7], mode: .try)
-  /// Nobody can take it, so that it is answered at once.
+  /// A request with an unknown participant, which is answered at once.
   private static let impossible = TransactionRequest(
     composite: "lift", event: "e", participants: ["x"], body: [7], mode: .try)
 
@@ -22,7 +22,7 @@ struct CoordinatorAnswerTests {
     return coordinator
   }
 
-  /// Has a request committed, and acknowledged by its participant. Returns all that the coordinator does.
+  /// Commits a request and acknowledges it. Returns all actions of the coordinator.
   @discardableResult
   private static func commit(
     _ id: RequestID, as number: UInt64, in coordinator: inout CoordinatorStateMachine
@@ -43,7 +43,7 @@ struct CoordinatorAnswerTests {
     return .reply(id, .atomic(.committed(transaction, versions: ["a": number])))
   }
 
-  @Test("an answer that its caller awaits is kept, however many others are awaited as well")
+  @Test("A reply that its client awaits is kept, however many others are awaited")
   func awaited() {
     var coordinator = Self.coordinator()
     let callers = (1...1_000).map { RequestID(scope: $0, number: $0 << 24) }
@@ -58,7 +58,7 @@ struct CoordinatorAnswerTests {
   }
 
   @Test(
-    "a client that is forgotten is told so, and its event is not taken again, by the next process either"
+    "A forgotten client is notified, and its event is not taken again, even by the next process"
   )
   func forgottenClients() {
     var coordinator = Self.coordinator()
@@ -72,7 +72,7 @@ struct CoordinatorAnswerTests {
     #expect(actions.contains(.forget(transaction)))
     #expect(actions.contains(.forgetRequests(through: 10)))
     #expect(coordinator.request(first, Self.request) == [.replyForgotten(first, through: 10)])
-    // A higher number is new, and does not make the lower one so.
+    // A higher number is a new request, and the lower one stays forgotten.
     let next = RequestID(client: 1, number: 11)
     _ = coordinator.request(next, Self.impossible)
     #expect(coordinator.request(first, Self.request) == [.replyForgotten(first, through: 10)])
@@ -85,7 +85,7 @@ struct CoordinatorAnswerTests {
     #expect(another.request(next, Self.request) != [.replyForgotten(next, through: 10)])
   }
 
-  @Test("a client's copy of a request that it has acknowledged is not tried")
+  @Test("A repeated request that its client has acknowledged is not tried")
   func late() {
     var coordinator = Self.coordinator()
     let id = RequestID(client: 1, number: 5)
@@ -98,7 +98,7 @@ struct CoordinatorAnswerTests {
     #expect(coordinator.request(id, Self.request) == [.replyForgotten(id, through: 0)])
   }
 
-  @Test("an effect that gives its events again is told of each that it was taken")
+  @Test("An effect that repeats its events gets a reply for each one that was taken")
   func effects() {
     var coordinator = Self.coordinator()
     let ids = (0..<200).map { RequestID(scope: 9, number: 7 << 24 | $0) }
@@ -106,7 +106,7 @@ struct CoordinatorAnswerTests {
     for (index, id) in ids.enumerated() {
       actions += Self.commit(id, as: UInt64(index + 1), in: &coordinator)
     }
-    // Of an effect the last commit tells of those before.
+    // The last commit of an effect covers the earlier ones.
     #expect(actions.contains(.forget(TransactionID(epoch: 1, sequence: 1))))
     for id in ids {
       let replies = coordinator.request(id, Self.request).replies

@@ -3,12 +3,13 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("What participants have taken, and the journal of their coordinator")
+@Suite("Participants' histories and their coordinator's journal")
 struct CoordinatorHistoryTests {
   private typealias Action = CoordinatorStateMachine.Action
   private typealias History = ParticipantJoin.History
 
-  /// The second start of a coordinator of `a` and `b` whose journal, 7, has a commit of the first one.
+  /// Returns the second incarnation of a coordinator of `a` and `b`, whose journal, 7, has a commit
+  /// of the first one.
   private static func coordinator(
     _ change: (inout CoordinatorJournal) -> Void = { _ in }
   ) -> CoordinatorStateMachine {
@@ -47,20 +48,20 @@ struct CoordinatorHistoryTests {
     actions.compactMap { if case .refuse(let mismatch) = $0 { mismatch } else { nil } }
   }
 
-  @Test("A coordinator refuses to go on where a participant has taken what its journal lacks")
+  @Test("A coordinator refuses to continue if a participant has taken an event its journal lacks")
   func lacksCommit() {
     var coordinator = Self.coordinator()
     #expect(Self.refusals(coordinator.joined("a", Self.join(Self.at(1)))).isEmpty)
     let actions = coordinator.joined("b", Self.join(Self.at(2)))
     #expect(actions == [.refuse(.lacksCommit(Self.at(2), of: "b"))])
-    // And says nothing after that.
+    // Afterwards it ignores all messages.
     #expect(coordinator.received(.query(Self.at(3)), from: "b").isEmpty)
     #expect(coordinator.joined("a", Self.join(.zero, prepared: Self.at(3))).isEmpty)
     #expect(coordinator.stop().isEmpty)
   }
 
   @Test(
-    "A coordinator refuses to go on where a participant is prepared under another journal of it")
+    "A coordinator refuses to continue if a participant is prepared under another journal")
   func otherJournal() {
     for join in [Self.join(.zero, prepared: Self.at(1), journal: 8), Self.join(.zero, journal: 8)] {
       var coordinator = Self.coordinator()
@@ -69,7 +70,7 @@ struct CoordinatorHistoryTests {
   }
 
   @Test(
-    "A coordinator refuses to go on where a participant is prepared for a start that is not recorded"
+    "A coordinator refuses to continue if a participant is prepared for an unrecorded epoch"
   )
   func lacksStart() {
     var coordinator = Self.coordinator()
@@ -80,7 +81,7 @@ struct CoordinatorHistoryTests {
   }
 
   @Test(
-    "A coordinator goes on after a reset, a loss of power, without a journal, and with older participants"
+    "A coordinator continues after a reset, a power loss, without a journal, or with old nodes"
   )
   func legitimate() {
     let old = Self.join(Self.at(5, epoch: 9), prepared: Self.at(6, epoch: 9), journal: 8)
@@ -115,7 +116,7 @@ struct CoordinatorHistoryTests {
   }
 
   @Test(
-    "A coordinator aborts what it has not recorded when the others have joined, or have had the time"
+    "A coordinator aborts unrecorded transactions once the others have joined or a timeout passed"
   )
   func waits() {
     let lost = Self.join(Self.at(1), prepared: Self.at(2))
@@ -129,7 +130,7 @@ struct CoordinatorHistoryTests {
     #expect(patient.joined("a", lost).isEmpty)
     #expect(patient.fired(.join).aborted == ["a"])
 
-    // The other one has taken it.
+    // The other participant has taken the event.
     var older = Self.coordinator()
     #expect(older.joined("a", lost).isEmpty)
     #expect(

@@ -14,7 +14,7 @@ struct CoordinatorJoinTests {
       composite: "lift", event: "e", participants: ["a", "b"], body: [7], mode: mode)
   }
 
-  /// One that `a` has joined, and that was asked for an event of `a` and `b`.
+  /// Returns a coordinator that `a` has joined, with a pending request for `a` and `b`.
   private static func asked(_ mode: TransactionMode = .try) -> (CoordinatorStateMachine, [Action]) {
     var coordinator = CoordinatorStateMachine(name: "lift")
     _ = coordinator.start()
@@ -28,7 +28,7 @@ struct CoordinatorJoinTests {
     .reply(id, .atomic(.unavailable(name)))
   }
 
-  @Test("lets an event that is tried once wait for participants that are on their way")
+  @Test("A request that is tried once waits for participants that are joining")
   func waits() {
     var (coordinator, actions) = Self.asked()
     #expect(actions == [.startTimer(.locks(Self.id))])
@@ -38,18 +38,18 @@ struct CoordinatorJoinTests {
     #expect(prepared == ["a", "b"])
   }
 
-  @Test("says who is missing when those who run have joined, or the request has waited enough")
+  @Test("A missing participant is named once all running ones have joined or the request timed out")
   func missing() {
     var (coordinator, _) = Self.asked()
     #expect(coordinator.fired(.join).contains(Self.unavailable("b")))
-    // From then on it says so at once.
+    // Later requests are answered at once.
     coordinator.renew(Self.id)
     #expect(coordinator.request(Self.id, Self.request()).contains(Self.unavailable("b")))
     var (impatient, _) = Self.asked()
     #expect(impatient.fired(.locks(Self.id)).contains(Self.unavailable("b")))
   }
 
-  @Test("tells one that has promised the end of that, before it asks it anew")
+  @Test("A prepared participant gets its transaction's outcome before a new request")
   func prepared() {
     var (coordinator, _) = Self.asked()
     let old = TransactionID(epoch: coordinator.epoch - 1, sequence: 4)
@@ -64,7 +64,7 @@ struct CoordinatorJoinTests {
     }
   }
 
-  @Test("does not wait for one that has joined and is gone")
+  @Test("A coordinator does not wait for a participant that has joined and left")
   func gone() {
     var (coordinator, _) = Self.asked()
     _ = coordinator.fired(.locks(Self.id))

@@ -3,8 +3,8 @@ import PipeNode
 import PipeWire
 import Testing
 
-/// What becomes of numbers where a coordinator has another name, or another journal, than before.
-@Suite("The numbers that a coordinator gives")
+/// Tests of transaction numbers when a coordinator's name or journal has changed.
+@Suite("The transaction numbers of a coordinator")
 struct CoordinatorNumberTests {
   private typealias Action = CoordinatorStateMachine.Action
 
@@ -33,7 +33,7 @@ struct CoordinatorNumberTests {
   }
 
   @Test(
-    "they are above all that a participant has heard of, once that is recorded",
+    "A coordinator's numbers exceed all that a participant has seen, once that is recorded",
     arguments: [(4, 17), (1, 1), (1, 900)] as [(UInt64, UInt64)])
   func rises(epoch: UInt64, sequence: UInt64) {
     var coordinator = Self.started()
@@ -42,13 +42,13 @@ struct CoordinatorNumberTests {
     #expect(joined == [.record(.start(epoch: epoch + 1)), .forget(heard)])
     _ = coordinator.connected("b")
     #expect(Self.asked(coordinator.request(Self.id, Self.request)).isEmpty)
-    // The record of an epoch that is over.
+    // The record of a former epoch.
     #expect(coordinator.recorded(.start(epoch: 1)) == [])
     let begun = Self.asked(coordinator.recorded(.start(epoch: epoch + 1)))
     #expect(begun == Array(repeating: Self.transaction(epoch + 1, 1), count: 2))
   }
 
-  @Test("a participant that has heard of its own numbers changes nothing")
+  @Test("A participant that has seen the coordinator's own numbers changes nothing")
   func stays() {
     var coordinator = Self.started()
     _ = coordinator.connected("a")
@@ -63,12 +63,12 @@ struct CoordinatorNumberTests {
         return journal
       }())
     #expect(next.connected("a", watermark: Self.transaction(1, 99)) == [])
-    // No sound participant has heard of so high a one.
+    // No sound participant can have seen a number this high.
     #expect(next.connected("a", watermark: Self.transaction(.max, .max)) == [])
     #expect(next.epoch == 2)
   }
 
-  @Test("of numbers that it has not given itself it says nothing, but ends promises, and tells")
+  @Test("A coordinator does not know foreign transactions, but ends their votes and reports them")
   func foreign() {
     var coordinator = Self.started()
     let heard = Self.transaction(4, 17)
@@ -88,7 +88,7 @@ struct CoordinatorNumberTests {
     #expect(coordinator.received(.query(own), from: "a") == [.send(.abort(own), to: "a")])
   }
 
-  @Test("who asks with nothing promised is told to end it where nobody waits; that is no problem")
+  @Test("A participant that evaluates an unawaited event gets an abort, without an error report")
   func evaluating() throws {
     var coordinator = Self.started()
     let heard = Self.transaction(4, 17)
@@ -104,7 +104,7 @@ struct CoordinatorNumberTests {
     #expect(coordinator.received(.evaluating(own), from: "a") == [.send(.abort(own), to: "a")])
   }
 
-  @Test("one that is to end does not begin again, whatever is recorded or heard of")
+  @Test("A stopping coordinator does not restart its epoch, whatever is recorded or joins")
   func ended() {
     var coordinator = CoordinatorStateMachine(name: "lift")
     _ = coordinator.start()

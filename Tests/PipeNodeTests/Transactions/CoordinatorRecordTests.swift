@@ -3,9 +3,9 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("What a coordinator records, keeps and finds again")
+@Suite("The records of a coordinator")
 struct CoordinatorRecordTests: CoordinatorSuite {
-  @Test("who asks about a transaction without a record is told that it was aborted")
+  @Test("A query for a transaction without a record is answered with an abort")
   func presumedAbort() {
     var coordinator = coordinator()
     for message in [
@@ -19,7 +19,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
   }
 
   @Test(
-    "after a restart the commits that were not acknowledged are sent again, before anything new")
+    "After a restart, unacknowledged commits are sent again before new transactions begin")
   func recovery() {
     var journal = CoordinatorJournal()
     journal.epoch = 4
@@ -58,7 +58,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     #expect(!coordinator.isCommitting("b"))
   }
 
-  @Test("a commit frees the locks: who waits for them is asked behind it, in order")
+  @Test("A commit releases its locks, and waiting requests are prepared after it in order")
   func following() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -70,7 +70,8 @@ struct CoordinatorRecordTests: CoordinatorSuite {
         .send(.commit(transaction(1)), to: "b"),
         .send(.prepare(transaction(2), event: [7], wantsChange: false), to: "b"),
       ])
-    // It is told again to who has come anew, but for the one before, which its yes has acknowledged.
+    // A reconnected participant gets the commit again, except the earlier one that its yes vote has
+    // acknowledged.
     _ = commit(transaction(2), ["b", "c"], in: &coordinator)
     _ = coordinator.disconnected("b")
     #expect(coordinator.connected("b") == [.send(.commit(transaction(2)), to: "b")])
@@ -82,7 +83,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("begins nothing before its epoch is durable")
+  @Test("A coordinator begins no transaction before its epoch is durable")
   func epoch() {
     var coordinator = CoordinatorStateMachine(name: "lift")
     #expect(coordinator.start() == [.record(.start(epoch: 1)), .startTimer(.join)])
@@ -91,7 +92,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     #expect(coordinator.recorded(.start(epoch: 1)).prepared == ["a", "b"])
   }
 
-  @Test("keeps so many answers, never forgets a commit that is under way, and says what it forgot")
+  @Test("A coordinator keeps a limited number of replies, and never forgets a pending commit")
   func forgetting() {
     var coordinator = coordinator(resultCapacity: 2)
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -109,7 +110,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
       ])
   }
 
-  @Test("a commit is kept until all who took it have told their steps, by the next process as well")
+  @Test("A commit is kept until all participants have reported their steps, even across a restart")
   func untold() {
     var coordinator = coordinator(resultCapacity: 2)
     for name in ["a", "b"] { coordinator.stepsTold(by: name, through: .zero) }
@@ -139,7 +140,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     #expect(next.participants(of: transaction(1)) == nil)
   }
 
-  /// Asks for what nobody can take, and waits for no answer.
+  /// Sends requests that cannot be accepted, and waits for no reply.
   private func refusals(
     _ numbers: ClosedRange<UInt64>, of coordinator: inout CoordinatorStateMachine
   ) -> [CoordinatorStateMachine.Action] {
@@ -147,7 +148,9 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     return numbers.flatMap { coordinator.request(id($0), request(["x"])) }
   }
 
-  @Test("an event alone takes 4k + 2 messages and 2k + 1 records", arguments: 2...6)
+  @Test(
+    "A synchronized event without contention takes 4k + 2 messages and 2k + 1 records",
+    arguments: 2...6)
   func counts(participants: Int) {
     let names = (0..<participants).map { "p\($0)" }
     let coordinator = SimulatedCoordinator(name: "lift")
@@ -187,7 +190,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     #expect(coordinator.machine?.isIdle == true)
   }
 
-  @Test("a coordinator that is to end gives up what is not decided, and keeps what is")
+  @Test("A stopping coordinator aborts undecided transactions and completes decided ones")
   func stop() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))

@@ -2,7 +2,7 @@ import PipeMachines
 import PipeNode
 import PipeWire
 
-/// What tests of a coordinator begin with: participants `a` to `e`, and requests for their events.
+/// The common setup of coordinator tests: participants `a` to `e`, and requests for their events.
 protocol CoordinatorSuite {}
 
 extension CoordinatorSuite {
@@ -35,7 +35,7 @@ extension CoordinatorSuite {
     TransactionID(epoch: epoch, sequence: sequence)
   }
 
-  /// Has every participant say yes, and makes the commit durable.
+  /// Has every participant vote yes, and makes the commit durable.
   func commit(
     _ transaction: TransactionID, _ participants: [String],
     in coordinator: inout CoordinatorStateMachine
@@ -50,7 +50,7 @@ extension CoordinatorSuite {
 }
 
 extension [CoordinatorStateMachine.Action] {
-  /// Who is asked to prepare, in order.
+  /// The participants that are asked to prepare, in order.
   var prepared: [String] {
     compactMap { if case .send(.prepare, let name) = $0 { name } else { nil } }
   }

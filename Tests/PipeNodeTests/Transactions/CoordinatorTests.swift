@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A coordinator")
 struct CoordinatorTests: CoordinatorSuite {
-  @Test("grants all locks at once, to disjoint requests at the same time, in the order they came")
+  @Test("Locks are granted all at once, in the order of the requests, and in parallel if disjoint")
   func locks() {
     var coordinator = coordinator()
     #expect(coordinator.request(id(1), request(["a", "b"])).prepared == ["a", "b"])
@@ -19,7 +19,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.locks["b"] == transaction(2))
   }
 
-  @Test("COMMIT is sent when its record is durable, not before, and then the caller is told")
+  @Test("COMMIT is sent and the client is answered only after the commit record is durable")
   func commitPoint() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -43,7 +43,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("a request sent again is not taken again, and gets the same answer")
+  @Test("A repeated request is not taken again and gets the same reply")
   func duplicates() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -54,7 +54,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.ask(id(9), for: transaction(1)) == [.reply(id(9), first!)])
   }
 
-  @Test("asking for a transaction tells what is not decided yet, or not known")
+  @Test("A query for an undecided or unknown transaction is answered accordingly")
   func asking() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -71,7 +71,7 @@ struct CoordinatorTests: CoordinatorSuite {
       ])
   }
 
-  @Test("a participant that is not connected, or that is lost, makes nothing happen")
+  @Test("A request with a missing or lost participant moves no participant")
   func unavailable() {
     var coordinator = coordinator()
     #expect(
@@ -88,7 +88,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("participants that take their time have that beside the time for their answers")
+  @Test("Slow participants get their evaluation limit in addition to the reply timeout")
   func evaluation() {
     var coordinator = coordinator()
     var slow = request(["a", "b"])
@@ -101,7 +101,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.evaluationLimit(of: .votes(transaction(3))) == .zero)
   }
 
-  @Test("a waiting request is tried again when who refused it has changed, up to its deadline")
+  @Test("A waiting request is retried when a refusing participant has changed, until its deadline")
   func waiting() {
     var coordinator = coordinator()
     let refusal = ParticipantRefusal.refused(
@@ -121,7 +121,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("a waiting request waits for a participant that is away, and for a lost message")
+  @Test("A waiting request waits for an absent participant and for a lost message")
   func waitingForParticipants() {
     var coordinator = coordinator()
     #expect(coordinator.request(id(1), request(["a", "x"], .await(nil))).replies == [:])
@@ -131,7 +131,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.fired(.retry(id(1))) == [])
   }
 
-  @Test("a request that has to wait for its locks is busy when its time is up")
+  @Test("A request that waits for its locks is answered busy after its timeout")
   func busy() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -143,7 +143,7 @@ struct CoordinatorTests: CoordinatorSuite {
       coordinator.fired(.deadline(id(3), .seconds(1))).replies[id(3)] == .atomic(.busy(["b"])))
   }
 
-  @Test("a request in a queue that moves on is not busy: its time begins anew with each commit")
+  @Test("A request in a moving queue is not answered busy: each commit restarts its timeout")
   func movingQueue() {
     var coordinator = coordinator()
     for number in UInt64(1)...3 { _ = coordinator.request(id(number), request(["a", "b"])) }
@@ -154,7 +154,7 @@ struct CoordinatorTests: CoordinatorSuite {
       "nothing was committed since")
   }
 
-  @Test("a yes acknowledges the commits before it, of its participant alone")
+  @Test("A yes vote acknowledges earlier commits of its participant alone")
   func yesAcknowledges() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -162,7 +162,7 @@ struct CoordinatorTests: CoordinatorSuite {
     _ = coordinator.request(id(2), request(["a", "b"]))
     #expect(coordinator.received(.yes(transaction(2), Self.move), from: "a") == [])
     #expect(!coordinator.isCommitting("c") && coordinator.isCommitting("b"))
-    // Who has not said so is told again.
+    // A participant that has not acknowledged the commit gets it again.
     #expect(coordinator.fired(.resend(transaction(1))).committed == ["b"])
     #expect(
       coordinator.received(.yes(transaction(2), Self.move), from: "b").contains(
@@ -170,7 +170,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(!coordinator.isCommitting("a") && !coordinator.isCommitting("b"))
   }
 
-  @Test("a no acknowledges nothing: who is busy may not have got the commit")
+  @Test("A no vote acknowledges nothing, because a busy participant may not have the commit")
   func noAcknowledgesNothing() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -181,7 +181,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.connected("a").committed == ["a"])
   }
 
-  @Test("a request that others overtake keeps them back in the end, for a while")
+  @Test("A request that others overtake finally blocks them for a while")
   func fairness() {
     var coordinator = coordinator()
     let refusal = ParticipantRefusal.refused(.noTransition, version: 0, state: Array("0".utf8))
@@ -204,7 +204,8 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.fired(.patience(id(1))).prepared == ["b", "c"])
   }
 
-  @Test("a broadcast is answered by each, also by those that do not answer")
+  @Test(
+    "A broadcast is answered with each participant's result, including those that do not answer")
   func broadcast() {
     var coordinator = coordinator()
     let actions = coordinator.request(id(1), request(["a", "b", "c", "x"], .broadcast))
@@ -220,7 +221,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("a caller that waits no longer is not asked for, unless its event is under way")
+  @Test("A withdrawn request is dropped, unless its event is in progress")
   func withdraw() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"], .await(nil)))
@@ -228,7 +229,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.withdraw(id(1)).isEmpty)
     #expect(coordinator.withdraw(id(2)).replies[id(2)] == .atomic(.unavailable("lift")))
     #expect(coordinator.withdraw(id(3)).isEmpty)
-    // What is under way is the last try.
+    // The attempt in progress is the last one.
     let actions = coordinator.received(
       .no(transaction(1), .refused(.guard, version: 1, state: [])), from: "b")
     #expect(actions.replies[id(1)] != nil)
@@ -236,7 +237,8 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("a request that moved none can be asked anew under its number, one that was committed not")
+  @Test(
+    "A request that moved no participant can be repeated with its number, a committed one cannot")
   func renew() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))

@@ -6,7 +6,7 @@ import Testing
 @Suite("The numbers of events that effects give")
 struct EmittedNumberTests {
   @Test(
-    "an effect of a node never gives two events one number, and the same ones when it is run again")
+    "An effect's event numbers are unique, and the same when the effect runs again")
   func unique() {
     func numbers() -> [EmittedNumbers.Name] {
       var numbers = EmittedNumbers(process: 3)
@@ -20,7 +20,7 @@ struct EmittedNumberTests {
     #expect(numbers() == first)
   }
 
-  /// An event of a step's effect, or of one that a model has announced.
+  /// Returns an event of a step's effect, or of an event that a model has announced.
   private static func event(_ version: UInt64, _ count: UInt64, scope: UInt64 = 9) -> EmittedEvent {
     EmittedEvent(
       effect: version, place: .oneOfMany, reply: EffectReply { _ in },
@@ -28,7 +28,7 @@ struct EmittedNumberTests {
       body: TransactionBody(composite: "lift", event: []))
   }
 
-  @Test("no event is acknowledged of an effect that may be run again, nor one that still waits")
+  @Test("No event of an effect that may run again, and no waiting event, is acknowledged")
   func acknowledged() {
     func sequence(waiting: [EmittedEvent], oldestEffect: UInt64?) -> UInt64? {
       var events = EmittedEvents()

@@ -3,7 +3,7 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("A coordinator that knows who would refuse")
+@Suite("A coordinator that remembers refusals")
 struct KnownRefusalTests {
   private typealias Action = CoordinatorStateMachine.Action
 
@@ -26,7 +26,8 @@ struct KnownRefusalTests {
       body: Array("door\n\(question)".utf8), question: Array(question.utf8), mode: mode)
   }
 
-  /// One that has been refused `enter` by `b`, which is closed, for the request 1 of `a` and `b`.
+  /// Returns a coordinator whose participant `b`, which is closed, has refused `enter` for request
+  /// 1 of `a` and `b`.
   private func refused(_ mode: TransactionMode = .await(nil)) -> CoordinatorStateMachine {
     var coordinator = CoordinatorStateMachine(name: "door")
     _ = coordinator.start()
@@ -37,7 +38,7 @@ struct KnownRefusalTests {
     return coordinator
   }
 
-  /// Has `b` and `c` take another event together, which leads `b` to a state.
+  /// Commits another event of `b` and `c`, after which `b` is in a state.
   private func move(
     _ state: [UInt8], version: UInt64, as sequence: UInt64,
     in coordinator: inout CoordinatorStateMachine
@@ -57,14 +58,14 @@ struct KnownRefusalTests {
     }
   }
 
-  @Test("asks again once a commit has led to a state that may take the event, and not before")
+  @Test("A refused event is retried once a commit leads to a state that may accept it")
   func commits() {
     var coordinator = refused()
     #expect(move(Self.closed, version: 1, as: 2, in: &coordinator).prepared == [])
     #expect(move(Self.open, version: 2, as: 3, in: &coordinator).prepared == ["a", "b"])
   }
 
-  @Test("does not ask for a later request either, unless that is to be tried at once")
+  @Test("A later request is not tried either, unless it must be tried at once")
   func laterRequests() {
     var coordinator = refused()
     let later = coordinator.request(id(2), request(["b", "c"], .await(nil)))
@@ -72,14 +73,14 @@ struct KnownRefusalTests {
     #expect(coordinator.request(id(3), request(["b", "c"], .try)).prepared == ["b", "c"])
   }
 
-  @Test("asks for another event, which is not known to be refused")
+  @Test("Another event, without a known refusal, is tried")
   func otherEvents() {
     var coordinator = refused()
     let other = coordinator.request(id(2), request(["b", "c"], .await(nil), question: "leave"))
     #expect(other.prepared == ["b", "c"])
   }
 
-  @Test("asks again when the participant tells of a step of its own, by its feed too")
+  @Test("A refused event is retried when the participant reports a step, even through its feed")
   func ownSteps() {
     for tellsByFeed in [false, true] {
       var coordinator = refused()
@@ -90,7 +91,7 @@ struct KnownRefusalTests {
     }
   }
 
-  @Test("asks all the same after a while, in case that news was lost")
+  @Test("A refused event is retried after a while, in case a report was lost")
   func insists() {
     var coordinator = refused()
     _ = move(Self.closed, version: 1, as: 2, in: &coordinator)
@@ -100,14 +101,14 @@ struct KnownRefusalTests {
     #expect(coordinator.fired(.retry(id(1))).prepared == ["a", "b"])
   }
 
-  @Test("knows nothing of a participant that was away")
+  @Test("A participant's refusals are forgotten when it disconnects")
   func reconnection() {
     var coordinator = refused()
     _ = coordinator.disconnected("b")
     #expect(coordinator.connected("b").prepared == ["a", "b"])
   }
 
-  @Test("tells a caller whose time is up who refuses, as if it had asked again")
+  @Test("A request at its deadline is answered with the known refusal")
   func deadline() {
     var coordinator = refused(.await(.seconds(1)))
     _ = move(Self.closed, version: 1, as: 2, in: &coordinator)

@@ -3,13 +3,13 @@ import PipeNode
 import PipeWire
 import Testing
 
-/// Every phase against every input: the next phase, and what is done. A cell that is not listed keeps
-/// the phase and does nothing.
+/// The expected transition for every phase and input: the next phase, and the actions. A cell that
+/// is not listed keeps the phase and has no actions.
 @Suite("The table of a participant")
 struct ParticipantTableTests {
   private typealias Participant = ParticipantStateMachine
 
-  // Transaction 5 is the one that the phases are about; 3 was applied before, 7 comes later.
+  // The phases are about transaction 5. Transaction 3 was applied before, and 7 comes later.
   private static let earlier = TransactionID(epoch: 1, sequence: 3)
   private static let own = TransactionID(epoch: 1, sequence: 5)
   private static let later = TransactionID(epoch: 1, sequence: 7)
@@ -86,7 +86,7 @@ struct ParticipantTableTests {
     ]
   }
 
-  /// The cells, one to a line: the phase, the input, the next phase where it is another one, and what is done.
+  /// The cells, one per line: the phase, the input, the next phase if it differs, and the actions.
   private static let expected = """
     free                  | prepare 5             | preparing  | RECORD-PREPARED
     free                  | prepare 7             | preparing  | RECORD-PREPARED
@@ -193,7 +193,9 @@ struct ParticipantTableTests {
     evaluating to deliver | limit 5               | free       | STOP-LIMIT STOP BACK RESULT-overdue UNFREEZE
     """
 
-  @Test("Each input has the listed effect in each phase, and no other", arguments: 0..<7)
+  @Test(
+    "Each input has the listed effect in each phase of a participant, and no other",
+    arguments: 0..<7)
   func cells(index: Int) {
     let phase = Self.phases[index].name
     let expected = TextTable.rows(Self.expected).filter { $0[0] == phase }
@@ -252,27 +254,27 @@ struct ParticipantTableTests {
     }
   }
 
-  @Test("takes other inputs in no phase but free", arguments: 0..<7)
+  @Test("A participant accepts other inputs only in the phase 'free'", arguments: 0..<7)
   func frozen(index: Int) {
     var participant = Participant(applied: Self.earlier, version: 8)
     for input in Self.phases[index].path { _ = input(&participant) }
     #expect(participant.takesInputs == (index == 0))
   }
 
-  @Test("comes back prepared where the journal holds no step since, and free otherwise")
+  @Test("A restored participant is prepared unless its journal has a later step")
   func recovery() {
     let prepared = Self.step(Self.own)
     #expect(
       Participant(prepared: prepared, applied: Self.earlier, version: 8).phase
         == .prepared(prepared))
-    // A step of its own, or that of the transaction.
+    // A step of its own, or the step of the transaction.
     #expect(Participant(prepared: prepared, applied: Self.earlier, version: 9).phase == .free)
     #expect(Participant(prepared: prepared, applied: Self.own, version: 9).phase == .free)
     #expect(Participant(applied: Self.earlier, version: 8).phase == .free)
     #expect(Participant(prepared: prepared, version: 20).watermark == Self.own)
   }
 
-  @Test("a transition whose time was up, or that was aborted, has no say any more")
+  @Test("A transition that timed out or was aborted has no effect when it returns")
   func late() {
     var participant = Participant()
     _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.slow)
@@ -284,7 +286,7 @@ struct ParticipantTableTests {
       ])
     #expect(participant.evaluated(Self.own, .success(Self.move)) == [])
     #expect(participant.takesInputs)
-    // Who asked is told of the next step, since another state may take less time.
+    // The coordinator is notified of the next step, because another state may evaluate faster.
     #expect(participant.stepped() == [.send(.changed)])
     _ = participant.prepare(Self.later, event: [], wantsChange: false, evaluate: Self.slow)
     #expect(
@@ -293,7 +295,8 @@ struct ParticipantTableTests {
     #expect(participant.evaluated(Self.later, .success(Self.move)) == [])
   }
 
-  @Test("whom it has refused hears of its next step, once, if that was asked for")
+  @Test(
+    "A coordinator whose event was refused is notified of the next step once, if it asked to be")
   func change() {
     var participant = Participant()
     let refused = participant.prepare(
@@ -303,7 +306,7 @@ struct ParticipantTableTests {
     #expect(participant.stepped() == [])
   }
 
-  @Test("whom it has refused since it was busy hears of its being free, or of its next step, once")
+  @Test("A coordinator refused because of a busy participant is notified once it is free or steps")
   func release() {
     var participant = Participant()
     _ = participant.prepare(Self.earlier, event: [], wantsChange: false, evaluate: Self.enabled)
@@ -311,7 +314,8 @@ struct ParticipantTableTests {
     #expect(
       participant.abort(Self.earlier) == [.standBack, .send(.changed), .unfreeze])
     #expect(participant.stepped() == [])
-    // One that was refused in its state does not hear of its being free.
+    // An event that was refused because of the state causes no notification when the participant
+    // becomes free.
     _ = participant.prepare(Self.later, event: [], wantsChange: true, evaluate: Self.slow)
     #expect(participant.limitPassed(Self.later).contains(.send(.changed)) == false)
     #expect(participant.stepped() == [.send(.changed)])

@@ -1,7 +1,7 @@
 import PipeNode
 import PipeWire
 
-/// A coordinator's process with its journal and its timers.
+/// A simulated coordinator process with its journal and its timers.
 final class SimulatedCoordinator {
   typealias Output = (
     messages: [(to: String, CoordinatorMessage)], replies: [(RequestID, TransactionReply)]
@@ -14,7 +14,7 @@ final class SimulatedCoordinator {
   private(set) var machine: CoordinatorStateMachine?
   private(set) var timers: [CoordinatorStateMachine.Timer] = []
   private(set) var recordCount = 0
-  /// How many transactions a restart found committed and not acknowledged.
+  /// The number of transactions that a restart found committed and not acknowledged.
   private(set) var inDoubt = 0
   private(set) var aborts = 0
   private(set) var problems: [String] = []
@@ -39,7 +39,7 @@ final class SimulatedCoordinator {
     return perform(machine?.start() ?? [])
   }
 
-  /// Gives the machine an input, and performs what it answers.
+  /// Passes an input to the state machine, and performs the resulting actions.
   func take(
     _ input: (inout CoordinatorStateMachine) -> [CoordinatorStateMachine.Action]
   ) -> Output {

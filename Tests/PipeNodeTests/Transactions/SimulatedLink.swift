@@ -1,7 +1,7 @@
-/// Messages under way in one direction.
+/// Messages in flight in one direction.
 ///
-/// As a connection carries them: in order, each once, and lost only when it breaks. A wild link loses,
-/// repeats and reorders as it likes.
+/// Like a connection, a link delivers in order, each message once, and loses messages only when it
+/// breaks. A wild link loses, repeats and reorders messages at random.
 struct SimulatedLink<Message> {
   private(set) var messages: [Message] = []
   let isWild: Bool
@@ -11,7 +11,7 @@ struct SimulatedLink<Message> {
   mutating func send(_ message: Message) { messages.append(message) }
   mutating func drop() { messages = [] }
 
-  /// The next message to arrive; `nil` where it was lost.
+  /// Returns the next message to arrive, or `nil` if it was lost.
   mutating func next(using random: inout some RandomNumberGenerator, faulty: Bool) -> Message? {
     guard isWild else { return messages.isEmpty ? nil : messages.removeFirst() }
     guard !messages.isEmpty else { return nil }

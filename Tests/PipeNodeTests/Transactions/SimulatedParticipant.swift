@@ -2,40 +2,40 @@ import PipeMachines
 import PipeNode
 import PipeWire
 
-/// A node with a machine that takes synchronized events while it is open, and a journal.
+/// A node with a machine that accepts synchronized events while it is open, and a journal.
 final class SimulatedParticipant {
-  /// What the journal holds; only that survives a crash.
+  /// An entry of the journal. Only the journal survives a crash.
   enum Entry {
     case record(ParticipantRecord)
-    /// A step of its own: it opens or closes.
+    /// A step of the node's own: it opens or closes.
     case own(isOpen: Bool)
   }
 
   let name: String
   private(set) var journal: [Entry] = []
-  /// Records that are not durable yet, in order.
+  /// The records that are not durable yet, in order.
   private(set) var pending: [ParticipantRecord] = []
   private(set) var machine: ParticipantStateMachine?
   private(set) var version: UInt64 = 0
   private(set) var isOpen = true
   private(set) var queryTimerRuns = false
   private(set) var problems: [String] = []
-  /// How many times it came back prepared.
+  /// How often the participant was restored in the prepared phase.
   private(set) var inDoubt = 0
   private(set) var recordCount = 0
-  /// Whether its transition takes its time.
+  /// Whether its transition is asynchronous.
   let isSlow: Bool
-  /// The version at which the model stands that decides: ahead where a step was evaluated, and not taken.
+  /// The version of the model. It is ahead of `version` after a step was evaluated and not taken.
   private var modelVersion: UInt64 = 0
-  /// The transitions that have not returned. One whose time was up may still do.
+  /// The transitions that have not returned. A transition that timed out may still return.
   private(set) var running: [TransactionID] = []
-  /// Those that this process has begun, and those whose time was up.
+  /// The transactions that this process has evaluated, and those that timed out.
   private var evaluated: Set<TransactionID> = []
   private var overdue: Set<TransactionID> = []
-  /// The one whose time runs.
+  /// The transaction whose limit is running.
   private(set) var limited: TransactionID?
   private(set) var overdueCount = 0
-  /// Acknowledgements that wait for the next message; where that is a yes, it says them.
+  /// Acknowledgments that wait for the next message. A yes vote implies them.
   private var held: Set<TransactionID> = []
 
   init(name: String, isSlow: Bool = false) {
@@ -44,7 +44,7 @@ final class SimulatedParticipant {
     machine = ParticipantStateMachine()
   }
 
-  /// Loses all but the journal; of what was being written, some may be there.
+  /// Loses everything except the journal, which may contain some of the pending records.
   func crash(using random: inout some RandomNumberGenerator) {
     let written = pending.prefix(Int.random(in: 0...pending.count, using: &random))
     journal += written.map(Entry.record)
@@ -58,7 +58,7 @@ final class SimulatedParticipant {
     held = []
   }
 
-  /// Comes back as the journal tells.
+  /// Restores the participant from its journal.
   func restart() -> [ParticipantMessage] {
     var prepared: PreparedStep?
     var applied = TransactionID.zero
@@ -84,7 +84,7 @@ final class SimulatedParticipant {
 
   func connected() -> [ParticipantMessage] { perform(machine?.connected() ?? []) }
 
-  /// A message finds that the connection is gone.
+  /// Notices while sending that the connection is lost.
   func disconnected() -> [ParticipantMessage] { perform(machine?.disconnected() ?? []) }
 
   func received(_ message: CoordinatorMessage) -> [ParticipantMessage] {
@@ -104,7 +104,7 @@ final class SimulatedParticipant {
     }
   }
 
-  /// Makes durable what is being taken.
+  /// Makes the records of the step in progress durable.
   private func finishTaking() -> [ParticipantMessage] {
     var answers: [ParticipantMessage] = []
     while machine?.isTaking == true, !pending.isEmpty { answers += record() }
@@ -123,7 +123,7 @@ final class SimulatedParticipant {
     return perform(machine?.recorded(record) ?? [])
   }
 
-  /// Takes a step of its own, if it may.
+  /// Takes a step of its own, if that is allowed.
   func step(isOpen: Bool) -> [ParticipantMessage] {
     guard machine?.takesInputs == true else { return [] }
     checkModel()
@@ -145,7 +145,7 @@ final class SimulatedParticipant {
 
   private var open: [UInt8] { Array("\"open\"".utf8) }
 
-  /// A transition returns, or throws.
+  /// Lets a transition return or throw.
   func endTransition() -> [ParticipantMessage] {
     let transaction = running.removeFirst()
     let result: Result<ParticipantMove, ParticipantRefusal> =
@@ -155,7 +155,7 @@ final class SimulatedParticipant {
     return perform(machine?.evaluated(transaction, result) ?? [])
   }
 
-  /// The time of the transition that runs is up.
+  /// Lets the limit of the running transition pass.
   func passLimit() -> [ParticipantMessage] {
     guard let transaction = limited else { return [] }
     limited = nil
@@ -164,7 +164,7 @@ final class SimulatedParticipant {
     return perform(machine?.limitPassed(transaction) ?? [])
   }
 
-  /// A participant that is free stands where its model stands.
+  /// Checks that a free participant and its model are at the same version.
   func checkModel() {
     guard machine?.takesInputs == true, modelVersion != version else { return }
     problems.append("\(name) stands at version \(version), and its model at \(modelVersion)")
@@ -210,10 +210,10 @@ final class SimulatedParticipant {
     return messages
   }
 
-  /// A message as it is sent, with the acknowledgements that have waited for it.
+  /// Returns a message as it is sent, with the acknowledgments that have waited for it.
   private func told(with message: ParticipantMessage) -> [ParticipantMessage] {
     switch message {
-    // Some wait; one that is asked for again does not.
+    // Some acknowledgments wait. One that is requested again is sent.
     case .ack(let transaction) where transaction.sequence.isMultiple(of: 3):
       if held.insert(transaction).inserted { return [] }
       held.remove(transaction)

@@ -3,7 +3,7 @@ import PipeNode
 import PipeWire
 
 extension Simulation {
-  /// What is wrong after the end; empty where all guarantees have held.
+  /// Returns the violations after the end of a run. Empty if all guarantees have held.
   func violations() -> [String] {
     var found = participants.flatMap { participant in
       participant.checkModel()
@@ -21,7 +21,7 @@ extension Simulation {
     return found.sorted()
   }
 
-  /// Who took each event, with the transactions.
+  /// Returns the participants that took each event, with their steps.
   private func takers(_ steps: [[PreparedStep]]) -> [[UInt8]: [String: [PreparedStep]]] {
     var takers: [[UInt8]: [String: [PreparedStep]]] = [:]
     for (name, steps) in zip(Self.names, steps) {
@@ -105,7 +105,7 @@ extension Simulation {
     }
   }
 
-  /// Participants must have taken the transactions that they share in one order.
+  /// Checks that participants have taken their shared transactions in the same order.
   private func orderViolations(_ orders: [[TransactionID]]) -> [String] {
     var found: [String] = []
     for left in orders.indices {

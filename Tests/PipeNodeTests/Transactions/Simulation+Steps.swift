@@ -2,13 +2,13 @@ import PipeNode
 import PipeWire
 
 extension Simulation {
-  /// Runs with faults, then without until nothing is under way.
+  /// Runs with faults, and then without until no message is in flight.
   mutating func run() {
     for _ in 0..<settings.steps { step() }
     heal()
   }
 
-  /// Everything comes back, no more faults; whatever waits gets what it waits for.
+  /// Restarts everything and stops all faults, so that waiting requests complete.
   mutating func heal() {
     isHealing = true
     for index in coordinators.indices where coordinators[index].machine == nil {
@@ -22,14 +22,14 @@ extension Simulation {
     settle()
   }
 
-  /// Goes on until nothing is under way, or for very long.
+  /// Continues until no message is in flight, or up to a high limit.
   mutating func settle() {
     for _ in 0..<5_000 {
       if isAtRest { return }
       for place in participants.indices where !participants[place].isOpen {
         takeOwnStep(place, isOpen: true)
       }
-      // Where nothing is lost, time is long beside a message.
+      // Without losses, timers are slow compared to messages.
       if let move = moves.randomElement(using: &random) { make(move) } else { fireTimer() }
     }
   }
@@ -44,7 +44,7 @@ extension Simulation {
       && requests.allSatisfy(\.messages.isEmpty) && replies.allSatisfy(\.messages.isEmpty)
   }
 
-  /// What can happen by itself.
+  /// An event that can happen by itself.
   private enum Move {
     case toParticipant(Int), toCoordinator(Int), participantRecord(Int), transition(Int)
     case request(Int), reply(Int), coordinatorRecord(Int)
@@ -98,7 +98,7 @@ extension Simulation {
     }
   }
 
-  /// One thing happens.
+  /// Takes one random step.
   mutating func step() {
     let place = Int.random(in: participants.indices, using: &random)
     switch Int.random(in: 0..<100, using: &random) {
@@ -114,7 +114,7 @@ extension Simulation {
     }
   }
 
-  /// A participant opens or closes; its feed tells of it, or that is lost.
+  /// Opens or closes a participant. Its feed reports the step, or the report is lost.
   private mutating func takeOwnStep(_ place: Int, isOpen: Bool) {
     let before = participants[place].version
     deliver(participants[place].step(isOpen: isOpen), from: place)
@@ -162,7 +162,7 @@ extension Simulation {
       case 0..<5: .try
       case 5..<7: .await(.seconds(1))
       case 7..<9: .await(nil)
-      // A participant knows a repeated broadcast only until it dies.
+      // A participant recognizes a repeated broadcast only until it crashes.
       default: settings.isWild ? .try : .broadcast
       }
     ask(composite, mode)
@@ -185,7 +185,7 @@ extension Simulation {
     guard coordinators[index].machine != nil else { return }
     coordinators[index].crash(using: &random)
     for place in Self.places(of: index) { disconnect(place) }
-    // Its callers notice, and ask again when it is back.
+    // The callers notice the crash and repeat their requests when the coordinator is back.
     requests[index].drop()
     replies[index].drop()
   }

@@ -3,9 +3,9 @@ import PipeNode
 import PipeWire
 import TestSupport
 
-/// Coordinators, participants and callers under faults, one random step after the other.
+/// Coordinators, participants and callers under faults, in random steps.
 ///
-/// Crashes leave only what was recorded. Links are those of a connection, or wild.
+/// After a crash only recorded data is left. Links behave like connections, or are wild.
 struct Simulation {
   struct Settings: Sendable {
     var isWild = false
@@ -13,14 +13,14 @@ struct Simulation {
     var hasFaults = true
   }
 
-  /// A composite, its participants, and the coordinator of its class.
+  /// A composite with its participants and the index of its coordinator.
   struct Composite {
     let name: String
     let participants: [String]
     let coordinator: Int
   }
 
-  /// Two classes: three composites that overlap, and one that is alone.
+  /// Two classes of composites: three that overlap, and one that is alone.
   static let composites = [
     Composite(name: "ab", participants: ["a", "b"], coordinator: 0),
     Composite(name: "bcd", participants: ["b", "c", "d"], coordinator: 0),
@@ -29,10 +29,10 @@ struct Simulation {
   ]
   static let classes = [["a", "b", "c", "d"], ["e", "f"]]
   static let names = classes.flatMap { $0 }
-  /// Where each name stands among them, and the class of the one at each place.
+  /// The index of each name, and the class at each index.
   static let places = Dictionary(uniqueKeysWithValues: zip(names, names.indices))
   static let classOf = classes.enumerated().flatMap { index, names in names.map { _ in index } }
-  /// Those whose transitions take their time.
+  /// The participants with asynchronous transitions.
   static let slow: Set = ["b", "e"]
 
   struct Asked {
@@ -47,7 +47,7 @@ struct Simulation {
   let settings: Settings
   var isHealing = false
   var coordinators: [SimulatedCoordinator]
-  /// In the order of the names, as are whether each is connected and its two links.
+  /// The participants, their connection states and both links, in the order of the names.
   var participants: [SimulatedParticipant]
   var isUp: [Bool]
   var toParticipant: [SimulatedLink<CoordinatorMessage>]
@@ -113,11 +113,11 @@ struct Simulation {
     deliver(participants[place].connected(), from: place)
   }
 
-  /// Breaks a connection: what is under way is lost, and the coordinator notices.
+  /// Breaks a connection: messages in flight are lost, and the coordinator notices.
   mutating func disconnect(_ place: Int) {
     guard isUp[place] else { return }
     isUp[place] = false
-    // A wild link lets old messages come through a new connection.
+    // A wild link delivers old messages on a new connection.
     if !settings.isWild {
       toParticipant[place].drop()
       toCoordinator[place].drop()
@@ -126,14 +126,15 @@ struct Simulation {
     deliver(coordinators[index].take { $0.disconnected(Self.names[place]) }, from: index)
   }
 
-  /// The callers' connection to a coordinator breaks: each sends again.
+  /// Breaks the callers' connection to a coordinator, after which each caller repeats its requests.
   mutating func reconnectCallers(of index: Int) {
     requests[index].drop()
     replies[index].drop()
     let open = asked.filter { $0.value.composite.coordinator == index && !$0.value.isAnswered }
     for (id, one) in open.sorted(by: { $0.key.number < $1.key.number }) {
       if one.mode == .broadcast {
-        // Not sent again: some may have taken it. Its caller knows no more.
+        // A broadcast is not repeated, because some participants may have taken it. Its outcome is
+        // unknown.
         asked[id]?.replies.append(.broadcast([:]))
       } else {
         requests[index].send((id, Self.request(one)))

@@ -2,15 +2,15 @@ import PipeMachines
 import PipeWire
 import Testing
 
-/// Thousands of random runs, each with crashes, restarts and lost connections at any point.
+/// Runs thousands of random schedules with crashes, restarts and lost connections at any point.
 @Suite("Synchronized events under faults")
 struct TransactionSimulationTests {
-  /// Connections as they are, or links that lose, repeat and reorder what they carry.
+  /// Links that behave like connections, and links that lose, repeat and reorder messages.
   static let settings = [
     Simulation.Settings(isWild: false), Simulation.Settings(isWild: true),
   ]
 
-  /// What the runs were made of, so that a test can say that its faults hit.
+  /// Counters of the runs, which show that the faults had effects.
   struct Tally {
     var commits = 0
     var aborts = 0
@@ -22,12 +22,12 @@ struct TransactionSimulationTests {
   }
 
   @Test(
-    "all or none take an event, in one order, answers are true, and nothing stays locked",
+    "Under faults, events are all or none, in one order, answered correctly, and leave no locks",
     arguments: settings, [0, 1, 2, 3])
   func soak(settings: Simulation.Settings, batch: UInt64) async {
     var tally = Tally()
     for seed in batch * 375..<(batch + 1) * 375 {
-      // Others wait for this thread.
+      // Lets other tests use this thread.
       await Task.yield()
       var simulation = Simulation(seed: seed, settings: settings)
       simulation.run()
@@ -45,7 +45,7 @@ struct TransactionSimulationTests {
     #expect(tally.overdue > 20)
   }
 
-  @Test("without faults nothing is in doubt, and every answer but a refusal is a commit")
+  @Test("Without faults nothing is in doubt, and every reply is a commit or a refusal")
   func peace() async {
     for seed in UInt64(0)..<100 {
       await Task.yield()
@@ -60,7 +60,7 @@ struct TransactionSimulationTests {
 }
 
 extension Simulation {
-  /// After the end, every composite takes an event again.
+  /// Checks that every composite accepts an event after the end of a run.
   mutating func probe() -> [String] {
     for composite in Self.composites where !takesAnEvent(composite) {
       return ["\(composite.name) takes no event any more"]
@@ -68,7 +68,7 @@ extension Simulation {
     return violations()
   }
 
-  /// Timers fire at random, also early, so that one attempt may be given up.
+  /// Repeats the request, because timers fire at random and may abort an attempt.
   private mutating func takesAnEvent(_ composite: Composite) -> Bool {
     for _ in 0..<20 {
       let id = ask(composite, .try)

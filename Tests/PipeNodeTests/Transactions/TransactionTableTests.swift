@@ -3,8 +3,8 @@ import PipeNode
 import PipeWire
 import Testing
 
-/// Every phase of a transaction at its coordinator against every input. A cell that is not listed
-/// keeps the phase and does nothing.
+/// The expected transition for every phase and input of a transaction at its coordinator. A cell
+/// that is not listed keeps the phase and has no actions.
 @Suite("The table of a coordinator's transaction")
 struct TransactionTableTests {
   private static let id = TransactionID(epoch: 2, sequence: 4)
@@ -12,7 +12,7 @@ struct TransactionTableTests {
 
   private static var asked: TransactionStateMachine { .atomic(id, ["a", "b"]) }
 
-  /// In each, `a` has answered what it could, and `b` has not.
+  /// The phases. In each, `a` has answered as far as possible, and `b` has not.
   private static var phases: [(name: String, make: () -> TransactionStateMachine)] {
     [
       ("collecting", { after(asked, .yes("a", move)) }),
@@ -53,7 +53,7 @@ struct TransactionTableTests {
     ("disconnected x", .disconnected("x")),
   ]
 
-  /// The cells, one to a line: the phase, the input, the next phase where it is another one, and what is done.
+  /// The cells, one per line: the phase, the input, the next phase if it differs, and the actions.
   private static let expected = """
     collecting | yes b          | recording  | RECORD
     collecting | no a           |            | ABORT busy to b
@@ -76,7 +76,9 @@ struct TransactionTableTests {
     delivering | disconnected b | delivering | ANSWER
     """
 
-  @Test("Each input has the listed effect in each phase, and no other", arguments: 0..<4)
+  @Test(
+    "Each input has the listed effect in each phase of a transaction, and no other",
+    arguments: 0..<4)
   func cells(index: Int) {
     let phase = Self.phases[index].name
     let expected = TextTable.rows(Self.expected).filter { $0[0] == phase }
@@ -118,7 +120,7 @@ struct TransactionTableTests {
     }
   }
 
-  @Test("a refusal names who withholds the event, in which state, and why")
+  @Test("A refusal names the participant, its state and the reason")
   func refusal() {
     var transaction = Self.asked
     let refusal = ParticipantRefusal.refused(

@@ -3,13 +3,13 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("A coordinator, and an effect that does not want its event any more")
+@Suite("Withdrawn requests of effects")
 struct WithdrawnRequestTests {
   private static let id = RequestID(caller: "a", number: 1 << 32 | 7)
   private static let body = Array("door\nenter".utf8)
   private static let first = TransactionID(epoch: 1, sequence: 1)
 
-  /// One that has been asked for an event by an effect of `a`, and what it has done then.
+  /// Returns a coordinator with a request by an effect of `a`, and the actions that followed.
   private static func asked() -> (CoordinatorStateMachine, [CoordinatorStateMachine.Action]) {
     var coordinator = CoordinatorStateMachine(name: "door")
     _ = coordinator.start()
@@ -26,7 +26,7 @@ struct WithdrawnRequestTests {
     return request
   }
 
-  @Test("names the request to the one whose effect has asked")
+  @Test("A prepare names the request to the participant whose effect sent it")
   func named() {
     let (_, actions) = Self.asked()
     for (participant, emitted) in [("a", UInt32(7)), ("b", nil)] {
@@ -38,7 +38,7 @@ struct WithdrawnRequestTests {
     }
   }
 
-  @Test("gives up what is not waited for, and takes it up where it is asked for anew")
+  @Test("A withdrawn request is aborted, and accepted again when it is repeated")
   func withdrawn() {
     var (coordinator, _) = Self.asked()
     _ = coordinator.received(
@@ -47,7 +47,7 @@ struct WithdrawnRequestTests {
     #expect(actions.contains(.send(.abort(Self.first), to: "b")))
     #expect(actions.contains(.reply(Self.id, .atomic(.unavailable("door")))))
     #expect(coordinator.isIdle)
-    // A withdrawal that comes behind finds nothing.
+    // A late withdrawal has no effect.
     #expect(coordinator.withdraw(Self.id) == [])
     #expect(coordinator.request(Self.id, Self.request).prepared == ["a", "b"])
   }

@@ -3,14 +3,14 @@ import PipeNode
 import PipeWire
 import Testing
 
-/// The bytes that docs/PROTOCOL.md shows for the conversation of a pipe and for requests.
+/// Compares frames of pipes and requests with the bytes in docs/PROTOCOL.md.
 @Suite("Frames of pipes and requests")
 struct ConversationFrameTests {
   private func stream(_ number: UInt64) -> [UInt8] {
     withUnsafeBytes(of: number.littleEndian, Array.init)
   }
 
-  @Test("a durable receiver's welcome says so, how much it holds, and of which stream")
+  @Test("A durable receiver's welcome frame has its flag, its event count and its stream")
   func welcome() {
     var receiver = InPipeStateMachine(
       capacity: 8, session: 3, stream: 0x0102_0304_0506_0708, applied: 5, postponed: 2,
@@ -32,7 +32,7 @@ struct ConversationFrameTests {
     #expect(plain.flags == 0)
   }
 
-  @Test("a sender's open has its stream as its body")
+  @Test("A sender's open frame has its stream as the body")
   func open() {
     var sender = OutPipeStateMachine(
       capacity: 8, stream: 0x0102_0304_0506_0708, acknowledged: 5, events: [[UInt8]]())
@@ -49,7 +49,7 @@ struct ConversationFrameTests {
       ])
   }
 
-  @Test("a request has the client's number and how far back the oldest one is that it awaits")
+  @Test("A request frame has the client's number and the distance to its oldest awaited request")
   func request() {
     let header = FrameHeader(.request, count: 2, sequence: 7, number: 0x0A0B)
     #expect(
@@ -59,7 +59,7 @@ struct ConversationFrameTests {
       ])
   }
 
-  @Test("asking what would be said to an event, and the replies of a node and of a coordinator")
+  @Test("The explain frame and its replies match the documented bytes")
   func explain() throws {
     #expect(
       FrameHeader(.explain, sequence: 7).frame(body: Array("\"go\"".utf8)) == [
@@ -94,7 +94,7 @@ struct ConversationFrameTests {
   }
 
   @Test(
-    "why a node takes nothing travels as it is",
+    "The reasons that block a node are encoded as documented",
     arguments: [
       (.transition, #"{"transition":{}}"#), (.pipes(["a", "b"]), #"{"pipes":{"_0":["a","b"]}}"#),
     ] as [(NodeExplanation.Hold, String)])
@@ -103,7 +103,7 @@ struct ConversationFrameTests {
     #expect(try JSONValue(parsing: json.utf8).decode(NodeExplanation.Hold.self) == hold)
   }
 
-  @Test("dropping letter 9 and its reply")
+  @Test("The frame that drops a dead letter and its reply match the documented bytes")
   func letter() {
     #expect(
       FrameHeader(.deadLetter, count: 1, sequence: 7, number: 9).frame() == [
