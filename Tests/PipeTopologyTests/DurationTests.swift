@@ -53,6 +53,6 @@ struct DurationTests {
   @Test("what is no duration is told why")
   func problem() {
     #expect("\(DurationText.Problem(with: "1.5"))" == "has no unit; write 1.5s, 1.5ms or 1.5m")
-    #expect("\(DurationText.Problem(with: "soon"))".hasPrefix("must be a length of time such as"))
+    #expect("\(DurationText.Problem(with: "soon"))".hasPrefix("must be a duration such as"))
   }
 }

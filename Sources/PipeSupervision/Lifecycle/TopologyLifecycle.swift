@@ -173,7 +173,8 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
       let nodes = all == 1 ? "1 node" : "\(all) nodes"
       return [
         failed > 0 ? "\(failed) of \(nodes) failed" : nil,
-        waiting > 0 ? "\(waiting) of \(nodes) \(waiting == 1 ? "waits" : "wait") for others" : nil,
+        waiting > 0
+          ? "\(waiting) of \(nodes) \(waiting == 1 ? "waits" : "wait") for other nodes" : nil,
       ].compactMap { $0 }.joined(separator: ", ")
     }
   }

@@ -45,19 +45,21 @@ extension ValueKind {
   /// Returns a description of the expected value if this value is invalid.
   package func problem(with value: String) -> String? {
     switch self {
-    case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "it must not be empty" : nil
+    case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "must not be empty" : nil
     case .count(_, let least):
-      UInt64(value).map { $0 < least } ?? true ? "it must be a whole number from \(least)" : nil
+      UInt64(value).map { $0 < least } ?? true ? "must be an integer of at least \(least)" : nil
     case .duration:
-      DurationText.parse(value) == nil ? "it \(DurationText.Problem(with: value))" : nil
+      DurationText.parse(value) == nil ? "\(DurationText.Problem(with: value))" : nil
     case .moment: MomentArgument.parse(value) == nil ? MomentArgument.wanted : nil
     case .choice(_, let choices):
       choices.contains(value)
         ? nil
-        : "choose " + choices.joined(separator: ", ") + Suggestion.hint(for: value, among: choices)
-    case .topology, .node: isSafeName(value) ? nil : "names are made of A-Z a-z 0-9 _ . -"
-    case .endpoint: NetworkAddress(value) == nil ? "it must be like tcp://HOST:PORT" : nil
-    case .signal: Signal(value) == nil ? "name it as in TERM, SIGKILL or 9" : nil
+        : "must be one of " + choices.joined(separator: ", ")
+          + Suggestion.hint(for: value, among: choices)
+    case .topology, .node:
+      isSafeName(value) ? nil : "names consist of the characters A-Z a-z 0-9 _ . -"
+    case .endpoint: NetworkAddress(value) == nil ? "must have the form tcp://HOST:PORT" : nil
+    case .signal: Signal(value) == nil ? "must be a signal such as TERM, SIGKILL or 9" : nil
     }
   }
 }
