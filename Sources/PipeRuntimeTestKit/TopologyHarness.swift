@@ -218,7 +218,7 @@ public final class TopologyHarness: Sendable {
       } else if exit?.isSuccess == false, let exit,
         // A run with a failed node exits with 1 even after an orderly stop.
         !hasFailedNodes || exit != .exited(code: 1)
-          || orchestrator.errorText.contains("did not stop in order")
+          || orchestrator.errorText.contains("did not stop gracefully")
       {
         problems.append("the topology did not stop in order: \(exit)")
       }

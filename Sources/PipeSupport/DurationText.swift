@@ -47,7 +47,7 @@ package enum DurationText {
     package var description: String {
       switch self {
       case .noUnit(let text): "has no unit; write \(text)s, \(text)ms or \(text)m"
-      case .noLength: "must be a length of time such as 200ms, 1.5s, 1m30s or 2h"
+      case .noLength: "must be a duration such as 200ms, 1.5s, 1m30s or 2h"
       }
     }
   }

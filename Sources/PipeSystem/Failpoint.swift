@@ -293,7 +293,8 @@ package struct FailpointCounter: Sendable {
     guard let text = environment[Self.rulesVariable], !text.isEmpty else { return nil }
     let seedText = environment[Self.seedVariable] ?? "0"
     guard let seed = UInt64(seedText) else {
-      throw FailpointError(seedText, "is no whole number", variable: Self.seedVariable)
+      throw FailpointError(
+        seedText, "must be an integer of at least 0", variable: Self.seedVariable)
     }
     self.init(
       rules: try FailpointRule.parse(list: text), seed: seed, node: node,

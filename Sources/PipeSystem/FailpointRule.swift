@@ -36,7 +36,7 @@ package struct FailpointRule: Hashable, Sendable {
     var rules: [FailpointRule] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
       let rule = part.drop { $0 == " " }
-      guard !rule.isEmpty else { throw FailpointError(text, "has an empty place in its list") }
+      guard !rule.isEmpty else { throw FailpointError(text, "the list has an empty entry") }
       rules.append(try FailpointRule(parsing: String(rule)))
     }
     return rules
@@ -45,31 +45,33 @@ package struct FailpointRule: Hashable, Sendable {
   /// Parses one rule.
   package init(parsing text: String) throws(FailpointError) {
     guard let equals = text.firstIndex(of: "=") else {
-      throw FailpointError(text, "says no action; write it like 'record.after=crash'")
+      throw FailpointError(text, "missing action; write, for example, 'record.after=crash'")
     }
     var name = text[..<equals]
     if let colon = name.lastIndex(of: ":") {
-      guard colon != name.startIndex else { throw FailpointError(text, "names no node before ':'") }
+      guard colon != name.startIndex else {
+        throw FailpointError(text, "missing node name before ':'")
+      }
       node = String(name[..<colon])
       name = name[name.index(after: colon)...]
     }
     guard let point = Failpoint(rawValue: String(name)) else {
       let known = Failpoint.allCases.map(\.rawValue).joined(separator: ", ")
-      throw FailpointError(text, "there is no failpoint '\(name)'; there are \(known)")
+      throw FailpointError(text, "unknown failpoint '\(name)'; the failpoints are \(known)")
     }
     self.point = point
 
     var rest = text[text.index(after: equals)...]
     if let slash = rest.lastIndex(of: "/") {
       incarnation = try Self.positive(
-        rest[rest.index(after: slash)...], "number of an incarnation", in: text)
+        rest[rest.index(after: slash)...], "incarnation", in: text)
       rest = rest[..<slash]
     }
     if let sign = rest.lastIndex(where: { $0 == "@" || $0 == "%" }) {
       let value = rest[rest.index(after: sign)...]
       moment =
         rest[sign] == "@"
-        ? .hit(try Self.positive(value, "number of a hit", in: text))
+        ? .hit(try Self.positive(value, "hit number", in: text))
         : .probability(try Self.probability(value, in: text))
       rest = rest[..<sign]
     } else {
@@ -77,10 +79,11 @@ package struct FailpointRule: Hashable, Sendable {
     }
     guard let action = FailpointAction(rest) else {
       let known = FailpointAction.names.joined(separator: ", ")
-      throw FailpointError(text, "there is no action '\(rest)'; there are \(known)")
+      throw FailpointError(text, "unknown action '\(rest)'; the actions are \(known)")
     }
     guard action.isPossible(at: point) else {
-      throw FailpointError(text, "'\(action)' cannot be done at '\(point.rawValue)'")
+      throw FailpointError(
+        text, "action '\(action)' is not possible at failpoint '\(point.rawValue)'")
     }
     self.action = action
   }
@@ -89,7 +92,7 @@ package struct FailpointRule: Hashable, Sendable {
     _ value: Substring, _ what: String, in text: String
   ) throws(FailpointError) -> UInt64 {
     guard value.utf8.allSatisfy(isDigit), let number = UInt64(value), number > 0 else {
-      throw FailpointError(text, "'\(value)' is no \(what), which is 1 or more")
+      throw FailpointError(text, "invalid \(what) '\(value)': must be an integer of at least 1")
     }
     return number
   }
@@ -100,7 +103,8 @@ package struct FailpointRule: Hashable, Sendable {
     guard value.utf8.allSatisfy({ isDigit($0) || $0 == UInt8(ascii: ".") }),
       let number = Double(value), number > 0, number <= 1
     else {
-      throw FailpointError(text, "'\(value)' is no probability, which is above 0 and at most 1")
+      throw FailpointError(
+        text, "invalid probability '\(value)': must be greater than 0 and at most 1")
     }
     return number
   }

@@ -11,8 +11,9 @@ package enum OpenFileLimit {
     package var hardLimit: Int
 
     package var description: String {
-      "\(subject) needs up to \(needed) open files, and a process of this user may have \(hardLimit): "
-        + "raise the hard limit ('ulimit -Hn \(needed)', or 'nofile' in limits.conf(5))"
+      "\(subject) requires up to \(needed) open files, and the hard limit of this user is "
+        + "\(hardLimit); raise the hard limit ('ulimit -Hn \(needed)', or 'nofile' in "
+        + "limits.conf(5))"
     }
   }
 

@@ -61,7 +61,8 @@ struct AdoptionTests {
       }
       let log = try ward.log("patient")
       #expect(isLogged == true, "\(log)")
-      #expect(log.contains { $0.contains("note adopted (start 1)") && $0.contains("is lost") })
+      #expect(
+        log.contains { $0.contains("note adopted (incarnation 1)") && $0.contains("is lost") })
       #expect(log.count { $0.contains(" out line ") } == 20)
       #expect(
         FileSystem.entries(of: try ward.directories.runtime).allSatisfy {
@@ -163,7 +164,8 @@ struct AdoptionTests {
       #expect(
         try ward.log("changed").contains { $0.contains("not adopted: its environment was changed") }
       )
-      #expect(try ward.log("gone").contains { $0.contains("the topology has it no more") })
+      #expect(
+        try ward.log("gone").contains { $0.contains("the node was removed from the topology") })
       try await ward.run("down")
       #expect(ward.tool.directory.processes.isEmpty)
     }
@@ -181,7 +183,8 @@ struct AdoptionTests {
       #expect(after[node: "patient"]?.pid != before["patient"])
       #expect(after[node: "patient"]?.incarnation == 2)
       #expect(ward.alive([before["patient"] ?? 0]).isEmpty)
-      #expect(try ward.log("patient").contains { $0.contains("it did not answer within 10 s") })
+      #expect(
+        try ward.log("patient").contains { $0.contains("the process did not answer within 10 s") })
       try await ward.run("down")
     }
   }
@@ -193,7 +196,7 @@ struct AdoptionTests {
       try await ward.killOrchestrator()
       let run = try ward.tool.start(["run", "--plain", "ward.yaml"])
       #expect(try await run.waitForOutput(containing: "2 nodes running"), "\(run.errorText)")
-      #expect(run.outputText.contains("patient: adopted (start 1)"), "\(run.outputText)")
+      #expect(run.outputText.contains("patient: adopted (incarnation 1)"), "\(run.outputText)")
       #expect(try await ward.pids() == pids)
       run.signal(.kill)
       #expect(try await run.waitForExit(within: .seconds(10)) == .signalled(number: SIGKILL))

@@ -114,6 +114,6 @@ struct FailpointRunTests {
     let result = try await tool.end(of: program, code: 2)
     #expect(
       result.error.contains(
-        "PIPERUNTIME_FAILPOINTS: 'recod.after=crash': there is no failpoint 'recod.after'; "))
+        "PIPERUNTIME_FAILPOINTS: 'recod.after=crash': unknown failpoint 'recod.after'; "))
   }
 }

@@ -41,7 +41,7 @@ struct HarnessTests {
     let text = failure.description
     for part in [
       failure.expectation, "states seen of 'button':", "1.2 {\"pressed\":{\"times\":2}} (request)",
-      "button is running, start 1", "log of 'gate':", "note said hello", "2 nodes running",
+      "button is running, start 1", "log of 'gate':", "note connected", "2 nodes running",
     ] {
       #expect(text.contains(part), "\(text)")
     }

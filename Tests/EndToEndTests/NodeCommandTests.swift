@@ -21,16 +21,16 @@ struct NodeCommandTests {
   @Test(
     "An invalid command line of a node program exits 2 with an error that says what to do",
     arguments: [
-      ([], "what to do is missing\nTry 'nodes --help'."),
+      ([], "missing verb\nTry 'nodes --help'."),
       (["monitr"], "unknown verb 'monitr'. Did you mean 'monitor'?\nTry 'nodes --help'."),
       (["run"], "option '--topology' is missing\nTry 'nodes run --help'."),
       (["run", "--nod", "n"], "unknown option '--nod'. Did you mean '--node'?"),
-      (["run", "--topology"], "option '--topology' needs a value: --topology NAME"),
-      (whole + ["--parameters", "{"], "'{' is no value for --parameters: it must be JSON"),
-      (whole + ["--incarnation", "x"], "'x' is no value for --incarnation: it must be a whole"),
+      (["run", "--topology"], "option '--topology' requires a value: --topology NAME"),
+      (whole + ["--parameters", "{"], "invalid value '{' for --parameters: it must be JSON"),
+      (whole + ["--incarnation", "x"], "invalid value 'x' for --incarnation: must be an integer"),
       (
         whole + ["--journal", "/j", "--durability", "none"],
-        "'none' is no value for --durability: choose process, power"
+        "invalid value 'none' for --durability: must be one of process, power"
       ),
       (["describe", "--parameters", "{}"], "option '--machine' is missing"),
       (["monitor"], "MONITOR is missing\nTry 'nodes monitor --help'."),

@@ -37,7 +37,7 @@ struct NodeStartTests {
           #expect(node.phase == "failed" && node.pid == nil)
           #expect(
             node.reason?.hasSuffix(
-              "/vanishing': Permission denied; make it executable with chmod +x")
+              "/vanishing': Permission denied; make the file executable with 'chmod +x'")
               == true, "\(node.reason ?? "")")
         } else {
           #expect(node.isRunning, "\(node)")

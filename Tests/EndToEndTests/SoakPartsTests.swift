@@ -84,7 +84,7 @@ struct SoakPartsTests {
     take(.err, "failpoint send.after: delay:5ms (hit 1)")
     take(.out, "failpoint send.after: crash (hit 1)")
     take(.err, "failpoint nowhere: crash (hit 1)")
-    take(.note, "killed: hung: no sign of life for 500 ms")
+    take(.note, "killed: hung: no heartbeat for 500 ms")
     take(.note, "\(NodeReport.adopted(incarnation: 2))")
     take(.note, "\(NodeReport.replacing(reason: "its environment was changed"))")
     take(

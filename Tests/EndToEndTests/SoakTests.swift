@@ -98,21 +98,22 @@ struct SoakTests {
     "A wrong call of the soak exits 2 with an error that says what to do",
     arguments: [
       (["--sead", "1"], "unknown option '--sead'. Did you mean '--seed'?\nTry 'soak --help'."),
-      (["--faults", "-1"], "'-1' is no value for --faults: it must be a whole number from 0"),
+      (["--faults", "-1"], "invalid value '-1' for --faults: must be an integer of at least 0"),
       (
         ["--round-faults", "0"],
-        "'0' is no value for --round-faults: it must be a whole number from 1"
+        "invalid value '0' for --round-faults: must be an integer of at least 1"
       ),
-      (["--seed"], "option '--seed' needs a value: --seed N"),
+      (["--seed"], "option '--seed' requires a value: --seed N"),
       (
         ["--of", "fish"],
-        "'fish' is no value for --of: choose pipes, composites, models, explored, hosts"
+        "invalid value 'fish' for --of: must be one of pipes, composites, models, explored, hosts"
       ),
       (
-        ["--durability", "some"], "'some' is no value for --durability: choose none, process, power"
+        ["--durability", "some"],
+        "invalid value 'some' for --durability: must be one of none, process, power"
       ),
-      (["--time", "1"], "'1' is no value for --time: it has no unit; write 1s, 1ms or 1m"),
-      (["--faults", "0"], "'0' is no value for --faults: it needs a --time"),
+      (["--time", "1"], "invalid value '1' for --time: has no unit; write 1s, 1ms or 1m"),
+      (["--faults", "0"], "invalid value '0' for --faults: it needs a --time"),
     ])
   func usage(arguments: [String], problem: String) async throws {
     let result = try await Self.soak(arguments, within: .seconds(20))

@@ -17,7 +17,7 @@ struct StandstillTests {
       }
       #expect(after.pid != before.pid)
       #expect(kill(before.pid ?? 0, 0) != 0)
-      try await ward.expectLog("patient", contains: "hung: no sign of life for 2 s")
+      try await ward.expectLog("patient", contains: "hung: no heartbeat for 2 s")
     }
   }
 
@@ -43,7 +43,7 @@ struct StandstillTests {
       #expect(hasWaited == true)
       try await run("/usr/bin/chrt", "--other", "-p", "0", String(pid))
       #expect(try await ward.status("patient").incarnation == 1)
-      #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
+      #expect(!ward.logs("patient").contains { $0.contains("no heartbeat") })
     }
   }
 
@@ -63,7 +63,7 @@ struct StandstillTests {
         ward.orchestrator.signal(.resume)
         #expect(try await ward.status("patient").incarnation == 1, "after \(time) ms")
       }
-      #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
+      #expect(!ward.logs("patient").contains { $0.contains("no heartbeat") })
     }
   }
 

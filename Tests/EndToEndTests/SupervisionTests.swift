@@ -187,13 +187,13 @@ struct SupervisionTests {
         try await ward.stop("patient")
       } throws: { error in
         "\(error)".contains(
-          "node 'patient' did not stop in order: it did not stop within 2 s")
+          "node 'patient' did not stop gracefully: the process did not stop within 2 s")
       }
       let patient = try await ward.status("patient")
       #expect(patient.phase == "stopped")
       #expect(patient.pid == nil)
       #expect(
-        ward.logs("patient").contains { $0.contains("it did not stop within 2 s") })
+        ward.logs("patient").contains { $0.contains("the process did not stop within 2 s") })
     }
   }
 

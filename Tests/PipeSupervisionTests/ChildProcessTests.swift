@@ -115,7 +115,7 @@ struct ChildProcessTests {
   @Test(
     "A program that cannot be started is an error that says what to do",
     arguments: [
-      ("/nonexistent/program", nil, "build it"),
+      ("/nonexistent/program", nil, "build the program"),
       ("/etc/passwd", nil, "chmod +x"),
       ("/bin/true", "/nonexistent", "directory '/nonexistent'"),
     ])
@@ -129,7 +129,7 @@ struct ChildProcessTests {
 
   @Test("A launch does not wait for exec, whose failure is reported later with the same detail")
   func launch() throws {
-    for (path, failure) in [("/nonexistent/program", "build it"), ("/bin/true", nil)] {
+    for (path, failure) in [("/nonexistent/program", "build the program"), ("/bin/true", nil)] {
       var child = try ChildProcess.launch(ChildCommand(path: path))
       var item = pollfd(fd: child.report, events: Int16(POLLIN), revents: 0)
       #expect(poll(&item, 1, 300_000) == 1)

@@ -209,8 +209,11 @@ struct NodeLifecycleTests {
   @Test(
     "A node that never becomes ready and is not restarted fails with advice in its reason",
     arguments: [
-      ([.exited(.exited(code: 3))], "exit code 3) before it said hello; its log has the cause"),
-      ([.exited(.exited(code: 0))], "it is no node program"),
+      ([.exited(.exited(code: 3))], "exit code 3) before it connected; check the log of the node"),
+      (
+        [.exited(.exited(code: 0))],
+        "check the log of the node, and that the program is a node program"
+      ),
       ([.complained(reason: "no machine 'Dor'"), .exited(.exited(code: 2))], "no machine 'Dor'"),
       ([.hello(problem: "no port 'x'"), .exited(.signalled(number: 9))], "no port 'x'"),
       ([.spawnFailed(reason: "cannot start 'x'")], "cannot start 'x'"),
@@ -309,7 +312,7 @@ struct NodeLifecycleTests {
       node.take(.exited(.signalled(number: SIGKILL)))
       node.tick()
     }
-    #expect(node.failure?.contains("did not say hello within 3 s") == true)
+    #expect(node.failure?.contains("did not connect within 3 s") == true)
   }
 
   @Test("A node killed from outside before its hello is restarted")

@@ -24,7 +24,7 @@ struct SlurmJobTests {
     let found = job.check(try examined(text)).map(\.description)
     #expect(
       found == [
-        "lab.yaml:3:33: error: place 'front': host 'fh9' is not one of job 7's; it has 'fh1', 'fh2'. "
+        "lab.yaml:3:33: error: place 'front': host 'fh9' is not in job 7; it has 'fh1', 'fh2'. "
           + "Did you mean 'fh1'? [unknown-host]"
       ])
   }

@@ -91,7 +91,7 @@ struct StateDependencyTests {
     #expect(
       expectations == [
         "guest": "'door' to be closed",
-        "friend": "'guest', on which it depends and which does not run yet",
+        "friend": "dependency 'guest', which does not run yet",
       ])
     #expect(topology.lifecycle.obstacles.isEmpty && topology.problems.isEmpty)
     func isComplete() -> Bool {
@@ -136,7 +136,8 @@ struct StateDependencyTests {
     topology.take(.start)
     topology.exit("door", .exited(code: 1))
     #expect(
-      topology.problems.suffix(1) == ["guest: waits for 'door' to be closed, which has failed"])
+      topology.problems.suffix(1) == ["guest: waits for 'door' to be closed, but 'door' has failed"]
+    )
     var started = TopologyReport.Started()
     (started.running, started.failed, started.waiting) = (1, 1, 1)
     #expect(topology.reports.contains(.running(started)))
@@ -162,7 +163,7 @@ struct StateDependencyTests {
     topology.say("guest", .hello(problem: nil))
     #expect(
       topology.problems.suffix(1)
-        == ["guest: waits for 'door', on which it depends and which is stopped"])
+        == ["guest: waits for dependency 'door', which is stopped"])
     topology.say("door", .start)
     #expect(gone(topology) == ["door", "door", "guest"])
   }
@@ -180,9 +181,11 @@ struct StateDependencyTests {
 
     var unseen = started(pair)
     unseen.exit("door", .exited(code: 0))
-    #expect(unseen.problems == ["guest: waits for 'door' to be closed, which has ended"])
+    #expect(unseen.problems == ["guest: waits for 'door' to be closed, but 'door' has ended"])
     #expect(unseen.outcome?.exitCode == 1)
-    #expect(unseen.outcome?.reason == "all nodes have ended, or wait for a state of one that has")
+    #expect(
+      unseen.outcome?.reason == "all nodes have ended, or wait for a state of a node that has ended"
+    )
     #expect(unseen.alive.isEmpty)
   }
 

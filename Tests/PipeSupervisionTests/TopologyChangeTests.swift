@@ -276,7 +276,7 @@ struct TopologyLifecycleChangeTests {
     topology.exit("d", .exited(code: 3))
     #expect(topology.lifecycle.changeProblems.map(\.node) == ["d"])
     #expect(topology.lifecycle.changeProblems.map(\.reason) == ["exit code 3"])
-    #expect(topology.problems == ["d: did not stop in order: exit code 3"])
+    #expect(topology.problems == ["d: did not stop gracefully: exit code 3"])
     topology.take(change(chain, replaced: ["a"]))
     #expect(topology.lifecycle.changeProblems.isEmpty)
   }

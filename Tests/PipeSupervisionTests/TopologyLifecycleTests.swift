@@ -144,7 +144,8 @@ struct TopologyLifecycleTests {
     required.exit("b", .exited(code: 1))
     #expect(required.log.suffix(1) == ["stop a"])
     #expect(required.outcome?.exitCode == 1)
-    #expect(required.outcome?.reason?.hasPrefix("required node 'b' failed: it ended") == true)
+    #expect(
+      required.outcome?.reason?.hasPrefix("required node 'b' failed: the process ended") == true)
   }
 
   @Test("A required node that fails stops the topology in order, with exit code 1")
@@ -188,7 +189,8 @@ struct TopologyLifecycleTests {
     #expect(
       topology.outcome
         == TopologyLifecycle.Outcome(
-          exitCode: 1, reason: "node 'a' did not stop in order: it did not stop within 5 s"))
+          exitCode: 1,
+          reason: "node 'a' did not stop gracefully: the process did not stop within 5 s"))
     #expect(topology.alive.isEmpty)
   }
 
@@ -218,7 +220,7 @@ struct TopologyLifecycleTests {
     #expect(
       topology.outcome
         == TopologyLifecycle.Outcome(
-          exitCode: 1, reason: "node 'b' did not stop in order: killed by SIGSEGV"))
+          exitCode: 1, reason: "node 'b' did not stop gracefully: killed by SIGSEGV"))
   }
 
   @Test(
@@ -241,11 +243,14 @@ struct TopologyLifecycleTests {
       topology.outcome
         == reason.map {
           TopologyLifecycle.Outcome(
-            exitCode: 1, reason: "node 'a' did not stop in order: \($0); nor did 1 other")
+            exitCode: 1,
+            reason:
+              "node 'a' did not stop gracefully: \($0); 1 other node did not stop gracefully either"
+          )
         } ?? .stopped)
     #expect(
       topology.problems
-        == (reason.map { reason in ["a", "b"].map { "\($0): did not stop in order: \(reason)" } }
+        == (reason.map { reason in ["a", "b"].map { "\($0): did not stop gracefully: \(reason)" } }
           ?? []))
   }
 
@@ -261,7 +266,7 @@ struct TopologyLifecycleTests {
       topology.stubborn = []
       topology.exit("a", .signalled(number: SIGABRT))
       #expect(topology.lifecycle["a"]?.stopProblem == "killed by SIGABRT")
-      #expect(topology.problems == ["a: did not stop in order: killed by SIGABRT"])
+      #expect(topology.problems == ["a: did not stop gracefully: killed by SIGABRT"])
     }
     topology.say("a", .stopRequested)
     #expect(topology.lifecycle["a"]?.stopProblem == nil)
@@ -288,13 +293,13 @@ struct TopologyLifecycleTests {
     #expect(topology.log.filter { $0.hasPrefix("go") } == ["go d"])
     #expect(
       topology.problems.suffix(2) == [
-        "b: waits for 'c', on which it depends and which has failed",
-        "a: waits for 'b', on which it depends and which waits, too",
+        "b: waits for dependency 'c', which has failed",
+        "a: waits for dependency 'b', which is waiting, too",
       ])
     var started = TopologyReport.Started()
     (started.running, started.failed, started.waiting) = (1, 1, 2)
     #expect(topology.reports.contains(.running(started)))
-    #expect(started.shortfall == "1 of 4 nodes failed, 2 of 4 nodes wait for others")
+    #expect(started.shortfall == "1 of 4 nodes failed, 2 of 4 nodes wait for other nodes")
     topology.stubborn = []
     topology.log = []
     topology.say("c", .start)
@@ -310,7 +315,7 @@ struct TopologyLifecycleTests {
     topology.say("b", .stopRequested)
     topology.say("a", .restartRequested)
     #expect(topology.log.suffix(1) == ["spawn a"])
-    #expect(topology.problems == ["a: waits for 'b', on which it depends and which is stopped"])
+    #expect(topology.problems == ["a: waits for dependency 'b', which is stopped"])
     #expect(topology.outcome == nil)
     topology.say("b", .start)
     #expect(topology.log.suffix(2) == ["go b", "go a"])
@@ -332,7 +337,7 @@ struct TopologyLifecycleTests {
     topology.take(.start)
     topology.exit("c", .exited(code: 1))
     #expect(topology.outcome?.exitCode == 1)
-    #expect(topology.outcome?.reason == "all nodes have ended, or wait for one that has failed")
+    #expect(topology.outcome?.reason == "all nodes have ended, or wait for a failed node")
     #expect(topology.alive.isEmpty)
   }
 

@@ -56,6 +56,6 @@ struct DurationTests {
   @Test("An invalid duration is an error with the reason")
   func problem() {
     #expect("\(DurationText.Problem(with: "1.5"))" == "has no unit; write 1.5s, 1.5ms or 1.5m")
-    #expect("\(DurationText.Problem(with: "soon"))".hasPrefix("must be a length of time such as"))
+    #expect("\(DurationText.Problem(with: "soon"))".hasPrefix("must be a duration such as"))
   }
 }

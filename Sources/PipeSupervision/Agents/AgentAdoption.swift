@@ -28,7 +28,7 @@ package struct AgentAdoption {
   private func obstacle(_ mark: AgentMark, _ plan: inout LaunchPlan) -> String? {
     let name = mark.record.node
     let launch = mark.record.launch
-    guard plan[name]?.hasAgent == true else { return "no agent is to run it any more" }
+    guard plan[name]?.hasAgent == true else { return "the node is no longer started by an agent" }
     if let address = launch.address, launch.host == nil { plan.settle(name, at: address, on: nil) }
     guard let node = plan[name] else { return nil }
     var wanted = plan.launch(of: node)
@@ -36,7 +36,7 @@ package struct AgentAdoption {
     wanted.build = launch.build
     if let difference = launch.difference(from: wanted) { return difference.description }
     if let host = launch.host, !adoptable.contains(where: { $0.record.node == host }) {
-      return "'\(host)', in whose process it lives, is not adopted"
+      return "carrier node '\(host)' is not adopted"
     }
     return nil
   }

@@ -92,7 +92,7 @@ final class AgentEngine: ProcessEngine {
     case .displaced: return supervisor.control.send(.displaced, toAgentOf: name)
     case .another:
       supervisor.reporter.warning(
-        "the agent of node '\(name)' is another one now\(report.place)")
+        "node '\(name)' has a new agent\(report.place)")
     case .present: break
     }
     supervisor.plan.settle(name, at: report.address, on: report.host)
@@ -146,7 +146,7 @@ final class AgentEngine: ProcessEngine {
     }
     // The node has not finished its work, so the next agent starts it again.
     supervisor.handle(
-      .complained(reason: "its agent was told to end\(report.place)"), of: name)
+      .complained(reason: "the agent is shutting down\(report.place)"), of: name)
     finish(process, of: name, as: .unseen(isCertain: true))
   }
 
@@ -194,7 +194,7 @@ final class AgentEngine: ProcessEngine {
   func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
     let name = node.name
     guard let report = agents.report(of: name, at: .now) else {
-      throw StartError(description: "its agent is not there")
+      throw StartError(description: "the agent is not connected")
     }
     let launch = AgentLaunch(
       incarnation: record.incarnation, program: node.information.program,
@@ -279,7 +279,7 @@ extension Supervisor {
 
 extension AgentReport {
   /// The host of the agent, as part of a sentence.
-  fileprivate var place: String { host.map { ", on host \($0)" } ?? "" }
+  fileprivate var place: String { host.map { ", on host '\($0)'" } ?? "" }
 }
 
 extension Supervisor.Options {

@@ -100,22 +100,23 @@ package enum AgentKeysError: Error, CustomStringConvertible {
   case notNamed(file: String)
 
   private static let advice =
-    "'orchestrator export kubernetes FILE --deployment FILE --secrets' makes all keys anew"
+    "run 'orchestrator export kubernetes FILE --deployment FILE --secrets' to create new keys"
 
   package var description: String {
     switch self {
-    case .file(let error): "\(error). \(Self.advice)"
+    case .file(let error): "\(error); \(Self.advice)"
     case .mixed(let directory):
-      "the files in '\(directory)' do not belong together: client.key names another orchestrator than control.key. "
+      "the files in '\(directory)' do not match: 'client.key' contains the key of another "
+        + "orchestrator than 'control.key'; "
         + Self.advice
     case .otherTopology(let directory, let found, let wanted):
-      "the keys in '\(directory)' are those of topology '\(found)', and this is '\(wanted)'"
+      "the keys in '\(directory)' are for topology '\(found)', not for '\(wanted)'"
     case .noAgent(let node, let path):
-      "'\(path)', which is to hold the public key of the agent of node '\(node)', is missing or holds none. "
+      "no public key for the agent of node '\(node)': '\(path)' does not exist or contains no key; "
         + Self.advice
     case .notNamed(let file):
-      "'\(file)' has engine 'kubernetes': 'run' is called in the pod that 'orchestrator export kubernetes' describes, "
-        + "with --keys DIRECTORY"
+      "'\(file)' has engine 'kubernetes', for which 'run' requires '--keys DIRECTORY'; start 'run' "
+        + "in the pod that 'orchestrator export kubernetes' describes"
     }
   }
 }

@@ -82,7 +82,7 @@ package final class NodeAgent {
   /// Runs until the agent must end. Returns the exit code.
   package func run() throws -> Int32 {
     try socket.connect(to: place)
-    say("the agent of node '\(options.node)' looks for its orchestrator at \(place.endpoint)")
+    say("the agent of node '\(options.node)' connects to the orchestrator at \(place.endpoint)")
     loop.add(socket, for: self) { $0.readFrames() }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     loop.add(probes.socket, for: self) { $0.answerProbes() }
@@ -150,7 +150,7 @@ package final class NodeAgent {
     defer { close(output) }
     do {
       // A key file is far smaller than the capacity of a pipe.
-      try FileSystem.write(Array(text.utf8), to: output, path: "the pipe of its keys")
+      try FileSystem.write(Array(text.utf8), to: output, path: "pipe for the keys")
     } catch {
       close(input)
       throw error
@@ -209,7 +209,7 @@ package final class NodeAgent {
         let header = try FrameHeader(bytes)
         try take(header, Array(bytes[FrameHeader.byteCount...]))
       } catch {
-        say("passed over \(error) of the orchestrator's")
+        say("ignored \(error) from the orchestrator")
       }
     }) {}
   }
@@ -222,7 +222,8 @@ package final class NodeAgent {
     case .noted: note = try JSONRecord.decode(AgentNote.self, from: body)
     case .displaced:
       say(
-        "another agent of node '\(options.node)' has taken this one's place: its process and it end"
+        "another agent of node '\(options.node)' has replaced this agent; this agent and its "
+          + "process end"
       )
       handle(.displaced)
     default: throw FrameError.kind(header.kind.rawValue)
@@ -230,7 +231,7 @@ package final class NodeAgent {
   }
 
   private func hear() {
-    if lastHeard == nil || !isHeard { say("the orchestrator at \(place.endpoint) is there") }
+    if lastHeard == nil || !isHeard { say("connected to the orchestrator at \(place.endpoint)") }
     lastHeard = .now
     isHeard = true
   }
@@ -248,7 +249,8 @@ package final class NodeAgent {
       isHeard = false
       note = nil
       say(
-        "the orchestrator has not been heard for \(Self.silence.shortText); its node goes on, and it looks for it at "
+        "no message from the orchestrator for \(Self.silence.shortText); the node keeps running, "
+          + "and the agent reconnects to "
           + place.endpoint)
     }
     guard .now - connectedAt > Self.silence else { return }

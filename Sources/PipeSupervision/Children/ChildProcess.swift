@@ -255,18 +255,19 @@ package struct SpawnError: Error, Hashable, CustomStringConvertible {
 
   package var description: String {
     if let directory, access(directory, X_OK) != 0 {
-      return "cannot start '\(path)' in directory '\(directory)': "
-        + "\(SystemError.text(of: errno)); create it or correct the path"
+      return "cannot start '\(path)' in directory '\(directory)': \(SystemError.text(of: errno)); "
+        + "create the directory or correct the path"
     }
     let advice =
       switch code {
-      case ENOENT where access(path, F_OK) == 0: "its interpreter is missing; see its first line"
-      case ENOENT, ENOTDIR: "build it, or correct 'program' in the topology"
-      case ENOSPC, EDQUOT: "free some space on the disk"
-      case EACCES: "make it executable with chmod +x"
-      case ENOEXEC: "it is no program for this machine"
-      case EAGAIN, ENOMEM, EMFILE, ENFILE: "the system is out of a resource; see ulimit -a"
-      case E2BIG: "its arguments and environment are too long"
+      case ENOENT where access(path, F_OK) == 0:
+        "the interpreter in the first line of the file does not exist"
+      case ENOENT, ENOTDIR: "build the program, or correct 'program' in the topology file"
+      case ENOSPC, EDQUOT: "free disk space"
+      case EACCES: "make the file executable with 'chmod +x'"
+      case ENOEXEC: "the file is not a program for this system"
+      case EAGAIN, ENOMEM, EMFILE, ENFILE: "check the resource limits with 'ulimit -a'"
+      case E2BIG: "the arguments and the environment are too long"
       default: "errno \(code)"
       }
     return "cannot start '\(path)': \(SystemError.text(of: code)); \(advice)"

@@ -12,8 +12,8 @@ final class PinnedProgram {
     let path: String
 
     var description: String {
-      "its program '\(path)' was overwritten while no process ran it, and a crash does not start another build: "
-        + "'orchestrator restart NODE' or 'orchestrator apply' does"
+      "program '\(path)' was overwritten while no process was running, and a restart after a crash "
+        + "does not start another build; run 'orchestrator restart NODE' or 'orchestrator apply'"
     }
   }
 

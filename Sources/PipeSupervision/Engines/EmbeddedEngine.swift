@@ -36,7 +36,7 @@ final class EmbeddedEngine: ProcessEngine {
     if node.hasAgent { try supervisor.mark(record, session: nil) }
     guard let carrier = processes[carrierName] else {
       throw StartError(
-        description: "'\(carrierName)', in whose process it is to live, has just ended")
+        description: "carrier node '\(carrierName)' has just ended")
     }
     // The carrier locks the record file.
     close(try record.write(in: processes.directories))
@@ -89,7 +89,8 @@ final class EmbeddedEngine: ProcessEngine {
       return nil
     }
     processes[node]?.signal(.kill, group: true)
-    return .node(carrier, .complained(reason: "killed with '\(node)', which lives in its process"))
+    return .node(
+      carrier, .complained(reason: "killed together with embedded coordinator '\(node)'"))
   }
 
   /// Reports a lost node as present if its carrier sends signs of life: the process exists, and only
@@ -109,7 +110,10 @@ final class EmbeddedEngine: ProcessEngine {
     else { return }
     processes.remove(process, of: name)
     supervisor.handle(
-      .node(name, .spawnFailed(reason: "'\(carrier)' does not take it in: \(refusal.reason)")))
+      .node(
+        name,
+        .spawnFailed(
+          reason: "carrier node '\(carrier)' does not start the coordinator: \(refusal.reason)")))
   }
 
   /// Handles the end of a node whose carrier continues.

@@ -181,7 +181,7 @@ final class NodeProcesses {
       let lines = process.capture.recentLines(ofLodger: node)
       observer?.takeLastLines(lines, of: node)
       observer?.handle(
-        .complained(reason: "'\(name)', in whose process it lives, ended: \(exit)"), of: node)
+        .complained(reason: "carrier node '\(name)' ended: \(exit)"), of: node)
       observer?.handle(.exited(exit), of: node)
     }
   }

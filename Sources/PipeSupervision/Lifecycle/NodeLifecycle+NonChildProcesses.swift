@@ -45,7 +45,7 @@ extension NodeLifecycle {
       return [.report(.adopted(incarnation: incarnation))]
     case .ending:
       beginStopping(for: .restart, .asked, at: now)
-      return [.report(.replacing(reason: "it is about to end"))]
+      return [.report(.replacing(reason: "the process is about to end"))]
     case .differs(let reason):
       return replace(because: reason, at: now)
     }
@@ -74,7 +74,7 @@ extension NodeLifecycle {
     switch state {
     case .starting, .adopting:
       return [.report(.unattached(reason: reason))]
-        + lose(because: "it has not said hello", at: now)
+        + lose(because: "the process has not connected", at: now)
     case .configuring, .ready, .running, .stopping:
       // The process continues as long as it sends signs of life.
       return [.report(.unattached(reason: reason)), .findOut]
@@ -93,7 +93,7 @@ extension NodeLifecycle {
       return [.report(.found)] + take(input, at: now)
     case .present:
       // The process neither receives nor sends, although its host answers.
-      let reason = "hung: \(silence), and its host answers"
+      let reason = "hung: \(silence), and the host answers"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .exited, .stopRequested, .killRequested, .restartRequested, .hostLeaves, .complained:
       comeBack(to: was, at: now)

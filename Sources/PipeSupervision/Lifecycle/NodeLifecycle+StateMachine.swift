@@ -259,7 +259,7 @@ extension NodeLifecycle {
       // Same as if the process had ended before the adoption.
       return [report] + spawn(at: now)
     case .starting:
-      return [report] + fail(earlyExit(exit, before: "it said hello"), by: exit, at: now)
+      return [report] + fail(earlyExit(exit, before: "it connected"), by: exit, at: now)
     case .configuring:
       return [report] + fail(earlyExit(exit, before: "it was ready"), by: exit, at: now)
     case .ready:
@@ -294,8 +294,8 @@ extension NodeLifecycle {
 
   private func earlyExit(_ exit: ProcessExit, before step: String) -> String {
     if let complaint { return complaint }
-    return "it ended (\(exit)) before \(step); its log has the cause"
-      + (hasSaidHello ? "" : ", or it is no node program")
+    return "the process ended (\(exit)) before \(step); check the log of the node"
+      + (hasSaidHello ? "" : ", and that the program is a node program")
   }
 
   /// Continues after a process that was being stopped has ended.

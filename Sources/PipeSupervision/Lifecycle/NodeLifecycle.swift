@@ -345,23 +345,25 @@ extension NodeLifecycle {
     guard let deadline = nextDeadline, now >= deadline else { return [] }
     switch state {
     case .adopting where isRemote:
-      return lose(because: "it did not answer within \(timeouts.start.shortText)", at: now)
+      return lose(because: "the process did not answer within \(timeouts.start.shortText)", at: now)
     case .adopting:
-      return replace(because: "it did not answer within \(timeouts.start.shortText)", at: now)
+      return replace(
+        because: "the process did not answer within \(timeouts.start.shortText)", at: now)
     case .starting:
       let reason =
-        "it did not say hello within \(timeouts.start.shortText); "
+        "the process did not connect within \(timeouts.start.shortText); "
         + (isLodger
-          ? "was the program of the node that it lives within built with a version that lets others "
-            + "in? Build it anew, or take 'within' out"
+          ? "the carrier node may have been built with a version of PipeRuntime without embedded "
+            + "coordinators: rebuild its program, or remove 'within'"
           : isRemote
-            ? "does its host answer, and is its program a node program? Its log may tell"
-            : "is its program a node program? Its log may tell")
+            ? "check the log of the node, that the host answers, and that the program is a node "
+              + "program"
+            : "check the log of the node, and that the program is a node program")
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .configuring:
       let reason =
         complaint
-        ?? "it was not ready within \(timeouts.start.shortText); its log may tell what holds it"
+        ?? "the process was not ready within \(timeouts.start.shortText); check the log of the node"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .ready, .running:
       if now - deadline > timeouts.heartbeat / 2 {
@@ -387,7 +389,7 @@ extension NodeLifecycle {
       beginStopping(for: stopping.purpose, .terminated, at: now)
       return pid == nil ? [] : [.kill(stopSignal)]
     case .terminated:
-      let reason = "it did not stop within \(timeouts.stop.shortText)"
+      let reason = "the process did not stop within \(timeouts.stop.shortText)"
       stopProblem = reason
       return killing(for: stopping.purpose, reason: reason, at: now)
     case .killed:
@@ -397,5 +399,5 @@ extension NodeLifecycle {
     }
   }
 
-  var silence: String { "no sign of life for \(timeouts.heartbeat.shortText)" }
+  var silence: String { "no heartbeat for \(timeouts.heartbeat.shortText)" }
 }

@@ -100,15 +100,15 @@ extension NodeReport: CustomStringConvertible {
   package var description: String {
     switch self {
     case .starting(let incarnation):
-      incarnation > 1 ? "starting (start \(incarnation))" : "starting"
-    case .spawned(pid: 0): "its agent starts it"
+      incarnation > 1 ? "starting (incarnation \(incarnation))" : "starting"
+    case .spawned(pid: 0): "the agent starts the process"
     case .spawned(let pid): "spawned, pid \(pid)"
-    case .saidHello: "said hello"
-    case .adopting(pid: 0): "lives on where its agent is; greeted"
-    case .adopting(let pid): "lives on as pid \(pid); greeted"
+    case .saidHello: "connected"
+    case .adopting(pid: 0): "still running under its agent; reconnecting"
+    case .adopting(let pid): "still running as pid \(pid); reconnecting"
     case .adopted(let incarnation):
-      "adopted (start \(incarnation)); what it wrote while it had no orchestrator is lost"
-    case .replacing(let reason): "not adopted: \(reason); it is ended and started anew"
+      "adopted (incarnation \(incarnation)); output from the time without an orchestrator is lost"
+    case .replacing(let reason): "not adopted: \(reason); the process is replaced"
     case .ready: "ready"
     case .waiting(let obstacle): "waits for \(obstacle)"
     case .running: "running"
@@ -118,24 +118,25 @@ extension NodeReport: CustomStringConvertible {
     case .restarting(let pause, let attempt, let limit, let reason):
       "\(reason); restart \(attempt) of \(limit) in \(pause.shortText)"
     case .waitingForSpace(let pause, let reason):
-      "\(reason); another start in \(pause.shortText), which does not count as a restart"
-    case .endedBadly(let reason): "did not stop in order: \(reason)"
+      "\(reason); next start in \(pause.shortText), not counted as a restart"
+    case .endedBadly(let reason): "did not stop gracefully: \(reason)"
     case .stopped: "stopped"
     case .completed: "completed"
     case .failed(let reason): "failed: \(reason)"
-    case .unkillable(let pid): "pid \(pid) does not end even on SIGKILL; is a device or disk stuck?"
+    case .unkillable(let pid):
+      "pid \(pid) did not exit after SIGKILL; check for a blocked device or disk"
     case .lost(let reason):
-      "lost: \(reason). Nothing is started in its place before it is certain that it has ended"
-    case .found: "heard again"
+      "lost: \(reason); no replacement is started until the process is known to have ended"
+    case .found: "reachable again"
     case .unattached(let reason): reason
     case .outOfReach(pid: 0):
-      "its agent was told to kill it, and does not tell whether it has ended"
+      "the agent was asked to kill the process, and has not confirmed its end"
     case .outOfReach(let pid):
-      "pid \(pid) was sent SIGKILL, and its host does not tell whether it has ended"
-    case .moving(let former, let next): "moves from host \(former), which is lost, to \(next)"
+      "SIGKILL was sent to pid \(pid), and its host has not confirmed the end of the process"
+    case .moving(let former, let next): "moves from lost host '\(former)' to host '\(next)'"
     case .awaitingHost(let host):
-      "starts as soon as host \(host) answers: there is no other one for it"
-    case .awaitingAgent: "starts as soon as its agent is there"
+      "waits for host '\(host)' to answer; no other host is available"
+    case .awaitingAgent: "waits for its agent to connect"
     case .misreporting(let problem): "\(problem)"
     }
   }
@@ -148,11 +149,11 @@ extension NodeReport.Obstacle: CustomStringConvertible {
       case .failed: "has failed"
       case .stopped: "is stopped"
       case .completed: "has ended"
-      case .waiting: "waits, too"
+      case .waiting: "is waiting, too"
       case .underway: "does not run yet"
       }
-    if isHost { return "'\(node)', in whose process it lives and which \(standing)" }
-    guard let state else { return "'\(node)', on which it depends and which \(standing)" }
-    return "'\(node)' to be \(state)" + (reason == .underway ? "" : ", which \(standing)")
+    if isHost { return "carrier node '\(node)', which \(standing)" }
+    guard let state else { return "dependency '\(node)', which \(standing)" }
+    return "'\(node)' to be \(state)" + (reason == .underway ? "" : ", but '\(node)' \(standing)")
   }
 }

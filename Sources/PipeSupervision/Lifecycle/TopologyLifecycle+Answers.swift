@@ -21,7 +21,7 @@ struct Steering {
           return .failed("node '\(name)' failed: \(reason)")
         }
         if let obstacle = lifecycle.obstacles[name] {
-          return .failed("node '\(name)' waits for \(obstacle): start that, too")
+          return .failed("node '\(name)' waits for \(obstacle); start '\(obstacle.node)', too")
         }
       }
       if !hasArrived(now, since: incarnation) { return nil }
@@ -40,15 +40,17 @@ struct Steering {
 }
 
 extension TopologyLifecycle {
-  static let changeUnderWay = "another change is under way: try again when that has come through"
+  static let changeUnderWay =
+    "another change is in progress; try again when that change has completed"
 
   /// Returns why the topology cannot apply a file or stop nodes in order now; `nil` if it can.
   func obstacleToChange(of topology: String) -> String? {
     switch state {
     case .starting, .running: nil
     case .changing: Self.changeUnderWay
-    case .idle: "'\(topology)' is not started yet"
-    case .stopping, .finished: "'\(topology)' is going down: 'orchestrator up' starts it again"
+    case .idle: "topology '\(topology)' has not started yet"
+    case .stopping, .finished:
+      "topology '\(topology)' is stopping; run 'orchestrator up' to start the topology again"
     }
   }
 
@@ -65,15 +67,14 @@ extension TopologyLifecycle {
     guard let first = failed.first else { return nil }
     let others = failed.count - 1
     return "node '\(first.node)' failed: \(first.reason)"
-      + (others == 0 ? "" : "; so did \(others) other\(others == 1 ? "" : "s")")
+      + (others == 0 ? "" : "; \(others) other node\(others == 1 ? "" : "s") failed, too")
   }
 
   /// Returns the problem with the last end of one of these nodes; `nil` if all ended in order.
   func stopProblem(of nodes: [String]) -> String? {
     for node in nodes {
       guard let problem = self[node]?.stopProblem else { continue }
-      return "node '\(node)' did not stop in order: \(problem); 'orchestrator logs \(node)' may "
-        + "tell why"
+      return "node '\(node)' did not stop gracefully: \(problem); check 'orchestrator logs \(node)'"
     }
     return nil
   }
@@ -84,28 +85,29 @@ extension TopologyLifecycle {
     switch state {
     case .idle, .changing: return nil
     case .stopping(let outcome, _), .finished(let outcome):
-      return .failed("the topology goes down" + (outcome.reason.map { ": \($0)" } ?? ""))
+      return .failed("the topology is stopping" + (outcome.reason.map { ": \($0)" } ?? ""))
     case .starting, .running: break
     }
     guard changes == number else {
-      return .failed("another change of the file has come before all of this one ran")
+      return .failed("another change was applied before all nodes of this change were running")
     }
     var isComplete = true
     for name in started {
       guard let node = self[name] else { continue }
       if case .failed(let reason) = node.state {
-        return .failed("node '\(name)' failed: \(reason). The rest goes by the new file")
+        return .failed("node '\(name)' failed: \(reason); the file was applied to all other nodes")
       }
       if let obstacle = obstacles[name] {
-        return .failed("node '\(name)' waits for \(obstacle). The rest goes by the new file")
+        return .failed(
+          "node '\(name)' waits for \(obstacle); the file was applied to all other nodes")
       }
       if node.state != .running, !node.state.hasEnded { isComplete = false }
     }
     guard isComplete else { return nil }
     guard let problem = changeProblems.first else { return .done }
     return .failed(
-      "node '\(problem.node)' did not stop in order: \(problem.reason); 'orchestrator logs "
-        + "\(problem.node)' may tell why. All goes by the new file")
+      "node '\(problem.node)' did not stop gracefully: \(problem.reason); check 'orchestrator logs "
+        + "\(problem.node)'; the file was applied to all nodes")
   }
 }
 

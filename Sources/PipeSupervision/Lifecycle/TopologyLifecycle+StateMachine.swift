@@ -192,9 +192,10 @@ extension TopologyLifecycle {
     let waiting = subjects.compactMap { obstacles[$0.name] }.filter { !$0.isHost }
     let outcome =
       if waiting.contains(where: { $0.reason == .completed }) {
-        Outcome(exitCode: 1, reason: "all nodes have ended, or wait for a state of one that has")
+        Outcome(
+          exitCode: 1, reason: "all nodes have ended, or wait for a state of a node that has ended")
       } else if !waiting.isEmpty {
-        Outcome(exitCode: 1, reason: "all nodes have ended, or wait for one that has failed")
+        Outcome(exitCode: 1, reason: "all nodes have ended, or wait for a failed node")
       } else if failed.count == subjects.count {
         Outcome(exitCode: 1, reason: "all nodes have failed")
       } else if let failure = Self.failure(failed) {
@@ -332,8 +333,10 @@ extension TopologyLifecycle {
       let others = stopProblems.count - 1
       outcome = Outcome(
         exitCode: 1,
-        reason: "node '\(first.node)' did not stop in order: \(first.reason)"
-          + (others == 0 ? "" : "; nor did \(others) other\(others == 1 ? "" : "s")"))
+        reason: "node '\(first.node)' did not stop gracefully: \(first.reason)"
+          + (others == 0
+            ? ""
+            : "; \(others) other node\(others == 1 ? "" : "s") did not stop gracefully either"))
     }
     state = .finished(outcome)
     actions.append(.report(.finished(outcome)))

@@ -166,14 +166,15 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
     /// Whether no node has failed, and none waits for a node that does not run.
     package var isComplete: Bool { failed == 0 && waiting == 0 }
 
-    /// A text such as `1 of 3 nodes failed, 1 waits for others`; `nil` if the start is complete.
+    /// A text such as `1 of 3 nodes failed, 1 of 3 nodes waits for other nodes`; `nil` if the start is complete.
     package var shortfall: String? {
       guard !isComplete else { return nil }
       let all = running + completed + failed + waiting + stopped
       let nodes = all == 1 ? "1 node" : "\(all) nodes"
       return [
         failed > 0 ? "\(failed) of \(nodes) failed" : nil,
-        waiting > 0 ? "\(waiting) of \(nodes) \(waiting == 1 ? "waits" : "wait") for others" : nil,
+        waiting > 0
+          ? "\(waiting) of \(nodes) \(waiting == 1 ? "waits" : "wait") for other nodes" : nil,
       ].compactMap { $0 }.joined(separator: ", ")
     }
   }

@@ -95,9 +95,10 @@ struct JournalFitness: Sendable {
     let problems = events.compactMap { machine.problem(withQueuedEvent: $0.event) }
     guard let problem = problems.first else { return nil }
     return
-      "\(problems.count == 1 ? "1 event that waits" : "\(problems.count) events that wait") in pipe '\(pipe)' "
-      + "could not be taken by node '\(receiver)': \(problem). Apply the file when the running one has taken them, "
-      + "or keep the event in its machine"
+      "\(problems.count == 1 ? "1 queued event" : "\(problems.count) queued events") of pipe "
+      + "'\(pipe)' would be refused by node '\(receiver)': \(problem); apply the file after the "
+      + "running node '\(receiver)' has accepted the queued events, or keep the event in the "
+      + "machine"
   }
 }
 

@@ -76,7 +76,8 @@ package struct LoadedTopology {
       else { return nil }
       return source.diagnostic(
         .badValue, at: ["nodes", node.name, "working_directory"],
-        "node '\(node.name)': 'working_directory' names '\(path)', which is no directory; make it, or correct the path"
+        "node '\(node.name)': 'working_directory': no such directory '\(path)'; create the "
+          + "directory or correct the path"
       )
     }
   }

@@ -28,16 +28,17 @@ struct ProgramDescriber {
       let own = Int(FrameHeader.version)
       guard description.protocolVersion == own else {
         throw Failure(
-          "'\(program)' speaks protocol version \(description.protocolVersion), and "
-            + "this orchestrator \(own); build both from the same version of PipeRuntime")
+          "protocol version mismatch: '\(program)' has version \(description.protocolVersion), and "
+            + "the orchestrator has version \(own); build both with the same version of PipeRuntime"
+        )
       }
       return description
     } catch let failure as Failure {
       throw failure
     } catch {
       throw Failure(
-        "'\(program) describe' printed no description; is it a node program, "
-          + "with a type that is @main and NodeProgram?")
+        "'\(program) describe' printed no machine descriptions; check that the program is a node "
+          + "program, with an @main type that conforms to NodeProgram")
     }
   }
 
@@ -58,11 +59,11 @@ struct ProgramDescriber {
       }
       let output = try run(program, arguments, environment: environment)
       guard let part = try? JSONRecord.decode([MachineDescription].self, from: output)
-      else { throw Failure("'\(program) describe' printed no descriptions") }
+      else { throw Failure("'\(program) describe' printed invalid machine descriptions") }
       answers += part
     }
     guard answers.count == requests.count else {
-      throw Failure("'\(program) describe' left descriptions out")
+      throw Failure("'\(program) describe' printed too few machine descriptions")
     }
     return answers
   }
@@ -78,21 +79,22 @@ struct ProgramDescriber {
     } catch {
       throw Failure("\(error)")
     }
-    let advice = "is it a node program, with a type that is @main and NodeProgram?"
+    let advice =
+      "check that the program is a node program, with an @main type that conforms to NodeProgram"
     switch answer.ending {
     case .ended: break
     case .late:
       throw Failure(
-        "'\(program) \(arguments[0])' did not end within \(timeout.shortText); "
+        "'\(program) \(arguments[0])' timed out after \(timeout.shortText); "
           + advice)
     case .flooded:
       throw Failure(
-        "'\(program) \(arguments[0])' wrote more than \(Self.outputLimit >> 20) MiB, "
-          + "which is no description; \(advice)")
+        "'\(program) \(arguments[0])' printed more than \(Self.outputLimit >> 20) MiB, the limit "
+          + "for machine descriptions; \(advice)")
     }
     guard answer.exit?.isSuccess == true else {
       throw Failure(
-        "'\(program) \(arguments[0])' ended with \(answer.exit?.description ?? "?")"
+        "'\(program) \(arguments[0])' failed (\(answer.exit?.description ?? "?"))"
           + (answer.problem.map { ": \($0)" } ?? ""))
     }
     return answer.output
@@ -110,11 +112,11 @@ struct ProgramLocator {
     var description: String {
       switch self {
       case .missing(let name, let looked):
-        "there is no program '\(name)'; looked for \(looked.joined(separator: ", ")). "
-          + "Build it, or give its path"
-      case .directory(let path): "'\(path)' is a directory; name the program in it"
+        "no such program '\(name)'; searched: \(looked.joined(separator: ", ")); build the "
+          + "program, or specify its path"
+      case .directory(let path): "'\(path)' is a directory; specify a program in the directory"
       case .notExecutable(let path):
-        "'\(path)' is not executable; 'chmod +x' it, or name another program"
+        "'\(path)' is not executable; run 'chmod +x \(path)', or specify another program"
       }
     }
   }

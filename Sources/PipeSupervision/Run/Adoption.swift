@@ -38,7 +38,7 @@ package struct Adoption {
     for lodger in lodgers {
       guard let host = lodger.host, let reason = obstacles[lodger.node], obstacles[host] == nil
       else { continue }
-      obstacles[host] = "'\(lodger.node)' lives in its process, and is not adopted: \(reason)"
+      obstacles[host] = "embedded coordinator '\(lodger.node)' is not adopted: \(reason)"
     }
     for lodger in lodgers where obstacles[lodger.node] == nil {
       guard let host = lodger.host else { continue }
@@ -46,7 +46,7 @@ package struct Adoption {
         $0.node == host && $0.process.pid == lodger.process.pid
       }
       if isHoused, obstacles[host] == nil { continue }
-      obstacles[lodger.node] = "'\(host)', in whose process it lives, is not adopted"
+      obstacles[lodger.node] = "carrier node '\(host)' is not adopted"
     }
     for survivor in survivors {
       if let reason = obstacles[survivor.node] {
@@ -58,27 +58,29 @@ package struct Adoption {
   }
 
   private static func obstacle(_ survivor: Survivor, _ plan: LaunchPlan) -> String? {
-    guard let node = plan[survivor.node] else { return "the topology has it no more" }
+    guard let node = plan[survivor.node] else { return "the node was removed from the topology" }
     guard node.information.kind != .monitor else {
       // A monitor connects like any client, and ends because its orchestrator is gone.
-      return "a monitor does not go on without an orchestrator"
+      return "monitors end with their orchestrator"
     }
     guard let record = survivor.record else {
-      return "another version of the orchestrator started it"
+      return "the process was started by another version of the orchestrator"
     }
-    guard record.isDetached else { return "it was started in the foreground" }
+    guard record.isDetached else { return "the process was started in the foreground" }
     guard survivor.isDeployed == (plan.deployment != nil) else {
       return survivor.isDeployed
-        ? "it was started by a deployment file" : "it was started without a deployment file"
+        ? "the process was started with a deployment file"
+        : "the process was started without a deployment file"
     }
     if let step = record.step, let job = plan.job, step.job != job.id {
-      return "it runs in job \(step.job), and the others are to run in job \(job.id)"
+      return "the process runs in Slurm job \(step.job), and the topology now runs in job \(job.id)"
     }
     guard record.step == nil || record.step?.host == node.hostName else {
-      return "it runs on host '\(record.step?.host ?? "?")', and does not belong there now"
+      return "the process runs on host '\(record.step?.host ?? "?")', and the node is no longer "
+        + "assigned to this host"
     }
     guard survivor.host != nil || (record.step == nil) == (node.hostName == nil) else {
-      return "it is to run on another host now"
+      return "the node is now assigned to another host"
     }
     return record.launch.difference(from: plan.launch(of: node))?.description
   }
@@ -104,7 +106,8 @@ package struct StuckProcess: Error, CustomStringConvertible {
   let node: String
 
   package var description: String {
-    "process \(pid) of node '\(node)' does not end even on SIGKILL; is a device or disk stuck?"
+    "process \(pid) of node '\(node)' did not exit after SIGKILL; check for a blocked device or "
+      + "disk"
   }
 }
 

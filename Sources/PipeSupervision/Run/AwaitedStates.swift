@@ -75,8 +75,8 @@ extension Supervisor {
         }
       } catch {
         reporter.warning(
-          "the states of node '\(name)', for one of which others wait, cannot be followed: "
-            + "\(error). 'orchestrator restart \(name)' tries it again")
+          "cannot follow the states of node '\(name)', for which other nodes wait: \(error); run "
+            + "'orchestrator restart \(name)' to try again")
       }
     }
   }

@@ -62,12 +62,13 @@ enum ControlHandoverError: Error, CustomStringConvertible {
 
   var description: String {
     switch self {
-    case .key(let error): "what its orchestrator was known by is gone: \(error)"
+    case .key(let error): "cannot read the key pair of the former orchestrator: \(error)"
     case .mark(let path):
-      "where its orchestrator listened is not known any more: '\(path)' is gone, or is damaged"
-    case .port(let error): "the port of its orchestrator cannot be taken again: \(error)"
+      "the endpoint of the former orchestrator is unknown: '\(path)' is missing or damaged"
+    case .port(let error): "cannot listen on the port of the former orchestrator: \(error)"
     case .otherAddress(let endpoint, let wanted):
-      "its orchestrator listened at '\(endpoint)', and 'address' in the deployment file is \(wanted) now"
+      "the former orchestrator listened on '\(endpoint)', and 'address' in the deployment file is "
+        + "now '\(wanted)'"
     }
   }
 }

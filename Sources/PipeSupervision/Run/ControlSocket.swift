@@ -74,7 +74,7 @@ final class ControlSocket {
       } catch {
         garbage += 1
         if garbage.isWorthLogging {
-          warn("passed over \(error) on the control socket (\(garbage) so far)")
+          warn("ignored \(error) on the control socket (\(garbage) so far)")
         }
       }
     }) {}
@@ -143,12 +143,13 @@ struct ControlBindingError: Error, CustomStringConvertible {
   var description: String {
     if let port {
       return
-        "the orchestrator cannot listen at port \(port), the 'port' of the deployment file: \(cause). End what has it, "
-        + "or name another one and export the manifests and the keys anew"
+        "the orchestrator cannot listen on port \(port) ('port' in the deployment file): \(cause); "
+        + "stop the process that uses the port, or choose another port and export the manifests "
+        + "and the keys again"
     }
     return
-      "the orchestrator cannot listen at \(address), the 'address' of the deployment file: \(cause). Write one that "
-      + "this machine has: 'ip address' tells them"
+      "the orchestrator cannot listen on '\(address)' ('address' in the deployment file): "
+      + "\(cause); set 'address' to an address of this host, as listed by 'ip address'"
   }
 }
 

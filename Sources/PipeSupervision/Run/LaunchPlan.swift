@@ -242,10 +242,11 @@ extension LaunchPlan {
         guard let (sender, pipe) = left.first(where: { waiting($0.sender, $0.pipe) > 0 }) else {
           continue
         }
-        return "composite '\(composite.name)' would be coordinated by process '\(process)', and "
-          + "not by '\(coordinator.name)' any more, and \(waiting(sender, pipe)) events of pipe '\(pipe)' are "
-          + "not taken yet: they would be lost. Apply the file when they are, which 'orchestrator "
-          + "describe \(sender.name)' tells, or list '\(coordinator.name)' before '\(process)' in it"
+        return "the coordinator of composite '\(composite.name)' would change from "
+          + "'\(coordinator.name)' to '\(process)', and \(waiting(sender, pipe)) pending events of "
+          + "pipe '\(pipe)' would be lost; apply the file when 'orchestrator describe "
+          + "\(sender.name)' shows no pending events, or list '\(coordinator.name)' before "
+          + "'\(process)' in the file"
       }
     }
     return nil

@@ -137,8 +137,9 @@ package struct Incarnations: Sendable {
     package let path: String
 
     package var description: String {
-      "'\(path)', which counts the starts of the nodes, is damaged: put in the highest start of "
-        + "each node that its log tells of, or remove it with all else of this topology beside it"
+      "'\(path)', which contains the last incarnation of each node, is damaged; write the highest "
+        + "incarnation in the log of each node into the file, or remove all files of this topology "
+        + "in the same directory"
     }
   }
 

@@ -75,9 +75,9 @@ package final class NodeLogs {
   func tell(_ notice: LogWriter.Notice?, of node: String) {
     switch notice {
     case .failing(let error):
-      warn("the log of node '\(node)' cannot be written, and its lines are lost: \(error)")
+      warn("cannot write the log of node '\(node)': \(error); log lines are lost")
     case .recovered(let count):
-      warn("the log of node '\(node)' is written again; \(count) lines were lost")
+      warn("the log of node '\(node)' is writable again; \(count) lines were lost")
     case nil: break
     }
   }

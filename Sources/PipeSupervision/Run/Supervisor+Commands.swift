@@ -11,7 +11,8 @@ extension Supervisor {
   func take(command body: [UInt8], from asker: Asker) {
     guard let command = try? JSONRecord.decode(ControlCommand.self, from: body) else {
       return refuse(
-        "this orchestrator does not know the command; is the client of another version?", to: asker)
+        "unknown command; check that the client and the orchestrator have the same version",
+        to: asker)
     }
     perform(command, for: asker)
   }
@@ -24,7 +25,7 @@ extension Supervisor {
       let node = plan.process(of: name)
       guard check([node], for: asker) else { return }
       guard let description = facts[node]?.description else {
-        return refuse("node '\(node)' has not described itself yet", to: asker)
+        return refuse("node '\(node)' has not sent its description yet; try again later", to: asker)
       }
       control.answer(.description(description), to: asker)
     case .composites:
@@ -79,7 +80,7 @@ extension Supervisor {
   private func check(_ nodes: [String], for asker: Asker) -> Bool {
     guard let unknown = nodes.first(where: { facts[$0] == nil }) else { return true }
     let known = plan.nodes.map { "'\($0.name)'" }.joined(separator: ", ")
-    refuse("there is no node '\(unknown)'; there are \(known)", to: asker)
+    refuse("no such node '\(unknown)'; the nodes are \(known)", to: asker)
     return false
   }
 
@@ -95,7 +96,7 @@ extension Supervisor {
       return refuse("node '\(node)' has no process", to: asker)
     }
     guard process.signal(signal) else {
-      return refuse("signal \(signal.number) was not accepted", to: asker)
+      return refuse("cannot send signal \(signal.number) to node '\(node)'", to: asker)
     }
     control.answer(.done, to: asker)
   }
@@ -180,20 +181,23 @@ extension Supervisor {
   /// Returns why a file cannot be applied to this run because of its deployment; `nil` if it can.
   private func deploymentObstacle(to request: ChangeRequest) -> String? {
     let way =
-      "'orchestrator down -p \(plan.topology)' ends it, and 'orchestrator up FILE --deployment DEPLOYMENT' starts the "
-      + "new one"
+      "run 'orchestrator down -p \(plan.topology)', and then 'orchestrator up FILE --deployment "
+      + "DEPLOYMENT'"
     if plan.keys != nil {
       return
-        "agents start the nodes of '\(plan.topology)', which 'apply' does not reach: export the changed files by "
-        + "'orchestrator export kubernetes', and have 'kubectl apply' take them up. The next orchestrator restarts what "
-        + "has changed, and adopts all else"
+        "'apply' is not supported for topology '\(plan.topology)', whose nodes are started by "
+        + "agents; export the changed files with 'orchestrator export kubernetes', and apply the "
+        + "manifests with 'kubectl apply'; the next orchestrator restarts the changed nodes and "
+        + "adopts all other nodes"
     }
     if plan.deployment == nil, request.deployment != nil {
-      return "'\(plan.topology)' runs on one host, and goes over to no deployment: \(way)"
+      return "topology '\(plan.topology)' runs on one host and cannot change to a deployment; "
+        + "\(way)"
     }
     if plan.job != nil {
       return
-        "'\(plan.topology)' runs on hosts of Slurm's, and no other files can be applied to such a run yet: \(way)"
+        "topology '\(plan.topology)' runs in a Slurm job, and 'apply' is not supported in Slurm "
+        + "jobs yet; \(way)"
     }
     return nil
   }
@@ -202,13 +206,13 @@ extension Supervisor {
   private func deploymentObstacle(to next: LaunchPlan) -> String? {
     if next.deployment?.engine != plan.deployment?.engine {
       return
-        "'engine' in the deployment file is another one, and cannot be changed while the topology runs"
+        "'engine' in the deployment file cannot be changed while the topology is running"
     }
     guard next.address != plan.address else { return nil }
     return
-      "'address' in the deployment file is \(next.address), and the orchestrator listens at \(plan.address): where it "
-      + "does cannot be changed while the topology runs. 'orchestrator down -p \(plan.topology)' and 'orchestrator up' "
-      + "start it there"
+      "'address' in the deployment file cannot be changed from '\(plan.address)' to "
+      + "'\(next.address)' while the topology is running; run 'orchestrator down -p "
+      + "\(plan.topology)', and then 'orchestrator up'"
   }
 
   private func take(
@@ -231,8 +235,8 @@ extension Supervisor {
     let (name, wanted) = (loaded.topology.name, plan.topology)
     guard name == wanted else {
       return refuse(
-        "'\(request.file)' is of topology '\(name)', and not of '\(wanted)': '-p \(wanted)' applies "
-          + "it all the same", to: asker)
+        "'\(request.file)' describes topology '\(name)', not '\(wanted)'; add '-p \(wanted)' to "
+          + "apply the file anyway", to: asker)
     }
     let next = try LaunchPlan(loaded, directories: directories, job: plan.job)
     try next.raiseOpenFileLimit()
@@ -301,7 +305,7 @@ extension Supervisor {
     guard checkMayChange(for: asker) else { return }
     guard let step = change.ask(for: number, difference(to:)) else {
       return refuse(
-        "the topology has changed since the plan was made: apply the file again", to: asker)
+        "the topology has changed since the plan was made; apply the file again", to: asker)
     }
     let changes = lifecycle.changes
     handle(
@@ -346,7 +350,7 @@ extension Supervisor {
   ) {
     guard let journal = directory().nodes.first(where: { $0.name == node })?.journal else {
       return control.answer(
-        .failed("there is no node '\(node)' that keeps a journal"), to: asker)
+        .failed("no node '\(node)' with a journal"), to: asker)
     }
     answer(asker) {
       do {
@@ -383,8 +387,8 @@ extension ControlAnswer {
     }
     guard value.bytes.count <= journalByteLimit else {
       return .failed(
-        "the last \(limit) records of node '\(node)' take more than an answer of \(journalByteLimit >> 20) MiB "
-          + "holds: ask for fewer with '-n'")
+        "the last \(limit) records of node '\(node)' exceed the limit of \(journalByteLimit >> 20) "
+          + "MiB; request fewer records with '-n'")
     }
     return .journal(value)
   }

@@ -71,7 +71,7 @@ extension Supervisor {
       reportMissingSockets()
     case .lookedAt: break
     case .restored:
-      reporter.warning("'\(directories.lock)' had been removed, and is there again")
+      reporter.warning("'\(directories.lock)' was removed by another program and has been restored")
       keepFiles()
     case .gone: requestStop(removal)
     }
@@ -87,7 +87,7 @@ extension Supervisor {
     let restored = files.keepInPlace { wanted.contains(directories.runtime + "/" + $0) }
     guard !restored.isEmpty else { return }
     reporter.warning(
-      "another program has removed files from '\(directories.runtime)', and they are written again: "
+      "files in '\(directories.runtime)' were removed by another program and have been restored: "
         + restored.joined(separator: ", "))
   }
 
@@ -95,8 +95,9 @@ extension Supervisor {
     TopologyLifecycle.Outcome(
       exitCode: 1,
       reason:
-        "the directory '\(directories.runtime)' was removed while the topology ran: no client "
-        + "could reach its nodes any more. Start it again", isInterrupted: true)
+        "the directory '\(directories.runtime)' was removed while the topology was running, so "
+        + "that clients could no longer reach its nodes; start the topology again",
+      isInterrupted: true)
   }
 
   /// Returns the outcome of the run. If the runtime directory is gone, that is why the nodes have failed.
@@ -113,8 +114,8 @@ extension Supervisor {
         continue
       }
       reporter.warning(
-        "the sockets of node '\(node.name)' have been removed, and who comes now does not reach it: "
-          + "'orchestrator restart \(node.name)' makes them again")
+        "the sockets of node '\(node.name)' were removed, so that new clients cannot connect to "
+          + "the node; run 'orchestrator restart \(node.name)' to create the sockets again")
     }
   }
 

@@ -17,8 +17,8 @@ extension Supervisor {
       + lock.formerProcesses.filter(\.launch.hasLease).map(\.node)
     if !leased.isEmpty, leased.allSatisfy({ options.adopted[$0] != nil }) { return start() }
     reporter.warning(
-      "an orchestrator of this topology was killed. Nodes with 'on_host_loss: move' may go on for "
-        + "\(left.shortText), and none is started before that")
+      "a former orchestrator of this topology was killed, and its nodes with 'on_host_loss: move' "
+        + "may keep running for \(left.shortText); no node is started before that time has passed")
     loop.schedule(after: left, for: self) { $0.start() }
   }
 

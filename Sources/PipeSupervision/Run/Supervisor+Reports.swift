@@ -66,7 +66,7 @@ extension Supervisor {
         return
       }
       if let deployed, hello.phase ?? .greeting != .greeting, deployed.endpoints(of: name) == nil {
-        let reason = "where it is bound has not been written down, and its peers would part from it"
+        let reason = "the endpoints of the process are not recorded, and its peers would disconnect"
         return handle(.node(name, .answered(.differs(reason: reason))))
       }
     }
@@ -98,19 +98,19 @@ extension Supervisor {
   }
 
   private func problem(with hello: NodeHello, of name: String) -> String? {
-    if hello.node != name { return "it calls itself '\(hello.node)'" }
+    if hello.node != name { return "the process identifies itself as node '\(hello.node)'" }
     if deployed != nil, hello.endpoints == nil {
       return
-        "it does not tell where it is bound: its program was built with a PipeRuntime that knows of no "
-        + "deployments. Build it anew"
+        "the process does not report its endpoints; rebuild the program with a version of "
+        + "PipeRuntime that supports deployments"
     }
     if processes[name]?.isRemote == false, hello.pid != processes[name]?.pid {
-      return "its hello came from process \(hello.pid)"
+      return "the hello was sent by another process, pid \(hello.pid)"
     }
     return facts[name]?.agrees(with: hello.description) == true
       ? nil
-      : "its machine differs from the one that was checked: the program was rebuilt meanwhile. "
-        + "'orchestrator apply' takes it up"
+      : "the machine differs from the checked machine, because the program was rebuilt after the "
+        + "check; run 'orchestrator apply' to apply the new build"
   }
 
   /// Sends nodes their peer lists.
@@ -141,7 +141,7 @@ extension Supervisor {
   }
 
   func reportUnloggedOutput(of name: String, _ error: any Error) {
-    reporter.warning("what node '\(name)' writes cannot be logged: \(error)")
+    reporter.warning("cannot log the output of node '\(name)': \(error)")
   }
 
   func sendGreeting(to name: String) {
@@ -173,7 +173,7 @@ extension Supervisor {
     processes[name]?.handle.engine.answered(name)
     if let problem = hello.problem { return handle(.node(name, .hello(problem: problem))) }
     guard problem(with: hello, of: name) == nil else {
-      let reason = "it hosts another machine than the one that was checked"
+      let reason = "the machine of the process differs from the checked machine"
       return handle(.node(name, .answered(.differs(reason: reason))))
     }
     let input: NodeLifecycle.Input =

@@ -19,7 +19,8 @@ extension Supervisor {
         loop.schedule(after: .zero, for: self) { $0.handle(.node(next.node, input)) }
       } else if isEndingUnstarted(next.node, next.incarnation) {
         loop.schedule(after: .zero, for: self) {
-          $0.handle(.node(next.node, .spawnFailed(reason: "it was to end before it was started")))
+          $0.handle(
+            .node(next.node, .spawnFailed(reason: "stopped before the process was started")))
         }
       }
     }

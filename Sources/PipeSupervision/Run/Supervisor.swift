@@ -245,10 +245,10 @@ package final class Supervisor {
   }
 
   func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
-    guard let node = plan[name] else { return .spawnFailed(reason: "there is no such node") }
+    guard let node = plan[name] else { return .spawnFailed(reason: "no such node") }
     if let countingProblem {
       return .spawnFailed(
-        reason: "its start cannot be counted: \(countingProblem)",
+        reason: "cannot record the start: \(countingProblem)",
         isDiskFull: countingProblem.isDiskFull)
     }
     var record = ProcessRecord(
@@ -319,7 +319,7 @@ package final class Supervisor {
     guard let step = change.takeAsked() else { return }
     let names = Set(step.plan.nodes.map(\.name))
     for name in plan.nodes.map(\.name) where !names.contains(name) {
-      logs.note("removed: the topology has it no more", of: name)
+      logs.note("removed from the topology", of: name)
       logs.forget(name)
       facts[name] = nil
       programs.release(name)
@@ -346,7 +346,7 @@ package final class Supervisor {
       try ProcessRecord.extend(name, by: node.configuration, in: directories)
     } catch {
       // The next orchestrator would not know of these pipes.
-      reporter.warning("the pipes that lead from '\(name)' cannot be noted: \(error)")
+      reporter.warning("cannot record the outgoing pipes of node '\(name)': \(error)")
     }
     facts[name]?.take(extended: plan.launch(of: node))
     tellPipes(to: name)
@@ -387,7 +387,8 @@ package final class Supervisor {
 
   /// Ends this orchestrator and leaves the nodes, which agents run, to the next one.
   private func leave() {
-    reporter.warning("the orchestrator ends; its nodes go on, and the next one takes them over")
+    reporter.warning(
+      "the orchestrator exits; its nodes keep running, and the next orchestrator adopts the nodes")
     outcome = TopologyLifecycle.Outcome(exitCode: 0)
     loop.stop()
   }

@@ -31,7 +31,7 @@ struct SlurmCommands: Sendable {
       while grep -qszFx "$own" /proc/[0-9]*/environ; do
         waited=$((waited + 1))
         if [ "$waited" -gt 100 ]; then
-          echo "\(NodeLogPrefix.error)a former process of it does not end on this host even on SIGKILL" >&2
+          echo "\(NodeLogPrefix.error)a former process of the node did not exit on this host after SIGKILL" >&2
           exit 1
         fi
         sleep 0.1
@@ -86,7 +86,7 @@ struct SlurmCommands: Sendable {
   func attach(to step: SlurmStep) -> ChildCommand {
     let script = """
       \(Self.findsStep)
-      if [ -z "$id" ]; then echo "there is no step '$2'" >&2; exit 1; fi
+      if [ -z "$id" ]; then echo "no such step '$2'" >&2; exit 1; fi
       exec "$3" --quiet "$id"
       """
     return shell(script, [tools.path(.squeue), step.name, tools.path(.sattach)])

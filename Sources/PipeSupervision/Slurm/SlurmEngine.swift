@@ -126,7 +126,7 @@ final class SlurmEngine: ProcessEngine {
   }
 
   func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
-    guard let host = node.hostName else { throw StartError(description: "it has no host") }
+    guard let host = node.hostName else { throw StartError(description: "the node has no host") }
     // The keys are sent to the host through standard input, so that no file there contains them.
     let path = processes.directories.key(of: node.name)
     let keys = open(path, O_RDONLY | O_CLOEXEC)
@@ -194,7 +194,8 @@ final class SlurmEngine: ProcessEngine {
     handle.unwatch()
     processes.observer?.takeFrames()
     steps.lost(handle.step)
-    unattach(process, handle, of: node, because: "its srun, a former orchestrator's, has ended")
+    unattach(
+      process, handle, of: node, because: "the srun process of the former orchestrator has ended")
   }
 
   /// Handles the end of the child that reads the output of an adopted process. It usually ends with the
@@ -204,7 +205,8 @@ final class SlurmEngine: ProcessEngine {
   ) {
     processes.observer?.takeFrames()
     unattach(
-      process, handle, of: node, because: "what reads its output has ended (\(exit))")
+      process, handle, of: node,
+      because: "the sattach process that reads the output has ended (\(exit))")
   }
 
   // MARK: The end

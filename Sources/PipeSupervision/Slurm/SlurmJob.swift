@@ -56,7 +56,7 @@ package struct SlurmJob: Hashable, Sendable {
           found.append(
             examined.source.diagnostic(
               .unknownHost, at: ["places", place.name, key],
-              "place '\(place.name)': host '\(host)' is not one of job \(id)'s"
+              "place '\(place.name)': host '\(host)' is not in job \(id)"
                 + Suggestion.among(known, like: host, verb: "it has")))
         }
       }

@@ -158,14 +158,17 @@ extension SlurmError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .noJob:
-      "engine 'slurm' starts processes within a job, and this is none: run it by 'orchestrator submit', which makes "
-        + "one, or within 'salloc'"
-    case .noHosts(let job): "job \(job) has no hosts: is it over? 'squeue' tells"
+      "engine 'slurm' requires a Slurm job, and the orchestrator does not run in a job; submit a "
+        + "job with 'orchestrator submit', or run the command within 'salloc'"
+    case .noHosts(let job):
+      "job \(job) has no hosts; run 'squeue' to check whether the job has ended"
     case .noAddress(let job):
-      "this is no host of job \(job)'s, so nobody tells where its nodes are to reach the orchestrator: add 'address' "
-        + "to the deployment file, with an address of this machine that those hosts reach"
+      "the address of the orchestrator is unknown, because this host is not in job \(job); set "
+        + "'address' in the deployment file to an address of this host that the hosts of the job "
+        + "can reach"
     case .noTool(let name):
-      "'\(name)' is not in PATH; install Slurm's client programs, on Debian 'slurm-client'"
+      "'\(name)' not found in PATH; install the Slurm client programs (Debian package "
+        + "'slurm-client')"
     case .failed(let command, let reason): "'\(command)' failed: \(reason)"
     }
   }
@@ -207,7 +210,7 @@ package struct SrunReport: Hashable, Sendable {
     if let doubt { return doubt }
     if end == .exited(code: 0) { return nil }
     if case .exited = end, isSettled { return nil }
-    return "its srun ended (\(end)) without a word on its process"
+    return "srun ended (\(end)) without reporting the end of the process"
       + (problem.map { ": \($0)" } ?? "")
   }
 

@@ -137,17 +137,17 @@ package enum UsageError: Error, Hashable {
 extension UsageError: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .missingVerb(let command): "what to do is missing\n\(Self.advice(command))"
+    case .missingVerb(let command): "missing verb\n\(Self.advice(command))"
     case .unknownVerb(let verb, let suggestion, let command):
       "unknown verb '\(verb)'\(Suggestion.hint(suggestion))\n\(Self.advice(command))"
     case .unknownOption(let option, let suggestion, let command):
       "unknown option '\(option)'\(Suggestion.hint(suggestion))\n\(Self.advice(command))"
     case .missingValue(let option, let placeholder):
-      "option '\(option)' needs a value: \(option) \(placeholder)"
+      "option '\(option)' requires a value: \(option) \(placeholder)"
     case .unexpectedValue(let option, let value):
       "option '\(option)' takes no value, but was given '\(value)'"
     case .invalidValue(let name, let value, let wanted):
-      "'\(value)' is no value for \(name): \(wanted)"
+      "invalid value '\(value)' for \(name): \(wanted)"
     case .missingOption(let name, let command):
       "option '\(name)' is missing\n\(Self.advice(command))"
     case .missingPositional(let name, let command):

@@ -5,8 +5,7 @@ import PipeSupport
 package enum MomentArgument {
   /// A description of the accepted forms.
   static let wanted =
-    "write how long ago, as in 5m, or a time, as in 14:30, '2026-11-20 14:30' or "
-    + "2026-11-20T14:30:00Z"
+    "must be an age such as 5m, or a time such as 14:30, '2026-11-20 14:30' or 2026-11-20T14:30:00Z"
 
   /// Parses `5m`, `14:30[:05[.123]]` of today, or `2026-11-20[ 14:30[:05[.123]]]`, with `T` or a space
   /// between date and time. A time after a date may end with `Z` or an offset such as `+01:00`;

@@ -45,19 +45,21 @@ extension ValueKind {
   /// Returns a description of the expected value if this value is invalid.
   package func problem(with value: String) -> String? {
     switch self {
-    case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "it must not be empty" : nil
+    case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "must not be empty" : nil
     case .count(_, let least):
-      UInt64(value).map { $0 < least } ?? true ? "it must be a whole number from \(least)" : nil
+      UInt64(value).map { $0 < least } ?? true ? "must be an integer of at least \(least)" : nil
     case .duration:
-      DurationText.parse(value) == nil ? "it \(DurationText.Problem(with: value))" : nil
+      DurationText.parse(value) == nil ? "\(DurationText.Problem(with: value))" : nil
     case .moment: MomentArgument.parse(value) == nil ? MomentArgument.wanted : nil
     case .choice(_, let choices):
       choices.contains(value)
         ? nil
-        : "choose " + choices.joined(separator: ", ") + Suggestion.hint(for: value, among: choices)
-    case .topology, .node: isSafeName(value) ? nil : "names are made of A-Z a-z 0-9 _ . -"
-    case .endpoint: NetworkAddress(value) == nil ? "it must be like tcp://HOST:PORT" : nil
-    case .signal: Signal(value) == nil ? "name it as in TERM, SIGKILL or 9" : nil
+        : "must be one of " + choices.joined(separator: ", ")
+          + Suggestion.hint(for: value, among: choices)
+    case .topology, .node:
+      isSafeName(value) ? nil : "names consist of the characters A-Z a-z 0-9 _ . -"
+    case .endpoint: NetworkAddress(value) == nil ? "must have the form tcp://HOST:PORT" : nil
+    case .signal: Signal(value) == nil ? "must be a signal such as TERM, SIGKILL or 9" : nil
     }
   }
 }
@@ -94,14 +96,16 @@ package struct Option: Hashable, Sendable {
 extension Option {
   package static let topology = Option(
     "topology", "p", value: .topology,
-    "The running topology meant; needed only where several run")
+    "The running topology; required only if several topologies run")
   package static let key = Option(
     "key", value: .file,
-    "Of one that runs on another host: a copy of its 'client.key', of mode 600, which tells where it is"
+    "For a topology on another host: a copy of its 'client.key' (mode 600), which contains the "
+      + "endpoint of the orchestrator"
   )
   package static let connect = Option(
     "connect", value: .endpoint,
-    "With --key: where it is reached from here. Default: the endpoint in the file")
+    "With --key: the endpoint at which this host reaches the orchestrator. Default: the endpoint "
+      + "in the file")
   /// The options that select a running topology, on this host or another one.
   package static let target = [topology, key, connect]
   package static let help = Option("help", "h", "Shows this help")
@@ -140,32 +144,35 @@ package struct Positional: Hashable, Sendable {
 extension Option {
   /// The options by which a web server proves its identity.
   package static let tls = [
-    Option("tls-certificate", value: .file, "Serves by TLS, with this certificate, in PEM"),
+    Option("tls-certificate", value: .file, "Serves over TLS with this certificate (PEM)"),
     Option(
-      "tls-key", value: .file, "The key of the certificate, in PEM; its owner alone may read it"),
+      "tls-key", value: .file,
+      "The private key of the certificate (PEM); only the owner may have read permission"),
   ]
 
   /// The option for the path of a Unix socket at which a web server listens.
   package static let socket = Option(
     "socket", value: .text("PATH"),
-    "Listens at a Unix socket instead, with mode 0600: for ssh -L and proxies")
+    "Listens on a Unix socket (mode 0600) instead of a port, for ssh -L and proxies")
 
   /// The options of a web page, shared by the inspector and by the orchestrator, which starts it.
   package static let page =
     [
       Option(
         "port", value: .count("PORT"),
-        "The port at which it listens; 0 is any that is free. Default: 0"),
+        "The port to listen on; 0 chooses a free port. Default: 0"),
       Option(
         "address", value: .text("ADDRESS"),
-        "The address at which it listens, in numbers. Default: 127.0.0.1; one that others reach needs TLS"
+        "The numeric address to listen on; an address that other hosts can reach requires TLS. "
+          + "Default: 127.0.0.1"
       ),
     ] + tls + [
       Option(
         "host", value: .text("NAME"), repeats: true,
-        "Another name by which a browser calls it: in the certificate, or of a proxy; may be given again"
+        "An additional host name that browsers use, from the certificate or of a proxy; can be "
+          + "repeated"
       ),
-      socket, Option("read-only", "Takes no events, and changes no dead letters"),
+      socket, Option("read-only", "Accepts no events, and changes no dead letters"),
     ]
 }
 

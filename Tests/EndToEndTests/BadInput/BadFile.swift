@@ -90,19 +90,19 @@ struct BadFile: Sendable, CustomTestStringConvertible {
       "[bad-parameters]"),
     BadFile(
       "a program that is missing", "a: { machine: Button, program: no-such-program }",
-      "there is no program 'no-such-program'"),
+      "no such program 'no-such-program'"),
     BadFile(
       "a program that may not be executed", "a: { machine: Button, program: ./bad.yaml }",
       "is not executable"),
     BadFile(
       "a program that is no node program", "a: { machine: Button, program: /bin/true }",
-      "is it a node program"),
+      "check that the program is a node program"),
     BadFile(
       "a program that fails at once", "a: { machine: Button, program: /bin/false }",
-      "ended with exit code 1"),
+      "failed (exit code 1)"),
     BadFile(
       "a program that is a directory", "a: { machine: Button, program: /tmp }",
-      "'/tmp' is a directory; name the program in it"),
+      "'/tmp' is a directory; specify a program in the directory"),
     BadFile(
       "a parameter that the machine has no use for",
       "a:\n  machine: Sink\n  parameters:\n    work: -1",

@@ -11,8 +11,9 @@ struct BadProgramTests {
     let problems = try await CommandLineTool.problems(of: bad.yaml)
     #expect(
       problems.first?.contains(
-        "bad.yaml:4:34: error: '/usr/bin/yes describe' wrote more than 64 MiB, which is no "
-          + "description; is it a node program") == true, "\(problems)")
+        "bad.yaml:4:34: error: '/usr/bin/yes describe' printed more than 64 MiB, the limit "
+          + "for machine descriptions; check that the program is a node program") == true,
+      "\(problems)")
   }
 
   @Test("Parameters that crash a program are reported for their node and do not affect other nodes")
@@ -37,7 +38,7 @@ struct BadProgramTests {
     #expect(
       problems[0].contains("bad.yaml:4:35: error: node 'a': machine 'Sink' cannot run: "),
       "\(problems)")
-    #expect(problems[0].hasSuffix("ended with exit code 3: out of work [bad-parameters]"))
+    #expect(problems[0].hasSuffix("failed (exit code 3): out of work [bad-parameters]"))
     #expect(problems[1].contains("bad.yaml:6:43: error: node 'c': "), "\(problems)")
   }
 
@@ -60,9 +61,9 @@ struct BadProgramTests {
   @Test(
     "A run fails for a program that does not become a node, and shows the program's output",
     arguments: [
-      ("exec sleep 600", "it did not say hello within 4 s"),
-      ("echo no disk >&2; exit 3", "it ended (exit code 3) before it said hello"),
-      ("exit 0", "it ended (exit code 0) before it said hello"),
+      ("exec sleep 600", "the process did not connect within 4 s"),
+      ("echo no disk >&2; exit 3", "the process ended (exit code 3) before it connected"),
+      ("exit 0", "the process ended (exit code 0) before it connected"),
     ])
   func impostor(behaviour: String, reason: String) async throws {
     var tool = try CommandLineTool()

@@ -55,7 +55,9 @@ struct RunObstacleTests {
     }
     run.closeInput()
     let result = try await tool.end(of: run)
-    let warnings = result.error.split(separator: "\n").filter { $0.contains("cannot be written") }
+    let warnings = result.error.split(separator: "\n").filter {
+      $0.contains("cannot write the log")
+    }
     #expect(warnings.count == 1, "\(result)")
     #expect(warnings.first?.contains("the log of node 'patient'") == true)
     #expect(warnings.first?.contains("No space left on device") == true)

@@ -100,7 +100,7 @@ struct CommandTests {
       ("orchestrator ls -o jsonl", 0, "", ""),
       (
         "orchestrator", 2, "",
-        "orchestrator: error: what to do is missing\nTry 'orchestrator --help'.\n"
+        "orchestrator: error: missing verb\nTry 'orchestrator --help'.\n"
       ),
       ("orchestrator logs", 3, "", "orchestrator: error: no topology has run here yet\n"),
       (
@@ -212,7 +212,7 @@ struct CommandTests {
     #expect(try read("--since 5m") == "")
     let undated = try command.run(shell: "orchestrator logs --since soon")
     #expect(undated.exit == .exited(code: 2))
-    #expect(undated.error.contains("'soon' is no value for --since: write how long ago"))
+    #expect(undated.error.contains("invalid value 'soon' for --since: must be an age"))
     let unknown = try command.run(shell: "orchestrator logs dor")
     #expect(unknown.exit == .exited(code: 2))
     #expect(

@@ -198,7 +198,7 @@ struct GraphVerbTests {
       ("watcher", 2, "'watcher' is a monitor, which has no states; name a node with a machine"),
       ("sky", 2, "node 'sky' is constant: it has one state, and no events"),
       ("nobody", 2, "there is no node 'nobody'"), ("left right", 2, "unexpected argument 'right'"),
-      ("left -o png", 2, "'png' is no value for -o: choose ascii"),
+      ("left -o png", 2, "invalid value 'png' for -o: must be one of ascii"),
       ("left --live", 3, "no topology 'parts' runs"),
     ])
   func noStates(arguments: String, code: Int32, message: String) async throws {

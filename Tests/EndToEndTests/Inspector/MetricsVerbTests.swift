@@ -116,10 +116,10 @@ struct MetricsVerbTests {
           "metrics -p ward --port \(inspector.client.port)", 1,
           "is in use by process \(inspector.program.pid), 'inspector': choose another one with --port"
         ),
-        ("metrics -p ward --port 65536", 2, "'65536' is no value for --port"),
+        ("metrics -p ward --port 65536", 2, "invalid value '65536' for --port"),
         ("metrics -p ward --address here", 2, "'here' is no address: write it in numbers"),
         ("metrics", 3, "no topology runs; 'orchestrator up FILE' starts one"),
-        ("metrix", 2, "Did you mean 'metrics'?"), ("", 2, "what to do is missing"),
+        ("metrix", 2, "Did you mean 'metrics'?"), ("", 2, "missing verb"),
         ("metrics --all", 2, "unknown option '--all'"),
         ("metrics ward", 2, "unexpected argument 'ward'"),
       ] as [(String, Int32, String)] {

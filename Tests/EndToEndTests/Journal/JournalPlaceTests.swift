@@ -167,7 +167,7 @@ struct JournalPlaceTests {
     ) {
       let log = try await tool.run("logs", "blob", "-n", "1000")
       let pauses = log.output.split(separator: "\n").count {
-        $0.contains("which does not count as a restart")
+        $0.contains("not counted as a restart")
       }
       if pauses > 5 { return log }
       let again = "{\"grow\":{\"byteCount\":\(100_000 + taken)}}"

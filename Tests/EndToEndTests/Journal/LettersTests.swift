@@ -175,7 +175,7 @@ struct LettersTests {
       (["gate", "drop"], "'drop' needs the IDs of letters, or --all"),
       (["gate", "resend", "1", "--all"], "'resend' needs the IDs of letters, or --all"),
       (["gate", "--all"], "--all is for 'resend' and 'drop'"),
-      (["gate", "show", "x"], "'x' is no value for ID"),
+      (["gate", "show", "x"], "invalid value 'x' for ID"),
       ([], "NODE is missing"),
     ] as [([String], String)])
   func usage(arguments: [String], error: String) async throws {

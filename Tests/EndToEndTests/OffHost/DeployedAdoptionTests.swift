@@ -251,16 +251,16 @@ struct DeployedAdoptionTests {
       case .takenPort:
         let control = try control(of: ward)
         try other.bind(control)
-        reason = "the port of its orchestrator cannot be taken again: bind of '\(control)'"
+        reason = "cannot listen on the port of the former orchestrator: bind of '\(control)'"
       case .noKey:
         unlink(directories.controlKey)
-        reason = "what its orchestrator was known by is gone: the key file cannot be used"
+        reason = "cannot read the key pair of the former orchestrator: the key file cannot be used"
       case .openKey:
         chmod(directories.controlKey, 0o644)
-        reason = "what its orchestrator was known by is gone: the key file"
+        reason = "cannot read the key pair of the former orchestrator: the key file"
       case .noPlace:
         unlink(directories.controlPlace)
-        reason = "where its orchestrator listened is not known any more"
+        reason = "the endpoint of the former orchestrator is unknown"
       }
       let up = try await ward.up()
       #expect(up.hasPrefix("ward: running, orchestrator pid"), "\(up)")

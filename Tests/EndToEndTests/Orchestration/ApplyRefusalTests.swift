@@ -41,7 +41,7 @@ struct ApplyRefusalTests {
         file: ward.tool.directory.path + "/ward.yaml", variables: [:], keepsName: false,
         isDryRun: false)
       let timeout = TopologyHarness.clientTimeout
-      let stale = "the topology has changed since the plan was made: apply the file again"
+      let stale = "the topology has changed since the plan was made; apply the file again"
       let first = try await client.plan(request, within: timeout)
       let second = try await client.plan(request, within: timeout)
       #expect(first.change == second.change)
@@ -63,7 +63,9 @@ struct ApplyRefusalTests {
       request.file = other
       await #expect(
         throws: TopologyClientError.failed(
-          "'\(other)' is of topology 'other', and not of 'ward': '-p ward' applies it all the same")
+          "'\(other)' describes topology 'other', not 'ward'; add '-p ward' to apply the file "
+            + "anyway"
+        )
       ) { try await client.plan(request, within: timeout) }
       #expect(try await ward.directory()[node: "gone"]?.isRunning == true)
     }

@@ -31,7 +31,7 @@ struct ApplyTests {
       #expect(after[node: "changed"]?.incarnation == 2)
       #expect(after[node: "added"]?.incarnation == 1)
       #expect(ward.alive([before["changed"], before["gone"]].compactMap { $0 }).isEmpty)
-      #expect(try ward.log("gone").last?.contains("removed: the topology has it no more") == true)
+      #expect(try ward.log("gone").last?.contains("removed from the topology") == true)
       #expect(FileSystem.exists(try ward.directories.journal(of: "gone")))
       // Existing connections stay open.
       try await client.send("changed", Fragile.Event.touch)
@@ -114,7 +114,8 @@ struct ApplyTests {
           - gone     stops
 
           """)
-      #expect(failed.error.contains("node 'added' failed: it ended (exit code 3)"), "\(failed)")
+      #expect(
+        failed.error.contains("node 'added' failed: the process ended (exit code 3)"), "\(failed)")
       let after = try await ward.directory()
       #expect(after[node: "changed"]?.phase == "stopped")
       #expect(after[node: "added"]?.phase == "failed")

@@ -52,7 +52,7 @@ struct ApplyUnderWayTests {
     try await withUnfinished { ward, apply, slow in
       for arguments in [["apply", "ward.yaml"], ["stop", "other"], ["start", "slow"]] {
         let other = try await ward.run(arguments, code: 1)
-        #expect(other.error.contains("another change is under way"), "\(other)")
+        #expect(other.error.contains("another change is in progress"), "\(other)")
       }
       let ps = try await ward.run("ps")
       #expect(!ps.output.contains("added"), "\(ps)")
@@ -70,7 +70,7 @@ struct ApplyUnderWayTests {
       let down = try ward.tool.start(["down"])
       try await ward.await("the way down") { $0.phase == "stopping" }
       let result = try await ward.end(of: apply, code: 1)
-      #expect(result.error.contains("the topology goes down"), "\(result)")
+      #expect(result.error.contains("the topology is stopping"), "\(result)")
       #expect(kill(slow, SIGCONT) == 0)
       #expect(try await ward.end(of: down).output == "ward: down\n")
       #expect(ward.tool.directory.processes.isEmpty)

@@ -38,11 +38,11 @@ struct IncompleteStartTests {
       #expect(
         lines.last
           == """
-          orchestrator: error: chain: 1 of 4 nodes failed, 2 of 4 nodes wait for others. \
+          orchestrator: error: chain: 1 of 4 nodes failed, 2 of 4 nodes wait for other nodes. \
           'orchestrator status -p chain' tells more, 'orchestrator down -p chain' stops the rest.
           """, "\(up)")
       #expect(
-        lines.contains("needy: waits for 'broken', on which it depends and which has failed"),
+        lines.contains("needy: waits for dependency 'broken', which has failed"),
         "\(up)")
     }
   }
@@ -52,8 +52,8 @@ struct IncompleteStartTests {
     try await start { tool, _ in
       let status = try await tool.run("status", within: .seconds(60))
       for line in [
-        "needier ready waits for 'needy', on which it depends and which waits, too",
-        "needy ready waits for 'broken', on which it depends and which has failed",
+        "needier ready waits for dependency 'needy', which is waiting, too",
+        "needy ready waits for dependency 'broken', which has failed",
       ] {
         let lines = status.output.split(separator: "\n").map {
           $0.split(separator: " ").joined(separator: " ")
@@ -63,9 +63,15 @@ struct IncompleteStartTests {
       let start = try await tool.run("start", "needy", within: .seconds(60), code: 1)
       #expect(
         start.error
+<<<<<<< HEAD
           == "orchestrator: error: node 'needy' waits for 'broken', on which it depends and which "
           + "has failed: start that, too\n")
       // No event reaches the node before it runs.
+=======
+          == "orchestrator: error: node 'needy' waits for dependency 'broken', which has failed; "
+          + "start 'broken', too\n")
+      // No event that it is sent has it move before.
+>>>>>>> msgs-2
       let send = try await tool.run(
         "send", "needy", "press", "--timeout", "2s", within: .seconds(60), code: 1)
       #expect(send.error.contains("node 'needy' does not run"), "\(send)")

@@ -15,7 +15,8 @@ struct NodeKeyTests {
       let refused = try await tool.run("check", "ward.yaml", code: 2)
       #expect(
         refused.error.contains(
-          "ward.yaml:4:49: error: node 'button': 'working_directory' names 'work'"), "\(refused)")
+          "ward.yaml:4:49: error: node 'button': 'working_directory': no such directory 'work'"),
+        "\(refused)")
       try FileSystem.makeDirectories(tool.directory.path + "/work", mode: 0o700)
       try await ward.up()
       let pid = try #require(try await ward.pids()["button"])

@@ -25,9 +25,9 @@ struct OpenFileTests {
       } else {
         #expect(
           up.error
-            == "orchestrator: error: the orchestrator of 20 nodes needs up to 184 open files, and a "
-            + "process of this user may have 64: raise the hard limit ('ulimit -Hn 184', or 'nofile' "
-            + "in limits.conf(5))\n")
+            == "orchestrator: error: the orchestrator of 20 nodes requires up to 184 open files, "
+            + "and the hard limit of this user is 64; raise the hard limit ('ulimit -Hn 184', or "
+            + "'nofile' in limits.conf(5))\n")
       }
       #expect(tool.directory.processes.isEmpty)
     }

@@ -56,7 +56,8 @@ struct RemovedFilesTests {
       }
       #expect(isDown == true)
       let line =
-        "ward: stopped: the directory '\(directories.runtime)' was removed while the topology ran"
+        "ward: stopped: the directory '\(directories.runtime)' was removed while the topology was "
+        + "running"
       let isTold: Bool? = try await poll(within: .seconds(20)) {
         try ward.log("orchestrator").contains { $0.contains(line) } ? true : nil
       }
@@ -141,7 +142,7 @@ struct RemovedFilesTests {
         }
         #expect(areBack == true, "\(Self.files(in: directories.runtime)), not \(files)")
       }
-      #expect(try ward.logs().contains("another program has removed files from"))
+      #expect(try ward.logs().contains("were removed by another program and have been restored: "))
       try await ward.killOrchestrator()
       #expect(try Set(Survivor.all(in: directories).map(\.node)) == Set(pids.keys))
       let up = try await ward.up()
@@ -179,7 +180,7 @@ struct RemovedFilesTests {
     try await withTopology(yaml: Self.ward) { ward in
       let inbox = try await ward.status("nurse").inbox.dropFirst("ipc://".count)
       #expect(unlink(String(inbox)) == 0)
-      let line = "the sockets of node 'nurse' have been removed"
+      let line = "the sockets of node 'nurse' were removed"
       let isTold = try await ward.orchestrator.waitForOutput(containing: line, within: .seconds(20))
       #expect(isTold, "\(ward.orchestrator.errorText)")
       try await ward.restart("nurse")

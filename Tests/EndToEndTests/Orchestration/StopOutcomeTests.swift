@@ -22,7 +22,7 @@ struct StopOutcomeTests {
       #expect(down.output == "pair: down, not in order\n")
       #expect(
         down.error
-          == "orchestrator: error: pair: node 'dying' did not stop in order: killed by SIGKILL\n")
+          == "orchestrator: error: pair: node 'dying' did not stop gracefully: killed by SIGKILL\n")
       #expect(pair.tool.directory.processes.isEmpty)
     }
   }
@@ -37,8 +37,8 @@ struct StopOutcomeTests {
       #expect(isRunning, "\(run.outputText)\(run.errorText)")
       run.signal(.interrupt)
       let result = try await tool.end(of: run, within: .seconds(60), code: 1)
-      #expect(result.output.contains("dying: did not stop in order: killed by SIGKILL\n"))
-      #expect(result.error.hasSuffix("node 'dying' did not stop in order: killed by SIGKILL\n"))
+      #expect(result.output.contains("dying: did not stop gracefully: killed by SIGKILL\n"))
+      #expect(result.error.hasSuffix("node 'dying' did not stop gracefully: killed by SIGKILL\n"))
     }
   }
 
@@ -134,8 +134,8 @@ struct StopOutcomeTests {
       let result = try await pair.run(verb, "dying", "other", code: 1)
       #expect(
         result.error
-          == "orchestrator: error: node 'dying' did not stop in order: killed by SIGKILL; "
-          + "'orchestrator logs dying' may tell why\n")
+          == "orchestrator: error: node 'dying' did not stop gracefully: killed by SIGKILL; "
+          + "check 'orchestrator logs dying'\n")
       for node in ["dying", "other"] {
         #expect(try await pair.directory()[node: node]?.phase == phase)
       }

@@ -118,8 +118,11 @@ extension SlurmLossTests {
       try await until("sink", is: "lost", ward)
       let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
         let log = try ward.logs()
-        return ["sink: its srun, a former", "sink: what reads its output has ended"]
-          .contains { log.contains($0) } ? true : nil
+        return [
+          "sink: the srun process of the former",
+          "sink: the sattach process that reads the output has ended",
+        ]
+        .contains { log.contains($0) } ? true : nil
       }
       #expect(isGivenUp == true)
       let lost = try await ward.directory()[node: "sink"]

@@ -173,7 +173,7 @@ extension SlurmLossTests {
       for host in [3, 2] { try await cluster.partition(host) }
       try await ward.await("it has tried the other host, and waits") {
         guard let beacon = $0[node: "beacon"], beacon.hostName == "fh3" else { return false }
-        return beacon.phase == "lost" || beacon.reason?.contains("as soon as host") == true
+        return beacon.phase == "lost" || beacon.reason?.contains("waits for host") == true
       }
       try await cluster.heal(3)
       try await until("beacon", is: "running", ward)
@@ -223,7 +223,7 @@ extension SlurmLossTests {
       let told = try FileSystem.contents(of: ward.directories.logs + "/orchestrator.log") ?? []
       #expect(
         String(decoding: told, as: UTF8.self).contains(
-          "an orchestrator of this topology was killed")
+          "a former orchestrator of this topology was killed")
       )
     }
   }

@@ -69,7 +69,7 @@ struct SlurmTests: OnSlurmHosts {
       try await ward.await("sink is another process") {
         $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.incarnation == 2
       }
-      #expect(try ward.logs().contains("and its host answers"))
+      #expect(try ward.logs().contains("and the host answers"))
     }
   }
 
@@ -208,12 +208,12 @@ struct SlurmTests: OnSlurmHosts {
       let arguments = ["run", "ward.yaml", "--deployment", "hosts.yaml"]
       let unknown = try await tool.end(of: tool.start(arguments), code: 2)
       #expect(
-        unknown.error.contains("hosts.yaml:5:18: error: place 'back': host 'fh7' is not one of job")
+        unknown.error.contains("hosts.yaml:5:18: error: place 'back': host 'fh7' is not in job")
       )
       var outside = tool
       outside.environment["SLURM_JOB_ID"] = nil
       let none = try await outside.end(of: outside.start(arguments), code: 1)
-      #expect(none.error.contains("run it by 'orchestrator submit'"), "\(none)")
+      #expect(none.error.contains("submit a job with 'orchestrator submit'"), "\(none)")
     }
   }
 

@@ -89,9 +89,9 @@ struct LodgingRunTests {
       #expect(stopped[node: "pair"]?.phase == "waiting")
       #expect(
         stopped[node: "pair"]?.reason
-          == "waits for 'left', in whose process it lives and which is stopped")
+          == "waits for carrier node 'left', which is stopped")
       let refused = try await ward.run("restart", "pair", code: 1)
-      #expect(refused.error.contains("waits for 'left', in whose process it lives"), "\(refused)")
+      #expect(refused.error.contains("waits for carrier node 'left'"), "\(refused)")
       try await ward.run("start", "left")
       try await Self.meet(ward, count: 3)
     }
@@ -114,7 +114,7 @@ struct LodgingRunTests {
         }
         try await Self.meet(ward, count: Int(number))
       }
-      #expect(try ward.log("pair").contains { $0.contains("'left', in whose process it lives") })
+      #expect(try ward.log("pair").contains { $0.contains("carrier node 'left'") })
     }
   }
 

@@ -284,7 +284,7 @@ struct ViewTests {
       (["DoorView"], 2, "'view' needs the NODE that it shows"),
       (
         ["DoorView", "open", "-n", "0"], 2,
-        "'0' is no value for -n: it must be a whole number from 1"
+        "invalid value '0' for -n: must be an integer of at least 1"
       ),
       (["DoorView", "open", "--tpology", "x"], 2, "Did you mean '--topology'?"),
       (["DoorView", "heated"], 2, "view 'DoorView' cannot show node 'heated'"),

@@ -67,7 +67,7 @@ package struct EndCheck: Sendable {
   private mutating func takeNote(_ text: String, of node: String) {
     if let pid = Self.number(in: text, after: "spawned, pid ") {
       processes[node] = Process(pid: pid)
-    } else if let pid = Self.number(in: text, after: "lives on as pid ") {
+    } else if let pid = Self.number(in: text, after: "still running as pid ") {
       processes[node] = Process(pid: pid, isHeard: false)
     } else if text.hasPrefix("adopted (") {
       processes[node]?.isHeard = true

@@ -168,7 +168,7 @@ final class RunningTopology: Sendable {
   // MARK: The end
 
   private static let killedAtEnd =
-    "did not stop in order: \(ProcessExit.signalled(number: SIGKILL))"
+    "did not stop gracefully: \(ProcessExit.signalled(number: SIGKILL))"
 
   /// Stops the topology in order.
   /// - Parameter toleratesKills: Whether another program may have killed a process during the stop.

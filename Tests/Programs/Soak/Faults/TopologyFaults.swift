@@ -74,7 +74,7 @@ struct TopologyFaults: Sendable {
     case .removeRuntime:
       FileSystem.removeTree(running.directories.runtime)
       try await running.awaitEndOfOrchestrator(
-        .exited(code: 1), saying: "was removed while the topology ran")
+        .exited(code: 1), saying: "was removed while the topology was running")
       try await running.startOrchestrator()
       return true
     case .removeJournal: return try await removeJournal(of: fault.node, fault.draw)
