@@ -258,13 +258,8 @@ struct AgentTests {
       try await probe(ward, code: 0, says: "ward: starting")
       try await probe(ward, "--ready", code: 1, says: "ward: starting")
       let waiting = try await ward.directory()
-<<<<<<< HEAD
-      #expect(waiting.nodes.allSatisfy { $0.reason == "starts as soon as its agent is there" })
-      // The directory for the node's journal does not exist on its host.
-=======
       #expect(waiting.nodes.allSatisfy { $0.reason == "waits for its agent to connect" })
-      // On its host nobody has made the directory of its journal.
->>>>>>> msgs-2
+      // The directory for the node's journal does not exist on its host.
       FileSystem.removeTree(try ward.directories.journals)
       try agents.startAgent(of: "sink")
       // There is one agent, so the probe asks that agent.

@@ -63,15 +63,9 @@ struct IncompleteStartTests {
       let start = try await tool.run("start", "needy", within: .seconds(60), code: 1)
       #expect(
         start.error
-<<<<<<< HEAD
-          == "orchestrator: error: node 'needy' waits for 'broken', on which it depends and which "
-          + "has failed: start that, too\n")
-      // No event reaches the node before it runs.
-=======
           == "orchestrator: error: node 'needy' waits for dependency 'broken', which has failed; "
           + "start 'broken', too\n")
-      // No event that it is sent has it move before.
->>>>>>> msgs-2
+      // No event reaches the node before it runs.
       let send = try await tool.run(
         "send", "needy", "press", "--timeout", "2s", within: .seconds(60), code: 1)
       #expect(send.error.contains("node 'needy' does not run"), "\(send)")
