@@ -38,15 +38,15 @@ package struct ClientKeys: Sendable {
   }
 
   /// Returns the endpoint of a control socket, with the keys for it.
-  func place(of control: String) throws -> PeerPlace {
+  func place(of control: String) throws -> PeerEndpoint {
     switch source {
-    case .file: return PeerPlace(control)
+    case .file: return PeerEndpoint(control)
     case .remote(let topology): return topology.place
     case .monitor(let keys):
       guard let key = PublicKey(keys.control) else {
         throw TopologyClientError.failed("'\(keys.control)' is no public key of a control socket")
       }
-      return PeerPlace(control, key: key, own: try KeyFile.read(keys.path))
+      return PeerEndpoint(control, key: key, own: try KeyFile.read(keys.path))
     }
   }
 }
@@ -55,7 +55,7 @@ package struct ClientKeys: Sendable {
 /// reported them.
 ///
 /// Each process of a node has another endpoint and another key. A lookup uses a name that stays the same.
-struct DeployedPlaces {
+struct DeployedEndpoints {
   /// An inbox or a feed whose place has changed.
   struct Change: Hashable {
     /// See ``NodeInformation/inboxName`` and ``NodeInformation/feedName``.
@@ -86,8 +86,8 @@ struct DeployedPlaces {
   }
 
   /// Returns the place of an inbox or a feed; `nil` if it is not known yet.
-  func place(of name: String, own: CurveKeyPair) -> PeerPlace? {
-    places[name].map { PeerPlace($0.endpoint, key: $0.key, own: own) }
+  func place(of name: String, own: CurveKeyPair) -> PeerEndpoint? {
+    places[name].map { PeerEndpoint($0.endpoint, key: $0.key, own: own) }
   }
 
   /// Whether this is the name of an inbox or a feed bound for other hosts, and not an endpoint on

@@ -26,7 +26,7 @@ final class ClientSockets {
   private let keys: ClientKeys?
   /// The client's key pair, once it was read.
   private var pair: CurveKeyPair?
-  private var places = DeployedPlaces()
+  private var places = DeployedEndpoints()
   private var isAskingForPlaces = false
 
   /// The interval of lookups of nodes that are bound for other hosts, while the client reads from
@@ -266,7 +266,9 @@ final class ClientSockets {
     return peer
   }
 
-  private func connect(to place: PeerPlace?) throws(TransportError) -> (Socket, ConnectionMonitor) {
+  private func connect(to place: PeerEndpoint?) throws(TransportError) -> (
+    Socket, ConnectionMonitor
+  ) {
     let socket = try Socket(.dealer, in: context)
     try socket.sendOnlyWhenConnected()
     let connections = try ConnectionMonitor(of: socket, in: context)
@@ -304,8 +306,8 @@ final class ClientSockets {
   // MARK: Nodes that are bound for other hosts
 
   /// Returns the place of an inbox or a feed; `nil` if the orchestrator has not reported it yet.
-  private func place(of name: String) throws -> PeerPlace? {
-    guard DeployedPlaces.isName(name) else { return PeerPlace(name) }
+  private func place(of name: String) throws -> PeerEndpoint? {
+    guard DeployedEndpoints.isName(name) else { return PeerEndpoint(name) }
     guard let keys else {
       throw TopologyClientError.failed(
         "the node is bound for other hosts, and this client has no key: attach by the topology's name"
@@ -364,7 +366,7 @@ final class ClientSockets {
 
   private var needsPlaces: Bool {
     watches.values.contains(where: \.isMoving)
-      || peers.values.contains { DeployedPlaces.isName($0.name) && $0.hasRequests }
+      || peers.values.contains { DeployedEndpoints.isName($0.name) && $0.hasRequests }
   }
 
   /// Handles the loss of the connection to a node. If the node keeps a journal, an unanswered event

@@ -73,11 +73,11 @@ public struct EventEnabledness: Hashable, Sendable {
     /// Whether the participant takes the event, regardless of the others.
     public var verdict: Verdict
     /// The reason why the participant blocks the event; `nil` if it does not.
-    public var obstacle: EventObstacle?
+    public var obstacle: EventBlocker?
 
     package init(
       participant: String, state: JSONValue? = nil, version: UInt64? = nil,
-      verdict: Verdict = .withheld, obstacle: EventObstacle? = nil
+      verdict: Verdict = .withheld, obstacle: EventBlocker? = nil
     ) {
       self.participant = participant
       self.state = state
@@ -118,7 +118,7 @@ public struct EventEnabledness: Hashable, Sendable {
 }
 
 /// The reason why a node does not take an event now.
-public enum EventObstacle: Error, Hashable, Sendable {
+public enum EventBlocker: Error, Hashable, Sendable {
   /// The machine refuses the event in this state. An asynchronous transition is a reason only for
   /// an event that several nodes take together, since the node cannot prepare for it.
   case refused(Refusal)
@@ -155,7 +155,7 @@ public enum EventObstacle: Error, Hashable, Sendable {
   }
 }
 
-extension EventObstacle: CustomStringConvertible {
+extension EventBlocker: CustomStringConvertible {
   /// The reason in words.
   public var description: String { wording { Timestamp(nanoseconds: $0).description } }
 

@@ -57,7 +57,7 @@ final class OrchestratorLink {
     socket = try Socket(.dealer, in: context)
     connections = try ConnectionMonitor(
       of: socket, in: context, tellsAttempts: keys?.remote != nil)
-    try socket.connect(to: keys?.place(of: endpoint) ?? PeerPlace(endpoint))
+    try socket.connect(to: keys?.place(of: endpoint) ?? PeerEndpoint(endpoint))
     loop.add(socket, for: self) { $0.readAnswers() }
     loop.add(connections.socket, for: self) { $0.readConnections() }
     if let remote {

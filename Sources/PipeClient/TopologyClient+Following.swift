@@ -128,10 +128,10 @@ final class FollowedFeeds {
   init(_ source: Source, of names: [String]) {
     self.source = source
     self.names = Set(names)
-    isMoving = names.contains(where: DeployedPlaces.isName)
+    isMoving = names.contains(where: DeployedEndpoints.isName)
   }
 
-  func connect(to place: PeerPlace) throws(TransportError) {
+  func connect(to place: PeerEndpoint) throws(TransportError) {
     switch source {
     case .watch(let watch): try watch.connect(to: place)
     case .reader(let reader): try reader.connect(to: place)
@@ -146,7 +146,7 @@ final class FollowedFeeds {
   }
 
   /// Reads a feed at its new place, after the node has got another process.
-  func move(_ name: String, from former: String?, to place: PeerPlace) {
+  func move(_ name: String, from former: String?, to place: PeerEndpoint) {
     guard names.contains(name) else { return }
     if let former { disconnect(former) }
     // A feed that cannot be connected to is gone again.

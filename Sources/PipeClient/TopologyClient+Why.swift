@@ -245,7 +245,7 @@ package struct EnablednessQuestion: Hashable, Sendable {
 }
 
 /// A node's explanation, or the reason why it blocks the event.
-package typealias NodeAnswer<Explanation> = Result<Explanation, EventObstacle>
+package typealias NodeAnswer<Explanation> = Result<Explanation, EventBlocker>
 
 extension EnablednessQuestion {
   /// Returns the answer, composed from the answers of the nodes and the coordinators.
@@ -300,7 +300,7 @@ extension EnablednessQuestion {
 
   /// Returns the reason for a hold after which the node may be in another state: its current state
   /// then does not matter.
-  private static func hold(_ hold: NodeExplanation.Hold?) -> EventObstacle? {
+  private static func hold(_ hold: NodeExplanation.Hold?) -> EventBlocker? {
     switch hold {
     case .transaction(let prepared): .inTransaction(prepared.transaction)
     case .doubt(let doubt): .inDoubt(doubt)
@@ -309,11 +309,11 @@ extension EnablednessQuestion {
     }
   }
 
-  private static func full(_ hold: NodeExplanation.Hold?) -> EventObstacle? {
+  private static func full(_ hold: NodeExplanation.Hold?) -> EventBlocker? {
     if case .pipes(let names) = hold { .pipesFull(names) } else { nil }
   }
 
-  private func refusal(_ evaluation: Evaluation) -> EventObstacle? {
+  private func refusal(_ evaluation: Evaluation) -> EventBlocker? {
     switch evaluation {
     case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .refused(.asynchronous)
     case .refused(let refusal): .refused(refusal)
@@ -324,7 +324,7 @@ extension EnablednessQuestion {
   /// Returns why the coordinator could not ask the participant now; `nil` if it could.
   private static func obstacle(
     to participant: String, _ links: CoordinatorExplanation
-  ) -> EventObstacle? {
+  ) -> EventBlocker? {
     if let busy = links.transactions.first(where: { $0.participants.contains(participant) }) {
       return .inTransaction(busy.transaction)
     }

@@ -217,7 +217,7 @@ public final class TopologyClient: Sendable {
     let buffer = StateStreamBuffer()
     let names = Set(chosen.map(\.name))
     let hasComposites = tellingInDoubt && chosen.contains { $0.kind == .composite }
-    let marks = InDoubtMarks(
+    let marks = InDoubtRecords(
       shown: names, classes: hasComposites ? try await conflictClasses() : [],
       seesEvery: states == .every)
     // Composites that share participants share a feed.

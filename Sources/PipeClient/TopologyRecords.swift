@@ -18,12 +18,12 @@ package enum TopologyRecords: Sendable {
   ) async throws -> (letters: [DeadLetter], lost: UInt64) {
     var letters: [DeadLetter] = []
     while true {
-      let page: LetterPage
+      let page: DeadLetterPage
       let last = letters.last?.id ?? 0
       switch self {
       case .files(let directories):
-        let path = path ?? JournalPlaces(in: directories)[node]
-        page = try LetterPage(of: node, journal: path, after: last)
+        let path = path ?? JournalPaths(in: directories)[node]
+        page = try DeadLetterPage(of: node, journal: path, after: last)
       case .orchestrator(let client):
         page = try await client.command(.letters(node: node, after: last)).take {
           if case .letters(let page) = $0 { page } else { nil }
@@ -40,7 +40,7 @@ package enum TopologyRecords: Sendable {
   package func journal(of node: String, limit: Int) async throws -> JournalSnapshot {
     switch self {
     case .files(let directories):
-      try JournalReader(JournalPlaces(in: directories)[node], node: node).snapshot(limit: limit)
+      try JournalReader(JournalPaths(in: directories)[node], node: node).snapshot(limit: limit)
     case .orchestrator(let client):
       try await client.command(.journal(node: node, limit: limit)).take { answer in
         if case .journal(let value) = answer {
@@ -63,7 +63,7 @@ package enum TopologyRecords: Sendable {
   }
 }
 
-extension LetterPage {
+extension DeadLetterPage {
   /// The maximum size of a page, unless a single dead letter is larger. Unit: bytes.
   private static let byteLimit = 1 << 20
   /// The maximum number of dead letters in a page.

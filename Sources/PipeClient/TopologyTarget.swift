@@ -95,7 +95,7 @@ package struct RemoteTopology: Sendable {
   }
 
   /// The endpoint of the control socket, with the keys for it.
-  var place: PeerPlace { PeerPlace(endpoint, key: control, own: pair) }
+  var place: PeerEndpoint { PeerEndpoint(endpoint, key: control, own: pair) }
 
   /// Returns the error for a missing answer within this time.
   func silence(after time: Duration, _ connection: ControlConnection) -> TopologyClientError {

@@ -45,7 +45,7 @@ package enum InspectorCommand {
   private static func code(of error: any Error) -> Int32 {
     switch error {
     case let error as TopologyClientError: error.exitCode
-    case WebListenerError.noAddress, is PagePlaceError: 2
+    case WebListenerError.noAddress, is WebAddressError: 2
     default: 1
     }
   }
@@ -80,13 +80,13 @@ package enum InspectorCommand {
     switch (arguments.value("tls-certificate"), arguments.value("tls-key")) {
     case (let certificate?, let key?): try WebCertificate(certificate: certificate, key: key)
     case (nil, nil): nil
-    case (_?, nil): throw PagePlaceError.missing("tls-key", beside: "tls-certificate")
-    case (nil, _?): throw PagePlaceError.missing("tls-certificate", beside: "tls-key")
+    case (_?, nil): throw WebAddressError.missing("tls-key", beside: "tls-certificate")
+    case (nil, _?): throw WebAddressError.missing("tls-certificate", beside: "tls-key")
     }
   }
 
   /// Throws if an option for ports is combined with a socket in the file system.
-  static func expectNoPort(_ arguments: ParsedArguments) throws(PagePlaceError) {
+  static func expectNoPort(_ arguments: ParsedArguments) throws(WebAddressError) {
     let others = ["port", "address", "tls-certificate", "tls-key"].filter(arguments.flag)
     guard others.isEmpty else { throw .besideSocket(others[0]) }
   }

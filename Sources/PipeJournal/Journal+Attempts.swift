@@ -4,7 +4,7 @@ import PipeMachines
 extension Journal {
   /// Counts an end of the process in the step of this event. Returns the number of such ends in a
   /// row, this one included.
-  package func attempts(of step: StepMark.Step) throws(JournalError) -> Int {
+  package func attempts(of step: StepMarkerFile.Step) throws(JournalError) -> Int {
     try count(step, "DELETE FROM attempt WHERE source NOT GLOB '\(EffectOrigin.attemptPrefix)*'")
   }
 
@@ -26,7 +26,7 @@ extension Journal {
   }
 
   /// - Parameter obsolete: The statement that deletes counts which are not in a row with this one.
-  private func count(_ step: StepMark.Step, _ obsolete: String) throws(JournalError) -> Int {
+  private func count(_ step: StepMarkerFile.Step, _ obsolete: String) throws(JournalError) -> Int {
     var count = 1
     try change {
       let known = try self.database.prepare(
@@ -42,7 +42,7 @@ extension Journal {
     return count
   }
 
-  private func remove(_ step: StepMark.Step) throws {
+  private func remove(_ step: StepMarkerFile.Step) throws {
     try database.prepare("DELETE FROM attempt WHERE source = ? AND sequence = ?").run(
       .text(step.source), .integer(step.sequence))
   }
@@ -65,8 +65,8 @@ extension EffectOrigin {
   /// Distinct from names of pipes, which have no spaces.
   fileprivate static var attemptPrefix: String { "effect " }
 
-  fileprivate var attempt: StepMark.Step {
-    StepMark.Step(source: Self.attemptPrefix + String(feedback), sequence: version)
+  fileprivate var attempt: StepMarkerFile.Step {
+    StepMarkerFile.Step(source: Self.attemptPrefix + String(feedback), sequence: version)
   }
 
   /// Returns the text that replaces the pipe's name in the dead letter of an effect.

@@ -39,7 +39,7 @@ extension Journal {
 
   /// Records the coordinator's journal under which the node is prepared; `nil` if the
   /// coordinator keeps none.
-  package func coordinatorChanged(to coordinator: KnownCoordinator?) throws {
+  package func coordinatorChanged(to coordinator: RecordedCoordinator?) throws {
     if let coordinator {
       run(.meta, .text(JournalSnapshot.coordinatorKey), .text(coordinator.journalValue))
     } else {

@@ -28,7 +28,7 @@ package final class Journal {
   /// The contents when the journal was opened; `nil` if the node has never entered a state.
   package private(set) var contents: JournalContents?
   /// The file that marks the step in progress.
-  package let mark: StepMark
+  package let mark: StepMarkerFile
   /// The identity of the open file, independent of its name.
   let identityOfFile: FileIdentity?
   /// Whether there was no trace of an earlier journal.
@@ -76,7 +76,7 @@ package final class Journal {
     self.path = path
     self.identity = identity
     self.durability = durability
-    mark = try StepMark(path: path, node: identity.node)
+    mark = try StepMarkerFile(path: path, node: identity.node)
     do {
       let isNew = try !JournalCheck.exists(path, node: identity.node)
       if isNew {

@@ -78,11 +78,11 @@ package struct JournalContents {
     /// The step that was last prepared, which may have been taken or aborted since.
     package var prepared: PreparedStep?
     /// The coordinator's journal under which the node was last prepared.
-    package var coordinator: KnownCoordinator?
+    package var coordinator: RecordedCoordinator?
 
     /// Adds a step that was prepared without a record of its own.
     /// - Parameter version: The version of the last record.
-    mutating func add(_ mark: PreparedMark.Contents, at version: UInt64) {
+    mutating func add(_ mark: PreparedStepRecord.Contents, at version: UInt64) {
       let step = mark.step
       // If the database has the step as well, the mark shows its outcome.
       guard step.transaction >= prepared?.transaction ?? .zero else { return }
@@ -210,7 +210,7 @@ extension JournalContents {
     return Participant(
       applied: applied.last ?? .zero, prepared: prepared.last,
       coordinator: try JournalCheck.meta(JournalSnapshot.coordinatorKey, in: database)
-        .flatMap { KnownCoordinator(journalValue: $0) })
+        .flatMap { RecordedCoordinator(journalValue: $0) })
   }
 
   private static func readEffects(_ database: Database) throws -> [Effect] {
@@ -229,7 +229,7 @@ extension JournalContents {
 }
 
 // The form in the journal: the id, the transaction and the name, separated by spaces.
-extension KnownCoordinator {
+extension RecordedCoordinator {
   var journalValue: String { "\(journal) \(since.epoch) \(since.sequence) \(name)" }
 
   init?(journalValue: String) {

@@ -27,7 +27,7 @@ package final class JournalFiles {
       return
     }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let pid = StepMark.holder(descriptor)
+      let pid = StepMarkerFile.holder(descriptor)
       close(descriptor)
       throw .locked(path: path, pid: pid)
     }

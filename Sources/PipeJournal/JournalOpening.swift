@@ -6,7 +6,7 @@ import PipeWire
 /// had recorded when it ended.
 ///
 /// A node that stops gracefully writes everything into the database. After any other end, the last
-/// records and the prepared step may be only in the file of the ``StepMark``.
+/// records and the prepared step may be only in the file of the ``StepMarkerFile``.
 struct JournalOpening {
   /// The number of processes that have kept records outside the database.
   private(set) var count: UInt64 = 0
@@ -57,7 +57,7 @@ struct JournalOpening {
   }
 }
 
-extension StepMark {
+extension StepMarkerFile {
   /// Checks this file against the journal. Throws if the journal lacks a record that was made,
   /// or if this file is not the last one of the journal.
   /// - Parameters:

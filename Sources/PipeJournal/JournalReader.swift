@@ -21,7 +21,7 @@ package struct JournalReader {
         throw JournalError.missing(path: path, node: node)
       }
       // The log first: records that move from the log into the database after that are read there.
-      let log = StepMark.log(ofJournal: path)
+      let log = StepMarkerFile.log(ofJournal: path)
       let file = try Database(path, .readOnly)
       file.keepLogOnClose()
       try JournalCheck.whole(file, path, node: node)
@@ -196,7 +196,7 @@ package struct JournalReader {
   /// Returns the step that the node is prepared for, if its transaction has not ended.
   private func prepared() throws -> JournalSnapshot.Prepared? {
     guard var contents = try JournalContents.participant(of: database) else { return nil }
-    if let mark = StepMark.prepared(ofJournal: path) {
+    if let mark = StepMarkerFile.prepared(ofJournal: path) {
       contents.participant.add(mark, at: contents.version)
     }
     let participant = contents.participant

@@ -237,7 +237,7 @@ package struct ManifestProcess: Hashable, Sendable {
   /// The name of the process's objects.
   package let object: String
   /// The place where the process must run; `nil` for any node of the cluster.
-  let place: DeploymentPlace?
+  let place: Placement?
   /// Whether the process keeps records that must outlive its pod.
   let hasJournal: Bool
 

@@ -31,7 +31,7 @@ package struct TopologyExplorer {
     isStopped: () -> Bool = { false }, progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> ExplorationReport {
     let start = ContinuousClock.now
-    let oracles = ProgramOracles(loaded, patience: patience)
+    let oracles = ProgramEvaluators(loaded, patience: patience)
     var raising = CapacityRaising(loaded.pipes, section)
     var (report, full) = try await search(
       raising.capacities, oracles, options, isStopped: isStopped, progress)
@@ -57,7 +57,7 @@ package struct TopologyExplorer {
   /// - Returns: The report and, if the search was complete, the indices of pipes that were full but
   ///   can hold more events at run time.
   private nonisolated(nonsending) func search(
-    _ capacities: [Int], _ oracles: ProgramOracles, _ options: ExplorationOptions,
+    _ capacities: [Int], _ oracles: ProgramEvaluators, _ options: ExplorationOptions,
     isStopped: () -> Bool, _ progress: (ExplorationProgress) -> Void
   ) async throws -> (report: ExplorationReport, full: Set<Int>?) {
     let start = ContinuousClock.now
@@ -105,11 +105,11 @@ package struct TopologyExplorer {
 
   /// - Parameter allStates: Whether to visit all states, rather than a sufficient subset.
   private func prepared(
-    allStates: Bool, _ oracles: ProgramOracles? = nil, _ capacities: [Int]? = nil
+    allStates: Bool, _ oracles: ProgramEvaluators? = nil, _ capacities: [Int]? = nil
   ) throws -> (TopologyModel, WatchedStates) {
     let topology = TopologyModel(
       loaded, section, nodeLimit: settings.nodeStateLimit, capacities: capacities)
-    try topology.build(oracles ?? ProgramOracles(loaded, patience: patience))
+    try topology.build(oracles ?? ProgramEvaluators(loaded, patience: patience))
     try topology.checkConditions()
     if !allStates { try topology.addUnsentEvents() }
     var watched = try WatchedStates(topology, settings)

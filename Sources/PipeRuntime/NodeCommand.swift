@@ -30,7 +30,7 @@ struct NodeCommand {
     case "monitor": attach(verbs.monitor.parseOrExit(rest))
     case "explore":
       _ = verbs.explore.parseOrExit(rest)
-      var oracle = OracleServer(host)
+      var oracle = EvaluatorServer(host)
       exit(oracle.serve())
     case "view": exit(ViewCommand(program: program, views: views).run(verbs.view.parseOrExit(rest)))
     case "help", "--help", "-h":
@@ -192,7 +192,7 @@ private struct NodeVerbs {
   var all: [CommandDescription] { [list, describe, monitor, view, explore, run] }
   var describe: CommandDescription { DescriptionRequest.description(of: program) }
   var view: CommandDescription { ViewCommand.description(of: program) }
-  var explore: CommandDescription { OracleServer.description(of: program) }
+  var explore: CommandDescription { EvaluatorServer.description(of: program) }
   var run: CommandDescription { NodeArguments.description(of: program) }
 
   var list: CommandDescription {

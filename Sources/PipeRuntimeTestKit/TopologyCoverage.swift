@@ -128,7 +128,7 @@ extension TopologyCoverage {
     guard !problems.isEmpty else { return }
     FailureReporter.fail(
       (problems + [report]).joined(separator: "\n"),
-      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+      at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 }
 

@@ -24,14 +24,14 @@ extension TopologyHarness {
     do {
       return try await call()
     } catch {
-      let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+      let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
       state.withLock { $0.failedCall = FailedCall(error: "\(error)", place: place) }
       throw error
     }
   }
 
   /// Returns the location of the call that threw an error; `nil` if no call of the harness did.
-  func place(of error: any Error) -> SourcePlace? {
+  func place(of error: any Error) -> AssertionLocation? {
     let text = "\(error)"
     return state.withLock { $0.failedCall.flatMap { $0.error == text ? $0.place : nil } }
   }

@@ -71,7 +71,7 @@ public final class TopologyHarness: Sendable {
 
   struct FailedCall {
     var error: String
-    var place: SourcePlace
+    var place: AssertionLocation
   }
 
   /// Starts a topology, and attaches to it.

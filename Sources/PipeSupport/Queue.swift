@@ -73,7 +73,7 @@ package struct Queue<Element> {
 extension Queue: Sendable where Element: Sendable {}
 
 /// A set of indices from 0 up to a count, with a fast search for the next one.
-package struct PlaceSet: Sendable {
+package struct IndexBitmap: Sendable {
   private var words: [UInt64]
 
   package init(count: Int) { words = Array(repeating: 0, count: (count + 63) / 64) }

@@ -8,7 +8,7 @@ import PipeWire
 struct EnvironmentFile {
   private(set) var values: [String: String] = [:]
   /// The errors of single lines.
-  private(set) var problems: [(mark: SourceMark, message: String)] = []
+  private(set) var problems: [(mark: TextPosition, message: String)] = []
 
   init(_ bytes: [UInt8]) {
     let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes[3...] : bytes[...]
@@ -19,7 +19,7 @@ struct EnvironmentFile {
         guard let (name, value) = try Self.read(text) else { continue }
         values[name] = value
       } catch {
-        problems.append((SourceMark(line: index + 1, column: 1), error.description))
+        problems.append((TextPosition(line: index + 1, column: 1), error.description))
       }
     }
   }

@@ -132,7 +132,7 @@ extension TopologyReading {
   }
 
   /// Returns the location of a name in a node's `depends_on`, which is a list or a mapping.
-  private func dependencyMark(of name: String, for node: NodeSpecification) -> SourceMark {
+  private func dependencyMark(of name: String, for node: NodeSpecification) -> TextPosition {
     source.mark(ofKey: ["nodes", node.name, "depends_on", name])
   }
 }
@@ -181,7 +181,7 @@ extension OrderedValue {
 }
 
 extension TopologyReading {
-  fileprivate mutating func dependencies(_ place: TopologyPlace) -> Set<NodeDependency> {
+  fileprivate mutating func dependencies(_ place: TopologyCursor) -> Set<NodeDependency> {
     if let names = nameList(findable: place) { return Set(names.map { NodeDependency($0) }) }
     var dependencies: Set<NodeDependency> = []
     for member in members(of: place, hint: "a mapping such as { door: ready }") ?? [] {
@@ -192,7 +192,7 @@ extension TopologyReading {
     return dependencies
   }
 
-  private mutating func condition(_ place: TopologyPlace) -> NodeDependency.Condition? {
+  private mutating func condition(_ place: TopologyCursor) -> NodeDependency.Condition? {
     if case .mapping = place.node.content {
       return TopologyKeys.dependency.read(&self, place, into: nil)?.map { .state($0) }
     }

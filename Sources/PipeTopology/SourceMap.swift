@@ -7,15 +7,15 @@ import PipeWire
 public struct SourceMap: Sendable {
   /// The file's path, as given.
   public var file: String
-  private var keys: [[String]: SourceMark] = [:]
-  private var values: [[String]: SourceMark] = [:]
+  private var keys: [[String]: TextPosition] = [:]
+  private var values: [[String]: TextPosition] = [:]
 
   /// Makes a map without locations, for a topology that was built in code.
   public init(file: String) {
     self.file = file
   }
 
-  mutating func record(_ path: [String], key: SourceMark, value: SourceMark) {
+  mutating func record(_ path: [String], key: TextPosition, value: TextPosition) {
     keys[path] = key
     values[path] = value
   }
@@ -26,8 +26,8 @@ public struct SourceMap: Sendable {
     guard indices != Array(indices.indices) else { return }
     let places = Dictionary(
       uniqueKeysWithValues: indices.enumerated().map { (String($1), String($0)) })
-    func renumbered(_ marks: [[String]: SourceMark]) -> [[String]: SourceMark] {
-      var next: [[String]: SourceMark] = [:]
+    func renumbered(_ marks: [[String]: TextPosition]) -> [[String]: TextPosition] {
+      var next: [[String]: TextPosition] = [:]
       for (path, mark) in marks {
         guard path.count > 1, path[0] == list else {
           next[path] = mark
@@ -42,12 +42,12 @@ public struct SourceMap: Sendable {
   }
 
   /// Returns the location of a value, or of the nearest enclosing part in the file.
-  public func mark(of path: [String]) -> SourceMark {
+  public func mark(of path: [String]) -> TextPosition {
     nearest(path, in: values)
   }
 
   /// Returns the location of a key, or of the nearest enclosing part in the file.
-  public func mark(ofKey path: [String]) -> SourceMark {
+  public func mark(ofKey path: [String]) -> TextPosition {
     nearest(path, in: keys)
   }
 
@@ -63,13 +63,13 @@ public struct SourceMap: Sendable {
   }
 
   package func diagnostic(
-    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: SourceMark,
+    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: TextPosition,
     _ message: String
   ) -> Diagnostic {
     Diagnostic(file: file, mark: mark, severity: severity, code: code, message: message)
   }
 
-  private func nearest(_ path: [String], in marks: [[String]: SourceMark]) -> SourceMark {
+  private func nearest(_ path: [String], in marks: [[String]: TextPosition]) -> TextPosition {
     var path = path
     while true {
       if let mark = marks[path] { return mark }
@@ -87,7 +87,7 @@ protocol Examiner {
 
 extension Examiner {
   mutating func report(
-    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: SourceMark,
+    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: TextPosition,
     _ message: String
   ) {
     diagnostics.append(source.diagnostic(code, severity, at: mark, message))

@@ -89,7 +89,7 @@ package enum TopologyInput: Hashable, Sendable {
   /// - Parameter size: The size of the whole text, if known. Unit: bytes.
   private func tooLarge(_ bytes: [UInt8], size: Int?) -> TopologyErrors {
     let limit = TopologyReader.byteLimit
-    let mark = SourceMark(ofByte: limit, in: bytes)
+    let mark = TextPosition(ofByte: limit, in: bytes)
     let whole = size.map { "has \($0) bytes" } ?? "has more than \(limit) bytes"
     let place = mark.column > limit / 2 ? "in this line alone" : "here"
     return failure(
@@ -97,7 +97,7 @@ package enum TopologyInput: Hashable, Sendable {
         + "or keep large data in a file of its own, which a parameter names", at: mark)
   }
 
-  private func failure(_ message: String, at mark: SourceMark = .unknown) -> TopologyErrors {
+  private func failure(_ message: String, at mark: TextPosition = .unknown) -> TopologyErrors {
     TopologyErrors([Diagnostic(file: name, mark: mark, code: .unreadableFile, message: message)])
   }
 }

@@ -7,7 +7,7 @@ struct TopologyKey<Model: Sendable>: Sendable {
   /// Whether the key is required.
   let isNeeded: Bool
   /// Reads the key's value into the model; returns whether there is a value.
-  let read: @Sendable (inout TopologyReading, TopologyPlace, inout Model) -> Bool
+  let read: @Sendable (inout TopologyReading, TopologyCursor, inout Model) -> Bool
   /// Writes the key's value, or returns `nil` to leave out the key.
   let write: @Sendable (Model) -> OrderedValue?
   private let meaning: String
@@ -90,7 +90,8 @@ struct TopologyMapping<Model: Sendable>: Sendable {
   var check: Check = { _, _, _ in true }
 
   /// Reads a mapping into a model; returns `nil` after reporting an error that makes the model unusable.
-  func read(_ reading: inout TopologyReading, _ place: TopologyPlace, into start: Model) -> Model? {
+  func read(_ reading: inout TopologyReading, _ place: TopologyCursor, into start: Model) -> Model?
+  {
     guard let members = reading.members(of: place) else { return nil }
     var fields = TopologyFields(place: place)
     var model = start
@@ -148,13 +149,13 @@ struct TopologyMapping<Model: Sendable>: Sendable {
 /// The keys of one mapping as written in a file.
 struct TopologyFields {
   /// The whole mapping.
-  let place: TopologyPlace
-  var places: [String: TopologyPlace] = [:]
+  let place: TopologyCursor
+  var places: [String: TopologyCursor] = [:]
   /// The keys with a value that could be read.
   var read: Set<String> = []
 
   /// The value of a key; `nil` if the key is left out.
-  subscript(key: String) -> TopologyPlace? { places[key] }
+  subscript(key: String) -> TopologyCursor? { places[key] }
 }
 
 extension JSONValue {

@@ -95,7 +95,7 @@ extension OrderedValue {
 }
 
 extension TopologyReading {
-  fileprivate mutating func synchronizations(_ place: TopologyPlace) -> [Synchronization] {
+  fileprivate mutating func synchronizations(_ place: TopologyCursor) -> [Synchronization] {
     if let names = nameList(findable: place, of: "events") {
       return names.filter { checkEvent($0, at: source.mark(ofKey: place.path + [$0]), place) }
         .map { Synchronization($0) }
@@ -119,7 +119,7 @@ extension TopologyReading {
   }
 
   private mutating func checkEvent(
-    _ name: String, at mark: SourceMark, _ place: TopologyPlace
+    _ name: String, at mark: TextPosition, _ place: TopologyCursor
   ) -> Bool {
     if isIdentifier(name) { return true }
     report(

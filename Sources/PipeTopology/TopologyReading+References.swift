@@ -49,7 +49,7 @@ extension TopologyReading {
   }
 
   mutating func checkName(
-    _ name: String, at mark: SourceMark, owner: String, among kinds: [Kind] = [.node]
+    _ name: String, at mark: TextPosition, owner: String, among kinds: [Kind] = [.node]
   ) {
     if let kind = names[name]?.kind, kinds.contains(kind) { return }
     report(
@@ -59,7 +59,7 @@ extension TopologyReading {
   }
 
   private mutating func checkPipeNames(_ pipes: [PipeSpecification]) {
-    var first: [String: SourceMark] = [:]
+    var first: [String: TextPosition] = [:]
     for (index, pipe) in pipes.enumerated() {
       let place = source.mark(of: ["pipes", String(index), "name"])
       if let mark = first[pipe.name] {

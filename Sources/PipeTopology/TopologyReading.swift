@@ -16,14 +16,14 @@ struct TopologyReading: Examiner {
   var source: SourceMap
   /// The names that the file defines. They include invalid items, so that these are not reported as
   /// unknown, too.
-  var names: [String: (kind: Kind, mark: SourceMark)] = [:]
+  var names: [String: (kind: Kind, mark: TextPosition)] = [:]
 
   init(file: String) {
     source = SourceMap(file: file)
   }
 
   /// Reads a whole topology; returns `nil` if the file is too broken to make one.
-  mutating func topology(_ place: TopologyPlace) -> Topology? {
+  mutating func topology(_ place: TopologyCursor) -> Topology? {
     let keys = TopologyKeys.top
     guard let topology = keys.read(&self, place, into: keys.start) else { return nil }
     checkReferences(of: topology)
@@ -36,13 +36,13 @@ struct TopologyReading: Examiner {
       .sorted { ($0.value.mark, $0.key) < ($1.value.mark, $1.key) }.map(\.key)
   }
 
-  mutating func report(_ code: Diagnostic.Code, _ place: TopologyPlace, _ message: String) {
+  mutating func report(_ code: Diagnostic.Code, _ place: TopologyCursor, _ message: String) {
     guard !place.node.isBroken else { return }
     report(code, at: place.node.mark, "\(place.title) \(message)")
   }
 
   /// Reports a value whose kind differs from the wanted kind.
-  mutating func refuse(_ place: TopologyPlace, wanted: String, _ code: Diagnostic.Code = .badValue)
+  mutating func refuse(_ place: TopologyCursor, wanted: String, _ code: Diagnostic.Code = .badValue)
   {
     report(code, place, "must be \(wanted), not \(place.node.summary)")
   }
@@ -50,17 +50,17 @@ struct TopologyReading: Examiner {
   // MARK: Mappings and lists
 
   /// An entry of a mapping; `isText` is false for an unquoted key such as `1` or `true`.
-  typealias Member = (key: String, value: TopologyPlace, mark: SourceMark, isText: Bool)
+  typealias Member = (key: String, value: TopologyCursor, mark: TextPosition, isText: Bool)
 
   /// Returns the entries of a mapping with free names, and reports duplicate names.
   mutating func members(
-    of place: TopologyPlace, noun: String = "key", hint: String = "a mapping"
+    of place: TopologyCursor, noun: String = "key", hint: String = "a mapping"
   ) -> [Member]? {
     guard case .mapping(let entries) = place.node.content else {
       refuse(place, wanted: hint)
       return nil
     }
-    var first: [String: SourceMark] = [:]
+    var first: [String: TextPosition] = [:]
     var members: [Member] = []
     for entry in entries {
       if let mark = first[entry.key] {
@@ -81,7 +81,7 @@ struct TopologyReading: Examiner {
   }
 
   /// Returns the elements of a list.
-  mutating func elements(of place: TopologyPlace, hint: String) -> [TopologyPlace]? {
+  mutating func elements(of place: TopologyCursor, hint: String) -> [TopologyCursor]? {
     guard case .sequence(let nodes) = place.node.content else {
       refuse(place, wanted: hint)
       return nil
@@ -96,7 +96,7 @@ struct TopologyReading: Examiner {
 
   // MARK: Scalars
 
-  mutating func string(_ place: TopologyPlace, hint: String) -> String? {
+  mutating func string(_ place: TopologyCursor, hint: String) -> String? {
     if let scalar = place.node.scalar {
       // The value of a variable counts as text where text is wanted.
       let value = scalar.written == nil ? scalar.value : .string(scalar.text)
@@ -116,7 +116,7 @@ struct TopologyReading: Examiner {
 
   /// Returns whether a text is a valid name, and reports it if not.
   mutating func checkName(
-    _ text: String, dots: Bool, at mark: SourceMark, title: String
+    _ text: String, dots: Bool, at mark: TextPosition, title: String
   ) -> Bool {
     if NamePattern.matches(text, dots: dots) { return true }
     let marks = dots ? "_ - ." : "_ -"
@@ -129,7 +129,7 @@ struct TopologyReading: Examiner {
 
   /// Returns whether a name is free for a node; reports a name that the runtime uses for its files
   /// and commands.
-  mutating func checkNotReserved(_ name: String, at mark: SourceMark, title: String) -> Bool {
+  mutating func checkNotReserved(_ name: String, at mark: TextPosition, title: String) -> Bool {
     guard NamePattern.reserved.contains(name) else { return true }
     report(
       .badName, at: mark,
@@ -261,7 +261,7 @@ extension TopologyReading {
   /// - Throws: The errors of a text that is not a mapping.
   static func opened(
     _ text: [UInt8], file: String, as kind: FileKind, variables: TopologyVariables
-  ) throws(TopologyErrors) -> (reading: TopologyReading, place: TopologyPlace) {
+  ) throws(TopologyErrors) -> (reading: TopologyReading, place: TopologyCursor) {
     let root: YAMLNode?
     do {
       root = try YAMLDocument.parse(text)
@@ -273,13 +273,13 @@ extension TopologyReading {
     guard let root else {
       throw TopologyErrors([
         Diagnostic(
-          file: file, mark: SourceMark(line: 1, column: 1), code: .missingKey,
+          file: file, mark: TextPosition(line: 1, column: 1), code: .missingKey,
           message: "the file is empty; a \(kind.noun) starts with '\(kind.start)'")
       ])
     }
     var reading = TopologyReading(file: file)
     let whole = reading.filledIn(root, of: kind, variables: variables)
-    let place = TopologyPlace(node: whole, path: [], owner: "the \(kind.noun)")
+    let place = TopologyCursor(node: whole, path: [], owner: "the \(kind.noun)")
     reading.source.record([], key: root.mark, value: root.mark)
     guard case .mapping = whole.content else {
       reading.refuse(place, wanted: "a mapping that starts with '\(kind.start)'")
@@ -290,7 +290,7 @@ extension TopologyReading {
 }
 
 /// One value of a topology file while it is read, with its path and its title in messages.
-struct TopologyPlace {
+struct TopologyCursor {
   var node: YAMLNode
   /// The path in the source map.
   var path: [String]
@@ -303,14 +303,14 @@ struct TopologyPlace {
   var title: String { key.isEmpty ? owner : "\(owner): '\(key)'" }
 
   /// Returns a value below this one.
-  func child(_ name: String, _ value: YAMLNode) -> TopologyPlace {
-    TopologyPlace(
+  func child(_ name: String, _ value: YAMLNode) -> TopologyCursor {
+    TopologyCursor(
       node: value, path: path + [name], owner: owner, key: key.isEmpty ? name : "\(key).\(name)")
   }
 
   /// Returns the same value with a new owner.
-  func named(_ owner: String) -> TopologyPlace {
-    TopologyPlace(node: node, path: path, owner: owner)
+  func named(_ owner: String) -> TopologyCursor {
+    TopologyCursor(node: node, path: path, owner: owner)
   }
 }
 

@@ -90,7 +90,7 @@ extension OrderedValue {
 
 extension TopologyReading {
   /// Returns a value of any kind as JSON.
-  mutating func json(_ place: TopologyPlace) -> JSONValue? {
+  mutating func json(_ place: TopologyCursor) -> JSONValue? {
     switch place.node.content {
     case .scalar(let scalar):
       if scalar.isBroken { return nil }
@@ -116,7 +116,7 @@ extension TopologyReading {
   }
 
   /// Returns a mapping as a JSON object.
-  fileprivate mutating func object(_ place: TopologyPlace) -> JSONValue? {
+  fileprivate mutating func object(_ place: TopologyCursor) -> JSONValue? {
     guard let members = members(of: place) else { return nil }
     var object: [String: JSONValue] = [:]
     for member in members {
@@ -127,7 +127,7 @@ extension TopologyReading {
   }
 
   /// Returns an enum case as JSON: a bare label, or `{label: {field: value}}`.
-  mutating func caseJSON(_ place: TopologyPlace, noun: String) -> JSONValue? {
+  mutating func caseJSON(_ place: TopologyCursor, noun: String) -> JSONValue? {
     let form = "a label, or {label: {field: value}}"
     guard let value = json(place) else { return nil }
     if let name = value.caseName, value.caseMembers != nil {

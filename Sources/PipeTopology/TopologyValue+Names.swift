@@ -97,9 +97,9 @@ extension TopologyValue<[Diagnostic.Code]> {
 extension TopologyReading {
   /// Returns the members of `nodes`, `composites` or `monitors`, which share one namespace.
   fileprivate mutating func namedMembers(
-    of place: TopologyPlace, kind: Kind
-  ) -> [(key: String, value: TopologyPlace)] {
-    var result: [(key: String, value: TopologyPlace)] = []
+    of place: TopologyCursor, kind: Kind
+  ) -> [(key: String, value: TopologyCursor)] {
+    var result: [(key: String, value: TopologyCursor)] = []
     for member in members(of: place, noun: kind.rawValue, hint: "a mapping from names") ?? [] {
       let owner = "\(kind.rawValue) '\(member.key)'"
       if let taken = names[member.key] {
@@ -121,7 +121,7 @@ extension TopologyReading {
   }
 
   /// Returns a list of unique names.
-  mutating func nameList(_ place: TopologyPlace, of what: String = "names") -> [String]? {
+  mutating func nameList(_ place: TopologyCursor, of what: String = "names") -> [String]? {
     let hint = "a list of \(what)"
     guard let elements = elements(of: place, hint: hint) else { return nil }
     var names: [String] = []
@@ -137,7 +137,7 @@ extension TopologyReading {
   }
 
   /// Returns the names in a list; the source map can then find them by name, as it does keys.
-  mutating func nameList(findable place: TopologyPlace, of what: String = "names") -> [String]? {
+  mutating func nameList(findable place: TopologyCursor, of what: String = "names") -> [String]? {
     guard case .sequence(let nodes) = place.node.content else { return nil }
     for node in nodes {
       guard let scalar = node.scalar else { continue }

@@ -111,7 +111,7 @@ extension TopologyReading {
   }
 
   private mutating func pipeSource(
-    _ entry: PipeEntry, _ fields: TopologyFields, _ place: TopologyPlace
+    _ entry: PipeEntry, _ fields: TopologyFields, _ place: TopologyCursor
   ) -> PipeSpecification.Source? {
     if let port = entry.from.port {
       guard let extra = fields["when"] ?? fields["send"] else { return .port(port) }

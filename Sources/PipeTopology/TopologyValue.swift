@@ -4,7 +4,7 @@ import PipeSupport
 /// A kind of value in a topology file, with its reader, its checks, its schema for editors and its
 /// writer.
 struct TopologyValue<Value: Sendable>: Sendable {
-  typealias Read = @Sendable (inout TopologyReading, TopologyPlace) -> Value?
+  typealias Read = @Sendable (inout TopologyReading, TopologyCursor) -> Value?
   typealias Write = @Sendable (Value) -> OrderedValue?
 
   /// The JSON Schema of the value.

@@ -101,7 +101,7 @@ struct VariableFilling: Examiner {
   }
 
   private mutating func filled(
-    _ scalar: YAMLScalar, at mark: SourceMark, isTemplate: Bool
+    _ scalar: YAMLScalar, at mark: TextPosition, isTemplate: Bool
   ) -> YAMLScalar {
     var result = scalar
     result.text = ""
@@ -131,7 +131,7 @@ struct VariableFilling: Examiner {
 
   /// Returns the value of a variable by its rule; `nil` if it must be set but is missing.
   private mutating func value(
-    of name: String, _ rule: VariableText.Rule?, at mark: SourceMark
+    of name: String, _ rule: VariableText.Rule?, at mark: TextPosition
   ) -> String? {
     let value = values()[name]
     let isMissing = value == nil || rule?.coversEmpty == true && value?.isEmpty == true
@@ -151,7 +151,7 @@ struct VariableFilling: Examiner {
     }
   }
 
-  private mutating func text(of pieces: [VariableText.Piece], at mark: SourceMark) -> String? {
+  private mutating func text(of pieces: [VariableText.Piece], at mark: TextPosition) -> String? {
     var result: String? = ""
     for piece in pieces {
       switch piece {
@@ -165,7 +165,7 @@ struct VariableFilling: Examiner {
   }
 
   private mutating func reportMissing(
-    _ name: String, isSet: Bool, _ rule: VariableText.Rule?, at mark: SourceMark
+    _ name: String, isSet: Bool, _ rule: VariableText.Rule?, at mark: TextPosition
   ) {
     guard !isFileBroken else { return }
     let reason = rule.flatMap { text(of: $0.text, at: mark) } ?? ""
@@ -188,7 +188,7 @@ struct VariableFilling: Examiner {
   }
 
   /// Warns about `$NAME`, which is a variable in other tools but plain text here.
-  private mutating func warn(of text: String, at mark: SourceMark) {
+  private mutating func warn(of text: String, at mark: TextPosition) {
     for part in text.split(separator: "$", omittingEmptySubsequences: false).dropFirst() {
       let name = part.prefix { isVariableName("_" + String($0)) }
       guard isVariableName(String(name)) else { continue }

@@ -18,7 +18,7 @@ package enum YAMLDocument {
     let text = text.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(text.dropFirst(3)) : text
     if let offset = firstInvalidByte(of: text) {
       throw YAMLError(
-        mark: SourceMark(ofByte: offset, in: text), code: .notUTF8,
+        mark: TextPosition(ofByte: offset, in: text), code: .notUTF8,
         message: "byte \(text[offset]) is not UTF-8; save the file as UTF-8")
     }
     let disguise = VariableDisguise(text)
@@ -66,7 +66,7 @@ private struct YAMLComposer {
   }
 
   private mutating func node(
-    _ head: (event: YAMLEvents.Event, mark: SourceMark), depth: Int
+    _ head: (event: YAMLEvents.Event, mark: TextPosition), depth: Int
   ) throws(YAMLError) -> YAMLNode {
     let (event, mark) = head
     guard depth < YAMLDocument.depthLimit else {
@@ -127,7 +127,8 @@ private struct YAMLComposer {
     }
   }
 
-  private mutating func copy(of anchor: String, at mark: SourceMark) throws(YAMLError) -> YAMLNode {
+  private mutating func copy(of anchor: String, at mark: TextPosition) throws(YAMLError) -> YAMLNode
+  {
     // An anchor is known only once its node has ended, so a node cannot contain itself.
     guard let (node, size) = anchors[anchor] else {
       throw YAMLError(
@@ -139,7 +140,7 @@ private struct YAMLComposer {
     return node
   }
 
-  private mutating func count(_ parts: Int, at mark: SourceMark) throws(YAMLError) {
+  private mutating func count(_ parts: Int, at mark: TextPosition) throws(YAMLError) {
     size += parts
     guard size <= YAMLDocument.nodeLimit else {
       throw YAMLError(
@@ -151,7 +152,7 @@ private struct YAMLComposer {
 
   /// Returns whether a tag turns a plain scalar into text; refuses tags of other kinds.
   private func isStringTag(
-    _ tag: String?, kind: String, at mark: SourceMark
+    _ tag: String?, kind: String, at mark: TextPosition
   ) throws(YAMLError) -> Bool {
     guard let tag else { return false }
     let core = "tag:yaml.org,2002:"
@@ -163,7 +164,7 @@ private struct YAMLComposer {
 
 /// The reason why a text could not be read as YAML, with its location.
 package struct YAMLError: Error, Sendable {
-  package var mark: SourceMark
+  package var mark: TextPosition
   package var code: Diagnostic.Code = .notYAML
   package var message: String
 }
@@ -200,11 +201,11 @@ final class YAMLEvents {
   }
 
   /// Returns the next event and the location where it starts.
-  func next() throws(YAMLError) -> (event: Event, mark: SourceMark) {
+  func next() throws(YAMLError) -> (event: Event, mark: TextPosition) {
     var event = yaml_event_t()
     guard yaml_parser_parse(parser, &event) == 1 else { throw error() }
     defer { yaml_event_delete(&event) }
-    return (Self.translate(event), SourceMark(event.start_mark))
+    return (Self.translate(event), TextPosition(event.start_mark))
   }
 
   private static func translate(_ event: yaml_event_t) -> Event {
@@ -239,10 +240,10 @@ final class YAMLEvents {
   private func error() -> YAMLError {
     let problem = parser.pointee.problem.map { String(cString: $0) } ?? "it ends too early"
     guard parser.pointee.error != YAML_READER_ERROR else {
-      let mark = SourceMark(ofByte: parser.pointee.problem_offset, in: input)
+      let mark = TextPosition(ofByte: parser.pointee.problem_offset, in: input)
       return YAMLError(mark: mark, message: "this is not YAML: \(problem); remove the character")
     }
-    let mark = SourceMark(parser.pointee.problem_mark)
+    let mark = TextPosition(parser.pointee.problem_mark)
     if input[safe: parser.pointee.problem_mark.index(in: input)] == UInt8(ascii: "\t") {
       return YAMLError(
         mark: mark, message: "this is not YAML: a tab cannot indent a line; use spaces")
@@ -255,7 +256,7 @@ final class YAMLEvents {
   }
 }
 
-extension SourceMark {
+extension TextPosition {
   fileprivate init(_ mark: yaml_mark_t) {
     self.init(line: mark.line + 1, column: mark.column + 1)
   }

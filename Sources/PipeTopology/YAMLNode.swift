@@ -13,7 +13,7 @@ package struct YAMLNode: Sendable {
   /// The content of the node.
   package var content: Content
   /// The location where the node starts; for an alias, the location of its anchor.
-  package var mark: SourceMark
+  package var mark: TextPosition
 
   /// The scalar, or `nil` for a list or a mapping.
   var scalar: YAMLScalar? {
@@ -38,7 +38,7 @@ package struct YAMLEntry: Sendable {
   package var key: String
   /// Whether the key is written without quotes.
   package var isKeyPlain: Bool
-  package var keyMark: SourceMark
+  package var keyMark: TextPosition
   package var value: YAMLNode
 }
 

@@ -42,7 +42,7 @@ package final class ConnectingRouter {
   /// - Parameters:
   ///   - peer: The peer's number, from 0 and without large gaps.
   ///   - place: The peer's endpoint, which no other peer has.
-  package func connect(_ peer: Int, to place: PeerPlace) throws(TransportError) {
+  package func connect(_ peer: Int, to place: PeerEndpoint) throws(TransportError) {
     disconnect(peer)
     while connections.count <= peer { connections.append(nil) }
     count &+= 1

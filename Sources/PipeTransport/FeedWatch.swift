@@ -64,7 +64,7 @@ package final class FeedWatch {
   }
 
   /// Reads the feed of another node, which sends its last value first.
-  package func connect(to place: PeerPlace) throws(TransportError) {
+  package func connect(to place: PeerEndpoint) throws(TransportError) {
     try socket.connect(to: place)
   }
 
@@ -166,7 +166,7 @@ package final class FeedReader {
   package func disconnect(_ feed: String) { socket.disconnect(feed) }
 
   /// Reads a feed again, or another feed.
-  package func connect(to place: PeerPlace) throws(TransportError) {
+  package func connect(to place: PeerEndpoint) throws(TransportError) {
     try socket.connect(to: place)
   }
 

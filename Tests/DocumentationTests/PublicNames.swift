@@ -56,13 +56,13 @@ private typealias Names<
     Withholding, Exploration, ExplorationError
   ),
   (LoadState<State, Event>, LoadEvent<State, Event>, LoadFailure, Services, Injected<State>),
-  (NavigationError, LinkProblem, NoParameters, ParameterProblem, JSONValue),
+  (NavigationError, LinkFailure, NoParameters, ParameterMismatch, JSONValue),
   (
     TopologyClient, TopologyClientError, RequestOutcome, StateStream, StateChange, WatchedStates,
     NodeSummary, TransitionCounts, DurationCounts, EnabledEvents,
-    EventEnabledness, EventObstacle, TopologyDirectory, TopologyErrors, NodeInformation, NodeStatus,
+    EventEnabledness, EventBlocker, TopologyDirectory, TopologyErrors, NodeInformation, NodeStatus,
     PipeInformation, ProgramDescription, CompositeStateDescription, DeadLetter, Diagnostic,
-    SourceMark, Durability, RefusalPolicy
+    TextPosition, Durability, RefusalPolicy
   ),
   (Key, StyledLine, TextStyle, TerminalColor, TerminalSize),
   (TerminalFocus<Tab>, TerminalList, TerminalPicker<Tab>, TerminalTextField),
@@ -73,7 +73,7 @@ private typealias Names<
     NodeDependency, StateCondition, RestartPolicy, SourceMap, Timeouts, Backoff, ExploreSection,
     StateCombination, ExploredProperty, AllowedFinding, ValueSet, EventPattern, EffectPattern,
     HostLossPolicy,
-    Deployment, DeploymentPlace, DeploymentStorage, DeploymentFile
+    Deployment, Placement, DeploymentStorage, DeploymentFile
   ),
   (
     XCTStateMachine<State, Event, Output>, PipeRuntimeTestKit.ScenarioStep<State, Event, Output>,

@@ -55,8 +55,8 @@ struct EnablednessTests {
       (explained(.refused(.guard), .pipes(["out"])), .refused(.guard)),
       (.failure(.down("failed")), .down("failed")),
       (.failure(.silent(.seconds(2))), .silent(.seconds(2))),
-    ] as [(NodeAnswer<NodeExplanation>, EventObstacle)])
-  func obstacles(door: NodeAnswer<NodeExplanation>, obstacle: EventObstacle) throws {
+    ] as [(NodeAnswer<NodeExplanation>, EventBlocker)])
+  func obstacles(door: NodeAnswer<NodeExplanation>, obstacle: EventBlocker) throws {
     let found = try Self.answer(door, .success(Self.connected))
     #expect(found.verdict == .withheld)
     #expect(found.withheld.map(\.participant) == ["door"])

@@ -25,7 +25,7 @@ struct LogPagerTests {
   private func texts(_ page: LogPage) -> [String] { page.lines.map { LogEntry($0).text } }
 
   /// Returns all pages from these marks on.
-  private func rest(_ request: LogRequest) -> (lines: [String], pages: Int, marks: [LogMark]) {
+  private func rest(_ request: LogRequest) -> (lines: [String], pages: Int, marks: [LogPosition]) {
     var (request, lines, pages) = (request, [String](), 0)
     while true {
       let page = pager.page(request)
@@ -67,8 +67,9 @@ struct LogPagerTests {
     // Marks that do not belong to this log.
     let file = none.marks[0].file
     for mark in [
-      LogMark(node: "door", file: "x", offset: 3), LogMark(node: "door", file: file, offset: -1),
-      LogMark(node: "door", file: file, offset: .max),
+      LogPosition(node: "door", file: "x", offset: 3),
+      LogPosition(node: "door", file: file, offset: -1),
+      LogPosition(node: "door", file: file, offset: .max),
     ] { #expect(texts(pager.page(LogRequest(marks: [mark]))).count == 9) }
     _ = door.write(["10"], from: .out, at: time(10))
     #expect(texts(pager.page(LogRequest(marks: none.marks))) == ["10"])

@@ -69,7 +69,7 @@ struct WebGuardTests {
   @Test("A read-only server refuses every request that changes something")
   func readOnly() {
     let guardian = Self.guardian(isReadOnly: true)
-    for route in PageRoute.allCases {
+    for route in WebRoute.allCases {
       let refusal = guardian.refusal(of: Self.request(route.method, route.path))
       #expect(refusal?.status == (route.method == "GET" ? nil : 403), "\(route)")
     }
@@ -158,11 +158,13 @@ struct ProxiedHostsTests {
 @Suite("The requests of the page")
 struct WebServiceTests {
   /// A source that answers with the question.
-  private struct Echo: PageSource {
+  private struct Echo: InspectorSource {
     let recorder = InspectionRecorder(room: 1 << 20)
 
-    func answer(_ question: PageQuestion) async throws -> JSONValue {
-      if question == .machine(node: "gone") { throw PageProblem("there is no node 'gone'") }
+    func answer(_ question: InspectionRequest) async throws -> JSONValue {
+      if question == .machine(node: "gone") {
+        throw InspectionRequestError("there is no node 'gone'")
+      }
       return .string("\(question)")
     }
   }

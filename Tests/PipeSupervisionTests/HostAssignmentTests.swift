@@ -18,7 +18,7 @@ struct HostAssignmentTests {
     let topology = try TopologyReader.read(text: text.utf8, file: "test.yaml").topology
     let deployment = Deployment(
       engine: .slurm,
-      places: [DeploymentPlace(name: "front", hosts: ["h1", "h2"], spare: ["h3", "h4"])])
+      places: [Placement(name: "front", hosts: ["h1", "h2"], spare: ["h3", "h4"])])
     return HostAssignment(topology, by: deployment)
   }
 

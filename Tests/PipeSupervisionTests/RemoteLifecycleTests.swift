@@ -140,14 +140,14 @@ struct RemoteLifecycleTests {
   }
 
   @Test("A waiting start gets a number above those known on other hosts, and so do later starts")
-  func outnumbered() {
+  func staleIncarnation() {
     var node = SimulatedNode(isRemote: true)
     #expect(node.take(.start) == [.spawn(incarnation: 1)])
-    #expect(node.take(.outnumbered(by: 7)) == [.spawn(incarnation: 8)])
-    #expect(node.take(.outnumbered(by: 3)) == [])
+    #expect(node.take(.staleIncarnation(by: 7)) == [.spawn(incarnation: 8)])
+    #expect(node.take(.staleIncarnation(by: 3)) == [])
     // Once the node has started, its number stays.
     node.take(.spawned(pid: 7))
-    #expect(node.take(.outnumbered(by: 11)) == [] && node.lifecycle.incarnation == 8)
+    #expect(node.take(.staleIncarnation(by: 11)) == [] && node.lifecycle.incarnation == 8)
     #expect(node.take(.exited(.signalled(number: 9))) == [])
     #expect(node.tick() == [.spawn(incarnation: 12)])
   }

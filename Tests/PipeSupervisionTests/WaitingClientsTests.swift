@@ -5,7 +5,7 @@ import Testing
 @Suite("Clients that wait for the end of a run")
 struct WaitingClientsTests {
   /// Returns the clients that are answered at the end of a run.
-  private func answers(_ clients: inout WaitingClients) -> Set<Asker> {
+  private func answers(_ clients: inout WaitingClients) -> Set<Requester> {
     var topology = SimulatedTopology([.init("a")])
     topology.take(.start)
     topology.take(.stop(.stopped))
@@ -15,8 +15,8 @@ struct WaitingClientsTests {
     return Set(answers.map(\.0))
   }
 
-  private func asker(_ number: Int, by way: ControlPeer.Way) -> Asker {
-    Asker(
+  private func asker(_ number: Int, by way: ControlPeer.Way) -> Requester {
+    Requester(
       peer: ControlPeer(way: way, id: Array("client \(number)".utf8)), id: UInt64(number))
   }
 

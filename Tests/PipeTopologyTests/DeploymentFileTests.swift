@@ -21,8 +21,8 @@ struct DeploymentFileTests {
   static let whole = Deployment(
     address: "10.1.2.3",
     places: [
-      DeploymentPlace(name: "front", address: "127.0.0.1"),
-      DeploymentPlace(name: "back-2", address: "127.0.0.2"),
+      Placement(name: "front", address: "127.0.0.1"),
+      Placement(name: "back-2", address: "127.0.0.2"),
     ], journals: "/shared/a $b")
 
   @Test("Every key of a deployment file is read into the model")
@@ -61,7 +61,7 @@ struct DeploymentFileTests {
       "engine: slurm\nlease: 2s\nplaces: { a: { hosts: [n-1, n2.lab], spare: [n3] } }")
     #expect(found.lease == .seconds(2) && Deployment().lease == .seconds(5))
     #expect(
-      found.place("a") == DeploymentPlace(name: "a", hosts: ["n-1", "n2.lab"], spare: ["n3"]))
+      found.place("a") == Placement(name: "a", hosts: ["n-1", "n2.lab"], spare: ["n3"]))
     #expect(try read(found.yaml) == found && read(found.json.text) == found)
     #expect(Self.schema.accepts(found.json))
   }
@@ -84,8 +84,8 @@ struct DeploymentFileTests {
         == Deployment(
           engine: .kubernetes,
           places: [
-            DeploymentPlace(name: "front", hosts: ["n-1", "n2.lab"]),
-            DeploymentPlace(
+            Placement(name: "front", hosts: ["n-1", "n2.lab"]),
+            Placement(
               name: "back",
               labels: [
                 "zone": "east", "example.org/disk": "ssd", "tier": "2", "spare": "true", "none": "",

@@ -56,8 +56,8 @@ struct TopologyDocumentTests {
         == Deployment(
           address: "127.0.0.1",
           places: [
-            DeploymentPlace(name: "front", address: "127.0.0.1"),
-            DeploymentPlace(name: "back", address: "127.0.0.2"),
+            Placement(name: "front", address: "127.0.0.1"),
+            Placement(name: "back", address: "127.0.0.2"),
           ], journals: "/shared/piperuntime"))
     let nodes = withNodes(
       try #require(blocks.first).split(separator: "\n").dropFirst().map { String($0.dropFirst(2)) }

@@ -64,7 +64,7 @@ struct ConnectingRouterTests {
       let router = try ConnectingRouter(as: "sync/LIFT", in: context)
       let heard = Heard(router, loop: loop) { $0.messages.count == 6 && $0.events.count == 3 }
       for (peer, inbox) in inboxes.enumerated() {
-        try router.connect(peer, to: PeerPlace(inbox.endpoint))
+        try router.connect(peer, to: PeerEndpoint(inbox.endpoint))
         router.sendEmpty(to: peer)
         router.send(FrameHeader(.ping), to: peer)
       }
@@ -94,11 +94,11 @@ struct ConnectingRouterTests {
         if count == 50 { return true }
         // The first answer is in flight, or has arrived and not been read yet.
         router.send(FrameHeader(.ping), to: 0)
-        try router.connect(0, to: PeerPlace(inbox.endpoint))
+        try router.connect(0, to: PeerEndpoint(inbox.endpoint))
         router.send(FrameHeader(.ping), to: 0)
         return false
       }
-      try router.connect(0, to: PeerPlace(inbox.endpoint))
+      try router.connect(0, to: PeerEndpoint(inbox.endpoint))
       router.send(FrameHeader(.ping), to: 0)
       loop.run()
       #expect(heard.messages.count == 50)
@@ -122,7 +122,7 @@ struct ConnectingRouterTests {
         return heard.events.count == 3
       }
       for (peer, inbox) in inboxes.enumerated() {
-        try router.connect(peer, to: PeerPlace(inbox.endpoint))
+        try router.connect(peer, to: PeerEndpoint(inbox.endpoint))
       }
       loop.run()
       #expect(heard.events.last?.peer == 1)

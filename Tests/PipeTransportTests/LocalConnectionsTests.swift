@@ -31,7 +31,7 @@ struct LocalConnectionsTests {
       if events[0].count == 3 { loop.stop() }
     }
     for (peer, endpoint) in endpoints.enumerated() {
-      try router.connect(peer, to: PeerPlace(endpoint))
+      try router.connect(peer, to: PeerEndpoint(endpoint))
     }
     loop.run()
     // Both ends belong to this process, and one end may have noticed the other's cut already.

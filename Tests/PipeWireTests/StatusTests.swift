@@ -16,7 +16,7 @@ struct StatusTests {
     return members
   }
 
-  private static func read(_ members: [String: JSONValue]) throws(StatusProblem) -> NodeStatus {
+  private static func read(_ members: [String: JSONValue]) throws(StatusError) -> NodeStatus {
     try NodeStatus(reading: JSONValue.object(members).bytes)
   }
 
@@ -34,9 +34,9 @@ struct StatusTests {
     for key in members.keys where key != "state" {
       var part = members
       part[key] = nil
-      #expect(throws: StatusProblem.lacksKey(key)) { try Self.read(part) }
+      #expect(throws: StatusError.lacksKey(key)) { try Self.read(part) }
       part[key] = .null
-      #expect(throws: StatusProblem.wrongValue(of: key)) { try Self.read(part) }
+      #expect(throws: StatusError.wrongValue(of: key)) { try Self.read(part) }
     }
   }
 }

@@ -27,7 +27,7 @@ package enum ElevatorDoor: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("capacity", capacity, atLeast: 0)
       try require("closingTime", closingTime, atLeast: 0)
     }

@@ -28,7 +28,7 @@ package enum ElevatorMotor: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("floors", floors, atLeast: 1)
       try require("floorTime", floorTime, atLeast: 0)
     }

@@ -26,7 +26,7 @@ package enum Passengers: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("pace", pace, atLeast: 0)
     }
   }

@@ -22,7 +22,7 @@ package struct KettleParameters: MachineParameters {
 
   package init(boilTime: Int) { self.boilTime = boilTime }
 
-  package func validate() throws(ParameterProblem) {
+  package func validate() throws(ParameterMismatch) {
     try require("boilTime", boilTime, atLeast: 0)
   }
 

@@ -28,7 +28,7 @@ package enum WashingMachine: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("unit", unit, atLeast: 0)
     }
   }

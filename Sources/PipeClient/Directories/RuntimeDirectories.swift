@@ -265,7 +265,7 @@ extension DirectoryError.Purpose {
 
 /// The locations of a topology's journals: in its state directory, or, for nodes that may move to
 /// another host, where all hosts see them.
-package struct JournalPlaces: Hashable, Sendable {
+package struct JournalPaths: Hashable, Sendable {
   /// The journals outside the state directory, by node.
   private let elsewhere: [String: String]
   private let directories: RuntimeDirectories

@@ -24,7 +24,7 @@ package struct LogPager {
   package struct Entries {
     package var entries: [LogEntry]
     /// A mark for each existing log.
-    package var marks: [LogMark]
+    package var marks: [LogPosition]
     /// Whether there are more entries than fit into a page.
     package var hasMore: Bool
   }
@@ -93,7 +93,7 @@ private struct LogPart {
     let entry: LogEntry
     /// When the line was written, or a line before it, if the clock was set back.
     let time: Timestamp
-    let end: LogMark
+    let end: LogPosition
   }
 
   /// A position in the files of a log.
@@ -103,7 +103,7 @@ private struct LogPart {
   }
 
   /// The position of the first line.
-  private(set) var start: LogMark
+  private(set) var start: LogPosition
   private(set) var lines: [Line] = []
   private(set) var hasMore = false
 
@@ -112,15 +112,16 @@ private struct LogPart {
 
   /// - Returns: `nil` if there is no log.
   init?(
-    of node: String, at path: String, behind mark: LogMark?, _ request: LogRequest, byteLimit: Int
+    of node: String, at path: String, behind mark: LogPosition?, _ request: LogRequest,
+    byteLimit: Int
   ) {
     guard let current = LogFile(path) else { return nil }
     let files = current.name == mark?.file ? [current] : LogFile.all(path, from: current)
     let former = current.name == mark?.file ? mark?.former ?? [] : files.dropLast().map(\.name)
     var lastTime = mark.map { Timestamp(nanoseconds: $0.time) } ?? Timestamp(milliseconds: 0)
-    func made(_ position: Position) -> LogMark {
+    func made(_ position: Position) -> LogPosition {
       let behind = files.count == 1 ? former : Array(former.prefix(position.file))
-      return LogMark(
+      return LogPosition(
         node: node, file: files[position.file].name, offset: position.offset,
         time: lastTime.nanoseconds, former: behind.suffix(Self.formerLimit))
     }
@@ -183,7 +184,7 @@ private struct LogPart {
   ///
   /// A file that another program has truncated is read from its beginning. The rest of a file that
   /// was removed is lost.
-  private static func position(of mark: LogMark, in files: [LogFile]) -> Position? {
+  private static func position(of mark: LogPosition, in files: [LogFile]) -> Position? {
     if let index = files.firstIndex(where: { $0.name == mark.file }) {
       let offset = max(0, mark.offset)
       return Position(file: index, offset: offset <= files[index].byteCount ? offset : 0)

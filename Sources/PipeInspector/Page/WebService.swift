@@ -2,7 +2,7 @@ import PipeMachines
 
 /// Serves a page to a browser: its files, and its API requests.
 package struct WebService: Sendable {
-  private let source: any PageSource
+  private let source: any InspectorSource
   private let guardian: WebGuard
 
   /// The maximum size of the events in one response. Unit: bytes.
@@ -10,7 +10,7 @@ package struct WebService: Sendable {
   /// How long a request waits for news before it gets an empty answer.
   private static let patience: Duration = .seconds(10)
 
-  package init(_ source: any PageSource, guardian: WebGuard) {
+  package init(_ source: any InspectorSource, guardian: WebGuard) {
     self.source = source
     self.guardian = guardian
   }
@@ -19,7 +19,7 @@ package struct WebService: Sendable {
     var response: WebResponse
     if let refusal = guardian.refusal(of: request) {
       response = refusal
-    } else if let file = PageFiles.all[request.path] {
+    } else if let file = WebFiles.all[request.path] {
       response = WebResponse(200, headers: ["Content-Type": file.type], body: file.bytes)
     } else if request.path.hasPrefix("/api/") {
       response = await answer(api: request)
@@ -31,7 +31,7 @@ package struct WebService: Sendable {
   }
 
   private func answer(api request: WebRequest) async -> WebResponse {
-    switch PageRoute(request) {
+    switch WebRoute(request) {
     case .about: return Self.json(["readOnly": .bool(guardian.isReadOnly)])
     case .changes: return await changes(request)
     case .machine: return await answer { .machine(node: try Self.node(of: request)) }
@@ -53,13 +53,13 @@ package struct WebService: Sendable {
     return WebResponse(200, headers: Self.jsonHeaders, body: news.json)
   }
 
-  private func answer(_ read: () throws -> PageQuestion) async -> WebResponse {
-    let question: PageQuestion
+  private func answer(_ read: () throws -> InspectionRequest) async -> WebResponse {
+    let question: InspectionRequest
     do { question = try read() } catch { return Self.problem(400, "\(error)") }
     do {
       return Self.json(try await source.answer(question))
     } catch {
-      return Self.problem(409, (error as? PageProblem)?.reason ?? "\(error)")
+      return Self.problem(409, (error as? InspectionRequestError)?.reason ?? "\(error)")
     }
   }
 
@@ -86,13 +86,13 @@ package struct WebService: Sendable {
     return (node, body)
   }
 
-  private static func event(of request: WebRequest) throws(Malformed) -> PageQuestion {
+  private static func event(of request: WebRequest) throws(Malformed) -> InspectionRequest {
     let (node, body) = try body(of: request)
     guard let event = body["event"] else { throw Malformed("'event' is missing") }
     return .send(node: node, event: event)
   }
 
-  private static func letter(of request: WebRequest) throws(Malformed) -> PageQuestion {
+  private static func letter(of request: WebRequest) throws(Malformed) -> InspectionRequest {
     let (node, body) = try body(of: request)
     guard let id = body["id"]?.integer.flatMap({ UInt64(exactly: $0) }),
       case .bool(let drops)? = body["drops"]
@@ -114,7 +114,7 @@ package struct WebService: Sendable {
 }
 
 /// The API of the page's server.
-package enum PageRoute: String, CaseIterable, Sendable {
+package enum WebRoute: String, CaseIterable, Sendable {
   case about = "GET /api/about"
   case changes = "GET /api/changes"
   case machine = "GET /api/machine"
@@ -135,7 +135,7 @@ package enum PageRoute: String, CaseIterable, Sendable {
 }
 
 /// The files of the page, from the folder `Page`. The page loads nothing from other servers.
-enum PageFiles {
+enum WebFiles {
   struct File: Sendable {
     let type: String
     let bytes: [UInt8]

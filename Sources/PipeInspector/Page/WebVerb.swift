@@ -24,7 +24,7 @@ struct WebVerb: InspectorVerb {
     ])
 
   func run(_ arguments: ParsedArguments) throws -> Never {
-    let place = try PagePlace(arguments)
+    let place = try WebAddress(arguments)
     let (target, name) = try InspectorCommand.topology(arguments)
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
     let listener = try place.listen()
@@ -45,7 +45,7 @@ struct WebVerb: InspectorVerb {
 }
 
 /// The address of a page and its audience, from the command-line options, checked as a whole.
-struct PagePlace {
+struct WebAddress {
   private enum Place {
     case address(SocketAddress, text: String, port: UInt16)
     case socket(String)
@@ -58,7 +58,7 @@ struct PagePlace {
 
   init(_ arguments: ParsedArguments) throws {
     names = arguments.values("host")
-    for name in names where !Self.isHost(name) { throw PagePlaceError.noHost(name) }
+    for name in names where !Self.isHost(name) { throw WebAddressError.noHost(name) }
     if let path = arguments.value("socket") {
       try InspectorCommand.expectNoPort(arguments)
       place = .socket(path)
@@ -69,8 +69,8 @@ struct PagePlace {
     let port = try InspectorCommand.port(arguments, default: 0)
     guard let address = SocketAddress(text, port) else { throw WebListenerError.noAddress(text) }
     certificate = try InspectorCommand.certificate(arguments)
-    guard address.isLoopback || certificate != nil else { throw PagePlaceError.notEncrypted(text) }
-    if address.isAny, names.isEmpty { throw PagePlaceError.noName(text) }
+    guard address.isLoopback || certificate != nil else { throw WebAddressError.notEncrypted(text) }
+    if address.isAny, names.isEmpty { throw WebAddressError.noName(text) }
     place = .address(address, text: text, port: port)
   }
 
@@ -128,7 +128,7 @@ struct PagePlace {
 }
 
 /// The errors of options about the page's address that exclude each other or are incomplete.
-enum PagePlaceError: Error, Hashable {
+enum WebAddressError: Error, Hashable {
   /// Without TLS, others on the network could read the traffic.
   case notEncrypted(String)
   case missing(String, beside: String)
@@ -138,7 +138,7 @@ enum PagePlaceError: Error, Hashable {
   case besideSocket(String)
 }
 
-extension PagePlaceError: CustomStringConvertible {
+extension WebAddressError: CustomStringConvertible {
   var description: String {
     switch self {
     case .notEncrypted(let address):

@@ -5,7 +5,7 @@ import PipeWire
 
 /// Records a topology by name, whether it runs already or will run later, for as long as this
 /// object lives.
-package final class LiveRecording: PageSource {
+package final class LiveRecording: InspectorSource {
   /// The topology's name.
   package let name: String
   let target: TopologyTarget
@@ -169,25 +169,28 @@ extension LiveRecording {
   /// The longest time for a node to report the outcome of an event.
   private static let patience: Duration = .seconds(5)
 
-  package func answer(_ question: PageQuestion) async throws -> JSONValue {
+  package func answer(_ question: InspectionRequest) async throws -> JSONValue {
     if let client = client.withLock({ $0 }) { return try await tell(question, client) }
     // The topology may have started since the last attempt.
     guard let client = try? TopologyClient.attach(to: target) else {
-      throw PageProblem("topology '\(name)' does not run now")
+      throw InspectionRequestError("topology '\(name)' does not run now")
     }
     defer { client.close() }
     return try await tell(question, client)
   }
 
-  private func tell(_ question: PageQuestion, _ client: TopologyClient) async throws -> JSONValue {
+  private func tell(_ question: InspectionRequest, _ client: TopologyClient) async throws
+    -> JSONValue
+  {
     do {
       return try await answer(question, client)
     } catch {
-      throw PageProblem("\(error)")
+      throw InspectionRequestError("\(error)")
     }
   }
 
-  private func answer(_ question: PageQuestion, _ client: TopologyClient) async throws -> JSONValue
+  private func answer(_ question: InspectionRequest, _ client: TopologyClient) async throws
+    -> JSONValue
   {
     switch question {
     case .machine(let node): return try JSONValue(encoding: await client.describe(node))
@@ -227,7 +230,7 @@ extension LiveRecording {
       return await group.next() ?? nil
     }
     guard let found else {
-      throw PageProblem("node '\(node)' does not tell its state: does it run?")
+      throw InspectionRequestError("node '\(node)' does not tell its state: does it run?")
     }
     return ["version": .count(found.version), "state": found.state]
   }
@@ -344,16 +347,16 @@ struct NodeLives {
 }
 
 /// The source of an inspector's page: a running topology or a recording.
-package protocol PageSource: Sendable {
+package protocol InspectorSource: Sendable {
   /// The events and the current values.
   var recorder: InspectionRecorder { get }
   /// Answers a request about the present.
-  /// - Throws: ``PageProblem``.
-  func answer(_ question: PageQuestion) async throws -> JSONValue
+  /// - Throws: ``InspectionRequestError``.
+  func answer(_ question: InspectionRequest) async throws -> JSONValue
 }
 
 /// A request of the page.
-package enum PageQuestion: Hashable, Sendable {
+package enum InspectionRequest: Hashable, Sendable {
   /// The description of a node's machine.
   case machine(node: String)
   /// The events that a node or a composite accepts now, and why it blocks the others.
@@ -369,7 +372,7 @@ package enum PageQuestion: Hashable, Sendable {
 }
 
 /// The reason why a request has no answer.
-package struct PageProblem: Error, Hashable, Sendable {
+package struct InspectionRequestError: Error, Hashable, Sendable {
   /// A text for the person, with what to do.
   package var reason: String
 

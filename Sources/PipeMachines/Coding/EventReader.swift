@@ -158,13 +158,13 @@ class ReadMembers {
 
 /// The key of an object's only member, by its name. An enum of keys has at most one per case.
 // A linked list of objects: the methods of an array would look up the type of its elements.
-private final class KnownKey<Key: CodingKey> {
+private final class CachedKey<Key: CodingKey> {
   let name: [UInt8]
   /// An array of only this key.
   let keys: [Key]
-  let next: KnownKey?
+  let next: CachedKey?
 
-  init(name: [UInt8], keys: [Key], next: KnownKey?) {
+  init(name: [UInt8], keys: [Key], next: CachedKey?) {
     self.name = name
     self.keys = keys
     self.next = next
@@ -175,7 +175,7 @@ private final class KnownKey<Key: CodingKey> {
 final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerProtocol {
   /// The keys found so far for objects with one member.
   @exclusivity(unchecked)
-  private var known: KnownKey<Key>?
+  private var known: CachedKey<Key>?
 
   // Errors are not reported from here, so no path is kept.
   var codingPath: [any CodingKey] { [] }
@@ -204,7 +204,7 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
   private func newKey(named name: UnsafeRawBufferPointer) -> [Key] {
     let found = otherKeys
     if !found.isEmpty, TypeMetadata(Key.self).isEnum {
-      known = KnownKey(name: Array(name), keys: found, next: known)
+      known = CachedKey(name: Array(name), keys: found, next: known)
     }
     return found
   }

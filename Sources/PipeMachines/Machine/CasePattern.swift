@@ -103,7 +103,7 @@ extension EnumLayout {
 
 /// A case whose payload types are known to match the constructor that it was created from.
 @usableFromInline
-struct CasePlace<Value>: Sendable {
+struct CaseAccessor<Value>: Sendable {
   @usableFromInline let tag: Int
   @usableFromInline let boxOffset: Int
 
@@ -128,7 +128,7 @@ struct CasePlace<Value>: Sendable {
   }
 }
 
-extension CasePlace {
+extension CaseAccessor {
   /// Returns the payload of a value of this case.
   func payload<each Field>(
     of value: Value, _ types: repeat (each Field).Type

@@ -140,7 +140,7 @@ public struct MachineDescription: Codable, Hashable, Sendable {
 }
 
 /// The reason why some JSON is not a case of an enum.
-package enum CaseProblem {
+package enum CaseMismatch {
   /// The JSON is neither a label nor `{"label": {…}}`.
   case noCase(JSONValue)
   case unknownCase(String, known: [String])
@@ -174,7 +174,7 @@ extension [CaseDescription] {
   /// Returns the reasons why some JSON is not a case of this enum; empty if it may be one.
   ///
   /// Skips a value whose type only its own decoder can check.
-  package func problems(with json: JSONValue) -> [CaseProblem] {
+  package func problems(with json: JSONValue) -> [CaseMismatch] {
     guard let name = json.caseName, let members = json.caseMembers else { return [.noCase(json)] }
     guard let found = first(where: { $0.name == name }) else {
       return [.unknownCase(name, known: map(\.name))]

@@ -76,7 +76,7 @@ extension When {
     state: (repeat each Value) -> State,
     @ExecuteBuilder<Output> output: @escaping @Sendable (repeat each Value) -> Execute<Output>
   ) {
-    let place = CasePlace<State>(constructor: state)
+    let place = CaseAccessor<State>(constructor: state)
     self.init(
       tags: [place.tag],
       output: { state in
@@ -129,7 +129,7 @@ extension When where Event == Never {
     state: (repeat each Value) -> State,
     @ExecuteBuilder<Output> output: @escaping @Sendable (repeat each Value) -> Execute<Output>
   ) {
-    let place = CasePlace<State>(constructor: state)
+    let place = CaseAccessor<State>(constructor: state)
     self.init(
       tags: [place.tag],
       output: { state in

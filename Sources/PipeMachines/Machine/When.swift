@@ -85,7 +85,7 @@ extension When {
     @OnBuilder<State, Event>
     transitions: @escaping @Sendable (repeat each Value) -> Transitions<State, Event>
   ) {
-    let place = CasePlace<State>(constructor: state)
+    let place = CaseAccessor<State>(constructor: state)
     self.init(
       tags: [place.tag],
       output: { state in
@@ -162,7 +162,7 @@ extension When {
     @ExecuteBuilder<Output> output: @escaping @Sendable (Value) -> Execute<Output>,
     @OnBuilder<State, Event> transitions: @escaping @Sendable (Value) -> Transitions<State, Event>
   ) {
-    let place = CasePlace<State>(constructor: state)
+    let place = CaseAccessor<State>(constructor: state)
     self.init(
       tags: [place.tag],
       output: { state in place.withOne(of: state, as: Value.self) { output($0).output } },
@@ -195,7 +195,7 @@ extension When {
     state: (Value) -> State,
     @ExecuteBuilder<Output> output: @escaping @Sendable (Value) -> Execute<Output>
   ) {
-    let place = CasePlace<State>(constructor: state)
+    let place = CaseAccessor<State>(constructor: state)
     self.init(
       tags: [place.tag],
       output: { state in place.withOne(of: state, as: Value.self) { output($0).output } },
@@ -210,7 +210,7 @@ extension When where Event == Never {
     state: (Value) -> State,
     @ExecuteBuilder<Output> output: @escaping @Sendable (Value) -> Execute<Output>
   ) {
-    let place = CasePlace<State>(constructor: state)
+    let place = CaseAccessor<State>(constructor: state)
     self.init(
       tags: [place.tag],
       output: { state in place.withOne(of: state, as: Value.self) { output($0).output } },
@@ -218,7 +218,7 @@ extension When where Event == Never {
   }
 }
 
-extension CasePlace {
+extension CaseAccessor {
   /// Calls `body` with the one value that a value of this case carries.
   @inlinable
   func withOne<Field, Result>(

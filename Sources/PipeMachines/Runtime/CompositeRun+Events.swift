@@ -5,7 +5,7 @@ extension CompositeRun {
     _ event: any MachineEvent, to place: Int,
     answer: @escaping @Sendable (SendOutcome<any MachineState>) -> Void
   ) {
-    let sender = AwaitedStep.ofCaller
+    let sender = PendingStep.ofCaller
     post { [self] in
       guard !isFinished else { return answer(.finished) }
       hosts[place].offer(event, by: sender, answer: answer)
@@ -45,7 +45,7 @@ extension CompositeRun {
     answer: @escaping @Sendable (SynchronizedReply) -> Void
   ) -> @Sendable () -> Void {
     let id = mailbox.withLock { _ in nextRequest() }
-    let sender = AwaitedStep.ofCaller
+    let sender = PendingStep.ofCaller
     post { [self] in
       // A step that waits for an event of its own machine would never end.
       let isOwn = sender.map { sender in

@@ -257,10 +257,10 @@ protocol ComponentHost: AnyObject {
   /// Queues an event that was sent to this machine alone.
   /// - Parameter sender: The step that waits for the answer.
   func offer(
-    _ event: any MachineEvent, by sender: AwaitedStep?,
+    _ event: any MachineEvent, by sender: PendingStep?,
     answer: @escaping (SendOutcome<any MachineState>) -> Void)
   /// Whether the machine's current step is the given step, or waits for it.
-  func isInStep(awaiting step: AwaitedStep) -> Bool
+  func isInStep(awaiting step: PendingStep) -> Bool
   /// Processes a bounded number of queued inputs. Returns whether the machine has taken a step.
   func pump() -> Bool
 

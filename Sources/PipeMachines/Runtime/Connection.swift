@@ -59,7 +59,7 @@ extension Runtime {
     to pipe: EventPipe<Other>, when state: (repeat each Value) -> State,
     sends: OneOf<Other>? = nil, send event: @escaping @Sendable (repeat each Value) -> Other
   ) -> Self {
-    let place = CasePlace<State>(constructor: state)
+    let place = CaseAccessor<State>(constructor: state)
     let pattern = CasePattern<State>(tag: place.tag)
     return sending(into: pipe, on: [place.tag], sends) { state in
       guard pattern.matches(state) else { return nil }

@@ -43,7 +43,7 @@ extension Runtime {
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
-    let place = CasePlace<Output>(constructor: output)
+    let place = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
@@ -86,7 +86,7 @@ extension Runtime {
     Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
   {
     nonisolated(unsafe) let effect = effect
-    let place = CasePlace<Output>(constructor: output)
+    let place = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
@@ -135,7 +135,7 @@ extension Runtime {
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
-    let place = CasePlace<Output>(constructor: output)
+    let place = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
@@ -183,7 +183,7 @@ extension Runtime {
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     nonisolated(unsafe) let effect = effect
-    let place = CasePlace<Output>(constructor: output)
+    let place = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {

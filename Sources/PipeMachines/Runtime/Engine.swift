@@ -39,7 +39,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The step that awaits a new asynchronous step. Default: the step of the calling task.
   enum Sender {
     case caller
-    case known(AwaitedStep?)
+    case known(PendingStep?)
   }
   var sender = Sender.caller
   /// Returns whether an intermediate state of a transition may be shown.
@@ -113,7 +113,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   private enum Waiting {
     case taken(Event, cause: String, done: Done?)
-    case effectEvent(Event, effect: UInt64, place: EffectEventPlace, reply: EffectReply)
+    case effectEvent(Event, effect: UInt64, place: EffectEventIndex, reply: EffectReply)
   }
 
   /// Makes an engine that is in the initial state and has not entered it yet.
@@ -290,7 +290,7 @@ extension Engine {
   /// are recorded, after the step is recorded.
   @export(interface)
   private func take(
-    _ event: Event, of effect: UInt64, _ place: EffectEventPlace, _ reply: EffectReply
+    _ event: Event, of effect: UInt64, _ place: EffectEventIndex, _ reply: EffectReply
   ) {
     if trace.isOn, let origin = effects.origin(of: effect) { trace.effectVersion = origin.version }
     let ended = effects.willTake(from: effect, place)
@@ -376,10 +376,10 @@ extension Engine {
     isInTransition = true
     let outer =
       switch sender {
-      case .caller: AwaitedStep.ofCaller
+      case .caller: PendingStep.ofCaller
       case .known(let outer): outer
       }
-    let step = AwaitedStep(
+    let step = PendingStep(
       of: ObjectIdentifier(self), { EnumCases<Event>.name(of: event) ?? "\(event)" },
       awaitedBy: outer)
     transition = Suspended(

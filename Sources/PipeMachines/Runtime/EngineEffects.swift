@@ -64,7 +64,7 @@ package final class EngineEffects<
   package func contains(_ id: UInt64) -> Bool { running.index(forKey: id) != nil }
 
   /// Whether an event of an effect should still be processed.
-  package func wants(_ place: EffectEventPlace, of id: UInt64) -> Bool {
+  package func wants(_ place: EffectEventIndex, of id: UInt64) -> Bool {
     !place.isWithdrawn && contains(id)
   }
 
@@ -250,7 +250,7 @@ package final class EngineEffects<
   /// Prepares for the step of an event that an effect gives.
   /// - Returns: The effect's origin, if the effect ends with this event. The effect is removed
   ///   before the step, whose entry could cancel it, and is recorded as ended with the step.
-  func willTake(from id: UInt64, _ place: EffectEventPlace) -> EffectOrigin? {
+  func willTake(from id: UInt64, _ place: EffectEventIndex) -> EffectOrigin? {
     switch place {
     case .last: return running.removeValue(forKey: id)?.origin
     case .oneOfMany, .announced:
@@ -270,7 +270,7 @@ package final class EngineEffects<
 
   /// Notes that the event of an effect is accepted together with other machines. Call this before
   /// the step, so that both are in one record.
-  package func takesTogether(from id: UInt64, _ place: EffectEventPlace, _ reply: EffectReply) {
+  package func takesTogether(from id: UInt64, _ place: EffectEventIndex, _ reply: EffectReply) {
     hasTaken(from: id, willTake(from: id, place), reply)
   }
 

@@ -4,7 +4,7 @@ import PipeSupport
 @usableFromInline
 package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// An effect has an event for the machine, and waits for the step.
-  case effectEvent(Event, effect: UInt64, place: EffectEventPlace, reply: EffectReply)
+  case effectEvent(Event, effect: UInt64, place: EffectEventIndex, reply: EffectReply)
   /// An effect has ended.
   case effectEnded(UInt64)
   /// The asynchronous transition passes through an intermediate state.
@@ -19,7 +19,7 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 
 /// The position of an event among the events of its effect.
 @usableFromInline
-package enum EffectEventPlace: Sendable {
+package enum EffectEventIndex: Sendable {
   case oneOfMany
   /// One of many events. It is not processed if it has been withdrawn.
   case announced(Announcement)

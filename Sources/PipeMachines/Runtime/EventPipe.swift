@@ -58,7 +58,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// Whether a sender must wait.
   package var isFull: Bool { room == .none }
 
-  var room: PipeRoom {
+  var room: RemainingCapacity {
     let (outlet, full) = state.withLock { state -> ((any PipeOutlet<Event>)?, Bool) in
       if let outlet = state.outlet { return (outlet, false) }
       return (nil, state.receivers.contains { $0.isFull })
@@ -194,7 +194,7 @@ package final class PipeReceiver<Event: DSLCompatible>: Sendable {
 }
 
 /// The remaining capacity of a pipe.
-enum PipeRoom: Sendable {
+enum RemainingCapacity: Sendable {
   /// The pipe is full: a sender must wait.
   case none
   /// The pipe has capacity now, but other senders may use it up.
@@ -207,7 +207,7 @@ enum PipeRoom: Sendable {
 struct SentPipe: Sendable {
   /// The identity of the pipe, which several rules may share.
   let id: ObjectIdentifier
-  let room: @Sendable () -> PipeRoom
+  let room: @Sendable () -> RemainingCapacity
   /// Registers a callback for when the pipe has capacity again. The result removes the callback.
   let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
 

@@ -143,7 +143,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 
 /// Gives an event to the machine and returns after its step. Returns `false` if the work should
 /// stop.
-typealias EffectDelivery<Event> = @Sendable (Event, EffectEventPlace) async -> Bool
+typealias EffectDelivery<Event> = @Sendable (Event, EffectEventIndex) async -> Bool
 
 extension Runtime {
   /// Adds a feedback loop on the machine's states.

@@ -24,7 +24,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private struct Send {
     let event: Event
     /// The step that waits for the answer.
-    let sender: AwaitedStep?
+    let sender: PendingStep?
     let answer: (SendOutcome<any MachineState>) -> Void
   }
 
@@ -82,7 +82,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   }
 
   func offer(
-    _ event: any MachineEvent, by sender: AwaitedStep?,
+    _ event: any MachineEvent, by sender: PendingStep?,
     answer: @escaping (SendOutcome<any MachineState>) -> Void
   ) {
     guard let event = event as? Event else { return answer(.refused(.noTransition)) }
@@ -94,7 +94,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     sends.append(Send(event: event, sender: sender, answer: answer))
   }
 
-  func isInStep(awaiting step: AwaitedStep) -> Bool { step.isAwaited(by: ObjectIdentifier(engine)) }
+  func isInStep(awaiting step: PendingStep) -> Bool { step.isAwaited(by: ObjectIdentifier(engine)) }
 
   private func isSynchronized(_ event: Event) -> Bool {
     guard !synchronized.isEmpty, let tag = EnumCases<Event>.tag(of: event) else { return false }

@@ -7,7 +7,7 @@ import PipeSupport
 /// struct Parameters: MachineParameters {
 ///   var capacity = 10
 ///
-///   func validate() throws(ParameterProblem) {
+///   func validate() throws(ParameterMismatch) {
 ///     try require("capacity", capacity, atLeast: 1)
 ///   }
 /// }
@@ -17,26 +17,26 @@ public protocol MachineParameters: Codable, Sendable {
   init()
 
   /// Checks rules that the types of the parameters cannot express. Default: no rules.
-  /// - Throws: ``ParameterProblem``, which `orchestrator check` reports at the parameter's position
+  /// - Throws: ``ParameterMismatch``, which `orchestrator check` reports at the parameter's position
   ///   in the file. A machine with such parameters does not start.
-  func validate() throws(ParameterProblem)
+  func validate() throws(ParameterMismatch)
 }
 
 extension MachineParameters {
   /// Does nothing.
-  public func validate() throws(ParameterProblem) {}
+  public func validate() throws(ParameterMismatch) {}
 
   /// Checks that the value of a parameter is not below a minimum.
-  /// - Throws: ``ParameterProblem`` if it is.
+  /// - Throws: ``ParameterMismatch`` if it is.
   public func require<Value: Comparable>(
     _ parameter: String, _ value: Value, atLeast minimum: Value
-  ) throws(ParameterProblem) {
-    guard value >= minimum else { throw ParameterProblem(parameter, "must be \(minimum) or more") }
+  ) throws(ParameterMismatch) {
+    guard value >= minimum else { throw ParameterMismatch(parameter, "must be \(minimum) or more") }
   }
 }
 
 /// An error in the value of a parameter.
-public struct ParameterProblem: Error, Hashable, Sendable {
+public struct ParameterMismatch: Error, Hashable, Sendable {
   /// The parameter's name.
   public var parameter: String
   /// The requirement for the value: `must be 1 or more`.

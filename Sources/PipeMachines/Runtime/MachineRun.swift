@@ -28,7 +28,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     /// `nil` if the sender does not wait for the outcome.
     var answer: Answer?
     /// The step that waits for the outcome.
-    var sender: AwaitedStep?
+    var sender: PendingStep?
   }
 
   private let posts = Locked(Queue<EngineInput<State, Event>>())
@@ -37,7 +37,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private var engine: Engine<State, Event, Output>?  // `nil` once stopped.
   /// The engine, without reference counting, for the drainer of a run that has not stopped.
   @usableFromInline let quick: Unmanaged<Engine<State, Event, Output>>
-  /// The identity of the machine for ``AwaitedStep``.
+  /// The identity of the machine for ``PendingStep``.
   @usableFromInline let id: ObjectIdentifier
   /// Whether a reader was full after the last step.
   @usableFromInline
@@ -142,13 +142,13 @@ extension MachineRun {
   nonisolated(nonsending)
     func sendLater(_ event: Event) async -> SendOutcome<State>
   {
-    let (sender, name) = (AwaitedStep.ofCaller, { EnumCases<Event>.name(of: event) ?? "\(event)" })
+    let (sender, name) = (PendingStep.ofCaller, { EnumCases<Event>.name(of: event) ?? "\(event)" })
     if let deadlock = sender?.deadlock(sending: name(), to: id) {
       Warnings.tell(
         "a machine with states \(TypeName.of(State.self)): \(deadlock); the send is refused")
       return .refused(.thrown(deadlock))
     }
-    if sender == nil { AwaitedStep.watch(sending: name(), to: id) }
+    if sender == nil { PendingStep.watch(sending: name(), to: id) }
     return await withCheckedContinuation { answer in
       sends.withLock { $0.append(Send(event: event, answer: answer, sender: sender)) }
       if gate.sent() { drain() }

@@ -133,7 +133,7 @@ extension Runtime {
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
-    let place = CasePlace<Output>(constructor: output)
+    let place = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
@@ -154,7 +154,7 @@ extension Runtime {
     Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
   {
     nonisolated(unsafe) let effect = effect
-    let place = CasePlace<Output>(constructor: output)
+    let place = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
@@ -176,7 +176,7 @@ extension Runtime {
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
-    let place = CasePlace<Output>(constructor: output)
+    let place = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
@@ -199,7 +199,7 @@ extension Runtime {
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     nonisolated(unsafe) let effect = effect
-    let place = CasePlace<Output>(constructor: output)
+    let place = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
@@ -227,7 +227,7 @@ extension Runtime {
     to pipe: EventPipe<Other>, when state: (Value) -> State,
     send event: @escaping @Sendable (Value) -> Other
   ) -> Self {
-    let place = CasePlace<State>(constructor: state)
+    let place = CaseAccessor<State>(constructor: state)
     let pattern = CasePattern<State>(tag: place.tag)
     return sending(into: pipe, on: [place.tag]) { state in
       pattern.matches(state) ? event(place.one(of: state, as: Value.self)) : nil

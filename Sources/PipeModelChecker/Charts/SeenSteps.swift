@@ -102,7 +102,7 @@ struct SeenSteps {
   /// Records an answer.
   /// - Returns: The target state of the step.
   mutating func take(
-    _ reply: ProgramOracle.Reply, to event: String, in state: JSONValue
+    _ reply: ProgramEvaluator.Reply, to event: String, in state: JSONValue
   ) -> JSONValue? {
     let place = Place(state: Self.name(of: state, description), event: event)
     // A made-up state may be invalid.

@@ -14,7 +14,7 @@ package struct StateChartSearch {
     case unknownNode(known: [String])
     /// The node is constant.
     case noMachine
-    case oracle(OracleTrouble)
+    case oracle(EvaluatorError)
   }
 
   /// The limits of the search.
@@ -45,7 +45,7 @@ package struct StateChartSearch {
     }
     guard node.constant == nil, let machine = node.machine else { throw .noMachine }
     do {
-      let oracle = try ProgramOracles(loaded, patience: limits.patience).oracle(of: node)
+      let oracle = try ProgramEvaluators(loaded, patience: limits.patience).oracle(of: node)
       let opening = try oracle.open(
         name, machine: machine, parameters: node.parameters, outs: [])
       var seen = SeenSteps(node: name, machine: machine, loaded.descriptions[name])
@@ -57,9 +57,9 @@ package struct StateChartSearch {
   }
 
   private func search(
-    _ oracle: ProgramOracle, _ opening: OracleOpening, _ seen: inout SeenSteps
+    _ oracle: ProgramEvaluator, _ opening: EvaluatorOpening, _ seen: inout SeenSteps
   ) {
-    var inputs: [(event: String, input: OracleInput)] = []
+    var inputs: [(event: String, input: EvaluatorInput)] = []
     var values = EventValues(loaded.topology.explore ?? ExploreSection())
     for (event, fields) in opening.events.sorted(by: { $0.key < $1.key }) {
       let all = values.events(EventPattern(event), of: seen.node, fields)
@@ -80,7 +80,8 @@ package struct StateChartSearch {
 
   /// Explores the states that are reachable from a state, as long as there are new ones.
   private func follow(
-    _ first: JSONValue, _ inputs: [(event: String, input: OracleInput)], _ oracle: ProgramOracle,
+    _ first: JSONValue, _ inputs: [(event: String, input: EvaluatorInput)],
+    _ oracle: ProgramEvaluator,
     _ seen: inout SeenSteps, until end: ContinuousClock.Instant
   ) {
     guard seen.enter(first) else { return }
@@ -97,7 +98,7 @@ package struct StateChartSearch {
       let asked = inputs.filter { !seen.isUnanswered($0.event, in: state) }
       // Effects are ignored: the events that they emit are tried like any other event.
       let replies = oracle.row(
-        seen.node, OracleConfiguration(state: state), asked.map(\.input))
+        seen.node, EvaluatorConfiguration(state: state), asked.map(\.input))
       for ((event, _), reply) in zip(asked, replies) {
         guard let target = seen.take(reply, to: event, in: state) else { continue }
         guard seen.entered.count < limits.states else {

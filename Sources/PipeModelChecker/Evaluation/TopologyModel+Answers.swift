@@ -6,7 +6,7 @@ import PipeWire
 struct StepQuestion: Hashable {
   let node: Int
   let configuration: Int
-  let input: OracleInput
+  let input: EvaluatorInput
 }
 
 // The answers about steps, and the findings that follow from them.
@@ -59,7 +59,7 @@ extension TopologyModel {
   }
 
   private func take(
-    _ reply: ProgramOracle.Reply, of mover: ExploredAction.Mover, in configuration: Int,
+    _ reply: ProgramEvaluator.Reply, of mover: ExploredAction.Mover, in configuration: Int,
     _ action: ExploredAction, at state: StateReference, _ model: inout ExplorationModel
   ) throws -> ExploredAction.Outcome {
     let node = nodes[mover.node]
@@ -123,7 +123,7 @@ extension TopologyModel {
     }
   }
 
-  private static func text(of reply: ProgramOracle.Reply) -> String {
+  private static func text(of reply: ProgramEvaluator.Reply) -> String {
     switch reply {
     case .answer(let answer): text(of: answer)
     case .impure(let answers): answers.map(text(of:)).joined(separator: " and ")
@@ -131,7 +131,7 @@ extension TopologyModel {
     }
   }
 
-  private static func text(of answer: OracleAnswer) -> String {
+  private static func text(of answer: EvaluatorAnswer) -> String {
     switch answer {
     case .moved(let next, let sends):
       ([next.state.text] + sends.map { "sends \($0.event.text)" }).joined(separator: ", ")
@@ -182,7 +182,7 @@ struct AnswerCheck {
   }
 
   /// Returns a description of an error in a node's start, or `nil` if there is none.
-  func problem(in opening: OracleOpening) -> String? {
+  func problem(in opening: EvaluatorOpening) -> String? {
     let state = opening.configuration.state
     // Another encoding may write the same values differently, but the case is the same.
     if description.stateFields == nil, state.caseName != description.initial.caseName {
@@ -200,7 +200,7 @@ struct AnswerCheck {
   }
 
   /// Returns a description of an error in the events that a step sends, or `nil` if there is none.
-  func problem(in sends: [OracleSend]) -> String? {
+  func problem(in sends: [EvaluatorSend]) -> String? {
     Self.first(of: sends.map(\.pipe), notIn: pipes).map {
       "node '\(node)' sends into pipe '\($0)', which does not lead from it"
     }

@@ -18,7 +18,7 @@ package final class ExploredTopology {
     /// Whether the event is refused and discarded.
     package let isRefused: Bool
     /// The events that are put into pipes; events for the same pipe are in order.
-    package let sends: [OracleSend]
+    package let sends: [EvaluatorSend]
     package let target: State
   }
 
@@ -52,12 +52,12 @@ package final class ExploredTopology {
     }
   }
 
-  private func sends(of vector: TopologyModel.Vector) -> [OracleSend] {
+  private func sends(of vector: TopologyModel.Vector) -> [EvaluatorSend] {
     var sends: [ExploredSend] = []
     for case .sends(let own) in vector.endings { sends += own }
     if let put = vector.action.put { sends.append(put) }
     return sends.map {
-      OracleSend(
+      EvaluatorSend(
         pipe: topology.pipes[$0.pipe].name, event: topology.pipes[$0.pipe].events[$0.event])
     }
   }

@@ -19,7 +19,7 @@ package struct ScenarioReplay {
   private let loaded: LoadedTopology
   private let section: ExploreSection
   private let model: TopologyModel
-  private var configurations: [String: OracleConfiguration] = [:]
+  private var configurations: [String: EvaluatorConfiguration] = [:]
   private var queues: [String: [JSONValue]] = [:]
 
   /// Opens the nodes in their initial states.
@@ -27,7 +27,7 @@ package struct ScenarioReplay {
     self.loaded = loaded
     section = loaded.topology.explore ?? ExploreSection()
     model = TopologyModel(loaded, section, nodeLimit: .max)
-    try model.build(ProgramOracles(loaded, patience: patience))
+    try model.build(ProgramEvaluators(loaded, patience: patience))
     for discovery in model.discoveries.all {
       throw Failure(
         path: [], description: ExplorationFinding(discovery.kind, at: []).message)
@@ -71,7 +71,7 @@ package struct ScenarioReplay {
   /// A node that takes part in a step.
   private struct Mover {
     let node: String
-    let input: OracleInput
+    let input: EvaluatorInput
     /// The reason why the node refuses the event in every state.
     var problem: String?
   }
@@ -92,8 +92,8 @@ package struct ScenarioReplay {
     let movers = try movers(of: owner, event, origin, at: path)
     try checkRoom(for: movers, at: path)
     let taken = try place(of: event, origin, movers, at: path)
-    var moved: [(node: String, OracleConfiguration, [OracleSend])] = []
-    var refusals: [(node: String, reason: String, OracleConfiguration)] = []
+    var moved: [(node: String, EvaluatorConfiguration, [EvaluatorSend])] = []
+    var refusals: [(node: String, reason: String, EvaluatorConfiguration)] = []
     for mover in movers {
       switch try answer(mover, at: path, step.outcome) {
       case .moved(let next, let sends): moved.append((mover.node, next, sends))
@@ -148,7 +148,7 @@ package struct ScenarioReplay {
     composite.nodes.map { state(of: model.nodes[$0].name) }
   }
 
-  private mutating func send(_ sends: [OracleSend]) {
+  private mutating func send(_ sends: [EvaluatorSend]) {
     for send in sends { queues[send.pipe, default: []].append(send.event) }
   }
 
@@ -190,7 +190,7 @@ package struct ScenarioReplay {
   }
 
   private mutating func refuse(
-    _ refusals: [(node: String, reason: String, OracleConfiguration)], by node: String?,
+    _ refusals: [(node: String, reason: String, EvaluatorConfiguration)], by node: String?,
     _ reason: String?, _ owner: String, _ event: JSONValue, at path: [String]
   ) throws(Failure) {
     let wanted = node.map { "by '\($0)'" } ?? "by anybody"
@@ -213,11 +213,11 @@ package struct ScenarioReplay {
   /// - Returns: The answer; `nil` if the process ends as expected.
   private func answer(
     _ mover: Mover, at path: [String], _ outcome: ScenarioStep.Outcome
-  ) throws(Failure) -> OracleAnswer? {
+  ) throws(Failure) -> EvaluatorAnswer? {
     guard let number = model.node(named: mover.node) else {
       throw unknownNode(mover.node, at: path)
     }
-    let configuration = configurations[mover.node] ?? OracleConfiguration(state: .null)
+    let configuration = configurations[mover.node] ?? EvaluatorConfiguration(state: .null)
     switch model.nodes[number].kind {
     case .any: return .moved(configuration: configuration, sends: [])
     case .constant: return .refused(because: .noTransition, configuration: configuration)
@@ -351,10 +351,10 @@ package struct ScenarioReplay {
     for (name, state) in wanted.sorted(by: { $0.key < $1.key }) {
       guard let number = model.node(named: name) else { throw unknownNode(name, at: path + [name]) }
       let node = model.nodes[number]
-      var condition = StateCondition(node.folded(OracleConfiguration(state: state)).state)
+      var condition = StateCondition(node.folded(EvaluatorConfiguration(state: state)).state)
       condition.fields = node.description?.stateFields?.map(\.name)
       let stands = self.state(of: name)
-      guard !condition.matches(node.folded(OracleConfiguration(state: stands)).state) else {
+      guard !condition.matches(node.folded(EvaluatorConfiguration(state: stands)).state) else {
         continue
       }
       throw Failure(

@@ -113,7 +113,7 @@ struct EventValues {
   ///   - owner: The node or the composite that receives the event.
   ///   - fields: The fields of the event, with values to try.
   mutating func events(
-    _ pattern: EventPattern, of owner: String, _ fields: [OracleOpening.Field]
+    _ pattern: EventPattern, of owner: String, _ fields: [EvaluatorOpening.Field]
   ) -> [JSONValue] {
     var payloads: [[String: JSONValue]] = [[:]]
     for field in fields {

@@ -31,7 +31,7 @@ final class ExploredAction {
 
   struct Mover {
     let node: Int
-    let input: OracleInput
+    let input: EvaluatorInput
     let refusal: Refusal
     /// The reason why the node refuses the event in every state; its program is not asked then.
     var problem: String?

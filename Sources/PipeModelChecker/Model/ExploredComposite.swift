@@ -76,21 +76,21 @@ final class ExploredComposite {
   /// - Throws: An error if the states of the nodes cannot be projected.
   func sends(
     from before: [JSONValue]?, to after: [JSONValue], movers: [String]
-  ) throws -> [OracleSend] {
+  ) throws -> [EvaluatorSend] {
     var rules = try CompositeRules(
       [plan], rules: self.rules, projections: projections, nodes: before.map(steps) ?? [:])
     let step = CompositeSteps.Step(
       told: Dictionary(
         uniqueKeysWithValues: movers.map { name in
           let place = plan.nodes.firstIndex(of: name) ?? 0
-          let told = ToldStep(.step, state: after[place].bytes)
+          let told = StepReport(.step, state: after[place].bytes)
           return (name, CompositeSteps.Told(told, place: 0))
         }), transaction: nil, isEntry: true)
     var failure: (any Error)?
     let events = rules.take(step, steps(after)) { failure = $1 }
     if let failure { throw failure }
     return try events.map {
-      OracleSend(pipe: $0.pipe, event: try JSONValue(parsing: $0.event))
+      EvaluatorSend(pipe: $0.pipe, event: try JSONValue(parsing: $0.event))
     }
   }
 

@@ -5,7 +5,7 @@ import PipeWire
 /// A node as a search sees it: its visited configurations, each with a number.
 final class ExploredNode {
   enum Kind {
-    case machine(ProgramOracle)
+    case machine(ProgramEvaluator)
     /// A state that never changes.
     case constant
     /// A node under `any`, whose machine is not evaluated.
@@ -17,7 +17,7 @@ final class ExploredNode {
   let name: String
   let component: Int
   let kind: Kind
-  let opening: OracleOpening?
+  let opening: EvaluatorOpening?
   let description: MachineDescription?
   /// The events that the node accepts only together with others, each with the composites that
   /// synchronize it.
@@ -25,15 +25,15 @@ final class ExploredNode {
   /// The effects that may emit an event.
   var givers: Set<String> = []
   private let fold: [String: Int]
-  private(set) var configurations: [OracleConfiguration] = []
+  private(set) var configurations: [EvaluatorConfiguration] = []
   /// The configurations before folding, in the order of their discovery, each with the number of
   /// its representative.
-  private(set) var members: [(number: Int, configuration: OracleConfiguration)] = []
-  private var knownMembers: Set<OracleConfiguration> = []
-  private var numbers: [OracleConfiguration: Int] = [:]
+  private(set) var members: [(number: Int, configuration: EvaluatorConfiguration)] = []
+  private var knownMembers: Set<EvaluatorConfiguration> = []
+  private var numbers: [EvaluatorConfiguration: Int] = [:]
 
   init(
-    _ name: String, component: Int, _ kind: Kind, opening: OracleOpening?,
+    _ name: String, component: Int, _ kind: Kind, opening: EvaluatorOpening?,
     _ description: MachineDescription?, synchronized: [String: [String]], fold: [String: Int]
   ) {
     self.name = name
@@ -48,7 +48,7 @@ final class ExploredNode {
   func state(_ number: Int) -> JSONValue { configurations[number].state }
 
   /// Returns the number of a configuration, and whether it is new.
-  func number(of configuration: OracleConfiguration) -> (number: Int, isNew: Bool) {
+  func number(of configuration: EvaluatorConfiguration) -> (number: Int, isNew: Bool) {
     let stripped = self.stripped(configuration)
     let folded = self.folded(stripped)
     let number: Int
@@ -65,27 +65,27 @@ final class ExploredNode {
   }
 
   /// Records a configuration as merged into its representative, if that is known.
-  func note(member configuration: OracleConfiguration) {
+  func note(member configuration: EvaluatorConfiguration) {
     let stripped = self.stripped(configuration)
     let folded = self.folded(stripped)
     guard stripped != folded, let number = numbers[folded] else { return }
     note(stripped, in: number)
   }
 
-  private func note(_ member: OracleConfiguration, in number: Int) {
+  private func note(_ member: EvaluatorConfiguration, in number: Int) {
     if knownMembers.insert(member).inserted { members.append((number, member)) }
   }
 
   /// Returns a configuration without the effects that emit nothing.
-  private func stripped(_ configuration: OracleConfiguration) -> OracleConfiguration {
-    OracleConfiguration(
+  private func stripped(_ configuration: EvaluatorConfiguration) -> EvaluatorConfiguration {
+    EvaluatorConfiguration(
       state: configuration.state, effects: configuration.effects.filter(givers.contains))
   }
 
   /// Returns a configuration with its folded counters reduced by their modulus.
-  func folded(_ configuration: OracleConfiguration) -> OracleConfiguration {
+  func folded(_ configuration: EvaluatorConfiguration) -> EvaluatorConfiguration {
     guard !fold.isEmpty else { return configuration }
-    return OracleConfiguration(
+    return EvaluatorConfiguration(
       state: folded(configuration.state), effects: configuration.effects)
   }
 

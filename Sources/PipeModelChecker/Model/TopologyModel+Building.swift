@@ -6,7 +6,7 @@ import PipeWire
 // The initial model: the nodes in their initial configurations, and the actions known before the search.
 extension TopologyModel {
   /// - Parameter oracles: The step evaluators of the programs.
-  func build(_ oracles: ProgramOracles) throws {
+  func build(_ oracles: ProgramEvaluators) throws {
     for node in loaded.topology.nodes { addNode(node, oracles) }
     try addPipes(oracles)
     let origins = EventOrigins(self)
@@ -27,14 +27,14 @@ extension TopologyModel {
   // MARK: Nodes
 
   private func addNode(
-    _ node: NodeSpecification, _ oracles: ProgramOracles
+    _ node: NodeSpecification, _ oracles: ProgramEvaluators
   ) {
     var synchronized: [String: [String]] = [:]
     for plan in loaded.conflictClasses where plan.participants.contains(node.name) {
       synchronized = plan.synchronizedEvents(of: node.name)
     }
     var kind: ExploredNode.Kind = .any
-    var opening: OracleOpening?
+    var opening: EvaluatorOpening?
     if let state = node.constant {
       kind = .constant
       opening = Self.opening(in: state)
@@ -56,18 +56,18 @@ extension TopologyModel {
       node.name, component: model.addComponent(), kind, opening: opening,
       loaded.descriptions[node.name], synchronized: synchronized,
       fold: section.fold[node.name] ?? [:])
-    if opening == nil { _ = explored.number(of: OracleConfiguration(state: .null)) }
+    if opening == nil { _ = explored.number(of: EvaluatorConfiguration(state: .null)) }
     nodes.append(explored)
   }
 
   /// Returns the initial configuration of a node, as its program reports it.
   private func opening(
-    of node: NodeSpecification, _ oracle: ProgramOracle
-  ) throws(OracleTrouble) -> OracleOpening {
+    of node: NodeSpecification, _ oracle: ProgramEvaluator
+  ) throws(EvaluatorError) -> EvaluatorOpening {
     let opening = try oracle.open(
       node.name, machine: node.machine ?? "", parameters: node.parameters,
       outs: loaded.pipes.filter { $0.sender == node.name }.map { pipe in
-        OracleOut(
+        EvaluatorOutPipe(
           name: pipe.name, port: pipe.outPort,
           rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
       })
@@ -75,12 +75,12 @@ extension TopologyModel {
     return opening
   }
 
-  private static func opening(in state: JSONValue) -> OracleOpening {
-    OracleOpening(
-      configuration: OracleConfiguration(state: state), sends: [], works: [], events: [:])
+  private static func opening(in state: JSONValue) -> EvaluatorOpening {
+    EvaluatorOpening(
+      configuration: EvaluatorConfiguration(state: state), sends: [], works: [], events: [:])
   }
 
-  private func tell(of trouble: OracleTrouble, _ node: NodeSpecification) {
+  private func tell(of trouble: EvaluatorError, _ node: NodeSpecification) {
     let program = loaded.topology.program(of: node) ?? ""
     values.note(.limit(.noAnswer(program: program)))
     let kind: ExplorationFinding.Kind =
@@ -95,7 +95,7 @@ extension TopologyModel {
 
   // MARK: Pipes
 
-  private func addPipes(_ oracles: ProgramOracles) throws {
+  private func addPipes(_ oracles: ProgramEvaluators) throws {
     for (place, pipe) in loaded.pipes.enumerated() {
       pipes.append(
         ExploredPipe(
@@ -121,14 +121,14 @@ extension TopologyModel {
     }
   }
 
-  private func addComposites(behind component: Int, _ oracles: ProgramOracles) throws {
+  private func addComposites(behind component: Int, _ oracles: ProgramEvaluators) throws {
     for conflictClass in loaded.conflictClasses {
       try addComposites(of: conflictClass, behind: component, oracles)
     }
   }
 
   private func addComposites(
-    of conflictClass: ConflictClassPlan, behind component: Int, _ oracles: ProgramOracles
+    of conflictClass: ConflictClassPlan, behind component: Int, _ oracles: ProgramEvaluators
   ) throws {
     for plan in conflictClass.composites {
       let own = loaded.pipes.filter { $0.sender == plan.name }
@@ -355,8 +355,8 @@ extension TopologyModel {
   }
 
   /// Returns the fields of an event from all the given nodes, each name once.
-  private func fields(of event: String, at places: [Int]) -> [OracleOpening.Field] {
-    var fields: [OracleOpening.Field] = []
+  private func fields(of event: String, at places: [Int]) -> [EvaluatorOpening.Field] {
+    var fields: [EvaluatorOpening.Field] = []
     for field in places.flatMap({ nodes[$0].opening?.events[event] ?? [] })
     where !fields.contains(where: { $0.name == field.name }) {
       fields.append(field)
@@ -377,7 +377,7 @@ extension TopologyModel {
           EventPattern(name), of: pipe.specification.receiver, fields)
         {
           let send = try self.send(
-            OracleSend(pipe: pipe.name, event: event), in: &model)
+            EvaluatorSend(pipe: pipe.name, event: event), in: &model)
           try add(
             ExploredAction(
               owner: node.name, event: event, origin: .anything(node: place), movers: [],

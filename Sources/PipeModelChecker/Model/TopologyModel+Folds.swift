@@ -34,7 +34,7 @@ extension TopologyModel {
   private func checkFold(of place: Int) -> FoldProof {
     let node = nodes[place]
     guard case .machine(let oracle) = node.kind else { return .proved(states: 0) }
-    var inputs: [Int: [OracleInput]] = [:]
+    var inputs: [Int: [EvaluatorInput]] = [:]
     for question in answers.keys where question.node == place {
       inputs[question.configuration, default: []].append(question.input)
     }
@@ -68,7 +68,7 @@ extension TopologyModel {
   }
 
   private func areAlike(
-    _ reply: ProgramOracle.Reply, _ other: ProgramOracle.Reply, _ node: ExploredNode
+    _ reply: ProgramEvaluator.Reply, _ other: ProgramEvaluator.Reply, _ node: ExploredNode
   ) -> Bool {
     switch (reply, other) {
     case (.answer(let answer), .answer(let other)):
@@ -79,7 +79,7 @@ extension TopologyModel {
     }
   }
 
-  private func folded(_ answer: OracleAnswer, _ node: ExploredNode) -> OracleAnswer {
+  private func folded(_ answer: EvaluatorAnswer, _ node: ExploredNode) -> EvaluatorAnswer {
     switch answer {
     case .moved(let next, let sends):
       .moved(configuration: node.folded(next), sends: sends)
@@ -90,7 +90,7 @@ extension TopologyModel {
   }
 
   private func discoverBrokenFold(
-    _ place: Int, _ input: OracleInput, _ states: [OracleConfiguration]
+    _ place: Int, _ input: EvaluatorInput, _ states: [EvaluatorConfiguration]
   ) {
     let node = nodes[place]
     guard let field = section.fold[node.name]?.sorted(by: { $0.key < $1.key }).first else { return }

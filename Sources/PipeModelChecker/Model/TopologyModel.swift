@@ -72,7 +72,7 @@ final class TopologyModel {
 
   /// Returns the number of a node's configuration, which may be new.
   func number(
-    of configuration: OracleConfiguration, _ place: Int, in model: inout ExplorationModel
+    of configuration: EvaluatorConfiguration, _ place: Int, in model: inout ExplorationModel
   ) -> Int {
     let node = nodes[place]
     let (number, isNew) = node.number(of: configuration)
@@ -166,7 +166,7 @@ final class TopologyModel {
 
   /// Returns the number of a sent event; adds its reception if it is new in its pipe.
   func send(
-    _ sent: OracleSend, in model: inout ExplorationModel
+    _ sent: EvaluatorSend, in model: inout ExplorationModel
   ) throws -> ExploredSend {
     guard let place = pipe(named: sent.pipe) else {
       throw UnknownPipe(name: sent.pipe)
@@ -292,7 +292,7 @@ final class TopologyModel {
       return .leads(
         to: self.number(of: next, number, in: &model),
         sends: try sends.map { try send($0, in: &model) })
-    } catch let trouble as OracleTrouble {
+    } catch let trouble as EvaluatorError {
       discover(
         .badAnswer(program: composite.name, problem: "\(trouble)"),
         at: ["composites", composite.name], state, action)
@@ -348,10 +348,10 @@ extension TopologyModel {
     guard case .machine(let oracle) = node.kind, let first = node.opening?.configuration else {
       return nil
     }
-    func answer(in configuration: OracleConfiguration) -> ProgramOracle.Reply {
+    func answer(in configuration: EvaluatorConfiguration) -> ProgramEvaluator.Reply {
       oracle.row(node.name, configuration, [.end(effect: "")])[0]
     }
-    guard case .answer(.invalid(let problem)) = answer(in: OracleConfiguration(state: state)),
+    guard case .answer(.invalid(let problem)) = answer(in: EvaluatorConfiguration(state: state)),
       case .answer(.invalid(let usual)) = answer(in: first), problem != usual
     else { return nil }
     return problem
@@ -375,7 +375,7 @@ extension TopologyModel {
     // A copy: remarks on the values tried here do not belong to the search.
     var values = values
     let inputs = values.events(EventPattern(event), of: node.name, fields)
-      .prefix(Self.valueLimit).map { OracleInput.take(event: $0) }
+      .prefix(Self.valueLimit).map { EvaluatorInput.take(event: $0) }
     guard !inputs.isEmpty else { return false }
     for configuration in node.configurations.prefix(Self.questionLimit / inputs.count) {
       for reply in oracle.row(node.name, configuration, inputs) {

@@ -6,7 +6,7 @@ import PipeWire
 /// frames, and reconnects when the pings have stopped.
 final class ControlLink {
   private let socket: Socket
-  private let place: PeerPlace
+  private let place: PeerEndpoint
   /// The node's routing id at the orchestrator's socket.
   private let name: String
   private let incarnation: UInt64
@@ -38,9 +38,9 @@ final class ControlLink {
   ) throws(TransportError) {
     place =
       if let keys {
-        PeerPlace(arguments.control, key: keys.control, own: keys.pair)
+        PeerEndpoint(arguments.control, key: keys.control, own: keys.pair)
       } else {
-        PeerPlace(arguments.control)
+        PeerEndpoint(arguments.control)
       }
     linger = keys == nil ? Self.linger : Self.lingerOffHost
     name = WireName.node(arguments.node)

@@ -239,7 +239,7 @@ struct FeedBody {
 
 /// Reports consecutive items, a node's steps or a pipe's events, to subscribers: within a budget,
 /// and with the exact number of items that are left out.
-final class ToldSequence {
+final class RateLimitedFeed {
   private let feed: Feed
   private let kind: FrameKind
   private let topic: UInt32

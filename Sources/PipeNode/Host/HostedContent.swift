@@ -74,7 +74,7 @@ extension HostedContent {
 extension HostedContent {
   var description: MachineDescription { content.description }
   /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
-  var problem: String? { (content as? UnableContent)?.problem }
+  var problem: String? { (content as? FailedContent)?.problem }
   /// The current states of the nodes that the content publishes.
   var lastSteps: [FeedEntry] { content.asShowsStates?.lastSteps() ?? [] }
   /// Whether the journal has records that need not be kept.
@@ -117,12 +117,12 @@ extension HostedContent {
     outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], services: NodeServices,
     _ configuration: NodeConfiguration
   ) throws {
-    if let unable = content as? UnableContent {
-      throw NodeProblem(unable.problem ?? "it cannot run")
+    if let unable = content as? FailedContent {
+      throw NodeSetupError(unable.problem ?? "it cannot run")
     }
     guard let piped = content.asTakesInputs else {
       guard outs.isEmpty, ins.isEmpty else {
-        throw NodeProblem("'\(description.machine)' neither sends nor takes events")
+        throw NodeSetupError("'\(description.machine)' neither sends nor takes events")
       }
       return
     }
@@ -133,7 +133,7 @@ extension HostedContent {
   /// Connects the content to pipes that start at it and are added while it runs.
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
     guard let piped = content.asTakesInputs else {
-      throw NodeProblem("'\(description.machine)' neither sends nor takes events")
+      throw NodeSetupError("'\(description.machine)' neither sends nor takes events")
     }
     try piped.extend(by: outs)
   }
@@ -187,6 +187,6 @@ package struct Hosting: _Hosting {
   /// Returns the environment that a machine was given. Throws if another runtime made it.
   static func of(_ machine: String, _ hosting: any _Hosting) throws -> Hosting {
     if let hosting = hosting as? Hosting { return hosting }
-    throw NodeProblem("machine '\(machine)' is to be hosted by another runtime")
+    throw NodeSetupError("machine '\(machine)' is to be hosted by another runtime")
   }
 }

@@ -78,7 +78,7 @@ protocol TakesInputs: NodeContent {
 
 extension TakesInputs {
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
-    throw NodeProblem("it takes its pipes when it starts")
+    throw NodeSetupError("it takes its pipes when it starts")
   }
 }
 
@@ -212,7 +212,7 @@ final class ConstantContent: TakesSteps, TakesRequests {
 }
 
 /// Replaces a content that could not be made, so that the node can report why.
-final class UnableContent: NodeContent {
+final class FailedContent: NodeContent {
   /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
   let problem: String?
   let description = MachineDescription(machine: "")
@@ -229,9 +229,9 @@ struct NodeServices {
   let loop: PollLoop
   let context: Context
   /// The carrier node; `nil` if the node has its own process.
-  let host: NeighbouringNode?
+  let host: LocalPeer?
   /// The endpoints of its peers; `nil` if all nodes are on one host.
-  let neighbours: Neighbours?
+  let neighbours: Peers?
   /// Does the work of the end of a turn at once: records what was taken, and takes waiting inputs.
   /// Returns `false` if that has ended the node.
   let finishTurn: () -> Bool

@@ -38,8 +38,8 @@ package struct NodeHost {
     let context = Context(.few)
     // Before any socket is bound: without a handler for the gates, libzmq admits every peer.
     let handler = try arguments.keys.map { _ in try ZapHandler(in: context, loop: loop) }
-    let place = NodePlace(loop: loop, context: context, handler: handler)
-    let lodgers = Lodgers(at: place) { arguments, place, log in
+    let place = NodeSurroundings(loop: loop, context: context, handler: handler)
+    let lodgers = EmbeddedNodes(at: place) { arguments, place, log in
       let link = try NodeLink(arguments, at: place, log: log)
       return try open(arguments, at: place, by: link, lodgers: nil, log: log)
     }
@@ -60,9 +60,10 @@ package struct NodeHost {
   /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
   ///   itself.
   private func open(
-    _ arguments: NodeArguments, at place: NodePlace, by link: NodeLink, lodgers: Lodgers?,
+    _ arguments: NodeArguments, at place: NodeSurroundings, by link: NodeLink,
+    lodgers: EmbeddedNodes?,
     log: NodeLog
-  ) throws -> Lodgers.Opened {
+  ) throws -> EmbeddedNodes.Opened {
     func shell(_ content: HostedContent, _ journal: Journal?) throws -> NodeShell {
       try NodeShell(
         arguments: arguments, content: content, journal: journal, at: place, by: link,
@@ -81,9 +82,9 @@ package struct NodeHost {
       log.failure("\(error)")
       guard error.isTransient else {
         // Another start would fail in the same way, so the orchestrator must know.
-        return .running(try shell(HostedContent(UnableContent(problem: "\(error)")), nil))
+        return .running(try shell(HostedContent(FailedContent(problem: "\(error)")), nil))
       }
-      let content = HostedContent(UnableContent(problem: nil))
+      let content = HostedContent(FailedContent(problem: nil))
       return .leaving(try shell(content, nil), because: "\(error)", code: error.exitCode)
     }
   }
@@ -127,7 +128,7 @@ package struct NodeHost {
           node: arguments.node, incarnation: arguments.incarnation, journal: journal)
       )
       guard let content = hosted as? HostedContent else {
-        throw NodeProblem("machine '\(name)' is hosted by another runtime")
+        throw NodeSetupError("machine '\(name)' is hosted by another runtime")
       }
       return content
     case .composites:
@@ -140,7 +141,7 @@ package struct NodeHost {
       return HostedContent(ConstantContent(state: state, machine: name))
     case .monitor(let name, let watch, let parameters):
       guard let monitor = monitors.first(where: { $0.name == name }) else {
-        throw NodeProblem("this program has no monitor '\(name)'")
+        throw NodeSetupError("this program has no monitor '\(name)'")
       }
       return HostedContent(
         MonitorContent(
@@ -158,7 +159,7 @@ package struct NodeHost {
 
   package func machine(_ name: String) throws -> any Machine.Type {
     guard let machine = machines.first(where: { $0.name == name }) else {
-      throw NodeProblem("this program has no machine '\(name)'")
+      throw NodeSetupError("this program has no machine '\(name)'")
     }
     return machine
   }
@@ -170,9 +171,9 @@ struct NodeLink {
   let keys: NodeKeys?
   let control: ControlLink
 
-  /// - Throws: ``NodeProblem`` or ``TransportError``. A node without its keys cannot reach the
+  /// - Throws: ``NodeSetupError`` or ``TransportError``. A node without its keys cannot reach the
   ///   orchestrator: only its log shows the reason.
-  init(_ arguments: NodeArguments, at place: NodePlace, log: NodeLog) throws {
+  init(_ arguments: NodeArguments, at place: NodeSurroundings, log: NodeLog) throws {
     keys = try NodeKeys(arguments, at: place, log: log)
     control = try ControlLink(
       arguments, keys: keys, context: place.context, loop: place.loop, log: log)

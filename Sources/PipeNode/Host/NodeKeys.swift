@@ -11,16 +11,16 @@ struct NodeKeys {
 
   /// Reads the node's key pair.
   /// - Returns: `nil` for a node that is on one host with all others.
-  /// - Throws: ``NodeProblem``, also if the node is embedded and its carrier node has no key.
-  init?(_ arguments: NodeArguments, at place: NodePlace, log: NodeLog) throws {
+  /// - Throws: ``NodeSetupError``, also if the node is embedded and its carrier node has no key.
+  init?(_ arguments: NodeArguments, at place: NodeSurroundings, log: NodeLog) throws {
     guard let keys = arguments.keys else { return nil }
     guard let control = PublicKey(keys.control) else {
-      throw NodeProblem(
+      throw NodeSetupError(
         "'--control-key' is '\(keys.control)', which is no public key: it has 40 characters, and is the "
           + "'public' of the orchestrator's key file")
     }
     guard let handler = place.handler else {
-      throw NodeProblem(
+      throw NodeSetupError(
         "'\(arguments.node)' has a key, and the node in whose process it is to live has none: both are "
           + "to be on one host with all others, or neither")
     }
@@ -29,7 +29,7 @@ struct NodeKeys {
         try keys.path == NodeArguments.Keys.handed
         ? KeyFile.read(handed: place.key) : KeyFile.read(keys.path)
     } catch {
-      throw NodeProblem("\(error)")
+      throw NodeSetupError("\(error)")
     }
     self.control = control
     gate = handler.makeGate(arguments.node) { log.warning("\($0)") }
@@ -42,7 +42,7 @@ struct NodeKeys {
       try gate.secure(socket, as: pair)
       try socket.bind(NetworkEndpoint.resolved(endpoint))
     } catch {
-      throw NodeProblem("\(error). \(Self.advice(error.code))")
+      throw NodeSetupError("\(error). \(Self.advice(error.code))")
     }
     return socket.lastEndpoint ?? endpoint
   }
@@ -63,7 +63,7 @@ struct NodeKeys {
 /// The additional parts of a node that is bound for other hosts: the endpoints of its sockets, and
 /// its peers.
 final class NodeOffHost {
-  let neighbours: Neighbours
+  let neighbours: Peers
   /// The endpoints of the node's sockets; `nil` if they could not be bound.
   private(set) var endpoints: NodeEndpoints?
   /// The reason why the sockets could not be bound.
@@ -76,7 +76,7 @@ final class NodeOffHost {
 
   init(_ keys: NodeKeys, log: NodeLog) {
     self.keys = keys
-    neighbours = Neighbours(keys, log: log)
+    neighbours = Peers(keys, log: log)
   }
 
   /// Binds the node's sockets behind its gate.

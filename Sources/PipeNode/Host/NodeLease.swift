@@ -26,7 +26,7 @@ final class NodeLease {
   /// Waits for the lease, and renews it from then on. Before it has a lease, a process must not
   /// open anything that its predecessor may hold.
   /// - Returns: `false` if a signal has arrived that ends the process.
-  /// - Throws: ``NodeProblem`` if no orchestrator answers.
+  /// - Throws: ``NodeSetupError`` if no orchestrator answers.
   static func take(
     _ term: Duration, from control: ControlLink, on loop: PollLoop, unless signals: SignalDescriptor
   ) throws -> Bool {
@@ -34,14 +34,14 @@ final class NodeLease {
     control.onRenewal = { lease.renewed(askedAt: $0) }
     try control.connect()
     let isTaken = try Polling.wait(every: .milliseconds(2), until: .now + patience) {
-      () throws(NodeProblem) -> Bool? in
+      () throws(NodeSetupError) -> Bool? in
       if signals.next() != nil { return false }
       lease.askIfDue()
       control.read()
       return lease.end == nil ? nil : true
     }
     guard let isTaken else {
-      throw NodeProblem(
+      throw NodeSetupError(
         "no orchestrator answered at '\(control.endpoint)' within \(patience.shortText), and it has a lease, without "
           + "which it must not run" + NodeOffHost.reasonsForSilence)
     }

@@ -12,18 +12,18 @@ final class NodeShell {
   private let arguments: NodeArguments
   private let content: HostedContent
   private let log: NodeLog
-  private let place: NodePlace
+  private let place: NodeSurroundings
   /// The additional parts of a node that is bound for other hosts.
   private let offHost: NodeOffHost?
   private var loop: PollLoop { place.loop }
   let control: ControlLink
   /// The embedded nodes in its process; `nil` if the node is embedded itself.
-  private let lodgers: Lodgers?
+  private let lodgers: EmbeddedNodes?
   private let inbox: NodeInbox
   private let outs: OutPipes
   private let feed: Feed
   private lazy var summaries = NodeSummaries(of: content, to: feed) { [unowned self] in status }
-  private lazy var compositeSteps = ToldCompositeSteps(to: feed)
+  private lazy var compositeSteps = CompositeStepFeed(to: feed)
   private let journal: Journal?
   private let recorder: NodeRecorder
   private var handshake = NodeHandshake()
@@ -58,8 +58,8 @@ final class NodeShell {
   /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
   ///   itself.
   init(
-    arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodePlace,
-    by link: NodeLink, lodgers: Lodgers?, log: NodeLog
+    arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodeSurroundings,
+    by link: NodeLink, lodgers: EmbeddedNodes?, log: NodeLog
   ) throws(TransportError) {
     self.arguments = arguments
     self.content = content
@@ -234,7 +234,7 @@ final class NodeShell {
     case .stop: lodgers?.stop(String(decoding: body, as: UTF8.self))
     case .lodge:
       guard let lodgers else { throw FrameError.kind(header.kind.rawValue) }
-      lodgers.admit(try JSONRecord.decode(NodeLodging.self, from: body), to: self)
+      lodgers.admit(try JSONRecord.decode(EmbeddedNodeRequest.self, from: body), to: self)
     case .ping:
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
@@ -368,7 +368,7 @@ final class NodeShell {
   }
 
   /// Binds the inbox and the feed for pipes and subscribers in the same process, too.
-  func bindForNeighbours(_ own: NeighbouringNode) throws(TransportError) {
+  func bindForNeighbours(_ own: LocalPeer) throws(TransportError) {
     try inbox.socket.bind(own.inbox)
     try feed.socket.bind(own.feed)
   }
@@ -429,7 +429,7 @@ final class NodeShell {
     if exitCode == 0 { recorder.finish() }
     outs.sayGoodbye()
     inbox.sayGoodbye()
-    // An embedded node says goodbye last, in ``Lodgers``: its orchestrator may then start the next
+    // An embedded node says goodbye last, in ``EmbeddedNodes``: its orchestrator may then start the next
     // process, here or on another host.
     if lodgers != nil { control.sayGoodbye(because: reason, code: exitCode) }
     inbox.close(lingering: areAllStopping ? Self.lastLinger : .seconds(1))

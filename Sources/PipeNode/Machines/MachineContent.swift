@@ -41,7 +41,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     if hosting.journal?.contents == nil,
       let problem = machine.problem(withInitial: description.initial)
     {
-      throw NodeProblem(problem)
+      throw NodeSetupError(problem)
     }
     let owner = Weak()
     let loop = hosting.loop
@@ -234,7 +234,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 
   /// Reports a step to the coordinators of composites that are the source of a pipe.
   private func tell(
-    _ entry: ToldStep.Entry, _ state: Hosted.State, _ transaction: TransactionID?
+    _ entry: StepReport.Entry, _ state: Hosted.State, _ transaction: TransactionID?
   ) {
     outlets.tell(entry, Result { try core.states.encode(state) }, transaction)
   }
@@ -316,7 +316,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 }
 
 /// The reason why a node's content cannot run with its configuration.
-struct NodeProblem: Error, CustomStringConvertible {
+struct NodeSetupError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }

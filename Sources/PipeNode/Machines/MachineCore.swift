@@ -153,7 +153,7 @@ extension Machine {
     do {
       _ = try EventCodec<State>().decode(state.bytes)
     } catch {
-      throw NodeProblem("machine '\(name)': the constant \(error)")
+      throw NodeSetupError("machine '\(name)': the constant \(error)")
     }
   }
 }

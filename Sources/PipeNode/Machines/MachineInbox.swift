@@ -27,7 +27,7 @@ package struct MachineInbox<Event, Request> {
   private var requests = Queue<Request>()
   private var lanes: [Lane]
   /// The pipes that have an event.
-  private var waiting: PlaceSet
+  private var waiting: IndexBitmap
   /// The number of pipes that have a postponed event.
   private var postponedLanes = 0
   /// The pipe that has the next turn.
@@ -35,7 +35,7 @@ package struct MachineInbox<Event, Request> {
 
   package init(pipes: Int = 0) {
     lanes = Array(repeating: Lane(), count: pipes)
-    waiting = PlaceSet(count: pipes)
+    waiting = IndexBitmap(count: pipes)
   }
 
   /// The number of waiting requests.

@@ -27,7 +27,7 @@ final class MachineOutlets: PortBinder {
   init(log: NodeLog) { self.log = log }
 
   /// Connects the ports and the rules to their pipes. Called again for pipes that are added later.
-  /// - Throws: `NodeProblem` if the machine has no such port, or no such state.
+  /// - Throws: `NodeSetupError` if the machine has no such port, or no such state.
   func connect(
     _ pairs: [(NodeConfiguration.Out, OutPipe)], _ ports: Ports, of machine: MachineDescription
   ) throws {
@@ -45,7 +45,7 @@ final class MachineOutlets: PortBinder {
     }
     ports.bind(with: self)
     if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
-      throw NodeProblem("machine '\(machine.machine)' has no port '\(unknown)'")
+      throw NodeSetupError("machine '\(machine.machine)' has no port '\(unknown)'")
     }
   }
 
@@ -95,17 +95,18 @@ final class MachineOutlets: PortBinder {
   ///   - state: The state as JSON, or the error that prevented encoding it.
   ///   - transaction: The synchronized event that led to the state.
   func tell(
-    _ entry: ToldStep.Entry, _ state: Result<[UInt8], any Error>,
+    _ entry: StepReport.Entry, _ state: Result<[UInt8], any Error>,
     _ transaction: TransactionID? = nil
   ) {
     var told: [UInt8]?
     switch state {
     case .success(let bytes):
-      told = ToldStep.obstacle(toTelling: bytes).map { leaveOut(because: $0) } == nil ? bytes : nil
+      told =
+        StepReport.obstacle(toTelling: bytes).map { leaveOut(because: $0) } == nil ? bytes : nil
     case .failure(let error): leaveOut(because: "it cannot be written: \(error)")
     }
     for (pipe, steps) in tellers {
-      let step = ToldStep(
+      let step = StepReport(
         entry, transaction: steps == .transactions ? transaction : nil, state: told)
       pipe.enqueue { step.write(into: &$0) }
       doubt(pipe)
@@ -218,7 +219,7 @@ struct StateRule {
     _ rule: NodeConfiguration.Rule, pipe: String, states: [CaseDescription]
   ) throws {
     guard let tag = states.firstIndex(where: { $0.name == rule.when }) else {
-      throw NodeProblem("pipe '\(pipe)': there is no state '\(rule.when ?? "")'")
+      throw NodeSetupError("pipe '\(pipe)': there is no state '\(rule.when ?? "")'")
     }
     self.tag = tag
     template = try PayloadTemplate(rule.send)

@@ -59,7 +59,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private func makeSteps() -> ParticipatingSteps {
     ParticipatingSteps(
       evaluate: { [unowned self] event throws(ParticipantRefusal) in try evaluate(event) },
-      standBack: { [unowned self] in standBack() },
+      rollBack: { [unowned self] in rollBack() },
       enter: { [unowned self] in enter($0, isCommitted: $1) })
   }
 
@@ -213,7 +213,7 @@ extension MachineParticipant {
 
   /// Rolls the evaluation back. Cancels the task before it abandons the result: work that begins
   /// later sees the cancellation.
-  private func standBack() {
+  private func rollBack() {
     cancelEvaluation()
     prepared = nil
     if isTentative { core.engine.scope.abandon() }
@@ -307,7 +307,7 @@ struct ParticipatingSteps {
   /// takes time, the machine calls ``Participant/evaluated(_:)`` later.
   let evaluate: ParticipantStateMachine.Evaluate
   /// Rolls the machine back to where it was before the evaluation.
-  let standBack: () -> Void
+  let rollBack: () -> Void
   /// Takes the prepared step: enters the state, which is recorded with everything that follows.
   let enter: (PreparedStep, _ isCommitted: Bool) -> Void
 }

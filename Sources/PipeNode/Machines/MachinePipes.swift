@@ -10,7 +10,7 @@ final class MachinePipes<Hosted: Machine> {
   private var ins: [InPipe] = []
   /// Marks the steps of each pipe; empty if steps are not recorded.
   @exclusivity(unchecked)
-  private var marks: [StepMark.Source] = []
+  private var marks: [StepMarkerFile.Source] = []
   private var postponed = PostponedRecords()
   /// The event of the current step, and the index of its pipe.
   @exclusivity(unchecked)

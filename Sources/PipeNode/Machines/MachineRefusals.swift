@@ -29,7 +29,7 @@ struct RefusedInput {
 final class MachineRefusals<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let steps: MachineSteps<Hosted>
-  private var reported: (feed: Feed, sequence: ToldSequence)?
+  private var reported: (feed: Feed, sequence: RateLimitedFeed)?
 
   @export(interface)
   init(_ core: MachineCore<Hosted>, _ steps: MachineSteps<Hosted>) {
@@ -44,8 +44,8 @@ final class MachineRefusals<Hosted: Machine> {
     core.onRefusal = reported == nil ? nil : { [unowned self] in report($0) }
   }
 
-  private func sequence(to feed: Feed) -> ToldSequence {
-    ToldSequence(.refusal, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
+  private func sequence(to feed: Feed) -> RateLimitedFeed {
+    RateLimitedFeed(.refusal, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
       var body = head(in: feed)
       body.add("refused", text: "")
       body.add("skipped", skipped)

@@ -134,7 +134,7 @@ final class MachineSteps<Hosted: Machine> {
     // that step.
     guard core.meter.isExact || state.count <= max(StateSizeLimit.byteCount, recordedSize) else {
       journal.mark.measureEachStepNext()
-      throw NodeProblem(
+      throw NodeSetupError(
         "a step led to a state of \(state.count) bytes as JSON; the limit is \(StateSizeLimit.byteCount). "
           + "The node takes its last steps again, and refuses that one")
     }

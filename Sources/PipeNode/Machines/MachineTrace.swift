@@ -14,7 +14,7 @@ final class MachineTrace<Hosted: Machine> {
   private var countedSince: UInt64 = 0
   private let stateNames: [String]
   private let eventNames: [String]
-  private var told: (feed: Feed, sequence: ToldSequence)?
+  private var told: (feed: Feed, sequence: RateLimitedFeed)?
   /// The state before the step that is being reported, and its event, as JSON.
   private var step: (from: [UInt8], event: [UInt8]?)?
   /// The events that this step has sent.
@@ -81,8 +81,8 @@ final class MachineTrace<Hosted: Machine> {
   }
 
   @export(interface)
-  private func sequence(to feed: Feed) -> ToldSequence {
-    ToldSequence(.step, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
+  private func sequence(to feed: Feed) -> RateLimitedFeed {
+    RateLimitedFeed(.step, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
       var body = head(in: feed)
       body.add("skipped", skipped)
       return (core.engine.settledVersion, body)

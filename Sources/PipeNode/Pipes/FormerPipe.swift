@@ -68,7 +68,7 @@ struct FormerPipe {
     } catch JournalError.missing {
       return 0
     } catch {
-      throw NodeProblem(
+      throw NodeSetupError(
         "pipe '\(pipe)' led to '\(receiver)', and what that has taken of it cannot be told: "
           + "\(error)")
     }

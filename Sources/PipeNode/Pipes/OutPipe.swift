@@ -22,7 +22,7 @@ final class OutPipe: Touchable {
   var isDoubtful = false
   private let touched: TouchedPipes<OutPipe>
   /// The endpoint of the receiver; `nil` while it is unknown.
-  private var place: PeerPlace?
+  private var place: PeerEndpoint?
   /// The former endpoint of the receiver. A connection to it may still be ending.
   private var formerEndpoint: String?
   let receiver: String
@@ -61,7 +61,8 @@ final class OutPipe: Touchable {
   ///   - stream: Identifies the numbering of this process's events if they are not recorded.
   ///   - former: The journal's records of the pipe.
   init(
-    _ configuration: NodeConfiguration.Out, at place: PeerPlace?, stream: UInt64, journal: Journal?,
+    _ configuration: NodeConfiguration.Out, at place: PeerEndpoint?, stream: UInt64,
+    journal: Journal?,
     former: FormerPipe?, among touched: TouchedPipes<OutPipe>, context: Context, log: NodeLog
   ) throws(TransportError) {
     self.touched = touched
@@ -329,7 +330,7 @@ final class OutPipe: Touchable {
   }
 
   /// Connects to the receiver at its current endpoint.
-  func meet(at place: PeerPlace) {
+  func meet(at place: PeerEndpoint) {
     part()
     self.place = place
     if formerEndpoint == place.endpoint { formerEndpoint = nil }
@@ -357,14 +358,14 @@ final class PipeTap {
   private let node: String
   private let pipe: String
   private let stream: UInt64
-  private let told: ToldSequence
+  private let told: RateLimitedFeed
 
   init(_ pipe: OutPipe, to feed: Feed) {
     let (node, name, stream) = (feed.node, pipe.name, pipe.state.stream)
     self.node = node
     self.pipe = name
     self.stream = stream
-    told = ToldSequence(.tap, about: name, to: feed) { [unowned pipe] skipped in
+    told = RateLimitedFeed(.tap, about: name, to: feed) { [unowned pipe] skipped in
       var body = Self.body(node, name, stream, pipe.state.queued)
       body.add("skipped", skipped)
       return (pipe.state.queued, body)

@@ -34,7 +34,7 @@ final class OutPipes {
   ///   - onFailure: Called when a pipe cannot continue.
   func open(
     _ configurations: [NodeConfiguration.Out], in context: Context, stream: UInt64,
-    journal: Journal?, _ contents: JournalContents?, among neighbours: Neighbours?,
+    journal: Journal?, _ contents: JournalContents?, among neighbours: Peers?,
     onFailure: @escaping (String) -> Void
   ) throws -> [(NodeConfiguration.Out, OutPipe)] {
     let former =
@@ -43,7 +43,7 @@ final class OutPipes {
       let pipe = try OutPipe(
         configuration,
         at: neighbours == nil
-          ? PeerPlace(configuration.endpoint)
+          ? PeerEndpoint(configuration.endpoint)
           : neighbours?.places(of: configuration.receiver)?.inbox,
         stream: stream, journal: journal, former: former[configuration.name],
         among: touched, context: context, log: log)
@@ -176,11 +176,11 @@ final class OutPipes {
 }
 
 extension OutPipes: TalksWithPeers {
-  func part(from peer: String, at places: PeerPlaces) {
+  func part(from peer: String, at places: PeerEndpoints) {
     for pipe in pipes where pipe.receiver == peer { pipe.part() }
   }
 
-  func meet(_ peer: String, at places: PeerPlaces) {
+  func meet(_ peer: String, at places: PeerEndpoints) {
     for pipe in pipes where pipe.receiver == peer { pipe.meet(at: places.inbox) }
   }
 }

@@ -9,7 +9,7 @@ struct PoisonEvent {
   /// The number of ends in a row after which an event is not retried. Unit: ends of the process.
   static let limit = 3
 
-  let step: StepMark.Step
+  let step: StepMarkerFile.Step
   let count: Int
 
   /// Finds the event that was in progress when the last process ended, if it has ended `limit`
@@ -81,9 +81,9 @@ extension Journal {
 /// finds no stack to run on.
 enum CrashWatch {
   // Set once, before the first effect runs.
-  nonisolated(unsafe) private static var mark: StepMark.EffectMark?
+  nonisolated(unsafe) private static var mark: StepMarkerFile.EffectMarker?
 
-  static func begin(_ mark: StepMark) {
+  static func begin(_ mark: StepMarkerFile) {
     self.mark = mark.effectMark
     // Initializes the value here: a signal handler must not.
     _ = EffectOrigin.recorded

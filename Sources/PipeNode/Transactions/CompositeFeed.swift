@@ -34,7 +34,7 @@ struct CompositeFeed {
   /// - Parameters:
   ///   - commits: The commits that may not have reached all participants when the last process
   ///     ended.
-  /// - Throws: ``NodeProblem`` if a composite is shown as a state that the program does not
+  /// - Throws: ``NodeSetupError`` if a composite is shown as a state that the program does not
   ///   have.
   init(
     _ composites: [CompositePlan], projections: Projections,
@@ -48,7 +48,7 @@ struct CompositeFeed {
 
   /// Returns the projections of the composites that are shown as a state of the program, by the
   /// names of the composites.
-  /// - Throws: ``NodeProblem`` if the program does not have such a state.
+  /// - Throws: ``NodeSetupError`` if the program does not have such a state.
   static func used(
     _ projections: Projections, by composites: [CompositePlan]
   ) throws -> Projections {
@@ -56,7 +56,7 @@ struct CompositeFeed {
     for composite in composites {
       guard let name = composite.projection else { continue }
       guard let projection = projections[name] else {
-        throw NodeProblem("this program has no composite state '\(name)'")
+        throw NodeSetupError("this program has no composite state '\(name)'")
       }
       used[composite.name] = projection
     }
@@ -154,11 +154,11 @@ final class PeerFeeds {
 }
 
 extension PeerFeeds: TalksWithPeers {
-  func part(from peer: String, at places: PeerPlaces) {
+  func part(from peer: String, at places: PeerEndpoints) {
     if peers.contains(peer) { watch.disconnect(places.feed.endpoint) }
   }
 
-  func meet(_ peer: String, at places: PeerPlaces) {
+  func meet(_ peer: String, at places: PeerEndpoints) {
     guard peers.contains(peer) else { return }
     do {
       try watch.connect(to: places.feed)
@@ -171,17 +171,17 @@ extension PeerFeeds: TalksWithPeers {
 extension NodeServices {
   /// Returns the endpoint of a participant's inbox: within this process if the participant is the
   /// carrier node; `nil` while it is unknown.
-  func inbox(of component: CoordinatorPlan.Component) -> PeerPlace? {
-    if let host, host.name == component.name { return PeerPlace(host.inbox) }
-    guard let neighbours else { return PeerPlace(component.inbox) }
+  func inbox(of component: CoordinatorPlan.Component) -> PeerEndpoint? {
+    if let host, host.name == component.name { return PeerEndpoint(host.inbox) }
+    guard let neighbours else { return PeerEndpoint(component.inbox) }
     return neighbours.places(of: component.name)?.inbox
   }
 
   /// Returns the endpoint of a node's feed: within this process if the node is the carrier node and
   /// shares the context; `nil` while it is unknown.
-  func feed(of component: CoordinatorPlan.Component) -> PeerPlace? {
-    if let host, isWithin(component) { return PeerPlace(host.feed) }
-    guard let neighbours else { return PeerPlace(component.feed) }
+  func feed(of component: CoordinatorPlan.Component) -> PeerEndpoint? {
+    if let host, isWithin(component) { return PeerEndpoint(host.feed) }
+    guard let neighbours else { return PeerEndpoint(component.feed) }
     return neighbours.places(of: component.name)?.feed
   }
 
@@ -196,7 +196,7 @@ extension NodeServices {
 }
 
 /// Reports the steps of composites to subscribers.
-final class ToldCompositeSteps {
+final class CompositeStepFeed {
   /// The last shown state of a composite.
   private final class Last {
     var version: UInt64
@@ -207,7 +207,7 @@ final class ToldCompositeSteps {
   }
 
   private let feed: Feed
-  private var composites: [String: (last: Last, told: ToldSequence)] = [:]
+  private var composites: [String: (last: Last, told: RateLimitedFeed)] = [:]
 
   init(to feed: Feed) { self.feed = feed }
 
@@ -235,9 +235,9 @@ final class ToldCompositeSteps {
     told.tell(entry.version, body)
   }
 
-  private func begin(_ name: String, _ entry: FeedEntry) -> ToldSequence {
+  private func begin(_ name: String, _ entry: FeedEntry) -> RateLimitedFeed {
     let last = Last(entry)
-    let told = ToldSequence(.step, about: name, to: feed) { [unowned feed] skipped in
+    let told = RateLimitedFeed(.step, about: name, to: feed) { [unowned feed] skipped in
       var body = feed.head(of: name, version: last.version, place: last.version)
       body.add("skipped", skipped)
       return (last.version, body)

@@ -11,11 +11,11 @@ import PipeWire
 package struct CompositeSteps: Sendable {
   /// A received step report.
   package struct Told: Hashable, Sendable {
-    package var step: ToldStep
+    package var step: StepReport
     /// The index of the report among the reports of all nodes.
     package var place: Int64
 
-    package init(_ step: ToldStep, place: Int64) {
+    package init(_ step: StepReport, place: Int64) {
       self.step = step
       self.place = place
     }

@@ -24,7 +24,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   private var coordinator: CoordinatorStateMachine
   private var records: CoordinatorRecords
   @exclusivity(unchecked)
-  private var callers = CoordinatorCallers()
+  private var callers = CoordinatorRequesters()
   private lazy var pipes = CoordinatorPipes(
     of: self, letters: DeadLetters(journal: journal), log: log)
   /// The rules of pipes that start at composites, if there are any.
@@ -82,7 +82,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {
     guard let plan = configuration.plan else {
-      throw NodeProblem("the orchestrator did not tell which composites it is to coordinate")
+      throw NodeSetupError("the orchestrator did not tell which composites it is to coordinate")
     }
     self.services = services
     self.plan = plan

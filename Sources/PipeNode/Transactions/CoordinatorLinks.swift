@@ -133,11 +133,11 @@ final class CoordinatorLinks {
 }
 
 extension CoordinatorLinks: TalksWithPeers {
-  func part(from peer: String, at places: PeerPlaces) {
+  func part(from peer: String, at places: PeerEndpoints) {
     if let number = numbers[peer] { links[number].part() }
   }
 
-  func meet(_ peer: String, at places: PeerPlaces) {
+  func meet(_ peer: String, at places: PeerEndpoints) {
     if let number = numbers[peer] { links[number].meet(at: places.inbox) }
   }
 }
@@ -147,7 +147,7 @@ final class CoordinatorLink {
   let participant: String
   private let number: Int
   /// The endpoint of the participant; `nil` while it is unknown.
-  private var place: PeerPlace?
+  private var place: PeerEndpoint?
   /// Whether the participant is in this process, where no connection ends by itself.
   private let isLocal: Bool
   private let router: ConnectingRouter
@@ -183,7 +183,7 @@ final class CoordinatorLink {
   private weak var links: CoordinatorLinks?
 
   init(
-    to participant: String, number: Int, at place: PeerPlace?, isLocal: Bool,
+    to participant: String, number: Int, at place: PeerEndpoint?, isLocal: Bool,
     through router: ConnectingRouter,
     as name: String, journal: UInt64?, among links: CoordinatorLinks, loop: PollLoop, log: NodeLog
   ) {
@@ -215,7 +215,7 @@ final class CoordinatorLink {
   }
 
   /// Connects to the participant at its current endpoint.
-  func meet(at place: PeerPlace) {
+  func meet(at place: PeerEndpoint) {
     guard !isLocal else { return }
     part()
     self.place = place

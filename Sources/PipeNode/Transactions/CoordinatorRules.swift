@@ -63,7 +63,7 @@ final class CoordinatorRules {
         received.finish(id)
         continue
       }
-      let step = ToldStep(event) ?? ToldStep(.none, state: steps.nodes[node]?.state)
+      let step = StepReport(event) ?? StepReport(.none, state: steps.nodes[node]?.state)
       steps.append(CompositeSteps.Told(step, place: id), of: node)
       hasArrived = true
     }
@@ -78,13 +78,14 @@ final class CoordinatorRules {
       let place = received.nextNumber()
       received.add(place, pipe.name, sequence, event: event)
       pipe.keep(sequence, of: pipe.state.stream)
-      let step = ToldStep(event)
+      let step = StepReport(event)
       if step == nil {
         log.warning("pipe '\(pipe.name)': event \(sequence) tells no step, and is passed over")
       }
       // An event without a step is replaced by a report that changes nothing.
       steps.append(
-        CompositeSteps.Told(step ?? ToldStep(.none, state: steps.nodes[node]?.state), place: place),
+        CompositeSteps.Told(
+          step ?? StepReport(.none, state: steps.nodes[node]?.state), place: place),
         of: node)
       hasArrived = true
     }

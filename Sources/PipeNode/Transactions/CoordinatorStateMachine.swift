@@ -46,7 +46,7 @@ package struct CoordinatorStateMachine: Sendable {
     case startTimer(Timer)
     case cancelTimer(Timer)
     /// Logs a contradiction that does not occur with a sound journal.
-    case report(CoordinatorProblem)
+    case report(CoordinatorJournalConflict)
     /// Ends, and never continues with this journal: it lacks what a participant has recorded.
     case refuse(JournalMismatch)
   }
@@ -58,8 +58,8 @@ package struct CoordinatorStateMachine: Sendable {
   var phase = Phase.starting
   /// The unanswered requests, and the locks.
   var requests: RequestQueue
-  var participants = KnownParticipants()
-  var answers: CallerAnswers
+  var participants = ParticipantRegistry()
+  var answers: RequesterAnswers
   var transactions: [TransactionID: TransactionStateMachine] = [:]
   /// The commits of each participant that not all participants have acknowledged, in their order.
   var committing: [String: [TransactionID]] = [:]
@@ -90,7 +90,7 @@ package struct CoordinatorStateMachine: Sendable {
     self.name = name
     last = TransactionID(epoch: journal.epoch + 1, sequence: 0)
     requests = RequestQueue(overtakingLimit: overtakingLimit)
-    answers = CallerAnswers(journal, capacity: resultCapacity)
+    answers = RequesterAnswers(journal, capacity: resultCapacity)
     identity = JournalIdentity(journal)
     joining = JoiningParticipants(after: last)
     for commit in journal.commits where !journal.acknowledged.contains(commit.transaction) {
@@ -307,7 +307,7 @@ package enum CoordinatorRecord: Hashable, Sendable {
 }
 
 /// A message that contradicts the coordinator's journal.
-package enum CoordinatorProblem: Hashable, Sendable {
+package enum CoordinatorJournalConflict: Hashable, Sendable {
   /// A participant is prepared for a transaction that is completely forgotten. The coordinator
   /// answers that it was aborted.
   case queryOfForgotten(TransactionID, from: String)

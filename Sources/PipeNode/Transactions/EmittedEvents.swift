@@ -5,13 +5,13 @@ import PipeWire
 package struct EmittedEvent {
   /// The effect's number in its engine.
   let effect: UInt64
-  let place: EffectEventPlace
+  let place: EffectEventIndex
   let reply: EffectReply
   let name: EmittedNumbers.Name
   let body: TransactionBody
 
   package init(
-    effect: UInt64, place: EffectEventPlace, reply: EffectReply, name: EmittedNumbers.Name,
+    effect: UInt64, place: EffectEventIndex, reply: EffectReply, name: EmittedNumbers.Name,
     body: TransactionBody
   ) {
     self.effect = effect
@@ -172,7 +172,7 @@ package struct EmittedNumbers {
   ///   - journal: The id of the node's journal.
   ///   - isRunning: Whether an effect has not ended.
   package mutating func next(
-    of effect: UInt64, _ origin: EffectOrigin, _ place: EffectEventPlace, journal: UInt64,
+    of effect: UInt64, _ origin: EffectOrigin, _ place: EffectEventIndex, journal: UInt64,
     _ isRunning: (UInt64) -> Bool
   ) -> Name {
     if case .announced = place {

@@ -31,7 +31,7 @@ final class Participant {
   private var records = ParticipantRecords()
   /// The coordinator's journal under which the node was last prepared.
   @exclusivity(unchecked)
-  private var coordinator: KnownCoordinator?
+  private var coordinator: RecordedCoordinator?
   @exclusivity(unchecked)
   private var emitted = EmittedEvents()
   private lazy var watch = InDoubtWatch(
@@ -159,7 +159,7 @@ final class Participant {
       coordinator != nil || journal != nil
     else { return }
     coordinator = journal.map {
-      KnownCoordinator(name: configuration.coordinator, journal: $0, since: state.applied)
+      RecordedCoordinator(name: configuration.coordinator, journal: $0, since: state.applied)
     }
     records.change(coordinator)
   }
@@ -233,7 +233,7 @@ final class Participant {
         watch.prepared()
         startLimit(limit, of: transaction)
       case .stopLimit: stopLimit()
-      case .standBack: steps.standBack()
+      case .rollBack: steps.rollBack()
       // The kept inputs are taken in the next turn.
       case .unfreeze: break
       case .startQueryTimer: watch.startTimer()
@@ -326,7 +326,7 @@ final class Participant {
     }
   }
 
-  private func report(_ problem: ParticipantProblem) {
+  private func report(_ problem: ParticipantConflict) {
     log.warning(problem.warning)
     switch problem {
     // Otherwise the coordinator would repeat the commit forever.

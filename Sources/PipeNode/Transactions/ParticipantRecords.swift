@@ -9,7 +9,7 @@ struct ParticipantRecords {
   private var committed: TransactionID?
   /// The coordinator's new journal, `nil` if it keeps none any more, and whether the change has
   /// just been written.
-  private var coordinator: (known: KnownCoordinator?, isWritten: Bool)?
+  private var coordinator: (known: RecordedCoordinator?, isWritten: Bool)?
   /// The number of records that are durable without being written.
   private var durableCount = 0
   /// An aborted prepared step that the journal must note some time, and whether that has just been
@@ -30,7 +30,7 @@ struct ParticipantRecords {
   }
 
   /// Notes that the coordinator uses another journal, or none.
-  mutating func change(_ known: KnownCoordinator?) { coordinator = (known, false) }
+  mutating func change(_ known: RecordedCoordinator?) { coordinator = (known, false) }
 
   mutating func abort(_ transaction: TransactionID) { aborted = (transaction, false) }
 

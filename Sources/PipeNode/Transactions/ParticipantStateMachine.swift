@@ -37,14 +37,14 @@ package struct ParticipantStateMachine: Sendable {
     case startLimit(TransactionID, Duration)
     case stopLimit
     /// Rolls the machine back: cancels the running transition, and discards its result.
-    case standBack
+    case rollBack
     /// Continues with the inputs that were kept.
     case unfreeze
     /// Calls ``ParticipantStateMachine/queryTimerFired()`` once, after a while.
     case startQueryTimer
     case stopQueryTimer
     /// Logs a message that no sound coordinator sends. Nothing was changed.
-    case report(ParticipantProblem)
+    case report(ParticipantConflict)
   }
 
   /// Returns where an event would lead the machine, without taking it, or starts to find out.
@@ -176,7 +176,7 @@ extension ParticipantStateMachine {
   /// promise stays valid.
   package mutating func disconnected() -> [Action] {
     switch phase {
-    case .evaluating: unfreeze(after: Self.endOfEvaluation + [.standBack])
+    case .evaluating: unfreeze(after: Self.endOfEvaluation + [.rollBack])
     case .free, .preparing, .prepared, .applying, .delivering: []
     }
   }
@@ -297,7 +297,7 @@ extension ParticipantStateMachine {
     _ request: ParticipantEvaluation, _ refusal: ParticipantRefusal
   ) -> [Action] {
     phase = .free
-    return Self.endOfEvaluation + [.standBack] + released()
+    return Self.endOfEvaluation + [.rollBack] + released()
       + refuse(request.transaction, refusal, request.purpose) + [.unfreeze]
   }
 
@@ -324,11 +324,11 @@ extension ParticipantStateMachine {
     watermark = max(watermark, transaction)
     switch phase {
     case .evaluating(let request) where request.transaction == transaction:
-      return unfreeze(after: Self.endOfEvaluation + [.standBack])
+      return unfreeze(after: Self.endOfEvaluation + [.rollBack])
     case .preparing(let step) where step.transaction == transaction:
-      return unfreeze(after: [.standBack])
+      return unfreeze(after: [.rollBack])
     case .prepared(let step) where step.transaction == transaction:
-      return unfreeze(after: [.stopQueryTimer, .standBack])
+      return unfreeze(after: [.stopQueryTimer, .rollBack])
     case .applying(let step) where step.transaction == transaction:
       return [.report(.abortOfCommitted(transaction))]
     case .free, .evaluating, .preparing, .prepared, .applying, .delivering:
@@ -388,7 +388,7 @@ package enum ParticipantRecord: Hashable, Sendable {
 }
 
 /// A message that contradicts what the participant knows.
-package enum ParticipantProblem: Hashable, Sendable {
+package enum ParticipantConflict: Hashable, Sendable {
   /// A commit of a transaction that the participant never voted yes for: its journal is not the one
   /// that it had.
   case commitOfUnknown(TransactionID)

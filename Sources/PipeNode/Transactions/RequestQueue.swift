@@ -128,7 +128,7 @@ struct RequestQueue: Sendable {
   }
 
   /// Notes that a queued request begins to wait for its locks.
-  mutating func startWaitingForLocks(_ id: RequestID, of known: KnownParticipants) {
+  mutating func startWaitingForLocks(_ id: RequestID, of known: ParticipantRegistry) {
     guard let call = self[id] else { return }
     calls[call.place]?.commitsSeen = known.commitCount(of: call.request.participants)
   }
@@ -182,7 +182,7 @@ struct RequestQueue: Sendable {
   /// earlier request.
   /// - Parameter last: The last transaction that was issued; the new ones follow it.
   mutating func takeTurns(
-    after last: inout TransactionID, asking known: KnownParticipants
+    after last: inout TransactionID, asking known: ParticipantRegistry
   ) -> [Turn] {
     var turns: [Turn] = []
     var reserved: Set<String> = []
@@ -234,7 +234,7 @@ struct RequestQueue: Sendable {
   }
 
   /// Returns the known refusals of a waiting request's event.
-  private func refusals(of call: Call, _ known: KnownParticipants) -> [Withholding] {
+  private func refusals(of call: Call, _ known: ParticipantRegistry) -> [Withholding] {
     // A request that is tried once gets the present answers of its participants.
     guard case .await = call.request.mode, !call.isInsistent else { return [] }
     return known.refusals(of: call.request.question, by: call.request.participants)
@@ -244,7 +244,7 @@ struct RequestQueue: Sendable {
   /// participant is still known to refuse.
   /// - Returns: The requests that have another turn.
   mutating func wake(
-    _ participants: some Sequence<String>, asking known: KnownParticipants
+    _ participants: some Sequence<String>, asking known: ParticipantRegistry
   ) -> [RequestID] {
     var woken: Set<UInt64> = []
     for participant in participants {

@@ -8,7 +8,7 @@ import PipeRuntime
 #endif
 
 /// The location of an assertion in a test's source.
-package struct SourcePlace: Sendable {
+package struct AssertionLocation: Sendable {
   package var fileID: String
   package var filePath: StaticString
   package var line: UInt
@@ -25,7 +25,7 @@ package enum FailureReporter {
   @TaskLocal private static var log: Log?
 
   /// Records a failure of the current test.
-  package static func fail(_ text: String, at place: SourcePlace) {
+  package static func fail(_ text: String, at place: AssertionLocation) {
     if let log {
       log.failures.withLock { $0.append(text) }
       return
@@ -52,7 +52,7 @@ package enum FailureReporter {
   ///   the error, like the one of a failed `#require`. Outside Swift Testing, the error contains
   ///   the location.
   package static func end(
-    with failure: TopologyExpectationFailure, at place: SourcePlace?
+    with failure: TopologyExpectationFailure, at place: AssertionLocation?
   ) -> any Error {
     guard let place else { return failure }
     #if canImport(Testing)

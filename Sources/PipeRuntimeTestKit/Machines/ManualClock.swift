@@ -131,7 +131,7 @@ extension ManualClock {
       """
       the clock is not idle after it woke \(limit) sleepers: somebody sleeps until \(next)
         Use advance(by:) where a timer always starts again, or pass a higher 'limit:'.
-      """, at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+      """, at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
   /// Waits, in real time, for a number of sleepers.
@@ -149,7 +149,7 @@ extension ManualClock {
       \(sleepers.count) of \(count) sleep on the clock after \(limit.shortText)
         Look whether the effect is executed, and whether it sleeps on this clock.
       \(waited?.stall.map(\.indented) ?? "  The task was cancelled.")
-      """, at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+      """, at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
   /// Wakes the first sleeper whose deadline is not after `time`.

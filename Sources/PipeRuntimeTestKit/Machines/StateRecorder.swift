@@ -59,7 +59,7 @@ extension StateRecorder {
     if case .found(let states?)? = waited { return states }
     fail(
       "\(states.count) of \(count) states were recorded", within: limit, waited?.stall, from: 0,
-      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+      at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
     return states
   }
 
@@ -72,7 +72,7 @@ extension StateRecorder {
   ) async -> [State] {
     await wait(
       for: "\(state)", within: limit,
-      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+      at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     ) { ValueComparison.areEqual($0, state) }
   }
 
@@ -85,7 +85,7 @@ extension StateRecorder {
     await wait(
       for: states.tags.map { EnumCases<State>.names[$0] }.joined(separator: " or "),
       within: limit,
-      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+      at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     ) { states.contains($0) }
   }
 
@@ -98,11 +98,12 @@ extension StateRecorder {
   ) async -> [State] {
     await wait(
       for: "a state that the predicate holds for", within: limit,
-      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column), predicate)
+      at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column),
+      predicate)
   }
 
   private func wait(
-    for what: String, within limit: Duration, at place: SourcePlace,
+    for what: String, within limit: Duration, at place: AssertionLocation,
     _ predicate: @escaping @Sendable (State) -> Bool
   ) async -> [State] {
     let start = record.value.position
@@ -120,7 +121,8 @@ extension StateRecorder {
   }
 
   private func fail(
-    _ what: String, within limit: Duration, _ stall: Stall?, from start: Int, at place: SourcePlace
+    _ what: String, within limit: Duration, _ stall: Stall?, from start: Int,
+    at place: AssertionLocation
   ) {
     let record = record.value
     var lines = [

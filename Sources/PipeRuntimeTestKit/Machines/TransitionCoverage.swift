@@ -181,7 +181,7 @@ extension TransitionCoverage {
     guard !problems.isEmpty else { return }
     FailureReporter.fail(
       (problems + [report]).joined(separator: "\n"),
-      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+      at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
   private var account: CoverageAccount<TransitionName> {

@@ -116,7 +116,7 @@ public struct ScenarioStep<
 
   let event: Event
   let expectation: Expectation
-  let place: SourcePlace
+  let place: AssertionLocation
 
   /// Expects that the event moves the machine to this state.
   public static func on(
@@ -125,7 +125,7 @@ public struct ScenarioStep<
   ) -> Self {
     Self(
       event: event, expectation: .moves(to: state),
-      place: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+      place: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
   /// Expects that the event moves the machine to this state, and that entering it executes this
@@ -136,7 +136,7 @@ public struct ScenarioStep<
   ) -> Self {
     Self(
       event: event, expectation: .movesExecuting(to: state, output: output),
-      place: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+      place: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
   /// Expects that the machine refuses the event.
@@ -147,7 +147,7 @@ public struct ScenarioStep<
   ) -> Self {
     Self(
       event: event, expectation: .refuses(refusal),
-      place: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+      place: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 }
 

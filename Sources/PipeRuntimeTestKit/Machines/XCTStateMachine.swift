@@ -46,7 +46,7 @@ extension XCTStateMachine {
     when states: State..., fail: ((String) -> Void)? = nil, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) -> Self {
-    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states { report(outputFailure(state, expected: nil), at: place, fail) }
     return self
   }
@@ -58,7 +58,7 @@ extension XCTStateMachine {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) -> Self {
-    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states { report(outputFailure(state, expected: output), at: place, fail) }
     return self
   }
@@ -92,7 +92,7 @@ extension XCTStateMachine {
     fail: ((String) -> Void)? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column
   ) -> Self {
-    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
       report(transitionFailure(state, event, machine.reduce(state, event), next), at: place, fail)
     }
@@ -108,7 +108,7 @@ extension XCTStateMachine {
     line: UInt = #line,
     column: UInt = #column
   ) -> Self {
-    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
       report(refusalFailure(state, event, machine.reduce(state, event), refusal), at: place, fail)
     }
@@ -170,12 +170,12 @@ extension XCTStateMachine {
   /// Reports a failure, if there is one, to the assertion's reporter, the common reporter, or the
   /// test library.
   func report(
-    _ failure: MachineFailure?, at place: SourcePlace, _ reporter: ((String) -> Void)? = nil
+    _ failure: MachineFailure?, at place: AssertionLocation, _ reporter: ((String) -> Void)? = nil
   ) {
     if let failure { report(failure.text, at: place, reporter) }
   }
 
-  func report(_ text: String, at place: SourcePlace, _ reporter: ((String) -> Void)? = nil) {
+  func report(_ text: String, at place: AssertionLocation, _ reporter: ((String) -> Void)? = nil) {
     if let reporter = reporter ?? self.reporter {
       reporter(text)
     } else {
@@ -209,7 +209,7 @@ extension XCTStateMachine {
     within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async -> Self {
-    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
       if let reduction = await awaitReduction(state, event, within: limit) {
         report(transitionFailure(state, event, reduction, next), at: place)

@@ -8,12 +8,12 @@ import PipeWire
 /// Decides which processes that agents run for a former orchestrator are adopted.
 package struct AgentAdoption {
   /// The processes that match the plan.
-  package private(set) var adoptable: [AgentMark] = []
+  package private(set) var adoptable: [AgentProcessRecord] = []
   /// The other processes, which their agents must end, and the reasons.
   private var others: [(node: String, reason: String)] = []
 
   /// Decides about the recorded processes, and updates the plan with the addresses of the adopted ones.
-  package init(of marks: [AgentMark], by plan: inout LaunchPlan) {
+  package init(of marks: [AgentProcessRecord], by plan: inout LaunchPlan) {
     guard plan.keys != nil else { return }
     // Embedded coordinators come after their carrier nodes.
     for mark in marks.sorted(by: { $0.record.launch.host == nil && $1.record.launch.host != nil }) {
@@ -25,7 +25,7 @@ package struct AgentAdoption {
     }
   }
 
-  private func obstacle(_ mark: AgentMark, _ plan: inout LaunchPlan) -> String? {
+  private func obstacle(_ mark: AgentProcessRecord, _ plan: inout LaunchPlan) -> String? {
     let name = mark.record.node
     let launch = mark.record.launch
     guard plan[name]?.hasAgent == true else { return "the node is no longer started by an agent" }
@@ -44,7 +44,7 @@ package struct AgentAdoption {
   /// Reports the processes that are not adopted, and removes their records.
   package func tellOthers(in directories: RuntimeDirectories, reporter: any Supervisor.Reporter) {
     for (node, reason) in others {
-      AgentMark.remove(node, in: directories)
+      AgentProcessRecord.remove(node, in: directories)
       let report = NodeReport.replacing(reason: reason)
       _ = LogWriter(node: node, in: directories).write(["\(report)"], from: .note)
       reporter.report(node: node, report)
@@ -65,7 +65,7 @@ extension LoadedTopology {
 ///
 /// The file is in the state directory, because the runtime directory may be lost with the
 /// orchestrator's host.
-package struct AgentMark: Codable, Hashable, Sendable {
+package struct AgentProcessRecord: Codable, Hashable, Sendable {
   package var record: ProcessRecord
   /// The session of the process's agent; `nil` for an embedded coordinator.
   var session: UInt64?
@@ -95,10 +95,10 @@ package struct AgentMark: Codable, Hashable, Sendable {
     unlink(path(of: node, in: directories))
   }
 
-  package static func all(in directories: RuntimeDirectories) -> [AgentMark] {
+  package static func all(in directories: RuntimeDirectories) -> [AgentProcessRecord] {
     FileSystem.entries(of: directory(directories)).filter { $0.hasSuffix(suffix) }.compactMap {
       FileSystem.contents(of: directory(directories) + "/" + $0).flatMap {
-        try? JSONValue(parsing: $0).decode(AgentMark.self)
+        try? JSONValue(parsing: $0).decode(AgentProcessRecord.self)
       }
     }
   }

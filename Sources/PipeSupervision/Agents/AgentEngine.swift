@@ -167,7 +167,7 @@ final class AgentEngine: ProcessEngine {
     guard let process, let node = supervisor.lifecycle[name],
       node.incarnation <= process.incarnation
     else { return }
-    supervisor.handle(.outnumbered(by: Int(clamping: process.incarnation)), of: name)
+    supervisor.handle(.staleIncarnation(by: Int(clamping: process.incarnation)), of: name)
   }
 
   /// Reports the state of a node to its agent.
@@ -253,7 +253,8 @@ extension Supervisor {
   /// Records a process before it can start.
   func mark(_ record: ProcessRecord, session: UInt64?) throws {
     guard let key = deployed?.key(of: record.node) else { return }
-    try AgentMark(record: record, session: session, key: key, endpoints: nil).write(in: directories)
+    try AgentProcessRecord(record: record, session: session, key: key, endpoints: nil).write(
+      in: directories)
   }
 
   /// Records the endpoints of a node's process, before its peers are notified.
@@ -267,7 +268,7 @@ extension Supervisor {
       dependencies: node.supervision.dependencies.map(\.node),
       stopTimeout: node.supervision.timeouts.stop, startedAt: facts[name]?.startedAt ?? 0)
     do {
-      try AgentMark(
+      try AgentProcessRecord(
         record: record, session: (process.handle as? AgentEngine.Handle)?.session, key: key,
         endpoints: endpoints
       ).write(in: directories)

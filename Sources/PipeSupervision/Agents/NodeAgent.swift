@@ -37,7 +37,7 @@ package final class NodeAgent {
   private let loop = PollLoop()
   private let context = Context()
   private let socket: Socket
-  private let place: PeerPlace
+  private let place: PeerEndpoint
   private let signals: SignalDescriptor
   private let probes: ProbeSocket
   private let session = UInt64.random(in: AgentReport.sessions)
@@ -70,7 +70,7 @@ package final class NodeAgent {
     guard let control = PublicKey(options.key.control.key) else {
       throw KeyFileError.noControl("agent.key")
     }
-    place = PeerPlace(options.key.control.endpoint, key: control, own: options.key.pair)
+    place = PeerEndpoint(options.key.control.endpoint, key: control, own: options.key.pair)
     socket = try Socket(.dealer, in: context)
     try socket.setRoutingID(WireName.agent(ofNode: options.node))
     try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)

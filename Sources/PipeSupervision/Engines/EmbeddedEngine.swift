@@ -52,7 +52,7 @@ final class EmbeddedEngine: ProcessEngine {
 
   private func send(_ node: LaunchPlan.Node, incarnation: UInt64, to carrier: String) {
     let directories = processes.directories
-    let lodging = NodeLodging(
+    let lodging = EmbeddedNodeRequest(
       arguments: supervisor.arguments(of: node, incarnation: incarnation),
       record: node.isRemote ? nil : ProcessRecord.path(of: node.name, in: directories),
       key: node.isRemote ? supervisor.deployed?.secret(of: node.name) : nil)

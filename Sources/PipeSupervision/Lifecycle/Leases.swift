@@ -67,7 +67,7 @@ package struct Leases: Sendable {
 }
 
 /// A file with the lease term that an orchestrator has granted, for use after the orchestrator was killed.
-enum LeaseMark {
+enum LeaseRecord {
   private static func path(in directories: RuntimeDirectories) -> String {
     directories.state + "/leases"
   }

@@ -102,7 +102,7 @@ extension NodeLifecycle {
       return actions
     case .unattached(let reason):
       return [.report(.unattached(reason: reason)), .findOut]
-    case .hostCame, .hostWent, .outnumbered: return take(input, at: now)
+    case .hostCame, .hostWent, .staleIncarnation: return take(input, at: now)
     case .start, .adopt, .spawned, .spawnFailed, .go, .queued, .tick: return []
     }
   }

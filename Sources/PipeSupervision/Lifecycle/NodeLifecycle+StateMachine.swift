@@ -27,7 +27,7 @@ extension NodeLifecycle {
     case .exited(let exit): exited(exit, at: now)
     case .unattached(let reason): unattached(because: reason, at: now)
     case .present: []
-    case .outnumbered(let number): outnumbered(by: number, at: now)
+    case .staleIncarnation(let number): staleIncarnation(by: number, at: now)
     case .stopRequested: stop(for: .requested, at: now)
     case .killRequested: killRequested(at: now)
     case .restartRequested: restartRequested(at: now)
@@ -75,7 +75,7 @@ extension NodeLifecycle {
     return [.report(.starting(incarnation: incarnation)), .spawn(incarnation: incarnation)]
   }
 
-  private mutating func outnumbered(by number: Int, at now: Instant) -> [Action] {
+  private mutating func staleIncarnation(by number: Int, at now: Instant) -> [Action] {
     guard number >= highestIncarnation else { return [] }
     highestIncarnation = number
     guard case .starting = state, pid == nil else { return [] }

@@ -121,7 +121,7 @@ package struct NodeLifecycle: Sendable {
     case present
     /// The incarnation is stale: a process with this number was started on another host before,
     /// although the local records do not show it.
-    case outnumbered(by: Int)
+    case staleIncarnation(by: Int)
     case stopRequested
     case killRequested
     case restartRequested

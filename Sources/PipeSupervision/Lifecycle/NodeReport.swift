@@ -47,7 +47,7 @@ package enum NodeReport: Hashable, Sendable {
   /// The agent that must start the node is not connected.
   case awaitingAgent
   /// The status that the node reports cannot be used.
-  case misreporting(StatusProblem)
+  case misreporting(StatusError)
 
   /// A dependency that keeps a node from running: another node that does not run, or has not been in
   /// the required state.

@@ -312,7 +312,8 @@ extension TopologyLifecycle {
       }
       return true
     case .start, .adopt, .answered, .spawned, .spawnFailed, .hello, .ready, .complained, .go,
-      .heartbeat, .queued, .exited, .unattached, .present, .outnumbered, .killRequested, .hostCame,
+      .heartbeat, .queued, .exited, .unattached, .present, .staleIncarnation, .killRequested,
+      .hostCame,
       .hostLeaves,
       .hostWent, .tick:
       return false

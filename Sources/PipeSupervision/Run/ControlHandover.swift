@@ -28,7 +28,7 @@ package final class ControlHandover {
   init(
     in directories: RuntimeDirectories, at address: String
   ) throws(ControlHandoverError) {
-    let mark = try ControlMark.read(in: directories)
+    let mark = try ControlEndpointRecord.read(in: directories)
     guard mark.endpoint.hasPrefix("tcp://\(address):") else {
       throw .otherAddress(mark.endpoint, wanted: address)
     }
@@ -45,7 +45,7 @@ package final class ControlHandover {
     let pair = try KeyFile.read(directories.key(of: node))
     members[node] = Member(
       incarnation: incarnation, key: pair.publicKey,
-      endpoints: NodeMark.read(node, in: directories))
+      endpoints: NodeEndpointRecord.read(node, in: directories))
   }
 
   subscript(node: String) -> Member? { members[node] }
@@ -74,17 +74,17 @@ enum ControlHandoverError: Error, CustomStringConvertible {
 }
 
 /// A file with the endpoint of the control socket.
-struct ControlMark: Codable, Hashable {
+struct ControlEndpointRecord: Codable, Hashable {
   var endpoint: String
   /// The number of orchestrators that were bound there before.
   var generation: UInt64
 
   static func read(
     in directories: RuntimeDirectories
-  ) throws(ControlHandoverError) -> ControlMark {
+  ) throws(ControlHandoverError) -> ControlEndpointRecord {
     let path = directories.controlPlace
     guard let text = FileSystem.contents(of: path),
-      let mark = try? JSONValue(parsing: text).decode(ControlMark.self)
+      let mark = try? JSONValue(parsing: text).decode(ControlEndpointRecord.self)
     else { throw .mark(path: path) }
     return mark
   }
@@ -100,7 +100,7 @@ struct ControlMark: Codable, Hashable {
 /// A process disconnects for good from a peer that is missing in its peer list. So the successor of a
 /// killed orchestrator must know all peers that the former one has announced, before any of them sends
 /// a frame.
-enum NodeMark {
+enum NodeEndpointRecord {
   static func write(_ endpoints: NodeEndpoints, of node: String, in directories: RuntimeDirectories)
     throws
   {

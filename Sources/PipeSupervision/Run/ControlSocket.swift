@@ -126,7 +126,7 @@ final class ControlSocket {
     send(kind, body: body, toAgentOf: node)
   }
 
-  func answer(_ answer: ControlAnswer, to asker: Asker) {
+  func answer(_ answer: ControlAnswer, to asker: Requester) {
     guard let body = try? JSONRecord.encode(answer) else { return }
     let asked = asker.peer.way == .network ? network : socket
     asked?.send(FrameHeader(.answer, sequence: asker.id), body: body, to: asker.peer.id)
@@ -172,7 +172,7 @@ package struct ControlPeer: Hashable {
 }
 
 /// The sender of a command, and the number of the command in its answer.
-package struct Asker: Hashable {
+package struct Requester: Hashable {
   let peer: ControlPeer
   let id: UInt64
 
@@ -187,9 +187,9 @@ package struct WaitingClients {
   /// Returns the answer, or `nil` while it is unknown.
   package typealias Condition = (TopologyLifecycle) -> ControlAnswer?
 
-  private var clients: [(asker: Asker, condition: Condition)] = []
+  private var clients: [(asker: Requester, condition: Condition)] = []
   /// The clients that wait for the end of the run. Every client does, and disconnects without a message.
-  private var untilEnd: [ControlPeer.Way: [Asker]] = [:]
+  private var untilEnd: [ControlPeer.Way: [Requester]] = [:]
 
   /// The maximum number of clients per socket that wait for the end; the oldest are dropped. The
   /// sockets are counted separately: each `send` on this host is a client, and must not displace a
@@ -198,11 +198,11 @@ package struct WaitingClients {
 
   package init() {}
 
-  mutating func append(_ asker: Asker, until condition: @escaping Condition) {
+  mutating func append(_ asker: Requester, until condition: @escaping Condition) {
     clients.append((asker, condition))
   }
 
-  package mutating func appendUntilEnd(_ asker: Asker) {
+  package mutating func appendUntilEnd(_ asker: Requester) {
     var askers = untilEnd.removeValue(forKey: asker.peer.way) ?? []
     if askers.count >= Self.limit { askers.removeFirst(Self.limit / 10) }
     askers.append(asker)
@@ -212,8 +212,8 @@ package struct WaitingClients {
   /// Removes and returns the clients whose answers are known now.
   package mutating func takeAnswered(
     by lifecycle: TopologyLifecycle, end: (TopologyLifecycle.Outcome) -> ControlAnswer
-  ) -> [(Asker, ControlAnswer)] {
-    var answered: [(Asker, ControlAnswer)] = []
+  ) -> [(Requester, ControlAnswer)] {
+    var answered: [(Requester, ControlAnswer)] = []
     if case .finished(let outcome) = lifecycle.state {
       let answer = end(outcome)
       answered = untilEnd.values.joined().map { ($0, answer) }

@@ -10,7 +10,7 @@ import PipeWire
 /// Each process has its own key pair, which is created before the process starts and revoked once it
 /// has ended.
 final class DeployedNodes {
-  typealias Notice = ToldNeighbourhoods.Notice
+  typealias Notice = SentPeerLists.Notice
 
   /// A process that has a key pair.
   private struct Admitted {
@@ -21,7 +21,7 @@ final class DeployedNodes {
   }
 
   private let directories: RuntimeDirectories
-  private var neighbourhoods: Neighbourhoods
+  private var neighbourhoods: PeerLists
   private let gate: PeerGate
   private let control: PublicKey
   /// The key pair with which the orchestrator, like other clients, reads feeds.
@@ -29,7 +29,7 @@ final class DeployedNodes {
   /// The endpoint of the control socket, including the port.
   private let endpoint: String
   private var admitted: [String: Admitted] = [:]
-  private var told: ToldNeighbourhoods
+  private var told: SentPeerLists
 
   /// Binds the control socket for other hosts, and writes the keys of the orchestrator and the clients.
   /// - Parameters:
@@ -51,8 +51,8 @@ final class DeployedNodes {
     let generation =
       place.keys == nil
       ? former.map { $0.generation + 1 } ?? 0
-      : try AgentMark.countOrchestrator(in: directories)
-    told = ToldNeighbourhoods(after: generation)
+      : try AgentProcessRecord.countOrchestrator(in: directories)
+    told = SentPeerLists(after: generation)
     try KeyFile.write(pair, to: directories.controlKey)
     self.control = pair.publicKey
     gate.allow(clients.publicKey, as: .ofClients)
@@ -62,7 +62,7 @@ final class DeployedNodes {
     let bound = try control.bindForOthers(
       at: place.address, place.port, former?.port, as: pair, behind: gate)
     endpoint = place.keys?.endpoint ?? bound
-    try ControlMark(endpoint: endpoint, generation: generation).write(in: directories)
+    try ControlEndpointRecord(endpoint: endpoint, generation: generation).write(in: directories)
     // The client key file has all that a client on another host requires.
     try KeyFile.write(
       clients,
@@ -84,7 +84,7 @@ final class DeployedNodes {
 
   /// Admits the process of a node that a former orchestrator had started. No process gets an answer
   /// before the loop runs.
-  func admit(_ node: String, by mark: AgentMark) {
+  func admit(_ node: String, by mark: AgentProcessRecord) {
     guard let key = PublicKey(mark.key) else { return }
     admit(
       node,
@@ -145,8 +145,8 @@ final class DeployedNodes {
   func take(_ endpoints: NodeEndpoints, of node: String) -> [Notice] {
     guard admitted[node] != nil else { return [] }
     let isNew = admitted[node]?.endpoints != endpoints
-    // Before any peer receives the endpoints: see ``NodeMark``.
-    if isNew { try? NodeMark.write(endpoints, of: node, in: directories) }
+    // Before any peer receives the endpoints: see ``NodeEndpointRecord``.
+    if isNew { try? NodeEndpointRecord.write(endpoints, of: node, in: directories) }
     admitted[node]?.endpoints = endpoints
     told.forget(node)
     return [node].compactMap(notice) + (isNew ? notices(around: node) : [])
@@ -157,9 +157,9 @@ final class DeployedNodes {
   func key(of node: String) -> String? { admitted[node]?.key.text }
 
   /// Returns the endpoint of a node's feed; `nil` if it is unknown.
-  func feed(of node: String) -> PeerPlace? {
+  func feed(of node: String) -> PeerEndpoint? {
     guard let member = admitted[node], let endpoints = member.endpoints else { return nil }
-    return PeerPlace(endpoints.feed, key: member.key, own: clients)
+    return PeerEndpoint(endpoints.feed, key: member.key, own: clients)
   }
 
   // MARK: What they are told
@@ -171,8 +171,8 @@ final class DeployedNodes {
     return admitted.keys.sorted().compactMap(notice)
   }
 
-  private static func neighbourhoods(of nodes: [LaunchPlan.Node]) -> Neighbourhoods {
-    Neighbourhoods(
+  private static func neighbourhoods(of nodes: [LaunchPlan.Node]) -> PeerLists {
+    PeerLists(
       nodes.map { .init($0.name, $0.configuration, isMonitor: $0.information.kind == .monitor) })
   }
 
@@ -195,7 +195,7 @@ final class DeployedNodes {
     [told.again(node, has: number)].compactMap(\.self)
   }
 
-  private var members: [String: Neighbourhoods.Member] {
+  private var members: [String: PeerLists.Member] {
     admitted.compactMapValues { member in
       member.endpoints.map {
         .init(incarnation: member.incarnation, key: member.key.text, endpoints: $0)

@@ -11,7 +11,7 @@ struct NodeFacts {
   private(set) var reason: String?
   private(set) var status: NodeStatus?
   /// Why there is no status.
-  private(set) var statusProblem: StatusProblem?
+  private(set) var statusProblem: StatusError?
   private var start: BootClock.Instant?
   private(set) var description: MachineDescription?
   /// The launch parameters of the last process.
@@ -87,7 +87,7 @@ struct NodeFacts {
 
   /// Records a status.
   /// - Returns: Why the status cannot be read, once per process: the next heartbeat has the same problem.
-  mutating func take(status body: [UInt8]) -> StatusProblem? {
+  mutating func take(status body: [UInt8]) -> StatusError? {
     do {
       status = try NodeStatus(reading: body)
       statusProblem = nil

@@ -8,7 +8,7 @@ import PipeWire
 
 /// Commands of clients.
 extension Supervisor {
-  func take(command body: [UInt8], from asker: Asker) {
+  func take(command body: [UInt8], from asker: Requester) {
     guard let command = try? JSONRecord.decode(ControlCommand.self, from: body) else {
       return refuse(
         "unknown command; check that the client and the orchestrator have the same version",
@@ -17,7 +17,7 @@ extension Supervisor {
     perform(command, for: asker)
   }
 
-  private func perform(_ command: ControlCommand, for asker: Asker) {
+  private func perform(_ command: ControlCommand, for asker: Requester) {
     switch command {
     case .directory(fresh: true): askAll(for: asker)
     case .directory: control.answer(.directory(directory()), to: asker)
@@ -55,9 +55,9 @@ extension Supervisor {
     case .letters(let node, let id):
       readJournal(of: node, for: asker) { path in
         do {
-          return .letters(try LetterPage(of: node, journal: path, after: id))
+          return .letters(try DeadLetterPage(of: node, journal: path, after: id))
         } catch JournalError.missing {
-          return .letters(LetterPage(letters: [], hasMore: false, lost: 0))
+          return .letters(DeadLetterPage(letters: [], hasMore: false, lost: 0))
         }
       }
     case .journal(let node, let limit):
@@ -68,29 +68,29 @@ extension Supervisor {
   }
 
   /// Answers a client as soon as the answer is known.
-  private func wait(for asker: Asker, until condition: @escaping WaitingClients.Condition) {
+  private func wait(for asker: Requester, until condition: @escaping WaitingClients.Condition) {
     waiting.append(asker, until: condition)
     answerWaiting()
   }
 
-  private func refuse(_ reason: String, to asker: Asker) {
+  private func refuse(_ reason: String, to asker: Requester) {
     control.answer(.failed(reason), to: asker)
   }
 
-  private func check(_ nodes: [String], for asker: Asker) -> Bool {
+  private func check(_ nodes: [String], for asker: Requester) -> Bool {
     guard let unknown = nodes.first(where: { facts[$0] == nil }) else { return true }
     let known = plan.nodes.map { "'\($0.name)'" }.joined(separator: ", ")
     refuse("no such node '\(unknown)'; the nodes are \(known)", to: asker)
     return false
   }
 
-  private func checkMayChange(for asker: Asker) -> Bool {
+  private func checkMayChange(for asker: Requester) -> Bool {
     guard let obstacle = lifecycle.obstacleToChange(of: plan.topology) else { return true }
     refuse(obstacle, to: asker)
     return false
   }
 
-  private func kill(_ node: String, with signal: Signal, for asker: Asker) {
+  private func kill(_ node: String, with signal: Signal, for asker: Requester) {
     guard check([node], for: asker) else { return }
     guard let process = processes[node] else {
       return refuse("node '\(node)' has no process", to: asker)
@@ -106,7 +106,7 @@ extension Supervisor {
   /// Hands an input to nodes and answers when all of them have reached the requested state or failed.
   /// - Parameter answer: The answer if all nodes succeed.
   private func steer(
-    _ nodes: [String], _ input: NodeLifecycle.Input, for asker: Asker,
+    _ nodes: [String], _ input: NodeLifecycle.Input, for asker: Requester,
     answer: ControlAnswer = .done
   ) {
     guard check(nodes, for: asker) else { return }
@@ -128,7 +128,7 @@ extension Supervisor {
 
   /// Starts nodes and, on request, their dependencies.
   private func bringUp(
-    _ names: [String], withDependencies: Bool, waits: Bool, for asker: Asker
+    _ names: [String], withDependencies: Bool, waits: Bool, for asker: Requester
   ) {
     let named = names.map(plan.process)
     guard check(named, for: asker), checkMayChange(for: asker) else { return }
@@ -143,7 +143,7 @@ extension Supervisor {
   }
 
   /// Stops nodes after the nodes that depend on them; all of them stay stopped.
-  private func bringDown(_ names: [String], for asker: Asker) {
+  private func bringDown(_ names: [String], for asker: Requester) {
     guard check(names, for: asker), checkMayChange(for: asker) else { return }
     let nodes = lifecycle.members.dependents(of: names)
     let ending = nodes.filter { lifecycle[$0]?.state.hasEnded == false }
@@ -157,7 +157,7 @@ extension Supervisor {
   // MARK: A new file
 
   /// Loads a file, which takes seconds, and answers with its changes.
-  private func load(_ request: ChangeRequest, for asker: Asker) {
+  private func load(_ request: ChangeRequest, for asker: Requester) {
     if let obstacle = deploymentObstacle(to: request) { return refuse(obstacle, to: asker) }
     guard checkMayChange(for: asker) else { return }
     guard request.isDryRun || change.beginLoading() else {
@@ -217,7 +217,7 @@ extension Supervisor {
 
   private func take(
     _ loaded: Result<LoadedTopology, TopologyErrors>, for request: ChangeRequest,
-    from asker: Asker
+    from asker: Requester
   ) {
     if !request.isDryRun { change.endLoading() }
     do {
@@ -230,7 +230,7 @@ extension Supervisor {
   }
 
   private func show(
-    _ loaded: LoadedTopology, for request: ChangeRequest, to asker: Asker
+    _ loaded: LoadedTopology, for request: ChangeRequest, to asker: Requester
   ) throws {
     let (name, wanted) = (loaded.topology.name, plan.topology)
     guard name == wanted else {
@@ -259,7 +259,7 @@ extension Supervisor {
   /// Answers with the changes of a file, or with the reason why it cannot be applied now.
   private func answer(
     _ step: PlannedStep, _ warnings: [Diagnostic], _ obstacle: String?, for request: ChangeRequest,
-    to asker: Asker
+    to asker: Requester
   ) {
     if !request.isDryRun, let obstacle { return refuse(obstacle, to: asker) }
     let number = change.show(step.plan, step.change, isDryRun: request.isDryRun)
@@ -301,7 +301,7 @@ extension Supervisor {
   }
 
   /// Applies the file that was shown under this number, and answers when its new nodes run.
-  private func apply(_ number: UInt64, for asker: Asker) {
+  private func apply(_ number: UInt64, for asker: Requester) {
     guard checkMayChange(for: asker) else { return }
     guard let step = change.ask(for: number, difference(to:)) else {
       return refuse(
@@ -324,14 +324,14 @@ extension Supervisor {
   func tellJournals() {
     let paths = plan.nodes.compactMap { node in node.information.journal.map { (node.name, $0) } }
     do {
-      try JournalPlaces.write(Dictionary(paths) { first, _ in first }, in: directories)
+      try JournalPaths.write(Dictionary(paths) { first, _ in first }, in: directories)
     } catch {
       reporter.warning("'orchestrator journal' will not find all journals: \(error)")
     }
   }
 
   /// Answers with lines of logs.
-  func readLogs(_ request: LogRequest, for asker: Asker) {
+  func readLogs(_ request: LogRequest, for asker: Requester) {
     let directory = directories.logs
     let topology = plan.topology
     answer(asker) {
@@ -345,7 +345,7 @@ extension Supervisor {
 
   /// Answers from a node's journal.
   private func readJournal(
-    of node: String, for asker: Asker,
+    of node: String, for asker: Requester,
     read: @escaping @Sendable (_ path: String) throws -> ControlAnswer
   ) {
     guard let journal = directory().nodes.first(where: { $0.name == node })?.journal else {
@@ -362,7 +362,7 @@ extension Supervisor {
   }
 
   /// Reads files on another thread and answers, while the loop continues.
-  private func answer(_ asker: Asker, with read: @escaping @Sendable () -> ControlAnswer) {
+  private func answer(_ asker: Requester, with read: @escaping @Sendable () -> ControlAnswer) {
     let owner = LoopOwned((supervisor: self, asker: asker))
     let handle = loop.handle
     loader.handle.post {

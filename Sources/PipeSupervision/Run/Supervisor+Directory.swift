@@ -14,7 +14,7 @@ extension Supervisor {
 
   /// Asks every node for its status. Answers when all nodes have replied, or when the time for replies
   /// is up.
-  func askAll(for asker: Asker) {
+  func askAll(for asker: Requester) {
     guard let number = survey.join(asker, nodes: runningNodes) else { return }
     begin(survey: number)
   }
@@ -118,18 +118,18 @@ struct StatusSurvey {
   private struct Round {
     let number: UInt64
     var missing: Set<String>
-    var askers: [Asker]
+    var askers: [Requester]
   }
 
   private var round: Round?
   /// The clients that asked during the round: its replies may be older than their requests.
-  private var late: [Asker] = []
+  private var late: [Requester] = []
   /// The number of the last round. Heartbeats have the number 0, which belongs to no round.
   private var last: UInt64 = 0
 
   /// Adds a client to the next round.
   /// - Returns: The number of the round that starts, or `nil` if a round is in progress.
-  mutating func join(_ asker: Asker, nodes: Set<String>) -> UInt64? {
+  mutating func join(_ asker: Requester, nodes: Set<String>) -> UInt64? {
     guard round == nil else {
       late.append(asker)
       return nil
@@ -151,7 +151,7 @@ struct StatusSurvey {
 
   /// Ends a round, even if replies are missing.
   /// - Returns: The clients to answer; none if the round had ended before.
-  mutating func end(_ number: UInt64) -> [Asker] {
+  mutating func end(_ number: UInt64) -> [Requester] {
     guard let round, round.number == number else { return [] }
     self.round = nil
     return round.askers
@@ -165,7 +165,7 @@ struct StatusSurvey {
     return begin(late, nodes)
   }
 
-  private mutating func begin(_ askers: [Asker], _ nodes: Set<String>) -> UInt64 {
+  private mutating func begin(_ askers: [Requester], _ nodes: Set<String>) -> UInt64 {
     last += 1
     round = Round(number: last, missing: nodes, askers: askers)
     return last

@@ -10,7 +10,7 @@ extension Supervisor {
   func begin() {
     // Also if no node may move any more: a process with a lease may still live where another one must
     // start.
-    guard let left = LeaseMark.left(in: directories) else { return start() }
+    guard let left = LeaseRecord.left(in: directories) else { return start() }
     // Adopted processes get new leases from this orchestrator.
     let leased =
       plan.nodes.filter { $0.lease != nil && $0.host == nil }.map(\.name)
@@ -27,7 +27,7 @@ extension Supervisor {
     hasBegun = true
     if let term = plan.leaseTerm {
       do {
-        try LeaseMark.write(term, in: directories)
+        try LeaseRecord.write(term, in: directories)
       } catch {
         reporter.warning("\(error)")
         return requestStop(.init(exitCode: 1, reason: "\(error)"))
@@ -39,7 +39,7 @@ extension Supervisor {
   /// Ends the leases after the run. The file stays if a lease may still be running, or if no node was
   /// started because of the leases of a former orchestrator.
   func endLeasing() {
-    if hasBegun, leases.isEmpty { LeaseMark.remove(in: directories) }
+    if hasBegun, leases.isEmpty { LeaseRecord.remove(in: directories) }
   }
 
   /// Renews the lease of a process at its request.

@@ -20,7 +20,7 @@ extension Supervisor {
       } else if let node = control.nodeOfAgent(peer), plan[node]?.hasAgent == true {
         try engines.agents.take(header, body, fromAgentOf: node)
       } else if header.kind == .command {
-        take(command: body, from: Asker(peer: peer, id: header.sequence))
+        take(command: body, from: Requester(peer: peer, id: header.sequence))
       } else {
         throw FrameError.kind(header.kind.rawValue)
       }

@@ -35,13 +35,13 @@ package final class Supervisor {
     /// The former control socket and keys, for adopted processes that are bound for other hosts.
     package var handover: ControlHandover?
     /// The processes run by agents that a former orchestrator has recorded.
-    package var marks: [AgentMark] = []
+    package var marks: [AgentProcessRecord] = []
     /// Whether nodes continue when this process is killed.
     package var isDetached = false
 
     package init(
       held: Set<String> = [], adopted: [String: Survivor] = [:],
-      handover: ControlHandover? = nil, marks: [AgentMark] = [], isDetached: Bool = false
+      handover: ControlHandover? = nil, marks: [AgentProcessRecord] = [], isDetached: Bool = false
     ) {
       self.marks = marks
       self.handover = handover
@@ -84,7 +84,7 @@ package final class Supervisor {
   let files: RuntimeFiles
   private let context = Context()
   private let logs: NodeLogs
-  let states: AwaitedStates
+  let states: StateWatcher
   private let signals: SignalDescriptor
   /// Why the last starts could not be recorded; no node is started while it is set.
   private var countingProblem: (any Error)?
@@ -126,7 +126,7 @@ package final class Supervisor {
     for mark in options.marks { deployed?.admit(mark.record.node, by: mark) }
     logs = NodeLogs(in: directories, keeping: plan) { reporter.warning($0) }
     processes = NodeProcesses(in: directories, loop: loop, logs: logs)
-    states = AwaitedStates(in: context, loop: loop)
+    states = StateWatcher(in: context, loop: loop)
     for node in plan.nodes { facts[node.name] = NodeFacts(description: node.description) }
     processes.observer = self
   }
@@ -288,7 +288,7 @@ package final class Supervisor {
 
   /// Removes the credentials of a process that could not be started.
   func forgetStart(of name: String) {
-    if plan.keys != nil { AgentMark.remove(name, in: directories) }
+    if plan.keys != nil { AgentProcessRecord.remove(name, in: directories) }
     deployed?.revoke(name)
   }
 
@@ -407,7 +407,7 @@ extension Supervisor: NodeProcesses.Observer {
   func takeRest(of node: String) { states.drain(node) }
   func hasEnded(_ node: String) {
     leases.forget(node)
-    if plan.keys != nil { AgentMark.remove(node, in: directories) }
+    if plan.keys != nil { AgentProcessRecord.remove(node, in: directories) }
     tell(deployed?.revoke(node) ?? [])
   }
 

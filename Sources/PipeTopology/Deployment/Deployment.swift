@@ -25,7 +25,7 @@ public struct Deployment: Sendable {
   /// host.
   public var address: String?
   /// The places, in the order of the file.
-  public var places: [DeploymentPlace]
+  public var places: [Placement]
   /// The directory of the journals of nodes that may move, shared by all hosts; `nil` for each
   /// host's own directory.
   public var journals: String?
@@ -60,7 +60,7 @@ public struct Deployment: Sendable {
 
   /// Makes a deployment.
   public init(
-    engine: Engine = .local, address: String? = nil, places: [DeploymentPlace] = [],
+    engine: Engine = .local, address: String? = nil, places: [Placement] = [],
     journals: String? = nil, lease: Duration = Deployment.standardLease, image: String? = nil,
     namespace: String? = nil, port: Int = Deployment.standardPort,
     storage: DeploymentStorage = DeploymentStorage(), silence: [Diagnostic.Code] = []
@@ -78,7 +78,7 @@ public struct Deployment: Sendable {
   }
 
   /// Returns the place with the given name, or `nil`.
-  public func place(_ name: String) -> DeploymentPlace? {
+  public func place(_ name: String) -> Placement? {
     places.first { $0.name == name }
   }
 
@@ -104,7 +104,7 @@ extension Deployment: Equatable {
 /// A place that nodes refer to by name, with its location.
 ///
 /// The location is an address of this host, or the hosts of an engine, by their names or labels.
-public struct DeploymentPlace: Hashable, Sendable {
+public struct Placement: Hashable, Sendable {
   /// The name: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
   /// With ``Deployment/Engine/local``: the numeric IPv4 address at which the place's nodes listen.

@@ -66,7 +66,7 @@ package enum DeploymentKeys {
 
   static let place = TopologyMapping(
     meaning: "A place, and where it is.",
-    start: DeploymentPlace(name: ""),
+    start: Placement(name: ""),
     keys: [
       TopologyKey(
         "address", \.address, .address,

@@ -196,7 +196,7 @@ extension TopologyReading {
 
   /// Returns whether a key is combined with a conflicting key, and reports the first conflict.
   private mutating func has(
-    _ keys: [String], beside place: TopologyPlace, _ key: String, _ fields: TopologyFields
+    _ keys: [String], beside place: TopologyCursor, _ key: String, _ fields: TopologyFields
   ) -> Bool {
     guard let other = keys.first(where: { fields[$0] != nil }) else { return false }
     report(
@@ -343,7 +343,7 @@ extension TopologyValue<ScenarioEntry.Refused> {
 }
 
 extension TopologyReading {
-  fileprivate mutating func reason(_ place: TopologyPlace, _ reasons: [String]) -> String? {
+  fileprivate mutating func reason(_ place: TopologyCursor, _ reasons: [String]) -> String? {
     if let reason = place.node.scalar?.value.string, reasons.contains(reason) { return reason }
     report(
       .badValue, place,
@@ -352,7 +352,7 @@ extension TopologyReading {
     return nil
   }
 
-  fileprivate mutating func origin(_ place: TopologyPlace) -> ScenarioStep.Origin? {
+  fileprivate mutating func origin(_ place: TopologyCursor) -> ScenarioStep.Origin? {
     if place.node.scalar?.value.string == "outside" { return .outside }
     let hint = "'outside', { pipe: NAME } or { effect: OUTPUT }"
     guard case .mapping = place.node.content else {

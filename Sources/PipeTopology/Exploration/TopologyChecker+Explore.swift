@@ -101,7 +101,7 @@ extension TopologyChecker {
         report(
           .unknownField, at: source.mark(ofKey: path + [name]),
           "\(owner): "
-            + CaseProblem.unknownField(name, of: event).text(noun: "event", owner: owner))
+            + CaseMismatch.unknownField(name, of: event).text(noun: "event", owner: owner))
         continue
       }
       let type = SwiftType(field.type)
@@ -111,7 +111,8 @@ extension TopologyChecker {
       report(
         .typeMismatch, at: source.has(listed) ? listed : path + [name],
         "\(owner): "
-          + CaseProblem.wrongType(field, values[index], of: event).text(noun: "event", owner: owner)
+          + CaseMismatch.wrongType(field, values[index], of: event).text(
+            noun: "event", owner: owner)
       )
     }
   }
@@ -201,7 +202,7 @@ extension TopologyChecker {
     if case .noCase = problems.first {
       report(
         .typeMismatch, at: path,
-        "\(owner): " + CaseProblem.noCase(condition.state).text(noun: "state", owner: holder))
+        "\(owner): " + CaseMismatch.noCase(condition.state).text(noun: "state", owner: holder))
       return
     }
     // A label matches all states of that name; a case with fields must have all of them. A

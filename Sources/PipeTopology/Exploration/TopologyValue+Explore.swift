@@ -252,8 +252,8 @@ extension EffectPattern {
 extension TopologyReading {
   /// Returns the members of a mapping; members that cannot be read are left out.
   fileprivate mutating func byName<Value>(
-    _ place: TopologyPlace, hint: String,
-    _ read: (inout TopologyReading, TopologyPlace) -> Value?
+    _ place: TopologyCursor, hint: String,
+    _ read: (inout TopologyReading, TopologyCursor) -> Value?
   ) -> [String: Value]? {
     guard let members = members(of: place, hint: hint) else { return nil }
     var result: [String: Value] = [:]
@@ -262,7 +262,7 @@ extension TopologyReading {
   }
 
   fileprivate mutating func patternLists(
-    _ place: TopologyPlace, hint: String
+    _ place: TopologyCursor, hint: String
   ) -> [String: [EventPattern]]? {
     byName(place, hint: hint) { reading, place in
       reading.elements(of: place, hint: "a list of events")?.compactMap { reading.pattern($0) }
@@ -271,7 +271,7 @@ extension TopologyReading {
 
   /// Returns the pattern of an effect; a null at the end of the list means that it may end without
   /// an event.
-  fileprivate mutating func effectPattern(_ place: TopologyPlace) -> EffectPattern? {
+  fileprivate mutating func effectPattern(_ place: TopologyCursor) -> EffectPattern? {
     guard var elements = elements(of: place, hint: "a list of events") else { return nil }
     let mayEnd = elements.last?.node.scalar?.value == .null
     if mayEnd { elements.removeLast() }
@@ -285,7 +285,7 @@ extension TopologyReading {
   }
 
   /// Returns the pattern of an event whose fields may have values or ranges.
-  private mutating func pattern(_ place: TopologyPlace) -> EventPattern? {
+  private mutating func pattern(_ place: TopologyCursor) -> EventPattern? {
     guard let json = caseJSON(place, noun: "an event"), let name = json.caseName,
       let members = json.caseMembers
     else { return nil }
@@ -305,7 +305,7 @@ extension TopologyReading {
   }
 
   fileprivate mutating func valuesToTry(
-    _ place: TopologyPlace
+    _ place: TopologyCursor
   ) -> [String: [String: [String: ValueSet]]]? {
     let hint = "a mapping such as { door.personsHaveEntered: { persons: [0, 1] } }"
     guard let members = members(of: place, hint: hint) else { return nil }
@@ -326,7 +326,7 @@ extension TopologyReading {
     return result
   }
 
-  private mutating func valueSet(_ place: TopologyPlace) -> ValueSet? {
+  private mutating func valueSet(_ place: TopologyCursor) -> ValueSet? {
     if let text = place.node.scalar?.text, ValueSet.looksLikeRange(text) {
       if let range = ValueSet(range: text) { return range }
       reportRange(text, at: place.node.mark, title: place.title)
@@ -344,7 +344,7 @@ extension TopologyReading {
     return .values(values)
   }
 
-  private mutating func reportRange(_ text: String, at mark: SourceMark, title: String) {
+  private mutating func reportRange(_ text: String, at mark: TextPosition, title: String) {
     report(
       .badValue, at: mark,
       "\(title) cannot be \(text): a range goes up from a lower to a higher whole number, and "

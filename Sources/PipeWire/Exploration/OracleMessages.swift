@@ -1,17 +1,17 @@
 import PipeMachines
 
 /// A request to `PROGRAM explore`: one JSON document on a line. Source: docs/PROTOCOL.md.
-package enum OracleRequest: Codable, Hashable, Sendable {
+package enum EvaluatorRequest: Codable, Hashable, Sendable {
   /// Declares the node that later requests name, and asks how it starts.
-  case open(node: String, machine: String, parameters: JSONValue, outs: [OracleOut])
+  case open(node: String, machine: String, parameters: JSONValue, outs: [EvaluatorOutPipe])
   /// Asks what a node in this configuration does with each of these inputs. One answer for each input.
-  case row(node: String, configuration: OracleConfiguration, inputs: [OracleInput])
+  case row(node: String, configuration: EvaluatorConfiguration, inputs: [EvaluatorInput])
   /// Asks for a registered composite state, given the states of its nodes.
   case project(composite: String, states: [JSONValue])
 }
 
 /// The sending end of a pipe.
-package struct OracleOut: Codable, Hashable, Sendable {
+package struct EvaluatorOutPipe: Codable, Hashable, Sendable {
   /// The pipe's name.
   package var name: String
   /// The out-port in code that feeds the pipe, or `nil` if `rule` does.
@@ -27,7 +27,7 @@ package struct OracleOut: Codable, Hashable, Sendable {
 }
 
 /// The configuration of a node between two steps.
-package struct OracleConfiguration: Codable, Hashable, Sendable {
+package struct EvaluatorConfiguration: Codable, Hashable, Sendable {
   package var state: JSONValue
   /// The names of the effects in progress, sorted.
   package var effects: [String]
@@ -39,7 +39,7 @@ package struct OracleConfiguration: Codable, Hashable, Sendable {
 }
 
 /// An input for a node.
-package enum OracleInput: Codable, Hashable, Sendable {
+package enum EvaluatorInput: Codable, Hashable, Sendable {
   /// An event from outside the node.
   case take(event: JSONValue)
   /// An event from an effect.
@@ -49,12 +49,12 @@ package enum OracleInput: Codable, Hashable, Sendable {
 }
 
 /// An answer of `PROGRAM explore`: one JSON document on a line.
-package enum OracleAnswer: Codable, Hashable, Sendable {
-  case opened(OracleOpening)
+package enum EvaluatorAnswer: Codable, Hashable, Sendable {
+  case opened(EvaluatorOpening)
   /// The step results in this configuration and sends these events.
-  case moved(configuration: OracleConfiguration, sends: [OracleSend])
+  case moved(configuration: EvaluatorConfiguration, sends: [EvaluatorSend])
   /// The node takes no step. If the input was the last event of an effect, the effect ends nevertheless.
-  case refused(because: Refusal, configuration: OracleConfiguration)
+  case refused(because: Refusal, configuration: EvaluatorConfiguration)
   /// The JSON is not an event of the machine.
   case undecodable(problem: String)
   /// The composite state.
@@ -66,7 +66,7 @@ package enum OracleAnswer: Codable, Hashable, Sendable {
 }
 
 /// An event that a step sends.
-package struct OracleSend: Codable, Hashable, Sendable {
+package struct EvaluatorSend: Codable, Hashable, Sendable {
   /// The name of the pipe.
   package var pipe: String
   package var event: JSONValue
@@ -78,7 +78,7 @@ package struct OracleSend: Codable, Hashable, Sendable {
 }
 
 /// The start of a node.
-package struct OracleOpening: Codable, Hashable, Sendable {
+package struct EvaluatorOpening: Codable, Hashable, Sendable {
   /// An effect or a feedback of the machine.
   package struct Work: Codable, Hashable, Sendable {
     package var name: String
@@ -105,14 +105,14 @@ package struct OracleOpening: Codable, Hashable, Sendable {
     }
   }
 
-  package var configuration: OracleConfiguration
-  package var sends: [OracleSend]
+  package var configuration: EvaluatorConfiguration
+  package var sends: [EvaluatorSend]
   package var works: [Work]
   /// The fields of each event of the alphabet.
   package var events: [String: [Field]]
 
   package init(
-    configuration: OracleConfiguration, sends: [OracleSend], works: [Work],
+    configuration: EvaluatorConfiguration, sends: [EvaluatorSend], works: [Work],
     events: [String: [Field]]
   ) {
     self.configuration = configuration

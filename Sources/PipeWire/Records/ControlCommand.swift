@@ -84,7 +84,7 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case invalid([Diagnostic])
   case ended(TopologyOutcome)
   case logs(LogPage)
-  case letters(LetterPage)
+  case letters(DeadLetterPage)
   case journal(JSONValue)
   case failed(String)
 }

@@ -8,7 +8,7 @@ public struct Diagnostic: Codable, Hashable, Sendable {
   /// The file's path, as given.
   public var file: String
   /// The location in the file.
-  public var mark: SourceMark
+  public var mark: TextPosition
   /// Whether this is an error or a warning.
   public var severity: Severity
   /// The kind of error or warning.
@@ -18,7 +18,7 @@ public struct Diagnostic: Codable, Hashable, Sendable {
 
   /// Makes a diagnostic.
   public init(
-    file: String, mark: SourceMark, severity: Severity = .error, code: Code, message: String
+    file: String, mark: TextPosition, severity: Severity = .error, code: Code, message: String
   ) {
     self.file = file
     self.mark = mark
@@ -205,7 +205,7 @@ extension Diagnostic {
 }
 
 /// A location in a text file. Both counts start at 1, and 0 means unknown.
-public struct SourceMark: Codable, Hashable, Sendable {
+public struct TextPosition: Codable, Hashable, Sendable {
   /// The line.
   public var line: Int
   /// The column, in characters.
@@ -218,12 +218,12 @@ public struct SourceMark: Codable, Hashable, Sendable {
   }
 
   /// The location of an item that was not read from a file.
-  public static let unknown = SourceMark(line: 0, column: 0)
+  public static let unknown = TextPosition(line: 0, column: 0)
 }
 
-extension SourceMark: Comparable {
+extension TextPosition: Comparable {
   /// Whether the left location comes before the right one in the file.
-  public static func < (left: SourceMark, right: SourceMark) -> Bool {
+  public static func < (left: TextPosition, right: TextPosition) -> Bool {
     (left.line, left.column) < (right.line, right.column)
   }
 }

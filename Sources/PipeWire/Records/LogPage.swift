@@ -9,13 +9,13 @@ package struct LogRequest: Codable, Hashable, Sendable {
   package var lines: Int?
   /// For logs without a mark: the time of the oldest entry to read. Unit: milliseconds since 1970.
   package var since: Int64?
-  package var marks: [LogMark]
+  package var marks: [LogPosition]
   /// Whether another request follows. If so, an entry written during this request waits for the
   /// next one, so that all entries come in order.
   package var isFollowed: Bool
 
   package init(
-    nodes: [String]? = nil, lines: Int? = nil, since: Int64? = nil, marks: [LogMark] = [],
+    nodes: [String]? = nil, lines: Int? = nil, since: Int64? = nil, marks: [LogPosition] = [],
     isFollowed: Bool = false
   ) {
     self.nodes = nodes
@@ -26,7 +26,7 @@ package struct LogRequest: Codable, Hashable, Sendable {
   }
 
   /// Continues after a page. A log that is temporarily missing keeps its mark.
-  package mutating func take(_ new: [LogMark]) {
+  package mutating func take(_ new: [LogPosition]) {
     (lines, since) = (nil, nil)
     let nodes = Set(new.map(\.node))
     marks = marks.filter { !nodes.contains($0.node) } + new
@@ -34,7 +34,7 @@ package struct LogRequest: Codable, Hashable, Sendable {
 }
 
 /// A position in a node's log, up to which it was read.
-package struct LogMark: Codable, Hashable, Sendable {
+package struct LogPosition: Codable, Hashable, Sendable {
   package var node: String
   /// The identity of the file, even after rotation has renamed it.
   package var file: String
@@ -71,11 +71,11 @@ package struct LogPage: Codable, Hashable, Sendable {
 
   package var lines: [Line]
   /// A mark for each existing log.
-  package var marks: [LogMark]
+  package var marks: [LogPosition]
   /// Whether there are more lines than fit into an answer.
   package var hasMore: Bool
 
-  package init(lines: [Line], marks: [LogMark], hasMore: Bool) {
+  package init(lines: [Line], marks: [LogPosition], hasMore: Bool) {
     self.lines = lines
     self.marks = marks
     self.hasMore = hasMore
@@ -83,7 +83,7 @@ package struct LogPage: Codable, Hashable, Sendable {
 }
 
 /// Some dead letters of a node, oldest first.
-package struct LetterPage: Codable, Hashable, Sendable {
+package struct DeadLetterPage: Codable, Hashable, Sendable {
   package var letters: [DeadLetter]
   /// Whether there are more dead letters than fit into an answer.
   package var hasMore: Bool

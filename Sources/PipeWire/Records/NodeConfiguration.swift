@@ -164,7 +164,7 @@ package struct NodeEndpoints: Codable, Hashable, Sendable {
 ///
 /// The frame's `sequence` is the number of the list. A node ignores a list whose number is not
 /// above the last one. Each list is complete: if one is lost, the next list corrects everything.
-package struct Neighbourhood: Codable, Hashable, Sendable {
+package struct PeerList: Codable, Hashable, Sendable {
   /// Another process in its current incarnation. The list contains only processes that exist.
   package struct Peer: Codable, Hashable, Sendable {
     package var name: String

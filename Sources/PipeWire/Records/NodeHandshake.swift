@@ -152,7 +152,7 @@ package struct NodeGreeting: Codable, Hashable, Sendable {
 
 /// The body of `lodge`: an embedded coordinator for the process of the carrier node that receives
 /// the frame.
-package struct NodeLodging: Codable, Hashable, Sendable {
+package struct EmbeddedNodeRequest: Codable, Hashable, Sendable {
   /// The arguments that the coordinator would have in a process of its own; see ``NodeArguments``.
   package var arguments: [String]
   /// The path of the coordinator's record, which the carrier node locks; see ``ProcessRecord``.

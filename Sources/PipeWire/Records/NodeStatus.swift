@@ -205,7 +205,7 @@ public struct TransitionCounts: Codable, Hashable, Sendable {
 }
 
 /// The reason why a node's `status` cannot be used: it does not match ``NodeStatus``.
-package enum StatusProblem: Error, Hashable, Sendable {
+package enum StatusError: Error, Hashable, Sendable {
   /// The key with this path is missing: `outs[0].waiting`.
   case lacksKey(String)
   /// The value of the key with this path has another type.
@@ -214,7 +214,7 @@ package enum StatusProblem: Error, Hashable, Sendable {
   case unreadable
 }
 
-extension StatusProblem: CustomStringConvertible {
+extension StatusError: CustomStringConvertible {
   package var description: String {
     let fault =
       switch self {
@@ -229,16 +229,16 @@ extension StatusProblem: CustomStringConvertible {
 
 extension NodeStatus {
   /// Reads the body of a `status` frame, which a node in any language may have written.
-  package init(reading body: [UInt8]) throws(StatusProblem) {
+  package init(reading body: [UInt8]) throws(StatusError) {
     do {
       self = try JSONRecord.decode(NodeStatus.self, from: body)
     } catch {
-      throw StatusProblem(error)
+      throw StatusError(error)
     }
   }
 }
 
-extension StatusProblem {
+extension StatusError {
   fileprivate init(_ error: any Error) {
     switch error as? DecodingError {
     case .keyNotFound(let key, let context):

@@ -357,7 +357,7 @@ package struct PreparedStep: Hashable, Sendable {
 }
 
 /// The journal of the coordinator under which a participant was last prepared.
-package struct KnownCoordinator: Hashable, Sendable {
+package struct RecordedCoordinator: Hashable, Sendable {
   /// The coordinator's name.
   package var name: String
   /// The id of the coordinator's journal.

@@ -5,7 +5,7 @@ package struct ExploredFile: Sendable {
   /// A finding with its location in the file.
   package struct Finding: Sendable {
     package var finding: ExplorationFinding
-    package var mark: SourceMark
+    package var mark: TextPosition
     /// The scenario file that reproduces the finding, if one was written.
     package var scenarioPath: String?
   }

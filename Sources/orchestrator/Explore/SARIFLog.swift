@@ -11,7 +11,7 @@ package struct SARIFLog {
     var isWarning: Bool
     var message: String
     var file: String
-    var mark: SourceMark
+    var mark: TextPosition
     /// The number of occurrences.
     var count = 1
     /// The steps that lead to the finding, one line each.

@@ -89,7 +89,7 @@ struct TopologyRun {
     try refuseStray(plan, in: directories)
     let lock = try TopologyLock.acquire(directories, file: file, deployment: deployment)
     defer { lock.release() }
-    let page = try page.map { try RunPage(of: plan.topology, $0, tell: console.note) }
+    let page = try page.map { try RunWebPage(of: plan.topology, $0, tell: console.note) }
     defer { page?.end() }
     switch display {
     case .plain:
@@ -176,7 +176,7 @@ struct TopologyRun {
     endHelpers(of: lock.formerProcesses, survivors, in: lock.directories)
     var plan = plan
     plan.settle(lock.formerProcesses)
-    let agentRuns = AgentAdoption(of: AgentMark.all(in: lock.directories), by: &plan)
+    let agentRuns = AgentAdoption(of: AgentProcessRecord.all(in: lock.directories), by: &plan)
     agentRuns.tellOthers(in: lock.directories, reporter: reporter)
     let adoption = Adoption(survivors, plan: plan, in: lock.directories)
     try adoption.endOthers(in: lock.directories, reporter: reporter)

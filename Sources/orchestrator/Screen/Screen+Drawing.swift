@@ -35,7 +35,7 @@ extension Screen {
     if frozen != nil { line = line + "  " + StyledLine("FROZEN", .bold, .reversed) }
     if !filter.isEmpty { line = line + "  " + StyledLine("filter '\(filter)'", .color(.yellow)) }
     line = line + "  "
-    for page in ScreenPage.allCases {
+    for page in ScreenTab.allCases {
       let text = " \(page.key) \(page.title) "
       line =
         line

@@ -146,7 +146,7 @@ extension Screen {
 
   // MARK: Pages
 
-  private mutating func show(_ page: ScreenPage) -> [Action] {
+  private mutating func show(_ page: ScreenTab) -> [Action] {
     let hadSubject = subject != nil
     self.page = page
     subject = nil

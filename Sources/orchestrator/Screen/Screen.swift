@@ -94,11 +94,11 @@ package struct Screen: Sendable {
   /// The data that a frozen screen shows; `nil` if the screen is not frozen.
   package internal(set) var frozen: ScreenData?
   package private(set) var size: TerminalSize
-  package internal(set) var page = ScreenPage.all
+  package internal(set) var page = ScreenTab.all
   package internal(set) var subject: Subject?
   /// The filter of each page. The key `nil` is for the page of a single subject, as long as that
   /// page is open.
-  private var filters: [ScreenPage?: String] = [:]
+  private var filters: [ScreenTab?: String] = [:]
   package internal(set) var overlay: Overlay?
   package internal(set) var notice: Notice?
   /// The list that receives the keys.

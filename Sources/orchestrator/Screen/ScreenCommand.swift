@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// A page of the screen.
-package enum ScreenPage: Int, CaseIterable, Hashable, Sendable {
+package enum ScreenTab: Int, CaseIterable, Hashable, Sendable {
   case all = 1
   case nodes, pipes, composites, logs
 
@@ -25,7 +25,7 @@ package enum ScreenPart: Hashable, Sendable { case nodes, pipes, composites, log
 
 /// The commands of the screen, other than movements. Each has a key and a name.
 package enum ScreenCommand: Hashable, Sendable {
-  case page(ScreenPage)
+  case page(ScreenTab)
   case filter, send, why
   case steer(Steering)
   case freeze, copy, palette, help, quit
@@ -77,7 +77,7 @@ package enum ScreenCommand: Hashable, Sendable {
 
   /// All commands, in the order in which the help lists them.
   package static let all: [ScreenCommand] =
-    ScreenPage.allCases.map(Self.page) + [.filter, .send, .why]
+    ScreenTab.allCases.map(Self.page) + [.filter, .send, .why]
     + Steering.allCases.map(Self.steer) + [.freeze, .copy, .palette, .help, .quit]
 
   package var key: Character {

@@ -302,7 +302,7 @@ struct ScreenQuestions: Sendable {
       return .why(
         name,
         await finding {
-          let page = EnabledPage(found: try await client.enabledEvents(of: name))
+          let page = EnabledReport(found: try await client.enabledEvents(of: name))
           let style = Style(isColored: false, hasLocalTimes: true)
           return page.lines(style) + [""] + page.details(style)
         })

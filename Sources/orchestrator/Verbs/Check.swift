@@ -160,7 +160,7 @@ struct Check: Verb {
       case _ where arguments.value("output") == Self.sarif: break
       case .text:
         let width = console.isTerminal ? console.size.columns : nil
-        for line in ExplorationPage(explored).lines(console.style, width: width) {
+        for line in ExplorationConsoleReport(explored).lines(console.style, width: width) {
           try console.print(line)
         }
       case .json: records.append(explored.record)

@@ -106,17 +106,17 @@ struct Describe: Verb {
     }
     return found.map { node -> any Page in
       if let group = classes.first(where: { $0[node.name] != nil }), let plan = group[node.name] {
-        return CompositePage(composite: plan, group: group, node: node, pipes: pipes)
+        return CompositeDescribeReport(composite: plan, group: group, node: node, pipes: pipes)
       }
-      return NodePage(node: node, machine: machines[node.name], pipes: pipes)
+      return NodeDescribeReport(node: node, machine: machines[node.name], pipes: pipes)
     }
   }
 
   private func filed(_ path: String, _ names: [String]) throws -> [any Page] {
     let loaded = try LoadedTopology.load(.file(path))
     let pages: [any Page] =
-      loaded.topology.nodes.map { NodePage(of: $0, in: loaded) }
-      + CompositePage.all(of: loaded.conflictClasses)
+      loaded.topology.nodes.map { NodeDescribeReport(of: $0, in: loaded) }
+      + CompositeDescribeReport.all(of: loaded.conflictClasses)
     if names.isEmpty { return pages }
     return try names.map { name in
       guard let page = pages.first(where: { $0.name == name }) else {
@@ -145,11 +145,11 @@ extension Page {
   }
 }
 
-extension CompositePage: Page {
+extension CompositeDescribeReport: Page {
   fileprivate var events: [String] { composite.events.map(\.name) + composite.own.keys.sorted() }
 }
 
-extension NodePage: Page {
+extension NodeDescribeReport: Page {
   fileprivate var name: String { node.name }
 
   fileprivate var events: [String] {
@@ -173,7 +173,7 @@ extension NodePage: Page {
 }
 
 /// The output of `describe` for one node.
-struct NodePage {
+struct NodeDescribeReport {
   let node: NodeInformation
   /// `nil` if the node has not described itself.
   let machine: MachineDescription?
@@ -278,7 +278,7 @@ extension NodeInformation {
 }
 
 /// The output of `describe` for one composite.
-struct CompositePage {
+struct CompositeDescribeReport {
   let composite: CompositePlan
   let group: ConflictClassPlan
   /// The state of the composite at run time; `nil` if the topology need not run.
@@ -287,8 +287,10 @@ struct CompositePage {
   var pipes: [PipeInformation] = []
 
   /// Returns the pages of all composites in the conflict classes.
-  static func all(of classes: [ConflictClassPlan]) -> [CompositePage] {
-    classes.flatMap { group in group.composites.map { CompositePage(composite: $0, group: group) } }
+  static func all(of classes: [ConflictClassPlan]) -> [CompositeDescribeReport] {
+    classes.flatMap { group in
+      group.composites.map { CompositeDescribeReport(composite: $0, group: group) }
+    }
   }
 
   var name: String { composite.name }
@@ -319,14 +321,14 @@ struct CompositePage {
         ("durability", [node.durability.rawValue, node.journal].compactMap(\.self)),
         ("in doubt", node.doubts.map { $0.wording(since: style.time) }),
       ]
-      parts += NodePage(node: node, machine: nil, pipes: pipes).traffic
+      parts += NodeDescribeReport(node: node, machine: nil, pipes: pipes).traffic
     }
     return [heading(style)] + style.lines(of: parts, labelWidth: 12)
   }
 
   private func heading(_ style: Style) -> String {
     guard let node else { return style.bold(name) }
-    return NodePage(node: node, machine: nil, pipes: []).heading(style)
+    return NodeDescribeReport(node: node, machine: nil, pipes: []).heading(style)
   }
 
   /// `go(floor: Int)  door, motor`

@@ -144,7 +144,7 @@ extension LoadedTopology {
   }
 }
 
-extension OracleTrouble {
+extension EvaluatorError {
   /// The failure of the program, and how to fix it.
   fileprivate var wording: String {
     switch self {

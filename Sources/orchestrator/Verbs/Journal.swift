@@ -25,7 +25,7 @@ struct ShowJournal: Verb {
     let node = arguments.positionals[0]
     let limit = arguments.count("lines") ?? 10
     let snapshot = try await snapshot(of: node, limit: limit, arguments)
-    let page = JournalPage(snapshot: snapshot, limit: limit)
+    let page = JournalReport(snapshot: snapshot, limit: limit)
     try console.print(page.record, as: arguments.format, lines: page.lines(console.style))
     return .success
   }
@@ -51,7 +51,7 @@ struct ShowJournal: Verb {
 extension RuntimeDirectories {
   /// The nodes that have a journal, or remains of one.
   var nodesWithJournals: [String] {
-    Set(JournalReader.nodes(in: journals) + JournalPlaces(in: self).nodesElsewhere).sorted()
+    Set(JournalReader.nodes(in: journals) + JournalPaths(in: self).nodesElsewhere).sorted()
   }
 
   /// Throws if no journal and no log shows that the topology has, or had, a node of this name.
@@ -67,7 +67,7 @@ extension RuntimeDirectories {
 }
 
 /// The output of `journal` for one node.
-struct JournalPage {
+struct JournalReport {
   let snapshot: JournalSnapshot
   /// The maximum number of records to show.
   let limit: Int

@@ -18,7 +18,7 @@ struct Letters: Verb {
     positionals: [
       Positional("NODE", .node, .one, "The node"),
       Positional(
-        "list|show|resend|drop", .choice("ACTION", LetterAction.allCases.map(\.rawValue)),
+        "list|show|resend|drop", .choice("ACTION", DeadLetterAction.allCases.map(\.rawValue)),
         .optional, "What to do. Default: list"),
       Positional("ID", .count("ID"), .any, "The letters' numbers"),
     ],
@@ -31,7 +31,7 @@ struct Letters: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let node = arguments.positionals[0]
-    let action = try LetterAction(arguments)
+    let action = try DeadLetterAction(arguments)
     let ids = arguments.positionals.dropFirst(2).compactMap { UInt64($0) }
     switch action {
     case .list:
@@ -117,7 +117,7 @@ struct Letters: Verb {
   // MARK: Changing
 
   private func change(
-    _ node: String, _ action: LetterAction, _ ids: [UInt64]?, _ arguments: ParsedArguments,
+    _ node: String, _ action: DeadLetterAction, _ ids: [UInt64]?, _ arguments: ParsedArguments,
     _ console: Console
   ) async throws -> ExitCode {
     let timeout = arguments.duration("timeout") ?? .seconds(5)
@@ -177,13 +177,13 @@ struct Letters: Verb {
 }
 
 /// The actions of `letters`.
-enum LetterAction: String, CaseIterable {
+enum DeadLetterAction: String, CaseIterable {
   case list, show, resend, drop
 
   /// Reads the action, and checks that the command line names the dead letters that it requires.
   init(_ arguments: ParsedArguments) throws(CommandError) {
     let words = arguments.positionals
-    self = words.count > 1 ? LetterAction(rawValue: words[1]) ?? .list : .list
+    self = words.count > 1 ? DeadLetterAction(rawValue: words[1]) ?? .list : .list
     let hasIDs = words.count > 2
     let isAll = arguments.flag("all")
     switch self {

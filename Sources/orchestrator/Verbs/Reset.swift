@@ -76,7 +76,7 @@ struct Reset: Verb {
   /// participant asks the composite for the outcome. A composite without its journal would answer
   /// that the event was aborted, even if other participants have applied it.
   private func checkPrepared(to nodes: [String], _ directories: RuntimeDirectories) throws {
-    let places = JournalPlaces(in: directories)
+    let places = JournalPaths(in: directories)
     func snapshot(_ node: String) -> JournalSnapshot? {
       try? JournalReader(places[node], node: node).snapshot(limit: 0)
     }
@@ -95,7 +95,7 @@ struct Reset: Verb {
 
   private func hold(_ node: String, _ directories: RuntimeDirectories) throws -> JournalFiles {
     do {
-      return try JournalFiles(JournalPlaces(in: directories)[node], node: node)
+      return try JournalFiles(JournalPaths(in: directories)[node], node: node)
     } catch {
       guard case .locked(_, let pid) = error else { throw error }
       throw CommandError(

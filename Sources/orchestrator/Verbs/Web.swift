@@ -52,7 +52,7 @@ enum InspectorProgram {
 }
 
 /// The web page of a run, served by a child process that ends with the run.
-final class RunPage {
+final class RunWebPage {
   private var child: ChildProcess
 
   /// The longest time until the server listens.

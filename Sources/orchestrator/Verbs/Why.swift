@@ -39,7 +39,7 @@ struct Why: Verb {
       if let event { return try await topology.why(name, json: event, timeout: timeout) }
       return try await topology.enabledEvents(of: name, timeout: timeout)
     }
-    let page = EnabledPage(found: found)
+    let page = EnabledReport(found: found)
     switch arguments.format {
     case .text:
       let lines = event == nil ? page.lines(console.style) : page.details(console.style)
@@ -60,7 +60,7 @@ struct Why: Verb {
 }
 
 /// The output of `why` for one node or composite.
-struct EnabledPage {
+struct EnabledReport {
   let found: EnabledEvents
 
   /// A heading, and a table of all events.

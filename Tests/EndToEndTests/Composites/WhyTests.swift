@@ -118,7 +118,7 @@ struct WhyTests {
   func absent() async throws {
     try await withTopology(Parties.pair()) { topology in
       let client = topology.client
-      func obstacles(_ name: String) async throws -> [String: EventObstacle] {
+      func obstacles(_ name: String) async throws -> [String: EventBlocker] {
         let found = try await client.why(name, json: "meet", timeout: .seconds(3))
         let withheld = found.events.flatMap(\.withheld)
         return Dictionary(withheld.map { ($0.participant, $0.obstacle!) }) { first, _ in first }

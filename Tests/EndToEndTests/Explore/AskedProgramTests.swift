@@ -11,8 +11,8 @@ struct AskedProgramTests {
   func unread() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
-    let start = OracleConfiguration(state: ["well": ["steps": 0]])
-    let requests: [OracleRequest] = [
+    let start = EvaluatorConfiguration(state: ["well": ["steps": 0]])
+    let requests: [EvaluatorRequest] = [
       .open(node: "node", machine: "Fragile", parameters: [:], outs: []),
       .row(node: "node", configuration: start, inputs: [.take(event: "hang")]),
     ]

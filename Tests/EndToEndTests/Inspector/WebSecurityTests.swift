@@ -30,7 +30,7 @@ struct WebSecurityTests {
 
   /// Sends the page's request, with these headers replaced.
   private static func ask(
-    _ route: PageRoute, of inspector: InspectorProgram, _ headers: [String: String] = [:]
+    _ route: WebRoute, of inspector: InspectorProgram, _ headers: [String: String] = [:]
   ) async throws -> WebClient.Answer {
     var own = ["Authorization": "Bearer \(inspector.token)", "Content-Type": "application/json"]
     own.merge(headers) { _, new in new }
@@ -45,7 +45,7 @@ struct WebSecurityTests {
   func foreign() async throws {
     try await Self.serving { topology, inspector throws in
       let before = try await topology.directory()[node: "gate"]?.status?.version
-      for route in PageRoute.allCases {
+      for route in WebRoute.allCases {
         for (headers, status) in [
           (["Authorization": ""], 401), (["Authorization": "Bearer 0"], 401),
           (["Host": "evil.example"], 421), (["Host": "127.0.0.1"], 421),
@@ -57,7 +57,7 @@ struct WebSecurityTests {
           #expect(answer.header("access-control-allow-origin") == nil)
         }
       }
-      for route in PageRoute.allCases where route.method == "POST" {
+      for route in WebRoute.allCases where route.method == "POST" {
         let form = ["Content-Type": "text/plain"]
         #expect(try await Self.ask(route, of: inspector, form).status == 415)
       }
@@ -69,7 +69,7 @@ struct WebSecurityTests {
   func readOnly() async throws {
     try await Self.serving(["--read-only"]) { topology, inspector throws in
       let before = try await topology.directory()[node: "gate"]?.status?.version
-      for route in PageRoute.allCases where route.method == "POST" {
+      for route in WebRoute.allCases where route.method == "POST" {
         #expect(try await Self.ask(route, of: inspector).status == 403, "\(route)")
       }
       #expect(try await topology.directory()[node: "gate"]?.status?.version == before)

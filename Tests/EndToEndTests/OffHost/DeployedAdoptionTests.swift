@@ -216,7 +216,7 @@ struct DeployedAdoptionTests {
       }
       let key = try KeyFile.read(try ward.directories.controlKey).publicKey
       let revenant = try KeyedPeer(
-        WireName.node("sink"), at: PeerPlace(try control(of: ward), key: key, own: former),
+        WireName.node("sink"), at: PeerEndpoint(try control(of: ward), key: key, own: former),
         in: ward.tool.directory)
       try await revenant.speak { _ in
         let log = try? ward.log("orchestrator")

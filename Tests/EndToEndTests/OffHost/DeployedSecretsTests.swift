@@ -28,7 +28,9 @@ struct DeployedSecretsTests {
     let endpoint: String
     let key: PublicKey
 
-    func place(as pair: CurveKeyPair) -> PeerPlace { PeerPlace(endpoint, key: key, own: pair) }
+    func place(as pair: CurveKeyPair) -> PeerEndpoint {
+      PeerEndpoint(endpoint, key: key, own: pair)
+    }
   }
 
   @Test(
@@ -91,11 +93,11 @@ struct DeployedSecretsTests {
       let ends = [
         (WireName.node("sink"), control.place(as: pair), "orchestrator"),
         ("me", control.place(as: pair), "orchestrator"),
-        ("me", PeerPlace(node.inbox, key: key, own: pair), "sink"),
-        (nil, PeerPlace(node.feed, key: key, own: pair), "sink"),
+        ("me", PeerEndpoint(node.inbox, key: key, own: pair), "sink"),
+        (nil, PeerEndpoint(node.feed, key: key, own: pair), "sink"),
       ]
       for (name, place, log) in ends {
-        let bare = try KeyedPeer(name, at: PeerPlace(place.endpoint), in: files)
+        let bare = try KeyedPeer(name, at: PeerEndpoint(place.endpoint), in: files)
         let stranger = try KeyedPeer(name, at: place, in: files)
         try await stranger.speak {
           $0.disconnected > 0

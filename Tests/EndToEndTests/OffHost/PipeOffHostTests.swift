@@ -94,9 +94,9 @@ struct PipeOffHostTests {
       let count = try await halt(client)
       try await untilCounted(count, orchestrator)
       // An old list has no effect. Without peers, the source could not send to any node.
-      orchestrator.tell("source", Neighbourhood(peers: [], clients: []), number: 1)
+      orchestrator.tell("source", PeerList(peers: [], clients: []), number: 1)
       // A list with an invalid key has no effect either, whatever its number.
-      orchestrator.tell("source", Neighbourhood(peers: [], clients: ["key"]), number: 1_000)
+      orchestrator.tell("source", PeerList(peers: [], clients: ["key"]), number: 1_000)
       try await orchestrator.until("source") { $0.status?.garbage == 1 }
       try await orchestrator.until("source") { $0.list == orchestrator.lastList }
       try await go(500, client)

@@ -10,7 +10,7 @@ import Testing
 @Suite("A kettle as a remote node in each style", .timed)
 struct KettleNodeTests {
   /// A topology with a node for each kettle that is made.
-  private struct Nodes: KettlePlace {
+  private struct Nodes: KettleEnvironment {
     let topology: TopologyHarness
     let boilTime = 200
     let isExact = false

@@ -24,11 +24,11 @@ final class KeyedPeer {
     as pair: CurveKeyPair, in directory: TestDirectory
   ) throws {
     try self.init(
-      name, at: PeerPlace(endpoint, key: process.pair.publicKey, own: pair), in: directory)
+      name, at: PeerEndpoint(endpoint, key: process.pair.publicKey, own: pair), in: directory)
   }
 
   /// - Parameter place: The peer to connect to, and the keys for that.
-  init(_ name: String?, at place: PeerPlace, in directory: TestDirectory) throws {
+  init(_ name: String?, at place: PeerEndpoint, in directory: TestDirectory) throws {
     self.directory = directory
     socket = try Socket(name == nil ? .subscriber : .dealer, in: context)
     monitor = try ConnectionMonitor(of: socket, in: context)

@@ -25,9 +25,9 @@ final class StandInOrchestrator: Sendable {
     /// The number of the process's peer list, as last reported.
     var list: UInt32 = 0
 
-    fileprivate func peer(_ name: String, as names: [String]) -> Neighbourhood.Peer? {
+    fileprivate func peer(_ name: String, as names: [String]) -> PeerList.Peer? {
       guard let endpoints = hello?.endpoints else { return nil }
-      return Neighbourhood.Peer(
+      return PeerList.Peer(
         name: name, incarnation: incarnation, endpoints: endpoints, key: pair.publicKey.text,
         names: names)
     }
@@ -168,7 +168,7 @@ final class StandInOrchestrator: Sendable {
     state.withLock {
       $0.processes[name] = Process(incarnation: incarnation, program: program, pair: own)
     }
-    let lodging = NodeLodging(arguments: arguments.arguments, record: path)
+    let lodging = EmbeddedNodeRequest(arguments: arguments.arguments, record: path)
     thread.handle.post { [weak self] in self?.send(.lodge, body: lodging, to: host) }
   }
 
@@ -242,7 +242,7 @@ final class StandInOrchestrator: Sendable {
   // MARK: What is said
 
   /// Sends a member this peer list, whether it is correct or not.
-  func tell(_ name: String, _ neighbourhood: Neighbourhood, number: UInt64) {
+  func tell(_ name: String, _ neighbourhood: PeerList, number: UInt64) {
     thread.handle.post { [weak self] in
       self?.send(.neighbours, sequence: number, body: neighbourhood, to: name)
     }
@@ -296,7 +296,7 @@ final class StandInOrchestrator: Sendable {
       }
       send(
         .neighbours, sequence: number,
-        body: Neighbourhood(peers: peers, clients: [client.publicKey.text]), to: name)
+        body: PeerList(peers: peers, clients: [client.publicKey.text]), to: name)
     }
   }
 

@@ -10,9 +10,9 @@ struct MachineParametersTests {
     var names: [String] = []
     var limit: Int?
 
-    func validate() throws(ParameterProblem) {
+    func validate() throws(ParameterMismatch) {
       try require("floors", floors, atLeast: 1)
-      guard ratio <= 1 else { throw ParameterProblem("ratio", "must be 1 at most") }
+      guard ratio <= 1 else { throw ParameterMismatch("ratio", "must be 1 at most") }
     }
   }
 
@@ -56,7 +56,7 @@ struct MachineParametersTests {
     var floors = 5
     init() {}
     init(from decoder: any Decoder) throws { throw Unread() }
-    func validate() throws(ParameterProblem) { try require("floors", floors, atLeast: 6) }
+    func validate() throws(ParameterMismatch) { try require("floors", floors, atLeast: 6) }
   }
 
   @Test("Without given parameters nothing is decoded, and the defaults are validated")

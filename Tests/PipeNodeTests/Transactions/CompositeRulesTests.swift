@@ -25,14 +25,14 @@ struct CompositeRulesTests {
 
   /// Moves nodes in one step, and returns the events that are sent.
   private mutating func move(
-    _ states: [String: JSONValue?], in rules: inout CompositeRules, entry: ToldStep.Entry = .step
+    _ states: [String: JSONValue?], in rules: inout CompositeRules, entry: StepReport.Entry = .step
   ) -> [String] {
     var step = CompositeSteps.Step(
       told: [:], transaction: states.count > 1 ? Self.meeting : nil, isEntry: entry != .none)
     for (name, state) in states {
       nodes[name] = CompositeSteps.Node(state: state?.bytes, passed: .zero)
       step.told[name] = CompositeSteps.Told(
-        ToldStep(entry, state: state?.bytes), place: 1)
+        StepReport(entry, state: state?.bytes), place: 1)
     }
     var found: [String] = []
     let events = rules.take(step, nodes) { found.append("\($0): \($1)") }

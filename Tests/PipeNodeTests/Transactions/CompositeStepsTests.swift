@@ -7,11 +7,11 @@ import Testing
 @Suite("The order of the steps of a composite's nodes")
 struct CompositeStepsTests {
   private static func told(
-    _ state: String, _ transaction: TransactionID? = nil, entry: ToldStep.Entry = .step,
+    _ state: String, _ transaction: TransactionID? = nil, entry: StepReport.Entry = .step,
     place: Int64 = 1
   ) -> CompositeSteps.Told {
     CompositeSteps.Told(
-      ToldStep(entry, transaction: transaction, state: JSONValue.string(state).bytes),
+      StepReport(entry, transaction: transaction, state: JSONValue.string(state).bytes),
       place: place)
   }
 
@@ -123,7 +123,7 @@ struct CompositeStepsTests {
     steps.append(Self.told("met", meeting), of: "a")
     steps.append(
       CompositeSteps.Told(
-        ToldStep(.step, transaction: meeting, state: nil), place: 1), of: "b")
+        StepReport(.step, transaction: meeting, state: nil), place: 1), of: "b")
     #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
     #expect(steps.nodes["b"] == CompositeSteps.Node(state: nil, passed: meeting))
   }

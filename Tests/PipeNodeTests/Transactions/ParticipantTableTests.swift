@@ -246,7 +246,7 @@ struct ParticipantTableTests {
     case .enter: "ENTER"
     case .startLimit: "LIMIT"
     case .stopLimit: "STOP-LIMIT"
-    case .standBack: "BACK"
+    case .rollBack: "BACK"
     case .unfreeze: "UNFREEZE"
     case .startQueryTimer: "TIMER"
     case .stopQueryTimer: "STOP"
@@ -280,7 +280,7 @@ struct ParticipantTableTests {
     _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.slow)
     #expect(
       participant.limitPassed(Self.own) == [
-        .stopLimit, .stopQueryTimer, .standBack,
+        .stopLimit, .stopQueryTimer, .rollBack,
         .send(.no(Self.own, .refused(.overdue, version: 8, state: [1]))),
         .unfreeze,
       ])
@@ -290,7 +290,7 @@ struct ParticipantTableTests {
     #expect(participant.stepped() == [.send(.changed)])
     _ = participant.prepare(Self.later, event: [], wantsChange: false, evaluate: Self.slow)
     #expect(
-      participant.abort(Self.later) == [.stopLimit, .stopQueryTimer, .standBack, .unfreeze])
+      participant.abort(Self.later) == [.stopLimit, .stopQueryTimer, .rollBack, .unfreeze])
     #expect(participant.limitPassed(Self.later) == [])
     #expect(participant.evaluated(Self.later, .success(Self.move)) == [])
   }
@@ -312,7 +312,7 @@ struct ParticipantTableTests {
     _ = participant.prepare(Self.earlier, event: [], wantsChange: false, evaluate: Self.enabled)
     _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.enabled)
     #expect(
-      participant.abort(Self.earlier) == [.standBack, .send(.changed), .unfreeze])
+      participant.abort(Self.earlier) == [.rollBack, .send(.changed), .unfreeze])
     #expect(participant.stepped() == [])
     // An event that was refused because of the state causes no notification when the participant
     // becomes free.

@@ -200,7 +200,7 @@ final class SimulatedParticipant {
         limited = transaction
         modelVersion = version + 1
       case .stopLimit: limited = nil
-      case .standBack: modelVersion = version
+      case .rollBack: modelVersion = version
       case .unfreeze: break
       case .startQueryTimer: queryTimerRuns = true
       case .stopQueryTimer: queryTimerRuns = false

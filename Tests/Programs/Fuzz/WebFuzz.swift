@@ -12,18 +12,20 @@ enum WebFuzz {
   private static let host = "localhost"
 
   /// A topology that answers every request, and remembers it.
-  private final class Source: PageSource {
+  private final class Source: InspectorSource {
     let recorder = InspectionRecorder(room: 1 << 20)
-    let asked = Locked<PageQuestion?>(nil)
+    let asked = Locked<InspectionRequest?>(nil)
 
     init() {
       recorder.append(["is": "life", "node": "door"])
       recorder.set("door", ["node": "door", "state": "closed"])
     }
 
-    func answer(_ question: PageQuestion) async throws -> JSONValue {
+    func answer(_ question: InspectionRequest) async throws -> JSONValue {
       asked.withLock { $0 = question }
-      if case .machine("gone") = question { throw PageProblem("there is no node 'gone'") }
+      if case .machine("gone") = question {
+        throw InspectionRequestError("there is no node 'gone'")
+      }
       return ["asked": .string("\(question)")]
     }
   }
@@ -50,7 +52,7 @@ enum WebFuzz {
 
   /// Checks that only authorized requests read or change something.
   private static func expectGuarded(
-    _ request: WebRequest, _ answer: WebResponse, _ asked: PageQuestion?, isReadOnly: Bool
+    _ request: WebRequest, _ answer: WebResponse, _ asked: InspectionRequest?, isReadOnly: Bool
   ) {
     let names = [host, "\(host):80"]
     let isNamed = request.headers["host"].map { names.contains($0.lowercased()) } ?? false

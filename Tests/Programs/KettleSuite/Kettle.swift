@@ -14,7 +14,7 @@ package protocol Kettle: Sendable {
 }
 
 /// An environment in which kettles run, with its own time.
-package protocol KettlePlace: Sendable {
+package protocol KettleEnvironment: Sendable {
   /// The time that a kettle takes to boil in tests that wait for it. Unit: milliseconds.
   var boilTime: Int { get }
   /// Whether time passes only by ``pass(_:of:heating:)``, so that nothing happens earlier.

@@ -8,7 +8,7 @@ package enum KettleBehaviour {
   private static let never = 3_600_000
 
   /// Events are applied in the order in which they are sent.
-  package static func order(_ style: KettleStyle, in place: some KettlePlace) async throws {
+  package static func order(_ style: KettleStyle, in place: some KettleEnvironment) async throws {
     let kettle = try await place.make(style, boilTime: never)
     for _ in 0..<50 {
       #expect(try await kettle.switchOn() == .heating)
@@ -17,7 +17,7 @@ package enum KettleBehaviour {
   }
 
   /// Events whose sender does not wait are applied in order, too.
-  package static func posted(_ style: KettleStyle, in place: some KettlePlace) async throws {
+  package static func posted(_ style: KettleStyle, in place: some KettleEnvironment) async throws {
     let kettle = try await place.make(style, boilTime: never)
     var states = kettle.states.makeAsyncIterator()
     for _ in 0..<50 {
@@ -35,7 +35,7 @@ package enum KettleBehaviour {
   }
 
   /// An event that the state does not accept changes nothing.
-  package static func refusal(_ style: KettleStyle, in place: some KettlePlace) async throws {
+  package static func refusal(_ style: KettleStyle, in place: some KettleEnvironment) async throws {
     let kettle = try await place.make(style, boilTime: never)
     #expect(try await kettle.switchOff() == .off)
     #expect(try await kettle.switchOn() == .heating)
@@ -51,7 +51,7 @@ package enum KettleBehaviour {
   }
 
   /// The effect takes its time, and causes the next state.
-  package static func effect(_ style: KettleStyle, in place: some KettlePlace) async throws {
+  package static func effect(_ style: KettleStyle, in place: some KettleEnvironment) async throws {
     let kettle = try await place.make(style, boilTime: place.boilTime)
     let boilTime = Duration.milliseconds(place.boilTime)
     let begin = place.now
@@ -64,7 +64,9 @@ package enum KettleBehaviour {
   }
 
   /// The effect is cancelled when its state is left.
-  package static func cancellation(_ style: KettleStyle, in place: some KettlePlace) async throws {
+  package static func cancellation(_ style: KettleStyle, in place: some KettleEnvironment)
+    async throws
+  {
     let kettle = try await place.make(style, boilTime: place.boilTime)
     let boilTime = Duration.milliseconds(place.boilTime)
     let part = Duration.milliseconds(place.boilTime * 3 / 5)

@@ -16,7 +16,7 @@ package enum Sink: Machine {
     package var work = 0
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("work", work, atLeast: 0)
     }
   }

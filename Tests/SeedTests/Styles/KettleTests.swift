@@ -9,7 +9,7 @@ import Testing
 @Suite("Each style: a kettle")
 struct KettleTests {
   /// This process, by a clock of the test's own.
-  private struct Process: KettlePlace {
+  private struct Process: KettleEnvironment {
     let clock: ManualClock
     let boilTime = 100
     let isExact = true

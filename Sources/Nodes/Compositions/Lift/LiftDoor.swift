@@ -23,7 +23,7 @@ package enum LiftDoor: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("capacity", capacity, atLeast: 0)
     }
   }

@@ -26,7 +26,7 @@ package enum Philosopher: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("thought", thought, atLeast: 0)
       try require("meal", meal, atLeast: 0)
     }

@@ -32,7 +32,7 @@ package enum VendingMachine: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("price", price, atLeast: 1)
       try require("pace", pace, atLeast: 0)
     }

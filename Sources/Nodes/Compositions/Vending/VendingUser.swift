@@ -33,7 +33,7 @@ package enum VendingUser: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("pace", pace, atLeast: 0)
     }
   }

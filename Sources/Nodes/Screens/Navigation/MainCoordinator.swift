@@ -14,7 +14,7 @@ package enum MainCoordinator: Machine {
     /// A link that waits for a login.
     package var pending: String?
     /// The problem with the last link, if it could not be opened.
-    package var problem: LinkProblem?
+    package var problem: LinkFailure?
 
     package init(root: Root = .unauthenticated(screens: .init(root: .start))) { self.root = root }
   }
@@ -153,7 +153,7 @@ extension MainCoordinator.State {
         pending = link
       }
     } catch {
-      problem = LinkProblem(link, error)
+      problem = LinkFailure(link, error)
     }
   }
 

@@ -77,7 +77,7 @@ package enum ListScreen: Machine {
 
     package init() {}
 
-    package func validate() throws(ParameterProblem) {
+    package func validate() throws(ParameterMismatch) {
       try require("items", items, atLeast: 1)
     }
   }

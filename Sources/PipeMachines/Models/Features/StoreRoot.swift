@@ -21,7 +21,7 @@ final class StoreRoot<State: Sendable> {
   private struct Caller {
     let continuation: CheckedContinuation<Void, Never>
     /// The step that the task is performing.
-    let step: AwaitedStep?
+    let step: PendingStep?
   }
 
   /// The state that the last step has produced, and the number of the last edit that it includes.
@@ -68,14 +68,14 @@ final class StoreRoot<State: Sendable> {
   /// Queues a step and waits until it is taken. A step cannot wait for a later step of its own
   /// store: in that case, this function returns at once.
   func send(_ step: @escaping Run, _ name: @escaping Name) async {
-    let (own, caller) = (ObjectIdentifier(self), AwaitedStep.ofCaller)
+    let (own, caller) = (ObjectIdentifier(self), PendingStep.ofCaller)
     if let deadlock = caller?.deadlock(sending: name(), to: own) {
       Warnings.tell(
         "a store: \(deadlock). The send does not wait; post the action with 'store.send' and no 'await'"
       )
       return post(step, name)
     }
-    if caller == nil { AwaitedStep.watch(sending: name(), to: own) }
+    if caller == nil { PendingStep.watch(sending: name(), to: own) }
     await withCheckedContinuation {
       add(.run(step, name, Caller(continuation: $0, step: caller)), begin: Self.beginAtOnce)
     }
@@ -142,9 +142,9 @@ final class StoreRoot<State: Sendable> {
   }
 
   private func begin(
-    _ name: @escaping Name, awaitedBy outer: AwaitedStep?
-  ) -> (State, AwaitedStep) {
-    (entered.value, AwaitedStep(of: ObjectIdentifier(self), name, awaitedBy: outer))
+    _ name: @escaping Name, awaitedBy outer: PendingStep?
+  ) -> (State, PendingStep) {
+    (entered.value, PendingStep(of: ObjectIdentifier(self), name, awaitedBy: outer))
   }
 
   private func enter(_ state: State) {

@@ -66,7 +66,7 @@ enum NavigationLimits {
 }
 
 /// A link that could not be followed, kept in a state so that it can be shown.
-public struct LinkProblem: Codable, Hashable, Sendable {
+public struct LinkFailure: Codable, Hashable, Sendable {
   /// The link, truncated if it is too long.
   public var link: String
   /// The reason why the link could not be followed, and what to do.

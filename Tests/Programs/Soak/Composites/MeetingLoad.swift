@@ -125,7 +125,7 @@ final class MeetingLoad: SoakLoad {
 
   /// Checks that no member is left prepared.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome) {
-    let places = JournalPlaces(in: directories)
+    let places = JournalPaths(in: directories)
     for node in plan.members {
       do {
         let journal = try JournalReader(places[node], node: node)

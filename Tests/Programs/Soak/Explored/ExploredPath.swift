@@ -114,13 +114,13 @@ package struct ExploredPath {
     default: return false
     }
     guard let state = item.state else { return true }
-    let sent = item.sent.map { OracleSend(pipe: $0.pipe, event: $0.event ?? .null) }
+    let sent = item.sent.map { EvaluatorSend(pipe: $0.pipe, event: $0.event ?? .null) }
     return explored.state(of: item.node, in: step.target) == state
       && Self.byPipe(step.sends) == Self.byPipe(sent)
   }
 
   /// Groups sends by pipe, because the order between different pipes does not matter.
-  private static func byPipe(_ sends: [OracleSend]) -> [String: [JSONValue]] {
+  private static func byPipe(_ sends: [EvaluatorSend]) -> [String: [JSONValue]] {
     Dictionary(grouping: sends, by: \.pipe).mapValues { $0.map(\.event) }
   }
 

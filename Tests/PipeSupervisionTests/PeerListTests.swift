@@ -3,12 +3,12 @@ import PipeWire
 import Testing
 
 @Suite("The peer lists of a deployed topology")
-struct NeighbourhoodTests {
+struct PeerListTests {
   private func out(_ name: String, to receiver: String) -> NodeConfiguration.Out {
     .init(name: name, receiver: receiver, endpoint: "", capacity: 1, isDurable: false)
   }
 
-  private func member(_ name: String, _ incarnation: UInt64 = 1) -> Neighbourhoods.Member {
+  private func member(_ name: String, _ incarnation: UInt64 = 1) -> PeerLists.Member {
     .init(
       incarnation: incarnation, key: "key of \(name)",
       endpoints: NodeEndpoints(inbox: "inbox of \(name)", feed: "feed of \(name)"))
@@ -16,7 +16,7 @@ struct NeighbourhoodTests {
 
   /// Two pipes from a door to a motor, one back, a coordinator of both, a separate lamp, and a
   /// monitor.
-  private var hall: Neighbourhoods {
+  private var hall: PeerLists {
     let components = ["door", "motor"].map {
       CoordinatorPlan.Component(name: $0, inbox: "", feed: "")
     }
@@ -24,7 +24,7 @@ struct NeighbourhoodTests {
       ConflictClassPlan(
         name: "lift", program: "", durability: .volatile, composites: [], components: []),
       components: components)
-    return Neighbourhoods([
+    return PeerLists([
       .init(
         "door",
         NodeConfiguration(outs: [
@@ -40,7 +40,7 @@ struct NeighbourhoodTests {
 
   private func peers(
     of node: String, _ present: [String], clients: [String] = []
-  ) -> Neighbourhood {
+  ) -> PeerList {
     let members = present.map { ($0, member($0)) }
     return hall.neighbourhood(
       of: node, among: Dictionary(uniqueKeysWithValues: members), clients: clients)
@@ -86,9 +86,9 @@ struct NeighbourhoodTests {
 
   @Test("A peer list is sent once, and again to a node that has another one")
   func again() {
-    var told = ToldNeighbourhoods()
+    var told = SentPeerLists()
     #expect(told.again("door", has: 0) == nil)
-    let alone = Neighbourhood(peers: [], clients: ["key"])
+    let alone = PeerList(peers: [], clients: ["key"])
     let all = peers(of: "door", ["door", "motor"], clients: ["key"])
     let first = told.tell(alone, to: "door")
     let repeated = told.tell(alone, to: "door")
@@ -112,9 +112,9 @@ struct NeighbourhoodTests {
   func generations() {
     var numbers: [UInt64] = []
     for generation in UInt64(0)...5 {
-      var told = ToldNeighbourhoods(after: generation)
+      var told = SentPeerLists(after: generation)
       for count in 1...3 {
-        let list = Neighbourhood(peers: [], clients: ["\(count)"])
+        let list = PeerList(peers: [], clients: ["\(count)"])
         guard let number = told.tell(list, to: "door")?.number else { continue }
         numbers.append(number)
         // A list number from the former orchestrator matches none of these.

@@ -1,7 +1,7 @@
 import PipeMachines
 
 /// A step report: a node's report of one step to the coordinator of composites with outbound pipes.
-package struct ToldStep: Hashable, Sendable {
+package struct StepReport: Hashable, Sendable {
   /// The cause of the state.
   package enum Entry: String, Hashable, Sendable {
     /// A step.

@@ -3,9 +3,9 @@ import PipeWire
 import Testing
 
 @Suite("A node's peer list")
-struct KnownNeighboursTests {
-  private typealias Peer = Neighbourhood.Peer
-  private typealias Change = KnownNeighbours.Change
+struct KnownPeersTests {
+  private typealias Peer = PeerList.Peer
+  private typealias Change = KnownPeers.Change
 
   private func peer(
     _ name: String, _ incarnation: UInt64 = 1, names: [String] = []
@@ -18,8 +18,8 @@ struct KnownNeighboursTests {
   }
 
   /// Returns the change for the last one of some lists, which are numbered from 1.
-  private func last(_ lists: Neighbourhood...) -> Change? {
-    var known = KnownNeighbours()
+  private func last(_ lists: PeerList...) -> Change? {
+    var known = KnownPeers()
     var change: Change?
     for (place, list) in lists.enumerated() { change = known.take(list, number: UInt64(place) + 1) }
     return change
@@ -35,7 +35,7 @@ struct KnownNeighboursTests {
   func first() {
     let (door, motor) = (peer("door", names: ["pipe/a"]), peer("motor"))
     #expect(
-      last(Neighbourhood(peers: [motor, door], clients: ["me"]))
+      last(PeerList(peers: [motor, door], clients: ["me"]))
         == change {
           $0.allowed = [door, motor]
           $0.met = [door, motor]
@@ -45,8 +45,8 @@ struct KnownNeighboursTests {
 
   @Test("A repeated list changes nothing")
   func same() {
-    let list = Neighbourhood(peers: [peer("door"), peer("motor")], clients: ["me"])
-    let turned = Neighbourhood(peers: list.peers.reversed(), clients: ["me"])
+    let list = PeerList(peers: [peer("door"), peer("motor")], clients: ["me"])
+    let turned = PeerList(peers: list.peers.reversed(), clients: ["me"])
     #expect(last(list, turned) == Change())
   }
 
@@ -54,8 +54,8 @@ struct KnownNeighboursTests {
   func replaced() {
     #expect(
       last(
-        Neighbourhood(peers: [peer("door", 1), peer("motor")], clients: []),
-        Neighbourhood(peers: [peer("door", 2), peer("motor")], clients: []))
+        PeerList(peers: [peer("door", 1), peer("motor")], clients: []),
+        PeerList(peers: [peer("door", 2), peer("motor")], clients: []))
         == change {
           $0.parted = [peer("door", 1)]
           $0.revoked = ["door1"]
@@ -68,8 +68,8 @@ struct KnownNeighboursTests {
   func gone() {
     #expect(
       last(
-        Neighbourhood(peers: [peer("door"), peer("motor")], clients: []),
-        Neighbourhood(peers: [peer("motor")], clients: []))
+        PeerList(peers: [peer("door"), peer("motor")], clients: []),
+        PeerList(peers: [peer("motor")], clients: []))
         == change {
           $0.parted = [peer("door")]
           $0.revoked = ["door1"]
@@ -80,8 +80,8 @@ struct KnownNeighboursTests {
   func names() {
     #expect(
       last(
-        Neighbourhood(peers: [peer("door", names: ["pipe/a"])], clients: []),
-        Neighbourhood(peers: [peer("door", names: ["pipe/b"])], clients: []))
+        PeerList(peers: [peer("door", names: ["pipe/a"])], clients: []),
+        PeerList(peers: [peer("door", names: ["pipe/b"])], clients: []))
         == change { $0.allowed = [peer("door", names: ["pipe/b"])] })
   }
 
@@ -91,8 +91,8 @@ struct KnownNeighboursTests {
     there.endpoints.inbox = "tcp://127.0.0.1:99"
     #expect(
       last(
-        Neighbourhood(peers: [peer("door")], clients: []),
-        Neighbourhood(peers: [there], clients: []))
+        PeerList(peers: [peer("door")], clients: []),
+        PeerList(peers: [there], clients: []))
         == change {
           $0.parted = [peer("door")]
           $0.met = [there]
@@ -103,8 +103,8 @@ struct KnownNeighboursTests {
   func clients() {
     #expect(
       last(
-        Neighbourhood(peers: [], clients: ["a", "b"]),
-        Neighbourhood(peers: [], clients: ["b", "c"]))
+        PeerList(peers: [], clients: ["a", "b"]),
+        PeerList(peers: [], clients: ["b", "c"]))
         == change {
           $0.revoked = ["a"]
           $0.clients = ["c"]
@@ -113,11 +113,11 @@ struct KnownNeighboursTests {
 
   @Test("An old list is ignored, until another orchestrator numbers lists from the start")
   func old() {
-    var known = KnownNeighbours()
-    let list = Neighbourhood(peers: [peer("door")], clients: [])
+    var known = KnownPeers()
+    let list = PeerList(peers: [peer("door")], clients: [])
     #expect(known.take(list, number: 5) != nil)
     for number in [UInt64(5), 4, 0] {
-      #expect(known.take(Neighbourhood(peers: [], clients: []), number: number) == nil)
+      #expect(known.take(PeerList(peers: [], clients: []), number: number) == nil)
     }
     #expect(known.take(list, number: 6) == Change())
     known.forgetNumber()

@@ -2,13 +2,13 @@ import PipeSupport
 import Testing
 
 @Suite("A set of indices")
-struct PlaceSetTests {
+struct IndexBitmapTests {
   @Test(
     "The next index is found cyclically, whatever was inserted and removed",
     arguments: [0, 1, 63, 64, 65, 200])
   func places(count: Int) {
     var generator = SplitMix64(seed: UInt64(count))
-    var set = PlaceSet(count: count)
+    var set = IndexBitmap(count: count)
     var model: Set<Int> = []
     #expect(set.isEmpty)
     #expect(set.first(from: 0) == nil)

@@ -7,7 +7,7 @@ import PipeWire
 /// `reduce` is pure: a machine that has refused an event in a state refuses it in that state again.
 /// The state of a participant is known from its last commit or refusal, until it reports a step of
 /// its own.
-struct KnownParticipants: Sendable {
+struct ParticipantRegistry: Sendable {
   private struct Standing {
     /// The participant's state and version, if they are known.
     var present: ParticipantMove?

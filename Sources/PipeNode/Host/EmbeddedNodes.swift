@@ -9,7 +9,7 @@ import PipeWire
 ///
 /// Each embedded node has its own shell, with everything that a node has, and leaves independently
 /// of the others.
-final class Lodgers {
+final class EmbeddedNodes {
   /// An opened node: a shell that runs, or a shell that only reports why the node cannot run.
   enum Opened {
     case running(NodeShell)
@@ -22,7 +22,7 @@ final class Lodgers {
     }
   }
 
-  private struct Lodger {
+  private struct EmbeddedNode {
     let number: Int
     let incarnation: UInt64
     let shell: NodeShell
@@ -30,14 +30,14 @@ final class Lodgers {
     /// The socket files of the node.
     let files: [String]
     /// The node that replaces this node when it has left.
-    var successor: NodeLodging?
+    var successor: EmbeddedNodeRequest?
   }
 
-  private let place: NodePlace
-  private let open: (NodeArguments, NodePlace, NodeLog) throws -> Opened
-  private var lodgers: [String: Lodger] = [:]
+  private let place: NodeSurroundings
+  private let open: (NodeArguments, NodeSurroundings, NodeLog) throws -> Opened
+  private var lodgers: [String: EmbeddedNode] = [:]
   private var count = 0
-  private var host: NeighbouringNode?
+  private var host: LocalPeer?
   /// Whether no more nodes are admitted, since the process is about to end.
   private var isClosed = false
   /// Called when all stopped nodes have left.
@@ -45,7 +45,8 @@ final class Lodgers {
 
   /// - Parameter open: Opens a node's journal and content, and connects it.
   init(
-    at place: NodePlace, open: @escaping (NodeArguments, NodePlace, NodeLog) throws -> Opened
+    at place: NodeSurroundings,
+    open: @escaping (NodeArguments, NodeSurroundings, NodeLog) throws -> Opened
   ) {
     self.place = place
     self.open = open
@@ -60,7 +61,7 @@ final class Lodgers {
   // MARK: Coming
 
   /// Admits a node, or reports to its orchestrator why not.
-  func admit(_ lodging: NodeLodging, to shell: NodeShell) {
+  func admit(_ lodging: EmbeddedNodeRequest, to shell: NodeShell) {
     let arguments: NodeArguments
     do {
       let description = NodeArguments.description(of: "node")
@@ -87,7 +88,7 @@ final class Lodgers {
   }
 
   private func admit(
-    _ name: String, _ arguments: NodeArguments, _ lodging: NodeLodging, to shell: NodeShell
+    _ name: String, _ arguments: NodeArguments, _ lodging: EmbeddedNodeRequest, to shell: NodeShell
   ) throws {
     let lock = try lodging.record.map {
       try RecordLock($0, incarnation: arguments.incarnation)
@@ -103,7 +104,7 @@ final class Lodgers {
       place.host = own
       place.key = lodging.key
       let opened = try open(arguments, place, log)
-      lodgers[name] = Lodger(
+      lodgers[name] = EmbeddedNode(
         number: number, incarnation: arguments.incarnation, shell: opened.shell, lock: lock,
         files: Self.files(of: arguments))
       opened.shell.onLeave = { [weak self, weak shell] reason in
@@ -128,9 +129,9 @@ final class Lodgers {
   }
 
   /// Returns the endpoints of the carrier node for its embedded nodes.
-  private func neighbour(of shell: NodeShell) throws(TransportError) -> NeighbouringNode {
+  private func neighbour(of shell: NodeShell) throws(TransportError) -> LocalPeer {
     if let host { return host }
-    let own = NeighbouringNode(name: shell.name, context: place.context)
+    let own = LocalPeer(name: shell.name, context: place.context)
     try shell.bindForNeighbours(own)
     host = own
     return own
@@ -192,7 +193,7 @@ struct RecordLock {
   private let descriptor: Int32
 
   /// Takes the lock, and writes the status of this process into the record.
-  /// - Throws: ``NodeProblem`` if the record belongs to another start; ``SystemError`` if
+  /// - Throws: ``NodeSetupError`` if the record belongs to another start; ``SystemError`` if
   ///   another process holds the lock.
   init(_ path: String, incarnation: UInt64) throws {
     let descriptor = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
@@ -206,7 +207,7 @@ struct RecordLock {
       let record = try? JSONValue(parsing: written.prefix { $0 != 0x0A })
         .decode(ProcessRecord.self)
       guard record?.incarnation == incarnation else {
-        throw NodeProblem("'\(path)' is the record of another start")
+        throw NodeSetupError("'\(path)' is the record of another start")
       }
       try FileSystem.write(Self.ownStatus(), to: descriptor, path: path)
     } catch {

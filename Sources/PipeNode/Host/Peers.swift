@@ -5,28 +5,28 @@ import PipeWire
 /// An object that connects to peers, which may be on other hosts, and to their successors.
 protocol TalksWithPeers: AnyObject {
   /// Disconnects from the process of this name, which is gone or is no longer a peer.
-  func part(from peer: String, at places: PeerPlaces)
+  func part(from peer: String, at places: PeerEndpoints)
   /// Connects to the process of this name.
-  func meet(_ peer: String, at places: PeerPlaces)
+  func meet(_ peer: String, at places: PeerEndpoints)
 }
 
 /// The endpoints of a peer's inbox and feed, with the keys to reach them.
-struct PeerPlaces {
-  let inbox: PeerPlace
-  let feed: PeerPlace
+struct PeerEndpoints {
+  let inbox: PeerEndpoint
+  let feed: PeerEndpoint
 }
 
 /// The peers of a node that is bound for other hosts. The orchestrator sends the list of peers;
 /// this object updates the connections to them, and the gate.
-final class Neighbours {
+final class Peers {
   private struct Listener {
     weak var listener: (any TalksWithPeers)?
   }
 
   private let keys: NodeKeys
   private let log: NodeLog
-  private var known = KnownNeighbours()
-  private var places: [String: PeerPlaces] = [:]
+  private var known = KnownPeers()
+  private var places: [String: PeerEndpoints] = [:]
   private var listeners: [Listener] = []
 
   init(_ keys: NodeKeys, log: NodeLog) {
@@ -38,7 +38,7 @@ final class Neighbours {
   var number: UInt32 { UInt32(truncatingIfNeeded: known.number ?? 0) }
 
   /// Returns the endpoints of a peer; `nil` while there is none.
-  func places(of peer: String) -> PeerPlaces? { places[peer] }
+  func places(of peer: String) -> PeerEndpoints? { places[peer] }
 
   /// Notifies the listener of changes, for as long as it exists.
   func tell(_ listener: any TalksWithPeers) {
@@ -51,7 +51,7 @@ final class Neighbours {
 
   /// Applies the body of a `neighbours` frame; an old list is ignored.
   func take(_ body: UnsafeRawBufferPointer, number: UInt64) throws {
-    let told = try JSONRecord.decode(Neighbourhood.self, from: body)
+    let told = try JSONRecord.decode(PeerList.self, from: body)
     // A list with an invalid key is rejected as a whole.
     let isWhole = (told.peers.map(\.key) + told.clients).allSatisfy { PublicKey($0) != nil }
     guard isWhole else { throw FrameError.body(.neighbours) }
@@ -59,7 +59,7 @@ final class Neighbours {
   }
 
   /// Applies departures before arrivals: a new process may have the endpoint of an old one.
-  private func perform(_ change: KnownNeighbours.Change) {
+  private func perform(_ change: KnownPeers.Change) {
     for peer in change.parted {
       guard let places = places.removeValue(forKey: peer.name) else { continue }
       for entry in listeners { entry.listener?.part(from: peer.name, at: places) }
@@ -74,7 +74,7 @@ final class Neighbours {
     }
   }
 
-  private func allow(_ peer: Neighbourhood.Peer) {
+  private func allow(_ peer: PeerList.Peer) {
     guard let key = PublicKey(peer.key) else { return }
     let names = Set(peer.names.map { Array($0.utf8) })
     if keys.gate.allow(key, as: .only(names)) { return }
@@ -83,17 +83,17 @@ final class Neighbours {
         + "Start that node again, with a key pair of its own")
   }
 
-  private func places(at peer: Neighbourhood.Peer) -> PeerPlaces? {
+  private func places(at peer: PeerList.Peer) -> PeerEndpoints? {
     guard let key = PublicKey(peer.key) else { return nil }
-    return PeerPlaces(
-      inbox: PeerPlace(peer.endpoints.inbox, key: key, own: keys.pair),
-      feed: PeerPlace(peer.endpoints.feed, key: key, own: keys.pair))
+    return PeerEndpoints(
+      inbox: PeerEndpoint(peer.endpoints.inbox, key: key, own: keys.pair),
+      feed: PeerEndpoint(peer.endpoints.feed, key: key, own: keys.pair))
   }
 }
 
 /// The peers that a node knows of, as a value.
-package struct KnownNeighbours: Sendable {
-  package typealias Peer = Neighbourhood.Peer
+package struct KnownPeers: Sendable {
+  package typealias Peer = PeerList.Peer
 
   /// The differences from the list before; each list is in the order of names.
   package struct Change: Hashable, Sendable {
@@ -122,7 +122,7 @@ package struct KnownNeighbours: Sendable {
   /// - Parameter number: The number of the list. A list is old if its number is not above the last
   ///   one.
   /// - Returns: The changes to apply; `nil` if the list is old.
-  package mutating func take(_ told: Neighbourhood, number: UInt64) -> Change? {
+  package mutating func take(_ told: PeerList, number: UInt64) -> Change? {
     if let last = self.number, number <= last { return nil }
     self.number = number
     let (before, formerClients) = (peers, clients)
@@ -155,7 +155,7 @@ package struct KnownNeighbours: Sendable {
   }
 }
 
-extension Neighbourhood.Peer {
+extension PeerList.Peer {
   /// Whether the peer is the same process, at the same endpoints.
   fileprivate func isSameProcess(as other: Self) -> Bool {
     incarnation == other.incarnation && key == other.key && endpoints == other.endpoints
@@ -164,7 +164,7 @@ extension Neighbourhood.Peer {
 
 /// A node in the same process, as another node there reaches it: over `inproc`, without a thread
 /// between them.
-struct NeighbouringNode {
+struct LocalPeer {
   let name: String
   /// The context of its `inproc` endpoints, which do not exist outside it.
   let context: Context
@@ -174,13 +174,13 @@ struct NeighbouringNode {
 
 /// The surroundings of a node's shell: everything that it shares with the other nodes of its
 /// process.
-struct NodePlace {
+struct NodeSurroundings {
   let loop: PollLoop
   let context: Context
   /// Answers for all gates in the context; `nil` if all processes are on one host.
   let handler: ZapHandler?
   /// The carrier node; `nil` if the node has its own process.
-  var host: NeighbouringNode?
+  var host: LocalPeer?
   /// The content of an embedded node's key file, which may be on another host; `nil` without one.
   var key: String?
 

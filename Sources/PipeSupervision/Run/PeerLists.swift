@@ -2,7 +2,7 @@ import PipeWire
 
 /// The peers of each process of a deployed topology, and the routing ids that they use; a value made
 /// from the plan.
-package struct Neighbourhoods: Sendable {
+package struct PeerLists: Sendable {
   /// The plan of one node.
   package struct Part: Sendable {
     package var name: String
@@ -69,16 +69,16 @@ package struct Neighbourhoods: Sendable {
   ///   - clients: The keys of clients that belong to no node.
   package func neighbourhood(
     of node: String, among members: [String: Member], clients: [String]
-  ) -> Neighbourhood {
+  ) -> PeerList {
     let peers = (names[node] ?? [:]).sorted { $0.key < $1.key }.compactMap { name, names in
       members[name].map {
-        Neighbourhood.Peer(
+        PeerList.Peer(
           name: name, incarnation: $0.incarnation, endpoints: $0.endpoints, key: $0.key,
           names: names.sorted())
       }
     }
     let observers = monitors.sorted().filter { $0 != node }.compactMap { members[$0]?.key }
-    return Neighbourhood(peers: peers, clients: clients + observers)
+    return PeerList(peers: peers, clients: clients + observers)
   }
 }
 
@@ -86,12 +86,12 @@ package struct Neighbourhoods: Sendable {
 ///
 /// A broken connection loses the frames in flight. So each status of a node has the number of its peer
 /// list, and the last list is sent again if the numbers differ.
-package struct ToldNeighbourhoods {
+package struct SentPeerLists {
   /// A peer list to send to a node.
   package struct Notice: Hashable {
     package let node: String
     package let number: UInt64
-    package let neighbourhood: Neighbourhood
+    package let neighbourhood: PeerList
   }
 
   private var last: [String: Notice] = [:]
@@ -103,7 +103,7 @@ package struct ToldNeighbourhoods {
 
   /// Numbers a peer list for a node.
   /// - Returns: The list to send; `nil` if it equals the last list sent to the node.
-  package mutating func tell(_ neighbourhood: Neighbourhood, to node: String) -> Notice? {
+  package mutating func tell(_ neighbourhood: PeerList, to node: String) -> Notice? {
     guard last[node]?.neighbourhood != neighbourhood else { return nil }
     number += 1
     let notice = Notice(node: node, number: number, neighbourhood: neighbourhood)

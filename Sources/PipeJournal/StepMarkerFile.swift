@@ -11,7 +11,7 @@ import PipeWire
 /// The file is mapped, so that a write costs a store and outlives the process however that ends. An
 /// existing file stays unchanged until ``begin(_:opening:)``: a journal that is refused is refused
 /// again by the next start.
-package final class StepMark {
+package final class StepMarkerFile {
   /// An event whose step was in progress.
   package struct Step: Hashable {
     /// The name of the pipe, or of the client's requests.
@@ -23,7 +23,7 @@ package final class StepMark {
   /// The size of the first part of the file. The prepared step follows it, and then the log. Unit:
   /// bytes.
   private static let byteCount = 4096
-  private static let logStart = byteCount + PreparedMark.byteCount
+  private static let logStart = byteCount + PreparedStepRecord.byteCount
   private static let fileByteCount = logStart + RecordLog.byteCount
   private static let magic: UInt64 = 0x7069_7065_7374_6532
   /// The first word of a file of an earlier version of this library, which said less about the
@@ -35,7 +35,7 @@ package final class StepMark {
   /// The step in progress when the last incarnation ended; `nil` if there was none.
   package let interrupted: Step?
   /// The step that was last prepared, to be taken together with others.
-  let prepared: PreparedMark
+  let prepared: PreparedStepRecord
   /// The part of the file that a ``RecordLog`` uses.
   var log: UnsafeMutablePointer<UInt64> { words + Self.logStart / 8 }
   /// The effect that ended the last incarnation; `nil` if none did.
@@ -120,7 +120,7 @@ package final class StepMark {
       throw .failed(path: path, reason: SystemError.text(of: errno))
     }
     words = map.assumingMemoryBound(to: UInt64.self)
-    prepared = PreparedMark(words + Self.byteCount / 8)
+    prepared = PreparedStepRecord(words + Self.byteCount / 8)
     let isKnown = words[0] == Self.magic
     former =
       isKnown
@@ -173,16 +173,18 @@ package final class StepMark {
   }
 
   /// Returns the prepared step in the file of a journal, even while its node runs.
-  static func prepared(ofJournal journal: String) -> PreparedMark.Contents? {
+  static func prepared(ofJournal journal: String) -> PreparedStepRecord.Contents? {
     let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
-    return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: PreparedMark.byteCount / 8) {
+    return withUnsafeTemporaryAllocation(
+      of: UInt64.self, capacity: PreparedStepRecord.byteCount / 8
+    ) {
       words in
       let count = pread(
-        descriptor, words.baseAddress, PreparedMark.byteCount, off_t(Self.byteCount))
-      guard count == PreparedMark.byteCount, let start = words.baseAddress else { return nil }
-      return PreparedMark(start).read()
+        descriptor, words.baseAddress, PreparedStepRecord.byteCount, off_t(Self.byteCount))
+      guard count == PreparedStepRecord.byteCount, let start = words.baseAddress else { return nil }
+      return PreparedStepRecord(start).read()
     }
   }
 
@@ -300,10 +302,10 @@ package final class StepMark {
   package func measureEachStepNext() { words[Word.measures] = 1 }
 
   /// The marker of the effect that ends the process.
-  package var effectMark: EffectMark { EffectMark(words: words) }
+  package var effectMark: EffectMarker { EffectMarker(words: words) }
 
   /// Marks an effect, even from a signal handler: a mark is two stores.
-  package struct EffectMark {
+  package struct EffectMarker {
     fileprivate let words: UnsafeMutablePointer<UInt64>
 
     /// Marks the effect that ends the process.

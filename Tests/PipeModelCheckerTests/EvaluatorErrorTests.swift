@@ -4,7 +4,7 @@ import TestTraits
 import Testing
 
 @Suite("Errors of evaluated steps", .stallLimit(.seconds(60)))
-struct OracleTroubleTests {
+struct EvaluatorErrorTests {
   private static func fragile(_ events: [String], patience: Duration = .seconds(10)) async throws
     -> ExplorationReport
   {

@@ -7,7 +7,7 @@ import PipeSystem
 import PipeWire
 
 /// The reason why a program did not answer.
-package enum OracleTrouble: Error, Hashable, Sendable {
+package enum EvaluatorError: Error, Hashable, Sendable {
   case notStarted(String)
   /// The process has ended, with this description of its exit.
   case ended(String)
@@ -19,7 +19,7 @@ package enum OracleTrouble: Error, Hashable, Sendable {
 }
 
 /// A process of a program that evaluates single steps.
-final class OracleProcess {
+final class EvaluatorProcess {
   private var child: ChildProcess
   private let input: Int32
   private var open: Set<Int32>
@@ -30,7 +30,7 @@ final class OracleProcess {
   /// The maximum size of one answer. Unit: bytes.
   private static let lineLimit = 16 << 20
 
-  init(path: String, environment: [String: String], patience: Duration) throws(OracleTrouble) {
+  init(path: String, environment: [String: String], patience: Duration) throws(EvaluatorError) {
     var ends: [Int32] = [-1, -1]
     let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     guard socketpair(AF_UNIX, type, 0, &ends) == 0 else {
@@ -65,8 +65,8 @@ final class OracleProcess {
   /// - Returns: The received answers, and an error if some are missing. After an error, the process
   ///   is unusable.
   func ask(
-    _ request: OracleRequest, _ count: Int
-  ) -> (answers: [OracleAnswer], trouble: OracleTrouble?) {
+    _ request: EvaluatorRequest, _ count: Int
+  ) -> (answers: [EvaluatorAnswer], trouble: EvaluatorError?) {
     guard var line = try? JSONRecord.encode(request) else {
       return ([], .garbage("a state or an event that cannot be written as JSON"))
     }
@@ -74,12 +74,12 @@ final class OracleProcess {
     // Unsolicited output would be mistaken for the answer.
     guard output.isEmpty else { return ([], .garbage(Self.text(of: output))) }
     if let trouble = send(line) { return ([], trouble) }
-    var answers: [OracleAnswer] = []
+    var answers: [EvaluatorAnswer] = []
     var wait = Wait(for: child.pid)
     while answers.count < count {
       if let line = takeLine() {
         do {
-          answers.append(try JSONRecord.decode(OracleAnswer.self, from: Array(line)))
+          answers.append(try JSONRecord.decode(EvaluatorAnswer.self, from: Array(line)))
         } catch {
           return (answers, .garbage(Self.text(of: line)))
         }
@@ -142,7 +142,7 @@ final class OracleProcess {
   }
 
   /// - Returns: The error, or `nil` if all bytes were sent.
-  private func send(_ bytes: [UInt8]) -> OracleTrouble? {
+  private func send(_ bytes: [UInt8]) -> EvaluatorError? {
     var rest = bytes[...]
     var wait = Wait(for: child.pid)
     while !rest.isEmpty {
@@ -163,7 +163,7 @@ final class OracleProcess {
     return nil
   }
 
-  private func ending() -> OracleTrouble {
+  private func ending() -> EvaluatorError {
     // The process has closed its output and is about to end. Its last messages are still in the stream.
     let deadline = ContinuousClock.now + .seconds(1)
     while open.contains(child.error), ContinuousClock.now < deadline { _ = read(until: deadline) }

@@ -3,22 +3,22 @@ import PipeWire
 import Testing
 
 @Suite("A node's step report")
-struct ToldStepTests {
+struct StepReportTests {
   @Test(
     "A step report reads back as written",
     arguments: [
-      ToldStep(.step, state: Array(#""open""#.utf8)),
-      ToldStep(
+      StepReport(.step, state: Array(#""open""#.utf8)),
+      StepReport(
         .step, transaction: TransactionID(epoch: 3, sequence: 17),
         state: Array(#"{"closing":{"speed":1.50,"a":[{},"\"}"]}}"#.utf8)),
-      ToldStep(.first, state: Array("null".utf8)), ToldStep(.none, state: Array("[]".utf8)),
-      ToldStep(.step, transaction: TransactionID(epoch: 3, sequence: 17), state: nil),
-      ToldStep(.first, state: nil),
+      StepReport(.first, state: Array("null".utf8)), StepReport(.none, state: Array("[]".utf8)),
+      StepReport(.step, transaction: TransactionID(epoch: 3, sequence: 17), state: nil),
+      StepReport(.first, state: nil),
     ])
-  func roundTrip(step: ToldStep) throws {
+  func roundTrip(step: StepReport) throws {
     var bytes: [UInt8] = []
     step.write(into: &bytes)
-    #expect(ToldStep(bytes) == step)
+    #expect(StepReport(bytes) == step)
   }
 
   @Test(
@@ -28,25 +28,25 @@ struct ToldStepTests {
       #"{"entry":1,"state":1}"#, #"{"entry":"step","transaction":"x","state":1}"#,
       #"{"entry":"step","transaction":3,"state":1}"#, #"{"entry":"step","state":1"#,
     ])
-  func garbage(text: String) { #expect(ToldStep(Array(text.utf8)) == nil) }
+  func garbage(text: String) { #expect(StepReport(Array(text.utf8)) == nil) }
 
   @Test("The largest and the deepest reportable states make a readable report")
   func limits() throws {
     let last = TransactionID(epoch: .max, sequence: .max)
-    let text = String(repeating: "x", count: ToldStep.stateByteCount - 2)
-    let depth = ToldStep.stateDepth
+    let text = String(repeating: "x", count: StepReport.stateByteCount - 2)
+    let depth = StepReport.stateDepth
     let nest = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     for state in [Array("\"\(text)\"".utf8), Array(nest.utf8)] {
-      #expect(ToldStep.obstacle(toTelling: state) == nil)
-      let step = ToldStep(.first, transaction: last, state: state)
+      #expect(StepReport.obstacle(toTelling: state) == nil)
+      let step = StepReport(.first, transaction: last, state: state)
       var bytes: [UInt8] = []
       step.write(into: &bytes)
       #expect(bytes.count <= WireLimits.eventByteCount)
-      #expect(ToldStep(bytes) == step)
+      #expect(StepReport(bytes) == step)
     }
-    let large = try #require(ToldStep.obstacle(toTelling: Array("\"\(text)x\"".utf8)))
+    let large = try #require(StepReport.obstacle(toTelling: Array("\"\(text)x\"".utf8)))
     #expect(large.hasPrefix("it has 1048449 bytes; the limit is 1048448. "))
-    let deep = try #require(ToldStep.obstacle(toTelling: Array("[\(nest)]".utf8)))
+    let deep = try #require(StepReport.obstacle(toTelling: Array("[\(nest)]".utf8)))
     #expect(deep.hasPrefix("it is nested more than 498 deep, which is the limit. "))
   }
 }

@@ -4,7 +4,7 @@ import TestTraits
 import Testing
 
 @Suite("The verb 'run --web'", .timed)
-struct RunPageTests {
+struct RunWebPageTests {
   private static let yaml = """
     topology: gates
     program: TestNodes

@@ -9,7 +9,7 @@ import PipeWire
 /// too. When there are too many, whole clients are forgotten, the least recently heard first. A
 /// request of an unknown client is not tried again if its number is not above the highest forgotten
 /// one.
-struct CallerAnswers: Sendable {
+struct RequesterAnswers: Sendable {
   /// The records that are forgotten to make space for an answer.
   struct Forgotten {
     /// The commits whose records are no longer needed.
@@ -239,7 +239,7 @@ struct CallerAnswers: Sendable {
   }
 }
 
-extension CallerAnswers.Caller {
+extension RequesterAnswers.Caller {
   /// The highest acknowledged request.
   fileprivate var last: UInt64 { max(oldest, 1) - 1 }
 
@@ -252,7 +252,7 @@ extension CallerAnswers.Caller {
 }
 
 /// The callers that wait for an answer of a coordinator, by request.
-struct CoordinatorCallers {
+struct CoordinatorRequesters {
   private struct Caller {
     var reply: Reply
     /// The composite of the requested event; `nil` if the request is for no event.

@@ -3,7 +3,7 @@ import PipeTransport
 import PipeWire
 
 /// Follows the states of nodes that other nodes wait for, and of no other nodes.
-final class AwaitedStates {
+final class StateWatcher {
   /// The feed of one process.
   private struct Watch {
     let incarnation: UInt64
@@ -31,7 +31,7 @@ final class AwaitedStates {
   /// Follows a process, unless it is followed already.
   /// - Throws: An error the first time that a process cannot be followed.
   func follow(
-    _ node: String, feed place: PeerPlace, incarnation: UInt64,
+    _ node: String, feed place: PeerEndpoint, incarnation: UInt64,
     _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     guard watches[node]?.incarnation != incarnation else { return }
@@ -82,8 +82,8 @@ extension Supervisor {
   }
 
   /// Returns the endpoint of a node's feed; `nil` if the node has not reported it yet.
-  private func feed(of name: String) -> PeerPlace? {
+  private func feed(of name: String) -> PeerEndpoint? {
     if let deployed { return deployed.feed(of: name) }
-    return plan[name].map { PeerPlace($0.information.feed) }
+    return plan[name].map { PeerEndpoint($0.information.feed) }
   }
 }

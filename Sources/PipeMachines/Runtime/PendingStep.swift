@@ -9,22 +9,22 @@ import Synchronization
 /// to the next one. A send by the task of the step itself is known to be awaited. Whether a send by
 /// a child task is awaited is unknown.
 @usableFromInline
-final class AwaitedStep: Sendable {
+final class PendingStep: Sendable {
   /// The step whose work the current task, or an ancestor of it, performs.
-  @TaskLocal private static var current: AwaitedStep?
+  @TaskLocal private static var current: PendingStep?
 
   /// The machine or the store that takes the step.
   private let owner: ObjectIdentifier
   /// Returns a description of the event for messages.
   private let event: @Sendable () -> String
   /// The step that awaits this one.
-  private let outer: AwaitedStep?
+  private let outer: PendingStep?
   private let task = Atomic(0)
   private let isOver = Atomic(false)
 
   init(
     of owner: ObjectIdentifier, _ event: @escaping @Sendable () -> String,
-    awaitedBy outer: AwaitedStep?
+    awaitedBy outer: PendingStep?
   ) {
     self.owner = owner
     self.event = event
@@ -42,7 +42,7 @@ final class AwaitedStep: Sendable {
 
   /// The unfinished step that the calling task performs.
   @usableFromInline
-  static var ofCaller: AwaitedStep? {
+  static var ofCaller: PendingStep? {
     guard let step = current, !step.isOver.load(ordering: .relaxed),
       step.task.load(ordering: .relaxed) == taskID
     else { return nil }
@@ -63,8 +63,8 @@ final class AwaitedStep: Sendable {
   /// Whether the machine's current step is this step, or waits for this step.
   func isAwaited(by owner: ObjectIdentifier) -> Bool { find(owner) != nil }
 
-  private func find(_ owner: ObjectIdentifier) -> AwaitedStep? {
-    var step: AwaitedStep? = self
+  private func find(_ owner: ObjectIdentifier) -> PendingStep? {
+    var step: PendingStep? = self
     while let next = step {
       if next.owner == owner, !next.isOver.load(ordering: .relaxed) { return next }
       step = next.outer

@@ -4,7 +4,7 @@ import PipeWire
 import Testing
 
 @Suite("Composites with nodes in doubt")
-struct InDoubtMarksTests {
+struct InDoubtRecordsTests {
   private static func plan(_ name: String, _ nodes: [String]) -> ConflictClassPlan {
     ConflictClassPlan(
       name: name, program: "nodes", durability: .process,
@@ -34,8 +34,8 @@ struct InDoubtMarksTests {
 
   /// Returns marks for a pair of two nodes, one of which is shown itself, after all have reported
   /// their first states.
-  private static func pair(seesEvery: Bool = true) -> InDoubtMarks {
-    var marks = InDoubtMarks(
+  private static func pair(seesEvery: Bool = true) -> InDoubtRecords {
+    var marks = InDoubtRecords(
       shown: ["pair", "other", "a"],
       classes: [plan("pair", ["a", "b"]), plan("other", ["b", "c"]), plan("third", ["z"])],
       seesEvery: seesEvery)

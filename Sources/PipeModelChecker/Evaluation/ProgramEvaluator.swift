@@ -5,28 +5,28 @@ import PipeTopology
 import PipeWire
 
 /// Evaluates single steps with a program. After a request that ends the process, it starts a new process.
-final class ProgramOracle {
+final class ProgramEvaluator {
   enum Reply {
-    case answer(OracleAnswer)
-    case trouble(OracleTrouble)
+    case answer(EvaluatorAnswer)
+    case trouble(EvaluatorError)
     /// A second process gave another answer.
-    case impure([OracleAnswer])
+    case impure([EvaluatorAnswer])
   }
 
   private struct Question: Hashable {
     let node: String
-    let configuration: OracleConfiguration
-    let input: OracleInput
+    let configuration: EvaluatorConfiguration
+    let input: EvaluatorInput
   }
 
   private let path: String
   private let environment: [String: String]
   private let patience: Duration
-  private var opened: [String: OracleRequest] = [:]
+  private var opened: [String: EvaluatorRequest] = [:]
   /// The answers so far; a topology is searched several times, with the same questions.
   private var known: [Question: Reply] = [:]
-  private var process: OracleProcess?
-  private var witness: OracleProcess?
+  private var process: EvaluatorProcess?
+  private var witness: EvaluatorProcess?
   /// The number of answers so far, by node.
   private var answered: [String: Int] = [:]
 
@@ -41,9 +41,9 @@ final class ProgramOracle {
 
   /// Opens a node for evaluation, and returns its initial configuration.
   func open(
-    _ node: String, machine: String, parameters: JSONValue, outs: [OracleOut]
-  ) throws(OracleTrouble) -> OracleOpening {
-    let request = OracleRequest.open(
+    _ node: String, machine: String, parameters: JSONValue, outs: [EvaluatorOutPipe]
+  ) throws(EvaluatorError) -> EvaluatorOpening {
+    let request = EvaluatorRequest.open(
       node: node, machine: machine, parameters: parameters, outs: outs)
     let (answers, trouble) = try start().ask(request, 1)
     if let trouble {
@@ -60,7 +60,7 @@ final class ProgramOracle {
 
   /// Evaluates several inputs in one configuration of a node; returns a reply for each input.
   func row(
-    _ node: String, _ configuration: OracleConfiguration, _ inputs: [OracleInput]
+    _ node: String, _ configuration: EvaluatorConfiguration, _ inputs: [EvaluatorInput]
   ) -> [Reply] {
     let questions = inputs.map {
       Question(node: node, configuration: configuration, input: $0)
@@ -77,13 +77,13 @@ final class ProgramOracle {
   }
 
   private func ask(
-    _ node: String, _ configuration: OracleConfiguration, _ inputs: [OracleInput]
+    _ node: String, _ configuration: EvaluatorConfiguration, _ inputs: [EvaluatorInput]
   ) -> [Reply] {
     var replies: [Reply] = []
     while replies.count < inputs.count {
       let rest = Array(inputs[replies.count...].prefix(Self.rowLimit))
       do {
-        let request = OracleRequest.row(node: node, configuration: configuration, inputs: rest)
+        let request = EvaluatorRequest.row(node: node, configuration: configuration, inputs: rest)
         let (answers, trouble) = try start().ask(request, rest.count)
         for (input, answer) in zip(rest, answers) {
           replies.append(check(answer, node, configuration, input))
@@ -102,7 +102,7 @@ final class ProgramOracle {
   }
 
   /// Returns the projected state of a composite, given the states of its nodes.
-  func project(_ composite: String, _ states: [JSONValue]) throws(OracleTrouble) -> JSONValue {
+  func project(_ composite: String, _ states: [JSONValue]) throws(EvaluatorError) -> JSONValue {
     let (answers, trouble) = try start().ask(.project(composite: composite, states: states), 1)
     if let trouble {
       process = nil
@@ -131,8 +131,8 @@ final class ProgramOracle {
 
   /// Compares some of the answers with a second process.
   private func check(
-    _ answer: OracleAnswer, _ node: String, _ configuration: OracleConfiguration,
-    _ input: OracleInput
+    _ answer: EvaluatorAnswer, _ node: String, _ configuration: EvaluatorConfiguration,
+    _ input: EvaluatorInput
   ) -> Reply {
     let number = answered[node, default: 0]
     answered[node] = number + 1
@@ -153,7 +153,7 @@ final class ProgramOracle {
     }
   }
 
-  private func start() throws(OracleTrouble) -> OracleProcess {
+  private func start() throws(EvaluatorError) -> EvaluatorProcess {
     if let process { return process }
     let process = try begin()
     self.process = process
@@ -161,15 +161,15 @@ final class ProgramOracle {
   }
 
   /// Starts a process, and opens all nodes in it.
-  private func begin() throws(OracleTrouble) -> OracleProcess {
-    let process = try OracleProcess(path: path, environment: environment, patience: patience)
+  private func begin() throws(EvaluatorError) -> EvaluatorProcess {
+    let process = try EvaluatorProcess(path: path, environment: environment, patience: patience)
     for request in opened.values {
       if let trouble = process.ask(request, 1).trouble { throw trouble }
     }
     return process
   }
 
-  private static func text(of answer: OracleAnswer) -> String {
+  private static func text(of answer: EvaluatorAnswer) -> String {
     switch answer {
     case .invalid(let problem), .undecodable(let problem): problem
     case .unable(let reason): reason
@@ -179,7 +179,7 @@ final class ProgramOracle {
 }
 
 /// The step evaluators of a topology: one for each program and environment.
-final class ProgramOracles {
+final class ProgramEvaluators {
   private struct Key: Hashable {
     let path: String
     let environment: [String: String]
@@ -187,7 +187,7 @@ final class ProgramOracles {
 
   private let loaded: LoadedTopology
   private let patience: Duration
-  private var known: [Key: ProgramOracle] = [:]
+  private var known: [Key: ProgramEvaluator] = [:]
 
   /// - Parameter patience: The time limit for one answer of a program, spent on computing or waiting.
   init(_ loaded: LoadedTopology, patience: Duration) {
@@ -195,26 +195,26 @@ final class ProgramOracles {
     self.patience = patience
   }
 
-  func oracle(of node: NodeSpecification) throws(OracleTrouble) -> ProgramOracle {
+  func oracle(of node: NodeSpecification) throws(EvaluatorError) -> ProgramEvaluator {
     try oracle(
       loaded.topology.program(of: node) ?? "", loaded.topology.environment(of: node))
   }
 
-  func oracle(of composite: CompositeSpecification) throws(OracleTrouble) -> ProgramOracle {
+  func oracle(of composite: CompositeSpecification) throws(EvaluatorError) -> ProgramEvaluator {
     try oracle(
       loaded.topology.program(of: composite) ?? "", loaded.topology.environment)
   }
 
   private func oracle(
     _ program: String, _ environment: [String: String]
-  ) throws(OracleTrouble) -> ProgramOracle {
+  ) throws(EvaluatorError) -> ProgramEvaluator {
     guard let path = loaded.programs[program] else {
       throw .notStarted("there is no program '\(program)'")
     }
     let environment = ProcessEnvironment.current.merging(environment) { _, own in own }
     let key = Key(path: path, environment: environment)
     if let oracle = known[key] { return oracle }
-    let oracle = ProgramOracle(path: path, environment: environment, patience: patience)
+    let oracle = ProgramEvaluator(path: path, environment: environment, patience: patience)
     known[key] = oracle
     return oracle
   }

@@ -3,7 +3,7 @@ import PipeWire
 
 /// The step that a node was last prepared to take together with others, in mapped memory beside its
 /// journal. It outlives the process as a record does, at the cost of a copy.
-struct PreparedMark {
+struct PreparedStepRecord {
   /// The size of this part of the file. Unit: bytes.
   static let byteCount = 4096
   private let words: UnsafeMutablePointer<UInt64>
@@ -101,6 +101,6 @@ struct PreparedMark {
   private func checksum(byteCount: Int) -> UInt64 {
     let count = (Word.bytes - Word.epoch) * 8 + byteCount
     // Never 0.
-    return StepMark.hash(UnsafeRawBufferPointer(start: words + Word.epoch, count: count)) | 1
+    return StepMarkerFile.hash(UnsafeRawBufferPointer(start: words + Word.epoch, count: count)) | 1
   }
 }

@@ -4,7 +4,7 @@ import PipeSystem
 import PipeWire
 
 /// Answers requests for single steps of a program's machines: `PROGRAM explore`.
-package struct OracleServer {
+package struct EvaluatorServer {
   private let host: NodeHost
   private var nodes: [String: any AnswersSteps] = [:]
 
@@ -38,10 +38,10 @@ package struct OracleServer {
 
   /// Answers one request.
   /// - Returns: Whether all answers were written.
-  private mutating func answer(_ line: String, _ tell: (OracleAnswer) -> Bool) -> Bool {
-    let request: OracleRequest
+  private mutating func answer(_ line: String, _ tell: (EvaluatorAnswer) -> Bool) -> Bool {
+    let request: EvaluatorRequest
     do {
-      request = try JSONRecord.decode(OracleRequest.self, from: Array(line.utf8))
+      request = try JSONRecord.decode(EvaluatorRequest.self, from: Array(line.utf8))
     } catch {
       return tell(.invalid(problem: "that is no request: \(error)"))
     }
@@ -78,10 +78,10 @@ package struct OracleServer {
   }
 
   private func open(
-    _ machine: any Machine.Type, _ parameters: JSONValue, _ outs: [OracleOut]
+    _ machine: any Machine.Type, _ parameters: JSONValue, _ outs: [EvaluatorOutPipe]
   ) throws -> any AnswersSteps {
     func oracle<Hosted: Machine>(_ type: Hosted.Type) throws -> any AnswersSteps {
-      try NodeOracle(type, parameters: parameters, outs: outs)
+      try NodeStepEvaluator(type, parameters: parameters, outs: outs)
     }
     return try oracle(machine)
   }

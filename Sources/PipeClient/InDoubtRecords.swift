@@ -6,7 +6,7 @@ import PipeWire
 /// A doubt that ends with a commit stays until the composite shows the resulting state: the two
 /// come through different feeds, in any order. If only the latest states are reported, the
 /// resulting state may never be seen, so the doubt ends at once.
-package struct InDoubtMarks: Sendable {
+package struct InDoubtRecords: Sendable {
   private let shown: Set<String>
   private let seesEvery: Bool
   private var composites: [String: Composite] = [:]
@@ -66,7 +66,7 @@ package struct InDoubtMarks: Sendable {
   }
 }
 
-extension InDoubtMarks.Composite {
+extension InDoubtRecords.Composite {
   /// Processes a state that the composite shows.
   fileprivate mutating func take(_ change: StateChange) {
     last = change

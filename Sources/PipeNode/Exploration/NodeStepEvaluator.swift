@@ -3,27 +3,28 @@ import PipeWire
 
 /// Answers requests for single steps of one node.
 protocol AnswersSteps {
-  func open() throws -> OracleOpening
-  func answer(_ input: OracleInput, in configuration: OracleConfiguration) throws -> OracleAnswer
+  func open() throws -> EvaluatorOpening
+  func answer(_ input: EvaluatorInput, in configuration: EvaluatorConfiguration) throws
+    -> EvaluatorAnswer
 }
 
 /// Computes the single steps of a node that hosts a machine, with the machine's engine, its ports
 /// and the rules of its pipes.
-final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
+final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
   private let machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>
-  private let oracle: StepOracle<Hosted.State, Hosted.Event, Hosted.Output>
-  private let sends: OracleSends
+  private let oracle: StepEvaluator<Hosted.State, Hosted.Event, Hosted.Output>
+  private let sends: EvaluatedSends
   private let byPort: [String: [String]]
   private let events = EventCodec<Hosted.Event>()
   private let states = EventCodec<Hosted.State>()
 
-  init(_: Hosted.Type, parameters: JSONValue, outs: [OracleOut]) throws {
+  init(_: Hosted.Type, parameters: JSONValue, outs: [EvaluatorOutPipe]) throws {
     let parameters = try Hosted.Parameters(parameters: parameters)
     let ports = Ports()
     machine = Hosted.stateMachine(parameters).refusing(by: StateMeter(isExact: true))
     let runtime = Hosted.runtime(parameters, ports)
     let description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
-    if let problem = description.problem { throw NodeProblem(problem) }
+    if let problem = description.problem { throw NodeSetupError(problem) }
     let rules = try outs.compactMap { out in
       try out.rule.map {
         (rule: try StateRule($0, pipe: out.name, states: description.states), pipe: out.name)
@@ -33,11 +34,11 @@ final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
       grouping: outs.compactMap { out in out.port.map { (port: $0, pipe: out.name) } }, by: \.port
     ).mapValues { $0.map(\.pipe) }
     if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
-      throw NodeProblem("machine '\(Hosted.name)' has no port '\(unknown)'")
+      throw NodeSetupError("machine '\(Hosted.name)' has no port '\(unknown)'")
     }
-    let (sends, states) = (OracleSends(), states)
+    let (sends, states) = (EvaluatedSends(), states)
     self.sends = sends
-    oracle = StepOracle(machine, runtime) { state in
+    oracle = StepEvaluator(machine, runtime) { state in
       let tag = EnumCases<Hosted.State>.tag(of: state)
       for (rule, pipe) in rules where rule.tag == tag {
         sends.append(rule.event { (try? states.encode(state)) ?? [] }, to: pipe)
@@ -47,29 +48,29 @@ final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
   }
 
   func bind<Carried: MachineEvent>(_ pipe: EventPipe<Carried>) {
-    pipe.bind(to: OracleOutlet(pipe, pipes: byPort[pipe.name ?? ""] ?? [], sends: sends))
+    pipe.bind(to: EvaluatorOutlet(pipe, pipes: byPort[pipe.name ?? ""] ?? [], sends: sends))
   }
 
-  func open() throws -> OracleOpening {
+  func open() throws -> EvaluatorOpening {
     let first = oracle.start()
-    var fields: [String: [OracleOpening.Field]] = [:]
+    var fields: [String: [EvaluatorOpening.Field]] = [:]
     for event in machine.events where machine.alphabet.contains(event.name) {
       let values = PayloadValues.fields(of: Hosted.Event.self, case: event.name)
       fields[event.name] = zip(event.fields, values).map {
         .init(name: $0.name, values: $1.values, isComplete: $1.isComplete)
       }
     }
-    return OracleOpening(
+    return EvaluatorOpening(
       configuration: try wire(first), sends: try sends.take(),
       works: oracle.works.map { .init(name: $0.name, isSequence: $0.isSequence) }, events: fields)
   }
 
   func answer(
-    _ input: OracleInput, in configuration: OracleConfiguration
-  ) throws -> OracleAnswer {
-    let start = StepOracle<Hosted.State, Hosted.Event, Hosted.Output>.Configuration(
+    _ input: EvaluatorInput, in configuration: EvaluatorConfiguration
+  ) throws -> EvaluatorAnswer {
+    let start = StepEvaluator<Hosted.State, Hosted.Event, Hosted.Output>.Configuration(
       state: try states.decode(configuration.state.bytes), effects: configuration.effects)
-    let answer: StepOracle<Hosted.State, Hosted.Event, Hosted.Output>.Answer?
+    let answer: StepEvaluator<Hosted.State, Hosted.Event, Hosted.Output>.Answer?
     do {
       switch input {
       case .take(let event): answer = oracle.take(try decode(event), in: start)
@@ -93,9 +94,9 @@ final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
   private func decode(_ event: JSONValue) throws -> Hosted.Event { try events.decode(event.bytes) }
 
   private func wire(
-    _ configuration: StepOracle<Hosted.State, Hosted.Event, Hosted.Output>.Configuration
-  ) throws -> OracleConfiguration {
-    OracleConfiguration(
+    _ configuration: StepEvaluator<Hosted.State, Hosted.Event, Hosted.Output>.Configuration
+  ) throws -> EvaluatorConfiguration {
+    EvaluatorConfiguration(
       state: try JSONValue(parsing: states.encode(configuration.state)),
       effects: configuration.effects)
   }
@@ -103,24 +104,24 @@ final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
 
 /// The events that the current step sends.
 // Unchecked: an oracle has one thread.
-private final class OracleSends: @unchecked Sendable {
+private final class EvaluatedSends: @unchecked Sendable {
   private var sent: [(pipe: String, event: [UInt8])] = []
 
   func append(_ event: [UInt8], to pipe: String) { sent.append((pipe, event)) }
 
-  func take() throws -> [OracleSend] {
+  func take() throws -> [EvaluatorSend] {
     defer { sent = [] }
-    return try sent.map { OracleSend(pipe: $0.pipe, event: try JSONValue(parsing: $0.event)) }
+    return try sent.map { EvaluatorSend(pipe: $0.pipe, event: try JSONValue(parsing: $0.event)) }
   }
 }
 
 /// Collects the events that a machine sends through a port.
-private final class OracleOutlet<Event: MachineEvent>: PipeOutlet {
+private final class EvaluatorOutlet<Event: MachineEvent>: PipeOutlet {
   private let pipes: [String]
-  private let sends: OracleSends
+  private let sends: EvaluatedSends
   private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
 
-  init(_ port: EventPipe<Event>, pipes: [String], sends: OracleSends) {
+  init(_ port: EventPipe<Event>, pipes: [String], sends: EvaluatedSends) {
     self.pipes = pipes
     self.sends = sends
     // Only the oracle's one thread uses the codec.

@@ -2,7 +2,7 @@
 ///
 /// The rules for effects apply: an entry starts and cancels them. But no effect runs, and no
 /// middleware is called. Asynchronous transitions are not run either.
-package final class StepOracle<
+package final class StepEvaluator<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
 > {
   /// The situation of a machine between two steps.

@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// The findings about a file, for a person to read.
-package struct ExplorationPage {
+package struct ExplorationConsoleReport {
   package let explored: ExploredFile
 
   package init(_ explored: ExploredFile) { self.explored = explored }

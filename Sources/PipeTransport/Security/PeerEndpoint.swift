@@ -1,7 +1,7 @@
 import CZMQ
 
 /// The endpoint of a peer's socket, and the keys for connecting to it.
-package struct PeerPlace: Sendable {
+package struct PeerEndpoint: Sendable {
   /// The keys for a connection between hosts.
   private struct Keys: Sendable {
     let peer: PublicKey
@@ -36,7 +36,7 @@ package struct PeerPlace: Sendable {
 
 extension Socket {
   /// Connects to a peer with the keys of its place. Other connections of the socket may have other keys.
-  package func connect(to place: PeerPlace) throws(TransportError) { try place.connect(self) }
+  package func connect(to place: PeerEndpoint) throws(TransportError) { try place.connect(self) }
 }
 
 extension Socket {
