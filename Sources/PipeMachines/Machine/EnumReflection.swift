@@ -62,7 +62,7 @@ extension EnumLayout {
       return single
     }
     guard elements.displayStyle == .tuple, elements.children.count == count else { return nil }
-    var rest = elements.children.makeIterator()
+    let rest = elements.children.makeIterator()
     return try? (repeat cast(rest.next()!.value, to: (each Payload).self))
   }
 
