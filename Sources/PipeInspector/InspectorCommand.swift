@@ -55,11 +55,11 @@ package enum InspectorCommand {
     return """
       Usage: \(program) VERB [OPTIONS]
 
-      Shows a running topology to other programs.
+      Serves a page or metrics of a running topology.
 
       \(help.section("Verbs:", help.cards(verbs.map { ($0.description.name, $0.description.summary) })))
 
-      '\(program) VERB --help' tells more about one verb.
+      Run '\(program) VERB --help' for more information about a verb.
 
       """
   }
@@ -105,7 +105,7 @@ package enum InspectorCommand {
     do {
       _ = try RunningTopology.choose(name)
     } catch let error as TopologyClientError where error.exitCode == 3 {
-      StandardError.write("\(program): \(error); it is waited for\n")
+      StandardError.write("\(program): \(error); waiting for the topology\n")
     }
     return (.local(name), name)
   }

@@ -53,12 +53,12 @@ struct NodeCommand {
     for name in machines.map({ $0.name }) + monitors.map({ $0.name }) + composites.map({ $0.name })
     where !seen.insert(name).inserted {
       stop(
-        "two machines, monitors or composite states are named '\(name)'; give one of them another "
-          + "'name'", code: 2)
+        "duplicate name '\(name)' among machines, monitors and composite states; give one "
+          + "of them another 'name'", code: 2)
     }
     seen = []
     for view in views where !seen.insert(view.name).inserted {
-      stop("two views are named '\(view.name)'; give one of them another 'name'", code: 2)
+      stop("duplicate view name '\(view.name)'; give one of the views another 'name'", code: 2)
     }
   }
 
@@ -81,7 +81,7 @@ struct NodeCommand {
     do {
       arguments = try NodeArguments(parsed, of: program)
     } catch {
-      stop("\(error)\nNodes are started by 'orchestrator run FILE'.", code: 2)
+      stop("\(error)\nStart nodes with 'orchestrator run FILE'.", code: 2)
     }
     let log = NodeLog()
     do {
@@ -171,11 +171,11 @@ struct NodeCommand {
     return """
       Usage: \(program) VERB [OPTIONS] [ARGUMENTS]
 
-      Hosts state machines as nodes of a topology.
+      Runs state machines as nodes of a topology.
 
       \(text.section("Verbs:", text.cards(verbs.all.map { ($0.name, $0.summary) })))
 
-      '\(program) VERB --help' tells more about one verb.
+      Run '\(program) VERB --help' for more information about a verb.
       """
   }
 
@@ -197,7 +197,8 @@ private struct NodeVerbs {
 
   var list: CommandDescription {
     CommandDescription(
-      "list", of: program, "Lists the machines, monitors, composite states and views that it has")
+      "list", of: program, "Lists the machines, monitors, composite states and views of the program"
+    )
   }
 
   var monitor: CommandDescription {
@@ -205,8 +206,10 @@ private struct NodeVerbs {
       "monitor", of: program, "Attaches a monitor to a running topology",
       options: [
         .topology,
-        Option("watch", value: .text("A,B"), "The nodes that it watches. Default: all"),
-        Option("parameters", value: .text("JSON"), "Its parameters. Default: its own"),
+        Option("watch", value: .text("A,B"), "The nodes to watch. Default: all"),
+        Option(
+          "parameters", value: .text("JSON"),
+          "The parameters of the monitor. Default: the monitor's own"),
       ],
       positionals: [
         Positional("MONITOR", .text("MONITOR"), .one, "The monitor, by registered name")

@@ -12,38 +12,40 @@ struct ViewCommand {
 
   static func description(of program: String) -> CommandDescription {
     CommandDescription(
-      "view", of: program, "Shows a node on the terminal, and sends it events by keys",
+      "view", of: program, "Shows a node on the terminal, and sends events by keys",
       discussion:
-        "Where there is no terminal, it is printed. A view ends with q or ^C. Exit codes: 0 then, 1 where "
-        + "the node, the topology or the terminal has gone, 2 where it is called in a wrong way or "
-        + "cannot show the node's states, 3 where no such topology runs. With --up, what "
-        + "'orchestrator up' ends with where it fails.",
+        "Without a terminal, prints the view. q or ^C leaves the view. Exit codes: 0 left "
+        + "by the user, 1 the node, the topology or the terminal has gone, 2 wrong usage, or "
+        + "the view cannot show the node's states, 3 no such topology is running. If --up "
+        + "fails, the exit code of 'orchestrator up'.",
       options: [
         .topology,
         Option(
           "up", value: .file,
-          "Starts the topology of this file first, unless it runs, and stops it behind the view"),
+          "Starts the topology of this file first, unless it is running, and stops it after "
+            + "the view"),
         Option(
-          "count", "n", value: .count("N", from: 1), "Where it is printed: ends after N times"),
+          "count", "n", value: .count("N", from: 1), "Without a terminal: exits after N prints"),
         Option(
           "every",
-          "Shows every state, at the node's expense. Default: the latest, ten times a second"
+          "Shows every state, which slows the node down. Default: the latest state, ten "
+            + "times per second"
         ),
         Option(
           "state", value: .text("JSON"), "Prints the view of this state once, without a topology"),
       ],
       positionals: [
         Positional("VIEW", .text("VIEW"), .one, "The view, by registered name"),
-        Positional("NODE", .node, .optional, "The node that it shows; none with --state"),
+        Positional("NODE", .node, .optional, "The node to show; none with --state"),
       ],
       examples: [
         (
           "\(program) view QuizView quiz --up topologies/quiz.yaml",
-          "Starts the quiz, shows it, and stops it in the end"
+          "Starts the quiz, shows the view, and stops the quiz afterwards"
         ),
         (
           "\(program) view DoorView --state '{\"open\":{\"persons\":2}}'",
-          "Prints what the view shows of an open door"
+          "Prints the view of an open door"
         ),
       ])
   }
@@ -59,7 +61,7 @@ struct ViewCommand {
     }
     if let state = arguments.value("state") { return print(view, of: state, arguments) }
     guard arguments.positionals.count == 2 else {
-      return fail("'view' needs the NODE that it shows, or a state by --state", code: 2)
+      return fail("'view' requires NODE, or a state with --state", code: 2)
     }
     do {
       let topology = try arguments.value("up").map { try ViewedTopology(file: $0) }
@@ -83,7 +85,7 @@ struct ViewCommand {
     _ view: any TerminalView.Type, of text: String, _ arguments: ParsedArguments
   ) -> Int32 {
     guard arguments.positionals.count == 1, arguments.value("up") == nil else {
-      return fail("--state shows a state without a topology: leave out NODE and --up", code: 2)
+      return fail("--state cannot be used together with NODE or --up", code: 2)
     }
     do {
       // A bare label needs no quotes.
@@ -162,7 +164,7 @@ struct ViewedTopology {
     if wasRunning { return }
     let code = try Self.orchestrate("up", "--wait", file)
     guard code == 0 else {
-      throw Problem(description: "topology '\(name)' of '\(file)' was not started", code: code)
+      throw Problem(description: "topology '\(name)' of '\(file)' could not be started", code: code)
     }
   }
 
@@ -173,7 +175,7 @@ struct ViewedTopology {
     else { return }
     let code = try Self.orchestrate("down", "-p", name)
     guard code == 0 else {
-      throw Problem(description: "topology '\(name)' was not stopped in order", code: code)
+      throw Problem(description: "topology '\(name)' did not stop in order", code: code)
     }
   }
 
@@ -194,8 +196,8 @@ struct ViewedTopology {
     let problem = posix_spawnp(&pid, program, &actions, nil, arguments, environ)
     guard problem == 0 else {
       throw Problem(
-        description: "'\(program)' could not be run: \(String(cString: strerror(problem))). "
-          + "Put the orchestrator beside this program, or in the PATH", code: 1)
+        description: "cannot run '\(program)': \(String(cString: strerror(problem))); install the "
+          + "orchestrator beside this program, or in PATH", code: 1)
     }
     var status: Int32 = 0
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}

@@ -222,10 +222,10 @@ package enum BinaryError: Error, Hashable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .missing(let name, let variable):
-      "there is no program '\(name)' beside the test's build products or in PATH; build it"
-        + (variable.map { ", or name it in the environment variable \($0)" } ?? "")
+      "no such program '\(name)' beside the test's build products or in PATH; build the program"
+        + (variable.map { ", or set its path in the environment variable \($0)" } ?? "")
     case .notExecutable(let path, let variable):
-      "'\(path)', which the environment variable \(variable) names, is no executable file"
+      "'\(path)', from the environment variable \(variable), is not an executable file"
     }
   }
 }

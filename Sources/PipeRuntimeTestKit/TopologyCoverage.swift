@@ -104,7 +104,7 @@ extension TopologyCoverage {
       + unexpected.map { ["\($0)", "\(counts[$0] ?? 0)", "not expected"] }
     lines += TextTable.lines(rows, rightAligned: [1]).map { "  " + $0 }
     if missed > 0 {
-      lines.append("  \(missed) states came too fast to be seen; steps with them are not counted.")
+      lines.append("  \(missed) states changed too fast to be seen; their steps are not counted.")
     }
     return lines.joined(separator: "\n")
   }
@@ -120,10 +120,10 @@ extension TopologyCoverage {
       entries: entries.map { CoverageAccount.Entry(name: $0.step, isSeen: $0.seen > 0) },
       others: unexpected,
       words: CoverageAccount.Words(
-        things: "steps", seen: "seen", thingOfOwner: "step that is expected",
-        advice: "Have the topology take each, or name those that need not be in 'except:'.",
+        things: "steps", seen: "seen", thingOfOwner: "expected step",
+        advice: "Make the topology take each step, or list exceptions in 'except:'.",
         adviceWithoutAny:
-          "Name steps in 'expecting:', and set 'coverage' of the topology's options."))
+          "List steps in 'expecting:', and set 'coverage' in the options of the topology."))
     let problems = account.problems(except: exceptions)
     guard !problems.isEmpty else { return }
     FailureReporter.fail(

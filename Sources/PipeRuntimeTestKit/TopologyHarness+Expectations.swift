@@ -83,15 +83,15 @@ extension TopologyHarness {
     }
     if let recorded = options.recordedNodes, !recorded.contains(node) {
       throw await failure(
-        "the states of node '\(node)' are not recorded; add it to 'recordedNodes' of the options, "
-          + "or ask for its status with 'expectStatus'")
+        "the states of node '\(node)' are not recorded; add the node to 'recordedNodes' of "
+          + "the options, or use 'expectStatus'")
     }
     let waited = try await history.find(search, of: node, within: timeout, directory: directory)
     if case .found(let found?) = waited { return found }
     try Task.checkCancellation()
     throw await failure(
-      "node '\(node)' was expected to be \(search.description) within \(timeout.shortText), "
-        + "and was not", of: node, after: waited.stall)
+      "timed out: node '\(node)' was not \(search.description) within \(timeout.shortText)",
+      of: node, after: waited.stall)
   }
 
   /// The recorded states of the node, oldest first.
@@ -115,8 +115,8 @@ extension TopologyHarness {
       if let found = waited.value { return found }
       let told = last.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
       throw await failure(
-        "node '\(node)': \(description) was expected within \(timeout.shortText), "
-          + "and the last that it told was \(told)", of: node, after: waited.stall)
+        "timed out: node '\(node)': expected \(description) within \(timeout.shortText); "
+          + "last status: \(told)", of: node, after: waited.stall)
     }
   }
 
@@ -134,8 +134,8 @@ extension TopologyHarness {
       }
       if let found = waited.value { return found }
       throw await failure(
-        "a line with '\(text)' was expected in the log of node '\(node)' "
-          + "within \(timeout.shortText)", of: node, after: waited.stall)
+        "timed out: no line with '\(text)' in the log of node '\(node)' within "
+          + "\(timeout.shortText)", of: node, after: waited.stall)
     }
   }
 
@@ -152,7 +152,7 @@ extension TopologyHarness {
       let waited = try await orchestrator.waitForEnd(within: timeout)
       guard let exit = waited.value else {
         throw await failure(
-          "the topology was expected to end within \(timeout.shortText)", after: waited.stall)
+          "timed out: the topology did not end within \(timeout.shortText)", after: waited.stall)
       }
       state.withLock { $0.hasSeenEnd = true }
       return switch exit {

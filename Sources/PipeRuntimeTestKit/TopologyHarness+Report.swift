@@ -43,12 +43,12 @@ extension TopologyHarness {
       lines.append("topology '\(topology)' is \(directory.phase):")
       for node in directory.nodes {
         let reason = node.reason.map { ": \($0)" } ?? ""
-        lines.append("  \(node.name) is \(node.phase), start \(node.incarnation)\(reason)")
+        lines.append("  \(node.name) is \(node.phase), incarnation \(node.incarnation)\(reason)")
       }
     }
     for node in LogReader.nodes(in: directories.logs) {
       let log = logs(node)
-      lines.append("log of '\(node)'\(log.count > Self.shown ? ", its end" : ""):")
+      lines.append("log of '\(node)'\(log.count > Self.shown ? ", last lines" : ""):")
       lines += log.suffix(Self.shown).map { "  \($0)" }
     }
     lines.append(Self.report(of: orchestrator))
@@ -58,7 +58,7 @@ extension TopologyHarness {
   static func report(of orchestrator: LaunchedProgram) -> String {
     let written = (orchestrator.outputText + orchestrator.errorText)
       .split(separator: "\n").suffix(2 * shown)
-    let end = orchestrator.exit.map { "ended with \($0), and wrote" } ?? "runs, and wrote"
+    let end = orchestrator.exit.map { "ended with \($0); output" } ?? "is running; output"
     return (["the orchestrator \(end):"] + written.map { "  \($0)" }).joined(separator: "\n")
   }
 
@@ -94,10 +94,10 @@ public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertib
   public var description: String {
     var lines = [(location.map { "\($0): " } ?? "") + expectation]
     if !seen.isEmpty {
-      lines.append("states seen of '\(seen[0].node)':")
-      if seen.count > Self.shown { lines.append("  … \(seen.count - Self.shown) earlier ones") }
+      lines.append("states of '\(seen[0].node)':")
+      if seen.count > Self.shown { lines.append("  … \(seen.count - Self.shown) earlier states") }
       for change in seen.suffix(Self.shown) {
-        let missed = change.missed > 0 ? ", after \(change.missed) that were missed" : ""
+        let missed = change.missed > 0 ? ", after \(change.missed) missed states" : ""
         lines.append(
           "  \(change.incarnation).\(change.version) \(change.state.text) "
             + "(\(change.cause)\(missed))")

@@ -159,7 +159,7 @@ public final class TopologyHarness: Sendable {
     }
     if let stall = start.stall {
       client.close()
-      throw failure("does not run after \(options.startTimeout.shortText)", stall)
+      throw failure("is not running after \(options.startTimeout.shortText)", stall)
     }
     return client
   }
@@ -188,8 +188,8 @@ public final class TopologyHarness: Sendable {
     }
     guard let stall = states.stall else { return }
     throw await failure(
-      "no state of \(silent.joined(separator: ", ")) was seen "
-        + "within \(options.startTimeout.shortText) of the start", after: stall)
+      "timed out: no state of \(silent.joined(separator: ", ")) was seen within "
+        + "\(options.startTimeout.shortText) of the start", after: stall)
   }
 
   // MARK: The end
@@ -200,7 +200,7 @@ public final class TopologyHarness: Sendable {
     var problems: [String] = []
     let endedBefore = orchestrator.exit
     if let endedBefore, !state.withLock({ $0.hasSeenEnd }), !endedBefore.isSuccess {
-      problems.append("the topology ended before its test: \(endedBefore)")
+      problems.append("the topology ended before the test: \(endedBefore)")
     }
     unlink(directory.path + "/" + Self.failpointSwitch)
     if endedBefore == nil {

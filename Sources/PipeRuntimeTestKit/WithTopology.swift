@@ -115,12 +115,12 @@ extension TopologyHarness {
       _ = await stop()
       return error
     default:
-      failure = await self.failure("the test's body ended with an error: \(error)")
+      failure = await self.failure("the body of the test threw an error: \(error)")
       failure.cause = error
     }
     let problems = await stop()
     if !problems.isEmpty {
-      failure.report += "\nand at the end: " + problems.joined(separator: "\n")
+      failure.report += "\nwhen the topology was stopped: " + problems.joined(separator: "\n")
     }
     return FailureReporter.end(with: failure, at: place)
   }

@@ -18,14 +18,14 @@ extension CommandDescription {
 extension Option {
   package static let output = Option(
     "output", "o", value: .choice("FORMAT", OutputFormat.allCases.map(\.rawValue)),
-    "How data is written to stdout. Default: text")
+    "Output format: text, json or jsonl. Default: text")
   package static let noDependencies = Option(
-    "no-deps", "Of the nodes that are named: these alone, without others")
+    "no-deps", "Only the named nodes, without their dependencies or dependents")
   static let deployment = Option(
     "deployment", value: .file,
-    "Runs it by this deployment file, each node at its place: docs/DEPLOYMENT.md")
+    "Runs each node at its place in this deployment file: docs/DEPLOYMENT.md")
   package static let version = Option("version", "V", "Shows the version")
-  package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
+  package static let noColor = Option("no-color", "Disables colours; NO_COLOR=1 does the same")
 
   /// The options that every verb accepts.
   static let universal = [noColor, help]

@@ -122,7 +122,7 @@ struct AdoptionTests {
       #expect(send.error.contains("was killed and 2 nodes live on"), "\(send)")
 
       let down = try await ward.run("down")
-      #expect(down.output == "ward: down; its orchestrator had been killed, 2 nodes ended\n")
+      #expect(down.output == "ward: down; the orchestrator was killed, 2 nodes ended\n")
       #expect(ward.alive(pids.values).isEmpty)
       #expect(ward.tool.directory.processes.map(\.pid) == [bystander.pid])
       #expect(ward.tool.directory.sockets.isEmpty)

@@ -27,7 +27,7 @@ struct CompositeFileTests {
           passes on     close         door
                         enter         door
                         floorReached  motor
-          mode          rendezvous: all or none; a caller may ask for broadcast instead
+          mode          rendezvous: all or none; a client can request broadcast instead
           projection    LiftState
           coordinator   its own
 

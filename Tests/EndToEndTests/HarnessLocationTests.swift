@@ -55,7 +55,7 @@ struct HarnessLocationTests {
     let error = report.split(separator: "\n").filter { $0.contains("threw error") }
     #expect(error.count == 1, "\(report)")
     #expect(error.first?.contains(place) == true, "\(report)")
-    #expect(report.contains("node 'button' was expected to be pressed(times: 3)"), "\(report)")
+    #expect(report.contains("node 'button' was not pressed(times: 3)"), "\(report)")
   }
 }
 
@@ -67,8 +67,8 @@ struct FailingTests {
 
     var message: String {
       switch self {
-      case .state, .afterCaughtFailure: "node 'button' was expected to be pressed(times: 3)"
-      case .predicate: "node 'button' was expected to be pressed often"
+      case .state, .afterCaughtFailure: "node 'button' was not pressed(times: 3)"
+      case .predicate: "node 'button' was not pressed often"
       case .event, .kill: "there is no node 'buton'"
       }
     }

@@ -45,7 +45,7 @@ struct NodeCommandTests {
 
   @Test("A node program that is run manually says that the orchestrator starts nodes")
   func byHand() async throws {
-    #expect(try await run(["run"]).error.contains("Nodes are started by 'orchestrator run FILE'."))
+    #expect(try await run(["run"]).error.contains("Start nodes with 'orchestrator run FILE'."))
   }
 
   @Test(

@@ -90,7 +90,7 @@ struct StatusFrameTests {
       version += 1
       let answers = node.answers
       _ = try await node.speak(status: status(version)) {
-        isNamed = monitor.errorText.contains("node 'gate' takes steps and shows none")
+        isNamed = monitor.errorText.contains("node 'gate' reports no steps")
         return isNamed || node.answers > answers + 1
       }
     }

@@ -196,10 +196,10 @@ struct QuizViewTests {
     func lines(_ state: QuizScreen.State) -> [String] {
       QuizView.body(state, size: QuizView.minimumSize).map(\.description)
     }
-    #expect(lines(.start(quiz: nil)) == ["No quiz is shown: choose one"])
-    #expect(lines(.loading(quiz: 3)) == ["Quiz 3 is being loaded…"])
+    #expect(lines(.start(quiz: nil)) == ["No quiz selected"])
+    #expect(lines(.loading(quiz: 3)) == ["Loading quiz 3…"])
     let sheet = AnswerSheet(quiz: 1, title: "Swift")
-    #expect(lines(.quizAnswersSending(sheet)) == ["The answers are being sent…"])
-    #expect(lines(.error(message: "no line")) == ["It did not work", "no line"])
+    #expect(lines(.quizAnswersSending(sheet)) == ["Sending the answers…"])
+    #expect(lines(.error(message: "no line")) == ["The quiz failed", "no line"])
   }
 }

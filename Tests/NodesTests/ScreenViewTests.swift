@@ -92,7 +92,7 @@ struct ScreenViewTests {
     let last = MovieBatch(page: 4, totalPages: 4, results: [])
     pages.update(to: .init(batch: last, movies: movies))
     #expect(sight() == nil)
-    #expect(pages.lines.contains("▶ Movie 40  1940") && pages.lines.last == "These are all")
+    #expect(pages.lines.contains("▶ Movie 40  1940") && pages.lines.last == "No more movies")
     // Nothing has come yet.
     #expect(
       MoviesPagesView.onShow(MoviesPagesView.screen(of: .init()), size: pages.size) == .fetchNext)

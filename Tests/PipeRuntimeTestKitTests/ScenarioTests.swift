@@ -40,8 +40,8 @@ struct ScenarioTests {
         step 3 of 4: when closing(persons: 3), on doorHasLocked: there is a transition
           expected: no transition
           actual:   closed
-          Remove On(event: doorHasLocked) from When(state: closing), give it a Guard that fails \
-        here, or expect closed.
+          Remove On(event: doorHasLocked) from When(state: closing), add a Guard that refuses \
+        the event, or expect closed.
           the scenario, from open(persons: 0):
               1. personsHaveEntered(persons: 3) -> open(persons: 3)
               2. closeButtonWasPressed          -> closing(persons: 3)
@@ -63,7 +63,7 @@ struct ScenarioTests {
     #expect(
       failures == [
         """
-        step 1 of 1: when closing(persons: 6): the output is another one
+        step 1 of 1: when closing(persons: 6): the output differs
           expected: close(speed: 2)
           actual:   close(speed: 1)
           at speed: expected 2, actual 1

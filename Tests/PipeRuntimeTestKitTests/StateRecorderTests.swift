@@ -56,18 +56,18 @@ struct StateRecorderTests {
     #expect(
       failures.map(withoutStall) == [
         """
-        there was no closed within 10 ms
+        no closed within 10 ms
           states recorded:
             0. open(persons: 0) (met by an earlier wait)
             1. open(persons: 1)
-          Look whether the event is refused, or the effect mapped; or pass a longer 'within:'.
+          Check that the event is accepted and the effect is mapped, or pass a longer 'within:'.
         """,
         """
-        there was no closing or closed within 10 ms
+        no closing or closed within 10 ms
           states recorded:
             0. open(persons: 0) (met by an earlier wait)
             1. open(persons: 1)
-          Look whether the event is refused, or the effect mapped; or pass a longer 'within:'.
+          Check that the event is accepted and the effect is mapped, or pass a longer 'within:'.
         """,
       ])
   }
@@ -84,7 +84,7 @@ struct StateRecorderTests {
         1 of 2 states were recorded before the run ended
           states recorded:
             0. open(persons: 0)
-          Look at what ends the run: finish(), or nobody holds the sequence any more.
+          Check what ends the run: finish(), or the end of the last reference to the sequence.
         """
       ])
   }

@@ -50,7 +50,7 @@ struct TopologyCoverageTests {
     #expect(coverage.unexpected == [])
     #expect(
       coverage.report.hasSuffix(
-        "1 states came too fast to be seen; steps with them are not counted."))
+        "1 states changed too fast to be seen; their steps are not counted."))
   }
 
   @Test("A topology's synchronized events are expected, and counted in the composite's feed")
@@ -68,7 +68,7 @@ struct TopologyCoverageTests {
         """
         1 of 2 steps were not seen:
           restart by lift
-          Have the topology take each, or name those that need not be in 'except:'.
+          Make the topology take each step, or list exceptions in 'except:'.
         1 of 2 steps seen
           step                   seen
           emergencyStop by lift     1
@@ -93,12 +93,12 @@ struct TopologyCoverageTests {
         """
         1 of 2 steps were not seen:
           door from closing to closed
-          Have the topology take each, or name those that need not be in 'except:'.
-        'except:' names what is no step that is expected:
+          Make the topology take each step, or list exceptions in 'except:'.
+        'except:' contains names that match no expected step:
           hatch from open to closed
-        'except:' names what was seen:
+        'except:' contains steps that were seen:
           door from open to closing
-        'expecting:' lacks what was seen:
+        'expecting:' lacks steps that were seen:
           door from closing to open
         1 of 2 steps seen
           step                         seen

@@ -60,10 +60,10 @@ struct TransitionCoverageTests {
         2 of 3 transitions were not taken:
           open on closeButtonWasPressed (only refused)
           closing on doorHasLocked
-          Assert each, or name those that need not be in 'except:'.
-        'except:' names what is no transition of the machine:
+          Assert each transition, or list exceptions in 'except:'.
+        'except:' contains names that match no transition of the machine:
           shut on knock
-        'except:' names what was taken:
+        'except:' contains transitions that were taken:
           open on personsHaveEntered
         1 of 3 transitions taken
           state    event                  taken  refused
@@ -156,10 +156,10 @@ struct TransitionCoverageTests {
     #expect(
       failures == [
         """
-        which transitions there are cannot be read: the machine is given by a function
-          Give them: TransitionCoverage(stateMachine, expecting: […]). Those that were taken:
+        the transitions are unknown, because the machine is defined by a function
+          List them: TransitionCoverage(stateMachine, expecting: […]); transitions taken:
             TransitionName("start", on: "load"),
-        1 transitions taken; how many there are is not known
+        1 transitions taken; the total is unknown
           state  event  taken  refused
           start  load       1
         """
@@ -184,7 +184,7 @@ struct TransitionCoverageTests {
     #expect(
       failures == [
         """
-        'expecting:' lacks what was taken:
+        'expecting:' lacks transitions that were taken:
           loading on didFail
         2 of 2 transitions taken
           state    event    taken  refused

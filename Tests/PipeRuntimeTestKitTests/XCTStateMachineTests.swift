@@ -81,7 +81,7 @@ struct XCTStateMachineFailureTests {
           when: .open(persons: 5), on: .closeButtonWasPressed, transitionTo: .closing(persons: 6))
       } == [
         """
-        when open(persons: 5), on closeButtonWasPressed: the transition leads to another state
+        when open(persons: 5), on closeButtonWasPressed: the transition enters another state
           expected: closing(persons: 6)
           actual:   closing(persons: 5)
           at persons: expected 6, actual 5
@@ -101,14 +101,14 @@ struct XCTStateMachineFailureTests {
         """
         when open(persons: 5), on doorHasLocked: there is no transition
           expected: closed
-          actual:   no transition; open takes personsHaveEntered, closeButtonWasPressed (guarded)
+          actual:   no transition; open accepts personsHaveEntered, closeButtonWasPressed (guarded)
           Add On(event: doorHasLocked) to When(state: open), \
         or expect it with assertNoTransition(when:on:).
         """,
         """
         when closed, on doorHasLocked: there is no transition
           expected: closed
-          actual:   no transition; closed takes no event
+          actual:   no transition; closed accepts no events
           Add On(event: doorHasLocked) to When(state: closed), \
         or expect it with assertNoTransition(when:on:).
         """,
@@ -147,7 +147,7 @@ struct XCTStateMachineFailureTests {
         """
         when closed, on doorHasLocked: the event is refused for another reason
           expected: refused by a guard
-          actual:   no transition; closed takes no event
+          actual:   no transition; closed accepts no events
           Add On(event: doorHasLocked) with a Guard to When(state: closed), or expect \
         'because: .noTransition'.
         """,
@@ -162,8 +162,8 @@ struct XCTStateMachineFailureTests {
         when open(persons: 1), on closeButtonWasPressed: there is a transition
           expected: no transition
           actual:   closing(persons: 1)
-          Remove On(event: closeButtonWasPressed) from When(state: open), give it a Guard that \
-        fails here, or expect closing(persons: 1).
+          Remove On(event: closeButtonWasPressed) from When(state: open), add a Guard that refuses \
+        the event, or expect closing(persons: 1).
         """
       ])
   }
@@ -177,7 +177,7 @@ struct XCTStateMachineFailureTests {
           .assertNoOutput(when: .closing(persons: 9))
       } == [
         """
-        when closing(persons: 1): the output is another one
+        when closing(persons: 1): the output differs
           expected: close(speed: 1)
           actual:   close(speed: 2)
           at speed: expected 1, actual 2
@@ -253,25 +253,25 @@ struct AsyncTransitionTests {
         when idle, on load: the transition is asynchronous
           expected: loaded(7)
           actual:   a state that comes later
-          Wait for it with 'await', and assertEventually(when:on:transitionTo:).
+          Wait for the state with 'await assertEventually(when:on:transitionTo:)'.
         """,
         """
         when idle, on load: there is a transition
           expected: no transition
           actual:   a state that comes later
-          Wait for it with 'await', and assertEventually(when:on:transitionTo:).
+          Wait for the state with 'await assertEventually(when:on:transitionTo:)'.
         """,
         """
-        when idle, on load: the transition leads to another state
+        when idle, on load: the transition enters another state
           expected: loaded(8)
           actual:   loaded(7)
           Change the Transition of On(event: load) in When(state: idle), or expect loaded(7).
         """,
         """
-        when idle, on hang: the transition has not returned in time
+        when idle, on hang: timed out: the transition has not returned
           expected: loading
           actual:   no state within 10 ms
-          Look at what the transition of On(event: hang) in When(state: idle) waits for, or pass \
+          Check what the transition of On(event: hang) in When(state: idle) waits for, or pass \
         a longer 'within:'.
         """,
       ])

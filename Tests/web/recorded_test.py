@@ -155,7 +155,7 @@ class Recorded(PageTest):
         self.assertIn("–", then["pipes"])
         self.assertEqual(now["chart"] - then["chart"], 2)
         self.assertNotIn("more orders", then["logs"])
-        self.assertIn("known of now alone", then["node"])
+        self.assertIn("shown only for the present", then["node"])
         self.assertNotIn("failed", then["node"] + then["graph"])
         # Between the two answers all is as the first one told it.
         self.script("lookAt(arguments[0])", at(15))
@@ -191,7 +191,7 @@ class Recorded(PageTest):
         self.assertEqual(self.script(letters, "kitchen"), "number alert")
         self.assertEqual(self.script(letters, "till"), "number")
         self.choose("till")
-        self.assertIn("Blocked: it takes no input", self.text("#node"))
+        self.assertIn("Blocked: the node accepts no input", self.text("#node"))
 
     def test_a_stopped_node_is_neither_blocked_nor_its_pipe_full(self):
         stopped = copy.deepcopy(recording.HOUSE)
@@ -322,7 +322,7 @@ class Recorded(PageTest):
         self.wait(lambda: self.text("#h-node") == "door" and self.count("#node form") == 1)
         self.fill("search", "no node")
         self.drawn()
-        self.assertEqual(self.text("#nodes"), "No node is like that.")
+        self.assertEqual(self.text("#nodes"), "No matching nodes.")
 
     def test_five_hundred_nodes(self):
         nodes = [node("hub", "Hub")] + [node(f"worker{number}", "Worker") for number in range(1, 500)]

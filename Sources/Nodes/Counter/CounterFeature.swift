@@ -85,7 +85,7 @@ package enum TallyView: TerminalView {
     [
       StyledLine("\(state.counter.count)", .bold),
       "\(state.increments) up, \(state.decrements) down",
-      StyledLine("r begins anew", .dim),
+      StyledLine("r resets", .dim),
     ]
   }
 

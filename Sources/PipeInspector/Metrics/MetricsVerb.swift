@@ -5,23 +5,25 @@ import PipeSystem
 /// `inspector metrics`
 struct MetricsVerb: InspectorVerb {
   let description = CommandDescription(
-    "metrics", of: InspectorCommand.program, "Serves a topology's metrics to Prometheus",
+    "metrics", of: InspectorCommand.program, "Serves the metrics of a topology to Prometheus",
     discussion:
-      "It listens until ^C, and asks the topology when it is asked: its figures are those of that "
-      + "moment. They are in Prometheus's text, or in that of OpenMetrics where this is preferred. A "
-      + "topology that ends is told as down; when it is back under its name, its figures are, too. With "
-      + "-p it need not run yet. Who can reach the port can read the figures, and nothing else.",
+      "Listens until ^C. Each request returns the current figures of the topology, in the "
+      + "text format of Prometheus, or in OpenMetrics if the client prefers it. A topology "
+      + "that ends is reported as down until a topology of this name runs again. With -p, the "
+      + "topology does not have to run yet. Clients that can reach the port can read the "
+      + "metrics, and nothing else.",
     options: [
       .topology,
       Option(
-        "port", value: .count("PORT"), "Where it listens; 0 is any that is free. Default: 9464"),
+        "port", value: .count("PORT"), "The port to listen on; 0 selects a free port. Default: 9464"
+      ),
       Option(
         "address", value: .text("ADDRESS"),
-        "The address at which it listens, in numbers. Default: 127.0.0.1, for this machine alone"),
+        "The numeric address to listen on. Default: 127.0.0.1, for this host only"),
     ] + Option.tls + [.socket],
     examples: [
-      ("inspector metrics", "http://127.0.0.1:9464/metrics"),
-      ("inspector metrics -p shop --port 9500 --address 0.0.0.0", "Also for other machines"),
+      ("inspector metrics", "Serves http://127.0.0.1:9464/metrics"),
+      ("inspector metrics -p shop --port 9500 --address 0.0.0.0", "Serves other hosts, too"),
     ])
 
   func run(_ arguments: ParsedArguments) throws -> Never {
@@ -69,11 +71,11 @@ package struct MetricsService: Sendable {
   package func answer(_ request: WebRequest) async -> WebResponse {
     guard request.path == "/metrics" else {
       return request.path == "/"
-        ? WebResponse(200, "the metrics of a topology of PipeRuntime are at /metrics")
-        : WebResponse(404, "there is nothing here; the metrics are at /metrics")
+        ? WebResponse(200, "the metrics of this PipeRuntime topology are at /metrics")
+        : WebResponse(404, "not found; the metrics are at /metrics")
     }
     guard request.method == "GET" || request.method == "HEAD" else {
-      var response = WebResponse(405, "metrics can be read only: GET or HEAD")
+      var response = WebResponse(405, "method not allowed; use GET or HEAD")
       response.headers["Allow"] = "GET, HEAD"
       return response
     }

@@ -5,58 +5,59 @@ import PipeWire
 struct NodeMetrics {
   private let topology: MetricLabel
   private var info = MetricFamily(
-    .info, "piperuntime_node", "What the node is; always 1.")
+    .info, "piperuntime_node", "Information about the node; always 1.")
   private var up = MetricFamily(
-    .gauge, "piperuntime_node_up", "Whether the node runs and takes events: 1 or 0.")
+    .gauge, "piperuntime_node_up", "1 if the node runs and accepts events, otherwise 0.")
   private var state = MetricFamily(
     .gauge, "piperuntime_node_state",
-    "1 for the state that the node is in, and 0 for its others, by the names of their cases.")
+    "1 for the current state of the node, 0 for its other states, by case name.")
   private var restarts = MetricFamily(
-    .counter, "piperuntime_node_restarts", "Starts after the first of this run.")
+    .counter, "piperuntime_node_restarts", "Restarts of the node in this run of the topology.")
   private var started = MetricFamily(
     .gauge, "piperuntime_node_start_time_seconds", unit: "seconds",
-    "When the node's process was started, since 1970.")
+    "Start time of the node's process, since 1970.")
   private var events = MetricFamily(
-    .counter, "piperuntime_node_events", "Events that the node has taken or refused.")
+    .counter, "piperuntime_node_events", "Events that the node has accepted or refused.")
   private var letters = MetricFamily(
-    .gauge, "piperuntime_node_dead_letters", "Refused events that the node keeps.")
+    .gauge, "piperuntime_node_dead_letters",
+    "Refused events that the node has recorded as dead letters.")
   private var lettersLost = MetricFamily(
     .counter, "piperuntime_node_dead_letters_lost",
-    "Refused events that were not kept, since there were as many as a node keeps.")
+    "Refused events that were not recorded, because the limit of dead letters was reached.")
   private var effects = MetricFamily(
-    .gauge, "piperuntime_node_effects", "Effects that run.")
+    .gauge, "piperuntime_node_effects", "Running effects.")
   private var doubts = MetricFamily(
     .gauge, "piperuntime_node_in_doubt_transactions",
-    "Synchronized events that it, or of a composite its nodes, have promised to take and are not told the "
-      + "end of.")
+    "Synchronized events in doubt: promised by the node, or by nodes of the composite, with "
+      + "unknown decision.")
   private var blocked = MetricFamily(
     .gauge, "piperuntime_node_blocking_pipes",
-    "Full pipes because of which the node takes no input.")
+    "Full pipes that block the input of the node.")
   private var unconnected = MetricFamily(
-    .counter, "piperuntime_node_unconnected_events", "Events sent to ports that no pipe leads from."
+    .counter, "piperuntime_node_unconnected_events", "Events sent to ports without a pipe."
   )
   private var gaps = MetricFamily(
     .counter, "piperuntime_node_gaps",
-    "How often events of an incoming pipe were, or may have been, missed.")
+    "Gaps in incoming pipes, at which events were or may have been missed.")
   private var garbage = MetricFamily(
-    .counter, "piperuntime_node_garbage_frames", "Frames that the node has not understood.")
+    .counter, "piperuntime_node_garbage_frames", "Invalid frames that the node has received.")
   private var steps = MetricFamily(
     .histogram, "piperuntime_node_step_duration_seconds", unit: "seconds",
-    "Time of steps, without their record: of each turn the first, and those of effects.")
+    "Duration of steps without recording, for the first step of each turn and steps of effects.")
   private var records = MetricFamily(
-    .counter, "piperuntime_node_journal_records", "Records made in the node's journal.")
+    .counter, "piperuntime_node_journal_records", "Records written to the node's journal.")
   private var recording = MetricFamily(
     .histogram, "piperuntime_node_journal_record_duration_seconds", unit: "seconds",
-    "Time of records in the node's journal.")
+    "Duration of writes to the node's journal.")
   private var messages = MetricFamily(
     .counter, "piperuntime_node_synchronization_messages",
-    "Messages between a coordinator and others because of synchronized events.")
+    "Messages between a coordinator and other nodes about synchronized events.")
   private var outcomes = MetricFamily(
     .counter, "piperuntime_synchronized_events",
-    "Synchronized events that somebody has asked for, by what has become of them.")
+    "Requested synchronized events, by outcome.")
   private var durations = MetricFamily(
     .histogram, "piperuntime_synchronized_event_duration_seconds", unit: "seconds",
-    "Time from the request for a synchronized event to its answer.")
+    "Time from the request of a synchronized event to the reply.")
   /// The processes whose counters have been added. Composites that share a process share its
   /// counters.
   private var told: Set<String> = []
@@ -164,25 +165,25 @@ struct PipeMetrics {
   private let topology: MetricLabel
   private let nodes: [String: NodeInformation]
   private var sent = MetricFamily(
-    .counter, "piperuntime_pipe_sent_events", "Events that the sender has put into the pipe.")
+    .counter, "piperuntime_pipe_sent_events", "Events that the sender has sent into the pipe.")
   private var applied = MetricFamily(
     .counter, "piperuntime_pipe_applied_events",
-    "Events of these that the receiver has applied or refused, as the sender knows.")
+    "Sent events that the receiver has applied or refused, as acknowledged to the sender.")
   private var underWay = MetricFamily(
     .gauge, "piperuntime_pipe_under_way_events",
-    "Events that were sent and are not applied yet; a pipe is full when these reach its capacity.")
+    "Events that were sent and not yet applied; a pipe is full when they reach its capacity.")
   private var waiting = MetricFamily(
-    .gauge, "piperuntime_pipe_waiting_events", "Events that wait at an end of the pipe.")
+    .gauge, "piperuntime_pipe_waiting_events", "Events waiting at an end of the pipe.")
   private var capacity = MetricFamily(
-    .gauge, "piperuntime_pipe_capacity_events", "Events that may be under way in the pipe.")
+    .gauge, "piperuntime_pipe_capacity_events", "Maximum number of events in flight in the pipe.")
   private var full = MetricFamily(
-    .gauge, "piperuntime_pipe_full", "Whether the sender waits for room in the pipe: 1 or 0.")
+    .gauge, "piperuntime_pipe_full", "1 if the sender waits for capacity in the pipe, otherwise 0.")
   private var lost = MetricFamily(
     .counter, "piperuntime_pipe_lost_events",
-    "Events that a receiver without a journal had taken, and lost with its process.")
+    "Events that a receiver without a journal had accepted and lost with its process.")
   private var unsendable = MetricFamily(
     .counter, "piperuntime_pipe_unsendable_events",
-    "Events that could not be written, or were too large to be sent.")
+    "Events that could not be encoded, or were too large to send.")
 
   init(topology: MetricLabel, nodes: [NodeInformation]) {
     self.topology = topology

@@ -7,7 +7,7 @@ package enum TopologyMetrics {
   /// Returns the metrics of a topology at one moment. Families may be empty.
   package static func families(of snapshot: TopologySnapshot) -> [MetricFamily] {
     let topology = MetricLabel("topology", snapshot.topology)
-    var up = MetricFamily(.gauge, "piperuntime_up", "Whether the topology runs: 1 or 0.")
+    var up = MetricFamily(.gauge, "piperuntime_up", "1 if the topology runs, otherwise 0.")
     guard case .success(let directory) = snapshot.directory else {
       up.add(.flag(false), [topology])
       return [up]
@@ -39,16 +39,16 @@ struct ProcessMetrics {
   private let usage: [Int32: ProcessUsage]
   private var cpu = MetricFamily(
     .counter, "piperuntime_node_cpu_seconds", unit: "seconds",
-    "Processor time of the node's process. Where nodes share one, the first has it.")
+    "Processor time of the node's process. A shared process is reported for its first node.")
   private var memory = MetricFamily(
     .gauge, "piperuntime_node_resident_memory_bytes", unit: "bytes",
-    "Memory that the node's process holds. Where nodes share one, the first has it.")
+    "Memory of the node's process. A shared process is reported for its first node.")
   private var orchestratorCPU = MetricFamily(
     .counter, "piperuntime_orchestrator_cpu_seconds", unit: "seconds",
     "Processor time of the orchestrator.")
   private var orchestratorMemory = MetricFamily(
     .gauge, "piperuntime_orchestrator_resident_memory_bytes", unit: "bytes",
-    "Memory that the orchestrator holds.")
+    "Memory of the orchestrator.")
 
   init(topology: MetricLabel, usage: [Int32: ProcessUsage]) {
     self.topology = topology

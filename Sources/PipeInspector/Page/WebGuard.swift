@@ -19,15 +19,15 @@ package struct WebGuard: Hashable, Sendable {
   /// Returns the response that rejects a request; `nil` if the request is admitted.
   package func refusal(of request: WebRequest) -> WebResponse? {
     guard let host = request.headers["host"], hosts.contains(host) else {
-      return WebResponse(421, "this server is not called so; --host gives it another name")
+      return WebResponse(421, "unknown host name; allow this name with --host")
     }
     if let origin = request.headers["origin"], !hosts.isOwn(origin: origin, of: host) {
-      return WebResponse(403, "this is not for other pages")
+      return WebResponse(403, "cross-origin request rejected")
     }
     if let site = request.headers["sec-fetch-site"], site != "same-origin", site != "none" {
       // A link on another site may open the page itself.
       guard request.headers["sec-fetch-mode"] == "navigate", request.path == "/" else {
-        return WebResponse(403, "this is not for other pages")
+        return WebResponse(403, "cross-origin request rejected")
       }
     }
     guard request.path.hasPrefix("/api/") else {
@@ -35,7 +35,7 @@ package struct WebGuard: Hashable, Sendable {
     }
     guard isTold(request.headers["authorization"]) else {
       var response = WebResponse(
-        401, "the token is missing or wrong: open the address that was printed")
+        401, "missing or invalid token: open the address that 'inspector web' has printed")
       response.headers["WWW-Authenticate"] = "Bearer"
       return response
     }
@@ -46,17 +46,17 @@ package struct WebGuard: Hashable, Sendable {
     switch request.method {
     case "GET": return nil
     case "POST":
-      guard !isReadOnly else { return WebResponse(403, "this inspector only reads: --read-only") }
+      guard !isReadOnly else { return WebResponse(403, "read-only: started with --read-only") }
       // An HTML form on a foreign page cannot send this content type.
       guard request.headers["content-type"]?.hasPrefix("application/json") == true else {
-        return WebResponse(415, "what is sent has to be application/json")
+        return WebResponse(415, "unsupported content type: send application/json")
       }
       return nil
     default: return Self.wrongMethod
     }
   }
 
-  private static let wrongMethod = WebResponse(405, "there is no such method here")
+  private static let wrongMethod = WebResponse(405, "method not allowed")
 
   /// Compares the token in constant time.
   private func isTold(_ authorization: String?) -> Bool {

@@ -24,7 +24,7 @@ package struct WebService: Sendable {
     } else if request.path.hasPrefix("/api/") {
       response = await answer(api: request)
     } else {
-      response = WebResponse(404, "there is nothing here")
+      response = WebResponse(404, "not found")
     }
     response.headers.merge(WebGuard.headers) { own, _ in own }
     return response
@@ -40,13 +40,13 @@ package struct WebService: Sendable {
     case .letters: return await answer { .letters(node: try Self.node(of: request)) }
     case .send: return await answer { try Self.event(of: request) }
     case .letter: return await answer { try Self.letter(of: request) }
-    case nil: return Self.problem(404, "there is no such question")
+    case nil: return Self.problem(404, "no such API request")
     }
   }
 
   private func changes(_ request: WebRequest) async -> WebResponse {
     guard let cursor = UInt64(request.query["after"] ?? "0") else {
-      return Self.problem(400, "'after' is to be the 'cursor' of the answer before")
+      return Self.problem(400, "'after' must be the 'cursor' of the previous answer")
     }
     let news = await source.recorder.news(
       after: cursor, within: Self.patience, limit: Self.deltaByteCount)
@@ -81,7 +81,7 @@ package struct WebService: Sendable {
     of request: WebRequest
   ) throws(Malformed) -> (node: String, json: JSONValue) {
     guard let body = try? JSONValue(parsing: request.body), let node = body["node"]?.string else {
-      throw Malformed("the body is to be a JSON object with 'node'")
+      throw Malformed("the body must be a JSON object with 'node'")
     }
     return (node, body)
   }

@@ -5,21 +5,28 @@ import PipeSystem
 /// `inspector web`
 struct WebVerb: InspectorVerb {
   let description = CommandDescription(
-    "web", of: InspectorCommand.program, "Shows a topology on a page in a browser",
+    "web", of: InspectorCommand.program, "Serves the inspector, a page for the browser",
     discussion:
-      "It prints the address of a page, which shows nodes and pipes as they live, a node's states and "
-      + "events, and what has led to what, and serves it until ^C. The page asks nothing of any other "
-      + "server. It is for this machine alone where nothing else is said, and for who has the address: what "
-      + "stands behind # is the right to read, and to send events where --read-only is not given. To see it "
-      + "from elsewhere use ssh -L, or TLS.",
+      "Prints the address of the page and serves the page until ^C. The page shows nodes "
+      + "and pipes as they change, the states and events of a node, and which events caused "
+      + "which. The page loads nothing from other servers. By default, the page is served "
+      + "only on this host, and only to browsers that open the printed address: the token "
+      + "after # permits reading, and also sending events unless --read-only is given. To see "
+      + "the page from another host, use ssh -L or TLS.",
     options: [.topology] + Option.page,
     examples: [
-      ("inspector web", "The topology that runs"),
-      ("inspector web -p shop --port 8080 --read-only", "One of several, to look at only"),
-      ("inspector web --socket page.socket", "For 'ssh -L 8080:/path/to/page.socket HOST'"),
+      ("inspector web", "Serves the only running topology"),
+      (
+        "inspector web -p shop --port 8080 --read-only",
+        "Serves one of several topologies, for reading only"
+      ),
+      (
+        "inspector web --socket page.socket",
+        "Serves the page for 'ssh -L 8080:/path/to/page.socket HOST'"
+      ),
       (
         "inspector web --address 0.0.0.0 --host page.example --tls-certificate page.pem --tls-key page.key",
-        "For other machines, by TLS"
+        "Serves the page to other hosts, with TLS"
       ),
     ])
 
@@ -98,9 +105,10 @@ struct WebAddress {
     case .address(let address, _, _):
       return "\(scheme)://\(own(address)[0]):\(listener.port)/"
     case .socket:
-      if let name = names.first { return "\(listener.place), by a proxy: https://\(name)/" }
+      if let name = names.first { return "\(listener.place), through a proxy: https://\(name)/" }
       return
-        "\(listener.place), by 'ssh -L 8080:\(listener.place) HOST': http://\(Self.here[0]):8080/"
+        "\(listener.place), through 'ssh -L 8080:\(listener.place) HOST': "
+        + "http://\(Self.here[0]):8080/"
     }
   }
 
@@ -142,17 +150,19 @@ extension WebAddressError: CustomStringConvertible {
   var description: String {
     switch self {
     case .notEncrypted(let address):
-      "others reach \(address), and could read along: leave --address out, and see the page from elsewhere by "
-        + "'ssh -L 8080:127.0.0.1:8080 HOST' and --port 8080; or serve it by TLS, with --tls-certificate FILE "
-        + "and --tls-key FILE"
-    case .missing(let option, let other): "--\(other) needs --\(option) FILE, too"
+      "other hosts can reach \(address) and read unencrypted traffic; omit --address and "
+        + "use 'ssh -L 8080:127.0.0.1:8080 HOST' with --port 8080, or use TLS with "
+        + "--tls-certificate FILE and --tls-key FILE"
+    case .missing(let option, let other): "--\(other) requires --\(option) FILE"
     case .noName(let address):
-      "\(address) is every address of this machine: say by --host NAME which one a browser calls, as it stands "
+      "\(address) stands for every address of this host; name the host with --host NAME, as "
         + "in the certificate"
     case .noHost(let text):
-      "'\(text)' is no value for --host: give a name without scheme and port, as in page.example or [2001:db8::1]"
+      "'\(text)' is not a valid value for --host; give a name without scheme and port, such "
+        + "as page.example or [2001:db8::1]"
     case .besideSocket(let option):
-      "--socket and --\(option) exclude each other: at a socket, a proxy or ssh has the port, and TLS"
+      "--socket and --\(option) cannot be used together; with a socket, a proxy or ssh "
+        + "provides the port and TLS"
     }
   }
 }

@@ -48,7 +48,7 @@ function jsonOf(text, type) {
   try { JSON.parse(text); } catch { return JSON.stringify(text); }
   const integer = /^\s*-?\d+\s*$/.test(text) ? BigInt(text) : 0n;
   if (integer < LEAST || integer > MOST) {
-    throw new Error('integers under ' + LEAST + ' and over ' + MOST + ' cannot be sent from this page');
+    throw new Error('integers below ' + LEAST + ' and above ' + MOST + ' cannot be sent from this page');
   }
   return text;
 }

@@ -81,7 +81,7 @@ function showChart() {
   });
   const box = byId('chart');
   const isAtEnd = isAtFloor(box);
-  put(box, rows.length ? svg : make('p', null, 'No step was seen yet.'));
+  put(box, rows.length ? svg : make('p', null, 'No steps yet.'));
   if (isAtEnd) box.scrollTop = box.scrollHeight;
 }
 
@@ -131,7 +131,7 @@ function effectPart(step, x, start, y) {
     d: start === undefined ? `M${x - 14} ${Math.max(from, y - 20)}V${y - 8}Q${x - 14} ${y} ${x - 5} ${y}`
       : `M${x - 4} ${from}Q${x - 14} ${from} ${x - 14} ${from + 8}V${y - 8}Q${x - 14} ${y} ${x - 5} ${y}` },
   draw('title', null, step.node + ': an effect of version ' + step.effect + ' gave the event' +
-    (start === undefined ? ', before what is shown' : '')));
+    (start === undefined ? ', before the first shown step' : '')));
 }
 
 function stepParts(step, x, y, sentAt) {

@@ -37,7 +37,7 @@ function showGraph(states) {
     wires.map((wire) => [wire.from, wire.to, wire.name])]);
   if (!picture || picture.sign !== sign) {
     picture = { sign, ...layOut(boxes, wires) };
-    put(byId('graph'), boxes.length ? picture.svg : make('p', null, 'No node is like that.'));
+    put(byId('graph'), boxes.length ? picture.svg : make('p', null, 'No matching nodes.'));
   }
   const { place } = picture;
   putRows(picture.lines, wires.map((wire, index) => {

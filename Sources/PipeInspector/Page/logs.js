@@ -29,7 +29,7 @@ function showLogs() {
   byId('newest').hidden = heldAt === null;
   const parts = [held.length > LINES ? held.length - LINES + ' earlier' : '',
     found.length > held.length ? found.length - held.length + ' newer' : '',
-    found.length ? '' : model.lines.length ? 'No line is like that.' : 'Nothing is written yet.'];
+    found.length ? '' : model.lines.length ? 'No matching lines.' : 'No log lines yet.'];
   byId('lines').textContent = parts.filter((part) => part).join(', ');
 }
 

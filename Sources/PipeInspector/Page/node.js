@@ -52,7 +52,7 @@ function showNode(states) {
   byId('h-node').textContent = name || 'No node chosen';
   const node = model.topology.nodes.find((one) => one.name === name);
   const parts = node ? nodeParts(node, states.get(name) || {})
-    : [part('none', name ? 'There is no such node at this time.' : 'Choose a node: its states, and which events it takes.')];
+    : [part('none', name ? 'There is no such node at this time.' : 'Choose a node to see its states and events.')];
   putRows(byId('node'), parts.map((one) => ({ ...one, key: name + ' ' + one.key })));
   const said = byId('said');
   if (said && said.textContent !== model.message) said.textContent = model.message;
@@ -69,16 +69,16 @@ function nodeParts(node, state) {
     part('facts', facts.filter((fact) => fact).join(' · '))];
   if (node.reason) parts.push(part('reason', node.reason, 'note bad'));
   if (isBlocked(node)) {
-    parts.push(part('blocked', 'Blocked: it takes no input while a pipe of its own is full: ' +
+    parts.push(part('blocked', 'Blocked: the node accepts no input while a pipe is full: ' +
       standingThen(node.name).counts.blocked.join(', '), 'note bad'));
   }
   for (const doubt of state.doubts || []) {
-    parts.push(part(doubt.transaction + doubt.participant, doubt.participant + ' is in doubt of ' +
+    parts.push(part(doubt.transaction + doubt.participant, doubt.participant + ' is in doubt about ' +
       doubt.composite + ': ' + doubt.event + ' (' + doubt.transaction + ')', 'note bad'));
   }
   if (model.machine) parts.push(chartPart(node.name, state));
   if (model.at === null) return parts.concat(eventParts(node), letterParts(node));
-  return parts.concat(part('then', 'Which events it takes, and its dead letters, are known of now alone.', 'note'));
+  return parts.concat(part('then', 'Events and dead letters are shown only for the present.', 'note'));
 }
 
 // A large state, a part at a time, as it was when it was asked for.
@@ -89,7 +89,7 @@ function wholeParts(name, state) {
   if (model.at !== null || (!whole && !state.large)) return [];
   if (!whole) {
     return [{ key: 'whole', sign: '', build: () => make('p', null, make('button', { type: 'button',
-      'data-key': 'whole', onclick: () => lookAtWhole(name) }, 'Show all of it')) }];
+      'data-key': 'whole', onclick: () => lookAtWhole(name) }, 'Show the whole state')) }];
   }
   const count = Math.max(1, Math.ceil(whole.text.length / PART));
   const turn = (by, words) => make('button', { type: 'button', 'data-key': words, disabled: !whole.text ||
@@ -105,7 +105,7 @@ function wholeParts(name, state) {
 }
 
 async function lookAtWhole(name) {
-  model.whole = { words: 'It is asked for', text: '', part: 0 };
+  model.whole = { words: 'Loading…', text: '', part: 0 };
   show();
   let found;
   try {

@@ -66,7 +66,7 @@ async function ask(path, body) {
   const isJSON = (answer.headers.get('Content-Type') || '').startsWith('application/json');
   const value = isJSON ? parseJSON(await answer.text()) : { error: (await answer.text()).trim() };
   if (!answer.ok) {
-    const problem = new Error(value.error || 'the inspector answers with ' + answer.status);
+    const problem = new Error(value.error || 'the inspector answered with HTTP status ' + answer.status);
     problem.status = answer.status;
     throw problem;
   }

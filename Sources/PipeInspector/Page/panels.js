@@ -125,7 +125,7 @@ function showNodes(states) {
         make('td', { class: 'number' }, cells[4])) };
   });
   if (found.length > ROWS) rows.push(more(found.length - ROWS, 6));
-  if (!found.length && byId('search').value) rows.push(row('No node is like that.', 6));
+  if (!found.length && byId('search').value) rows.push(row('No matching nodes.', 6));
   putRows(byId('nodes'), rows);
   byId('found').textContent = byId('search').value
     ? found.length + ' of ' + model.topology.nodes.length : '';

@@ -160,7 +160,7 @@ extension FeedFrame {
       "node": .string(node), "incarnation": .count(incarnation), "version": .count(version),
       "time": .integer(WallClock.nanoseconds), "large": .integer(Int64(json.count)),
     ]
-    if isRefusal { record["refused"] = "it is too large to be shown" }
+    if isRefusal { record["refused"] = "too large to be shown" }
     return .object(record)
   }
 }
@@ -173,7 +173,7 @@ extension LiveRecording {
     if let client = client.withLock({ $0 }) { return try await tell(question, client) }
     // The topology may have started since the last attempt.
     guard let client = try? TopologyClient.attach(to: target) else {
-      throw InspectionRequestError("topology '\(name)' does not run now")
+      throw InspectionRequestError("topology '\(name)' is not running")
     }
     defer { client.close() }
     return try await tell(question, client)
@@ -230,7 +230,8 @@ extension LiveRecording {
       return await group.next() ?? nil
     }
     guard let found else {
-      throw InspectionRequestError("node '\(node)' does not tell its state: does it run?")
+      throw InspectionRequestError(
+        "timed out: node '\(node)' did not report its state; check that the node runs")
     }
     return ["version": .count(found.version), "state": found.state]
   }

@@ -62,24 +62,27 @@ package enum WebCertificateError: Error, Hashable {
 extension WebCertificateError: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .unreadable(let error): "cannot read what TLS needs: \(error)"
-    case .noFile(let path): "'\(path)' is no file: give a file in PEM"
+    case .unreadable(let error): "cannot read the TLS certificate or key: \(error)"
+    case .noFile(let path): "'\(path)' is not a file; give a file in PEM format"
     case .noCertificate(let path):
-      "there is no certificate in '\(path)': it has to be in PEM, with a line -----BEGIN CERTIFICATE-----"
+      "no certificate in '\(path)'; the file must be in PEM format, with a line -----BEGIN "
+        + "CERTIFICATE-----"
     case .noKey(let path):
-      "there is no key in '\(path)': it has to be in PEM, with a line -----BEGIN PRIVATE KEY-----"
+      "no key in '\(path)'; the file must be in PEM format, with a line -----BEGIN PRIVATE "
+        + "KEY-----"
     case .encrypted(let path):
-      "the key in '\(path)' has a password, for which nobody can be asked: 'openssl pkey -in \(path)' writes it "
-        + "without"
+      "the key in '\(path)' has a password, which is not supported; 'openssl pkey -in "
+        + "\(path)' writes the key without a password"
     case .notSecret(let path, let mode):
-      "others than its owner may use the key in '\(path)', whose mode is \(String(mode, radix: 8)): "
-        + "'chmod 600 \(path)', and let nobody else keep a copy"
+      "other users may read the key in '\(path)', whose mode is \(String(mode, radix: 8)); "
+        + "run 'chmod 600 \(path)', and make sure that no other user has a copy"
     case .refused(let certificate, let key):
-      "the certificate in '\(certificate)' and the key in '\(key)' do not belong together, or one is damaged: "
-        + "'openssl x509 -noout -pubkey -in \(certificate)' and 'openssl pkey -pubout -in \(key)' have to print "
-        + "the same"
+      "the certificate in '\(certificate)' and the key in '\(key)' do not match, or one is "
+        + "damaged; 'openssl x509 -noout -pubkey -in \(certificate)' and 'openssl pkey -pubout "
+        + "-in \(key)' must print the same"
     case .notSupported:
-      "libmicrohttpd of this system knows no TLS: serve the page to this machine alone, and reach it by ssh -L"
+      "libmicrohttpd on this system does not support TLS; serve the page only on this host, "
+        + "and use ssh -L"
     }
   }
 }

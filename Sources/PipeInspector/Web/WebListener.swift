@@ -111,33 +111,37 @@ extension WebListenerError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .noAddress(let text):
-      "'\(text)' is no address: write it in numbers, as in 127.0.0.1 or ::1"
+      "'\(text)' is not a numeric address such as 127.0.0.1 or ::1"
     case .inUse(let address, let port, let process):
       "port \(port) of \(address) is in use"
         + (process.map {
-          " by process \($0.pid), '\($0.name)': choose another one with --port, or end it"
+          " by process \($0.pid), '\($0.name)'; choose another port with --port, or end the "
+            + "process"
         }
-          ?? ": choose another one with --port, or end what listens there, which 'ss -ltnp' shows root")
-    case .elsewhere(let address): "\(address) is no address of this machine: 'ip addr' shows those"
+          ?? "; choose another port with --port, or end the process that listens there, which "
+          + "'ss -ltnp' shows root")
+    case .elsewhere(let address):
+      "\(address) is not an address of this host; 'ip addr' shows the addresses"
     case .notAllowed(let port):
-      "port \(port) is for root alone: choose one from 1024 on with --port"
+      "permission denied: only root can use port \(port); choose a port from 1024 on with --port"
     case .pathTooLong(let path, let limit):
-      "'\(path)' has \(path.utf8.count) bytes, and the path of a socket at most \(limit): choose a shorter "
-        + "one, as in /tmp/page.socket, or a relative one"
+      "path too long: '\(path)' has \(path.utf8.count) bytes, and the limit for a socket is "
+        + "\(limit); choose a shorter path such as /tmp/page.socket, or a relative path"
     case .pathInUse(let path):
-      "somebody listens at '\(path)': choose another path, or end that process, which 'ss -lxp' shows"
+      "another process listens at '\(path)'; choose another path, or end the process, which "
+        + "'ss -lxp' shows"
     case .noSocket(let path):
-      "'\(path)' is there and no socket: it is not replaced; choose another path, or remove it"
+      "'\(path)' exists and is not a socket; choose another path, or remove the file"
     case .noFolder(let folder):
-      "there is no folder '\(folder)' for the socket: 'mkdir -p' makes it"
+      "no such directory '\(folder)' for the socket; create the directory with 'mkdir -p'"
     case .folderOfMany(let folder):
-      "others may replace what is in '\(folder)': 'chmod go-w' keeps them from it where it is yours; else choose "
-        + "a folder of your own, as 'mkdir -m 700' makes it"
+      "other users may replace files in '\(folder)'; run 'chmod go-w' if the directory is "
+        + "yours, or create a private directory with 'mkdir -m 700'"
     case .folderOfOther(let folder, let owner):
-      "'\(folder)' belongs to user \(owner), who may replace what is in it, and this is user \(geteuid()): choose "
-        + "a folder of your own, as 'mkdir -m 700' makes it"
+      "'\(folder)' belongs to user \(owner), who may replace files in it, and this process "
+        + "runs as user \(geteuid()); create a private directory with 'mkdir -m 700'"
     case .folderNotAllowed(let folder):
-      "no socket may be made in '\(folder)': choose a folder of your own"
+      "permission denied: cannot create a socket in '\(folder)'; choose a directory of your own"
     case .failed(let error): "cannot listen: \(error)"
     }
   }

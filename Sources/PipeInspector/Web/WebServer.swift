@@ -92,7 +92,7 @@ package final class WebServer: Sendable {
       throw WebCertificateError.refused(
         certificate: certificate.certificateFile, key: certificate.keyFile)
     }
-    throw SystemError("the start of the web server", on: place, code: code)
+    throw SystemError("start of the web server", on: place, code: code)
   }
 
   deinit { stop() }

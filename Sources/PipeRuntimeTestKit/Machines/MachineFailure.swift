@@ -41,20 +41,20 @@ extension MachineFailure {
 
   private var summary: String {
     switch cause {
-    case .otherState: "the transition leads to another state"
+    case .otherState: "the transition enters another state"
     case .refused(.noTransition, _, _): "there is no transition"
     case .refused(.guard, _, _): "the guard refuses the event"
     case .refused(.thrown, _, _): "the function throws an error"
     case .refused(.asynchronous, _, _): "the transition is asynchronous"
-    case .refused(.overdue, _, _): "the transition took longer than it may"
-    case .refused(.stateTooLarge, _, _): "the state would be larger than 1 MiB as JSON"
+    case .refused(.overdue, _, _): "the transition exceeds the time limit"
+    case .refused(.stateTooLarge, _, _): "the state exceeds 1 MiB as JSON"
     case .asynchronous: "the transition is asynchronous"
     case .moved, .movesLater: "there is a transition"
     case .otherRefusal: "the event is refused for another reason"
-    case .otherOutput: "the output is another one"
+    case .otherOutput: "the output differs"
     case .noOutput: "there is no output"
     case .unexpectedOutput: "there is an output"
-    case .timedOut: "the transition has not returned in time"
+    case .timedOut: "timed out: the transition has not returned"
     }
   }
 
@@ -104,16 +104,16 @@ extension MachineFailure {
     case .refused(.thrown, _, _), .refused(.overdue, _, _), .refused(.stateTooLarge, _, _):
       "Change the function, or expect it with assertNoTransition(when:on:)."
     case .refused(.asynchronous, _, _), .asynchronous, .movesLater:
-      "Wait for it with 'await', and assertEventually(when:on:transitionTo:)."
+      "Wait for the state with 'await assertEventually(when:on:transitionTo:)'."
     case .moved(let state):
-      "Remove \(on) from \(when), give it a Guard that fails here, or expect \(state)."
+      "Remove \(on) from \(when), add a Guard that refuses the event, or expect \(state)."
     case .otherRefusal(_, .guard, _):
       "Remove \(on) from \(when), or expect 'because: .guard'."
     case .otherRefusal(_, .noTransition, _):
       "Add \(on) with a Guard to \(when), or expect 'because: .noTransition'."
     case .otherRefusal(_, .thrown, _), .otherRefusal(_, .asynchronous, _),
       .otherRefusal(_, .overdue, _), .otherRefusal(_, .stateTooLarge, _):
-      "Change the function, or expect what it says with 'because:'."
+      "Change the function, or expect its refusal with 'because:'."
     case .otherOutput(_, let actual, _):
       "Change the Execute of \(when), or expect \(actual)."
     case .noOutput(let output):
@@ -121,7 +121,7 @@ extension MachineFailure {
     case .unexpectedOutput(let output):
       "Write Execute.noOutput in \(when), or expect \(output) with assert(when:execute:)."
     case .timedOut:
-      "Look at what the transition of \(on) in \(when) waits for, or pass a longer 'within:'."
+      "Check what the transition of \(on) in \(when) waits for, or pass a longer 'within:'."
     }
   }
 
@@ -129,18 +129,18 @@ extension MachineFailure {
     switch refusal {
     case .noTransition: "no transition"
     case .guard: "refused by a guard"
-    case .thrown(let error): "refused: '\(error)' is thrown"
+    case .thrown(let error): "refused: the function throws '\(error)'"
     case .asynchronous: "refused: the transition is asynchronous"
-    case .overdue: "refused: the transition took longer than it may"
-    case .stateTooLarge: "refused: the state would be larger than 1 MiB as JSON"
+    case .overdue: "refused: the transition exceeds the time limit"
+    case .stateTooLarge: "refused: the state exceeds 1 MiB as JSON"
     }
   }
 
   /// The list of events that the state accepts, if it helps.
   private func listed(_ takes: [String], _ refusal: Refusal) -> String {
     guard refusal == .noTransition else { return "" }
-    if takes.isEmpty { return "; \(stateName) takes no event" }
-    return "; \(stateName) takes \(takes.joined(separator: ", "))"
+    if takes.isEmpty { return "; \(stateName) accepts no events" }
+    return "; \(stateName) accepts \(takes.joined(separator: ", "))"
   }
 }
 

@@ -97,7 +97,7 @@ extension StateRecorder {
     where predicate: @escaping @Sendable (State) -> Bool
   ) async -> [State] {
     await wait(
-      for: "a state that the predicate holds for", within: limit,
+      for: "state that satisfies the predicate", within: limit,
       at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column),
       predicate)
   }
@@ -116,7 +116,7 @@ extension StateRecorder {
       return record.hasEnded ? .some(nil) : nil
     }
     if case .found(let states?)? = waited { return states }
-    fail("there was no \(what)", within: limit, waited?.stall, from: start, at: place)
+    fail("no \(what)", within: limit, waited?.stall, from: start, at: place)
     return []
   }
 
@@ -131,15 +131,16 @@ extension StateRecorder {
     lines.append("  states recorded:" + (record.states.isEmpty ? " none" : ""))
     let shown = 30
     let hidden = max(0, record.states.count - shown)
-    if hidden > 0 { lines.append("    … \(hidden) earlier ones") }
+    if hidden > 0 { lines.append("    … \(hidden) earlier states") }
     for (index, state) in record.states.enumerated().dropFirst(hidden) {
       let seen = index < start ? " (met by an earlier wait)" : ""
       lines.append("    \(index). \(state)\(seen)")
     }
     lines.append(
       record.hasEnded
-        ? "  Look at what ends the run: finish(), or nobody holds the sequence any more."
-        : "  Look whether the event is refused, or the effect mapped; or pass a longer 'within:'.")
+        ? "  Check what ends the run: finish(), or the end of the last reference to the sequence."
+        : "  Check that the event is accepted and the effect is mapped, or pass a longer "
+          + "'within:'.")
     if let stall { lines.append(stall.indented) }
     FailureReporter.fail(lines.joined(separator: "\n"), at: place)
   }

@@ -148,7 +148,7 @@ extension TransitionCoverage {
     var lines =
       isKnown
       ? ["\(taken) of \(entries.count) transitions taken"]
-      : ["\(others.count) transitions taken; how many there are is not known"]
+      : ["\(others.count) transitions taken; the total is unknown"]
     let rows =
       [["state", "event", "taken", "refused", ""]]
       + entries.map {
@@ -192,16 +192,16 @@ extension TransitionCoverage {
       }, others: unexpected,
       words: CoverageAccount.Words(
         things: "transitions", seen: "taken", thingOfOwner: "transition of the machine",
-        advice: "Assert each, or name those that need not be in 'except:'.",
-        adviceWithoutAny: "Cover a machine that takes events, or leave this assertion out."))
+        advice: "Assert each transition, or list exceptions in 'except:'.",
+        adviceWithoutAny: "Cover a machine that accepts events, or remove this assertion."))
   }
 
   private var unknownProblems: [String] {
     let seen = unexpected
     return [
-      "which transitions there are cannot be read: the machine is given by a function",
-      "  Give them: TransitionCoverage(stateMachine, expecting: […])"
-        + (seen.isEmpty ? "." : ". Those that were taken:"),
+      "the transitions are unknown, because the machine is defined by a function",
+      "  List them: TransitionCoverage(stateMachine, expecting: […])"
+        + (seen.isEmpty ? "." : "; transitions taken:"),
     ] + seen.map { "    TransitionName(\"\($0.state)\", on: \"\($0.event)\")," }
   }
 }
@@ -266,11 +266,11 @@ struct CoverageAccount<Name: Hashable & CustomStringConvertible> {
     }
     lines += listed(
       exceptions.filter { name in !entries.contains { $0.name == name } },
-      "'except:' names what is no \(words.thingOfOwner):")
+      "'except:' contains names that match no \(words.thingOfOwner):")
     lines += listed(
       entries.filter { $0.isSeen && exceptions.contains($0.name) }.map(\.name),
-      "'except:' names what was \(words.seen):")
-    lines += listed(others, "'expecting:' lacks what was \(words.seen):")
+      "'except:' contains \(words.things) that were \(words.seen):")
+    lines += listed(others, "'expecting:' lacks \(words.things) that were \(words.seen):")
     return lines
   }
 

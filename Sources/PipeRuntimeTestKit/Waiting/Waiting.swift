@@ -50,7 +50,7 @@ package func poll<Answer>(
   switch try await ask(every: pause, within: limit, of: directory, question) {
   case .found(let answer): return answer
   case .stalled(let stall):
-    StandardError.write("\(fileID):\(line): a wait was given up: \(stall)\n")
+    StandardError.write("\(fileID):\(line): gave up waiting: \(stall)\n")
     return nil
   }
 }
@@ -85,7 +85,7 @@ package func unlessStalled<Value: Sendable>(
   switch try await withStallLimit(limit, operation) {
   case .found(let value): return value
   case .stalled(let stall):
-    StandardError.write("\(fileID):\(line): a wait was given up: \(stall)\n")
+    StandardError.write("\(fileID):\(line): gave up waiting: \(stall)\n")
     return nil
   }
 }

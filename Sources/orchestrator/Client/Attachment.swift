@@ -19,8 +19,8 @@ extension ParsedArguments {
   func expectHere(_ what: String) throws {
     guard let remote = try target.remote else { return }
     throw CommandError(
-      "\(what) on the host of the orchestrator at \(remote.endpoint), and does not work from another one: run it "
-        + "there, with -p \(remote.name)", code: .usage)
+      "\(what) on the host of the orchestrator at \(remote.endpoint); run the command on "
+        + "that host, with -p \(remote.name)", code: .usage)
   }
 }
 
@@ -63,14 +63,14 @@ enum TopologyChoice {
     if let name = arguments.topology {
       guard known.contains(name) else {
         throw CommandError(
-          "topology '\(name)' has no \(wanted) here" + hint(name, known), code: .notRunning)
+          "topology '\(name)' has no \(wanted) on this host" + hint(name, known), code: .notRunning)
       }
       return try RuntimeDirectories(topology: name, roots: roots)
     }
     let running = RunningTopology.all(in: roots).map(\.name)
     let candidates = running.isEmpty ? known : running
     switch candidates.count {
-    case 0: throw CommandError("no topology has run here yet", code: .notRunning)
+    case 0: throw CommandError("no topology has run on this host yet", code: .notRunning)
     case 1: return try RuntimeDirectories(topology: candidates[0], roots: roots)
     default: throw ambiguous(candidates, running.isEmpty ? "known" : "running")
     }
@@ -78,7 +78,7 @@ enum TopologyChoice {
 
   private static func ambiguous(_ names: [String], _ adjective: String) -> CommandError {
     CommandError(
-      "\(names.count) topologies are \(adjective): choose one with -p: "
+      "\(names.count) topologies are \(adjective); choose one with -p: "
         + names.joined(separator: ", "), code: .usage)
   }
 

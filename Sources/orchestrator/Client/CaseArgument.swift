@@ -11,33 +11,36 @@ package enum CaseArgument {
       return .string(text)
     }
     guard let value = try? JSONValue(parsing: text.utf8) else {
-      throw problem(text, "is not JSON")
+      throw problem(text, "is not valid JSON")
     }
     if let number = JSONValue.wholeBeyondLimits(in: text.utf8) {
       throw CommandError(
-        "\(number) in '\(text.printable.cut(to: 200))' is too large: whole numbers go from "
-          + "\(Int64.min) to \(Int64.max). Write it with an exponent where it may be rounded",
+        "\(number) in '\(text.printable.cut(to: 200))' is out of range: integers range from "
+          + "\(Int64.min) to \(Int64.max); write the number with an exponent if it may be "
+          + "rounded",
         code: .usage)
     }
     guard let label = value.caseName, isLabel(label), value.caseMembers != nil else {
-      throw problem(text, "is JSON, but no \(noun): " + reason(value))
+      throw problem(
+        text, "is JSON, but not \(noun == "event" ? "an" : "a") \(noun): " + reason(value))
     }
     return value
   }
 
   /// The reason why a JSON value is not a label with fields.
   private static func reason(_ value: JSONValue) -> String {
-    guard case .object(let members) = value else { return "it is no object" }
-    if members.isEmpty { return "it has no label" }
+    guard case .object(let members) = value else { return "not an object" }
+    if members.isEmpty { return "the object has no label" }
     if let label = value.caseName {
       return isLabel(label)
-        ? "the value of '\(label)' is no object of fields"
-        : "'\(label.printable.cut(to: 40))' is no label"
+        ? "the value of '\(label)' is not an object of fields"
+        : "'\(label.printable.cut(to: 40))' is not a valid label"
     }
     let keys = members.keys.sorted().prefix(3).map { "'\($0.printable.cut(to: 40))'" }
     let list = keys.joined(separator: ", ") + (members.count > keys.count ? ", …" : "")
     return
-      "it has \(members.count) keys, \(list), and one alone is the label; fields stand inside it"
+      "the object must have one key, the label with its fields inside, but has "
+      + "\(members.count) keys: \(list)"
   }
 
   private static func isLabel(_ text: String) -> Bool {
@@ -47,7 +50,7 @@ package enum CaseArgument {
 
   private static func problem(_ text: String, _ what: String) -> CommandError {
     CommandError(
-      "'\(text.printable.cut(to: 200))' \(what). Write a label, as in 'closed', or the label with "
-        + "its fields, as in '{\"closing\":{\"persons\":3}}'", code: .usage)
+      "'\(text.printable.cut(to: 200))' \(what); write a label such as 'closed', or a label "
+        + "with fields such as '{\"closing\":{\"persons\":3}}'", code: .usage)
   }
 }

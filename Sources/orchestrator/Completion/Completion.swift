@@ -3,12 +3,14 @@ import PipeRuntime
 /// `orchestrator completion`
 struct Completion: Verb {
   let description = VerbDescription(
-    "completion", "Prints the completion script of a shell",
+    "completion", "Prints a completion script for a shell",
     positionals: [
       Positional(
         "SHELL", .choice("SHELL", Shell.allCases.map(\.rawValue)), .one, "bash, zsh or fish")
     ],
-    examples: [("source <(orchestrator completion bash)", "Completion in this shell")])
+    examples: [
+      ("source <(orchestrator completion bash)", "Enables completion in the current shell")
+    ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     guard let shell = arguments.positionals.first.flatMap(Shell.init) else {

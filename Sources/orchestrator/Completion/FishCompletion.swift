@@ -46,7 +46,7 @@ struct FishCompletion {
           end
         end
       end
-      # Whether the verb is given, with so many arguments; without a verb, whether none is.
+      # Whether the command line has this verb, with this number of arguments; or no verb.
       function __orchestrator_at
         __orchestrator_look
         test "$__orchestrator_verb" = "$argv[1]"; or return

@@ -15,17 +15,21 @@ enum Graphviz {
   /// - Parameter note: Receives the reason why the picture is not the best one.
   static func svg(_ graph: Graph, note: (String) -> Void) -> String {
     guard let program else {
-      note("note: drawn without Graphviz, which is not installed: 'apt-get install graphviz'")
+      note(
+        "note: Graphviz is not installed, using the built-in drawing; install Graphviz with "
+          + "'apt-get install graphviz'")
       return GraphForm.svg.text(graph)
     }
     let best = draw(DotText(graph).text, program)
     if case .drawn(let text) = best { return text }
     if case .late = best, case .drawn(let text) = draw(DotText(graph, isPlain: true).text, program)
     {
-      note("note: drawn plainly: with frames and bent lines, Graphviz takes longer than 2 s")
+      note(
+        "note: using a simple layout: with frames and curved lines, Graphviz takes longer "
+          + "than 2 s")
       return text
     }
-    note("note: drawn without Graphviz: \(best.reason)")
+    note("note: using the built-in drawing: \(best.reason)")
     return GraphForm.svg.text(graph)
   }
 
@@ -34,8 +38,8 @@ enum Graphviz {
 
     var reason: String {
       switch self {
-      case .drawn: "it is drawn"
-      case .late: "it takes longer than 2 s"
+      case .drawn: "drawn"
+      case .late: "Graphviz takes longer than 2 s"
       case .failed(let reason): reason
       }
     }
@@ -52,14 +56,14 @@ enum Graphviz {
     var name = Array("\(folder)/graph.XXXXXX".utf8CString)
     let input = mkstemp(&name)
     guard input >= 0 else {
-      return .failed("no file can be made in '\(folder)': \(SystemError.text(of: errno))")
+      return .failed("cannot create a file in '\(folder)': \(SystemError.text(of: errno))")
     }
     defer { close(input) }
     _ = fcntl(input, F_SETFD, FD_CLOEXEC)
     // Unlinked at once, so that no file remains however this process ends.
     unlink(name)
     guard write(Array(text.utf8), to: input), lseek(input, 0, SEEK_SET) == 0 else {
-      return .failed("a file in '\(folder)' cannot be written: \(SystemError.text(of: errno))")
+      return .failed("cannot write a file in '\(folder)': \(SystemError.text(of: errno))")
     }
     var child: ChildProcess
     do {
@@ -87,7 +91,7 @@ enum Graphviz {
     guard open.isEmpty else {
       child.signal(.kill, group: true)
       child.wait()
-      return output.count < byteLimit ? .late : .failed("its picture is too large")
+      return output.count < byteLimit ? .late : .failed("the picture is too large")
     }
     guard child.wait()?.isSuccess == true, !output.isEmpty else {
       let said = String(decoding: errors, as: UTF8.self).split(separator: "\n").first

@@ -145,7 +145,9 @@ extension FollowedMessage {
     let head =
       style.dim(moment) + " "
       + style.number(color, name.printable.padded(to: nodeWidth)) + "  "
-    return (lost > 0 ? [head + style.red("\(lost) lost: they came too fast")] : []) + [head + text]
+    return (lost > 0 ? [head + style.red("\(lost) lost: the reader was too slow")] : []) + [
+      head + text
+    ]
   }
 
   /// The JSON form of `-o json` and `-o jsonl`.
@@ -165,7 +167,7 @@ extension FollowedMessage {
 extension NodeStep {
   /// `idle --go--> busy  (a.out->b.in 17)  version 4, sends b.out->c.in 5: placed(id: 1)`
   fileprivate func text(fields: [String]?, _ style: Style) -> String {
-    if let skipped { return style.dim("\(skipped) steps not told, up to version \(version)") }
+    if let skipped { return style.dim("\(skipped) steps skipped, up to version \(version)") }
     let from = self.from.map { $0.stateText(fields: fields) + " " } ?? ""
     let state = self.state.map { $0.stateText(fields: fields) } ?? "?"
     let event = self.event.map { "--\($0.caseText)--> " } ?? "--> "
@@ -187,7 +189,7 @@ extension NodeStep {
 extension TappedEvent {
   /// `17  placed(id: 1)`
   fileprivate func text(_ style: Style) -> String {
-    if let skipped { return style.dim("\(skipped) events not told, up to number \(number)") }
+    if let skipped { return style.dim("\(skipped) events skipped, up to number \(number)") }
     return "\(style.dim(String(number)))  \((event?.caseText ?? "?").printable)"
   }
 }
@@ -204,10 +206,10 @@ extension StateChange {
     // A client that asks for the latest states only has not missed those in between.
     let between = summary == nil ? "missed before" : "more before"
     let note =
-      cause + (isPassing ? ", on the way" : "") + (missed > 0 ? "; \(missed) \(between)" : "")
+      cause + (isPassing ? ", intermediate" : "") + (missed > 0 ? "; \(missed) \(between)" : "")
     let doubt =
       doubts.isEmpty
-      ? (wasInDoubt ? style.green("  not in doubt any more") : "")
+      ? (wasInDoubt ? style.green("  no longer in doubt") : "")
       : style.red(
         "  IN DOUBT: "
           + doubts.map { $0.wording(since: style.time) }.joined(separator: "; ").printable)

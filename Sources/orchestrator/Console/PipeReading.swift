@@ -74,7 +74,8 @@ package struct PipeReading: Hashable, Sendable {
   /// - Parameter events: The events that the receiver accepts, with their values.
   package func lines(events: [String], _ style: Style) -> [String] {
     let sent = out.map { out in
-      "\(out.events) sent, \(out.applied) known to be applied, \(out.waiting) not yet on their way"
+      "\(out.events) sent, \(out.applied) acknowledged as applied, \(out.waiting) waiting "
+        + "to be sent"
         + [(out.lost, "lost"), (out.unsendable, "not sendable")].compactMap { count, what in
           count.flatMap { $0 > 0 ? ", \($0) \(what)" : nil }
         }.joined()

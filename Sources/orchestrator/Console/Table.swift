@@ -44,7 +44,7 @@ package struct Table: Hashable, Sendable {
 
   /// Adds a row, and escapes control characters in it.
   package mutating func add(_ cells: [String]) {
-    precondition(cells.count == columns.count, "a row has as many cells as there are columns")
+    precondition(cells.count == columns.count, "a row must have one cell for each column")
     rows.append(cells.map(\.printable))
   }
 

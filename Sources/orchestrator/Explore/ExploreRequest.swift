@@ -12,7 +12,7 @@ struct ExploreRequest {
   init(_ arguments: ParsedArguments) throws {
     if arguments.flag("file-only") {
       throw CommandError(
-        "--explore asks the programs, so it cannot be used with --file-only; leave one out",
+        "--explore and --file-only cannot be used together; --explore asks the programs",
         code: .usage)
     }
     var settings = ExplorationSettings()
@@ -27,7 +27,7 @@ struct ExploreRequest {
     settings.continuesAfterViolation = arguments.flag("all")
     if settings.continuesAfterViolation, settings.properties.isEmpty {
       throw CommandError(
-        "--all continues behind the first violation of a property, so it needs --property",
+        "--all requires --property",
         code: .usage)
     }
     if let limit = arguments.count("node-states") { settings.nodeStateLimit = limit }
@@ -36,11 +36,11 @@ struct ExploreRequest {
     graph = try arguments.value("graph").map { path in
       guard let form = GraphDrawing(path: path) else {
         throw CommandError(
-          "--graph \(path): the name has to end in .dot, for Graphviz, or .mmd, for Mermaid",
+          "--graph \(path): the file name must end in .dot for Graphviz, or .mmd for Mermaid",
           code: .usage)
       }
       guard arguments.positionals.count == 1 else {
-        throw CommandError("--graph draws one topology; name one file", code: .usage)
+        throw CommandError("--graph requires exactly one topology file", code: .usage)
       }
       return (path, form)
     }
@@ -60,7 +60,7 @@ struct ExploreRequest {
     let properties = loaded.topology.explore?.properties.map(\.name) ?? []
     if let name = settings.properties.first(where: { !properties.contains($0) }) {
       throw CommandError(
-        "\(input.name) has no property '\(name)'" + Suggestion.among(properties, like: name),
+        "no such property '\(name)' in \(input.name)" + Suggestion.among(properties, like: name),
         code: .usage)
     }
     let meter = ProgressMeter(console)
@@ -75,8 +75,9 @@ struct ExploreRequest {
   private func draw(_ report: ExplorationReport, _ path: String, _ form: GraphDrawing) throws {
     guard let drawn = report.graph else {
       throw CommandError(
-        "--graph \(path): \(report.reached.states) states are too many to be drawn, or were not "
-          + "all met; \(ExploredGraph.limit) can be. Declare fewer values, or leave --graph out")
+        "--graph \(path): cannot draw \(report.reached.states) states: the limit is "
+          + "\(ExploredGraph.limit) states, and the search must be complete; declare fewer "
+          + "values, or omit --graph")
     }
     try FileSystem.replace(path, with: form.text(drawn).utf8)
   }
@@ -137,8 +138,8 @@ struct ScenarioFolder {
   init(_ path: String) throws(CommandError) {
     if !FileSystem.isDirectory(path), mkdir(path, 0o777) != 0 {
       throw CommandError(
-        "--out \(path): \(SystemError.text(of: errno)); name a directory that there is, or whose "
-          + "parent there is", code: .usage)
+        "--out \(path): \(SystemError.text(of: errno)); name an existing directory, or a "
+          + "new directory in an existing directory", code: .usage)
     }
     self.path = path
   }

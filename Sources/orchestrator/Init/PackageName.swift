@@ -97,27 +97,27 @@ package enum InitError: Error, Hashable {
 extension InitError: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .name(let name, let problem): "'\(name)' cannot be the package's name: \(problem)"
+    case .name(let name, let problem): "invalid package name '\(name)': \(problem)"
     case .noCheckout(let executable):
-      "no folder above '\(executable)' is PipeRuntime, which the package depends on; say where it "
-        + "is with --piperuntime DIRECTORY"
+      "no checkout of PipeRuntime found above '\(executable)'; name its directory with "
+        + "--piperuntime DIRECTORY"
     case .noPackage(let path):
-      "'\(path)' has no Package.swift that can be read; name the folder of PipeRuntime with "
+      "no readable Package.swift in '\(path)'; name the directory of PipeRuntime with "
         + "--piperuntime"
     case .otherPackage(let path, let name):
-      "'\(path)' is the package \(name.map { "'\($0)'" } ?? "of something else") and not "
-        + "PipeRuntime; name the folder of PipeRuntime with --piperuntime"
+      "'\(path)' contains \(name.map { "package '\($0)'" } ?? "another package") instead of "
+        + "PipeRuntime; name the directory of PipeRuntime with --piperuntime"
     case .noDirectory(let path):
-      "'\(path)' is no folder; create it first, or name another with --directory"
+      "'\(path)' is not a directory; create it first, or name another directory with --directory"
     case .notEmpty(let path):
-      "'\(path)' is there already and is not empty; choose another name, or another place with "
-        + "--directory"
+      "'\(path)' already exists and is not empty; choose another name, or another directory "
+        + "with --directory"
     case .notFolder(let path):
-      "'\(path)' is there already and is not a folder; choose another name, or another place with "
-        + "--directory"
+      "'\(path)' already exists and is not a directory; choose another name, or another "
+        + "directory with --directory"
     case .unwritable(let path, let error):
-      "nothing was written: '\(path)' cannot be made (\(error.reason)); see to that, or choose "
-        + "another place with --directory"
+      "nothing was written: cannot create '\(path)' (\(error.reason)); correct the cause, "
+        + "or choose another directory with --directory"
     }
   }
 }
@@ -125,18 +125,20 @@ extension InitError: CustomStringConvertible {
 extension InitError.NameProblem: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .path: "it must be one word; say where it belongs with --directory"
-    case .characters: "write letters, digits, '-' and '_', and a letter first"
+    case .path: "the name must not contain '/'; choose the directory with --directory"
+    case .characters: "use letters, digits, '-' and '_', and begin with a letter"
     case .length:
-      "it is longer than \(NamePattern.lengthLimit) characters; choose a shorter one"
-    case .value: "a topology file reads it as a value and not as a name; choose another"
-    case .keyword: "it is a word of Swift's own, and names a module; choose another"
-    case .type: "a type in the package has it; choose another, or write it in small letters"
-    case .module: "a module that comes with Swift has it; choose another"
-    case .buildFolder: "a folder of the build has it; choose another"
-    case .dependency: "PipeRuntime has a part of that name; choose another"
+      "the name is longer than \(NamePattern.lengthLimit) characters; choose a shorter name"
+    case .value: "YAML reads the name as a value and not as a string; choose another name"
+    case .keyword: "the name is reserved in Swift; choose another name"
+    case .type: "a type in the package has this name; choose another name, or use lowercase letters"
+    case .module: "a module of Swift has this name; choose another name"
+    case .buildFolder: "a directory of the build has this name; choose another name"
+    case .dependency:
+      "PipeRuntime, or a product or target of it, has this name; choose another name"
     case .folderOfDependency:
-      "the folder of PipeRuntime has it, and SwiftPM would take one for the other; choose another"
+      "the directory of PipeRuntime has this name, and SwiftPM cannot tell the two packages "
+        + "apart; choose another name"
     }
   }
 }

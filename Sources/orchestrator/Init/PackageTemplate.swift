@@ -79,7 +79,7 @@ package struct PackageTemplate: Sendable {
     # The build to deploy: with the Swift runtime linked in, nodes start sooner and take less memory.
     # PipeRuntime's figures for starts and memory were measured with these settings.
     RELEASE_FLAGS := \(Self.releaseFlags.joined(separator: " \\\n  "))
-    # What a start runs lies together in the program, which then holds less of it in memory.
+    # Places the code that runs at startup together in the program, which saves memory.
     ORDER := $(wildcard \(dependency)/tools/start.order)
     RELEASE_FLAGS += $(if $(ORDER),-Xlinker --symbol-ordering-file=$(ORDER) -Xlinker --no-warn-symbol-ordering)
 

@@ -27,7 +27,7 @@ struct BackgroundRun {
     if !startsDependencies { arguments.append("--no-deps") }
     arguments += nodes
     guard let executable = OwnProcess.executablePath else {
-      throw CommandError("this executable's own path is not known")
+      throw CommandError("cannot determine the path of this executable")
     }
     // A run that a node starts must outlive that node.
     let environment = ProcessEnvironment.current.filter { $0.key != HelperProcesses.variable }
@@ -65,8 +65,8 @@ struct BackgroundRun {
               topology, adopted > 0 ? "\(phase), \(nodes) adopted" : phase, child.pid, console)
             guard let shortfall = started.shortfall else { return code }
             console.error(
-              "\(topology): \(shortfall). 'orchestrator status -p \(topology)' tells more, 'orchestrator "
-                + "down -p \(topology)' stops the rest.")
+              "\(topology): \(shortfall); 'orchestrator status -p \(topology)' shows "
+                + "details, 'orchestrator down -p \(topology)' stops the other nodes")
             return .failure
           case .problem(let text): console.note(text)
           case .waiting(let node, let obstacle): waiting[node] = obstacle
@@ -78,9 +78,11 @@ struct BackgroundRun {
       }
       if ContinuousClock.now >= deadline {
         console.error(
-          "'\(topology)' does not run after \((waitsFor ?? Self.launchTimeout).shortText)"
-            + Self.text(of: waiting) + "; it goes on starting. 'orchestrator status' tells more, "
-            + "'orchestrator down' stops it.")
+          "timed out: topology '\(topology)' is not running after "
+            + "\((waitsFor ?? Self.launchTimeout).shortText)"
+            + Self.text(of: waiting)
+            + "; the topology continues to start; 'orchestrator status' shows details, "
+            + "'orchestrator down' stops the topology")
         return .timedOut
       }
     }
@@ -88,7 +90,7 @@ struct BackgroundRun {
     switch child.wait() {
     case .exited(let code): return ExitCode(rawValue: code)
     case let exit:
-      throw CommandError("the orchestrator's process ended: \(exit.map { "\($0)" } ?? "?")")
+      throw CommandError("the orchestrator ended: \(exit.map { "\($0)" } ?? "?")")
     }
   }
 
@@ -100,8 +102,8 @@ struct BackgroundRun {
       let remote = try? RemoteTopology(key: directories.clientKey), !remote.isOnLoopback
     {
       console.note(
-        "it listens at \(remote.endpoint) for clients of other hosts, with a copy of "
-          + "\(directories.clientKey)")
+        "the orchestrator listens at \(remote.endpoint) for clients on other hosts; they "
+          + "need a copy of \(directories.clientKey)")
     }
     return .success
   }
@@ -111,7 +113,7 @@ struct BackgroundRun {
     guard !waiting.isEmpty else { return "" }
     let shown = waiting.sorted { $0.key < $1.key }.prefix(5)
       .map { "'\($0.key)' waits for \($0.value)" }
-    let others = waiting.count > 5 ? "; so do \(waiting.count - 5) more" : ""
+    let others = waiting.count > 5 ? "; \(waiting.count - 5) more nodes are waiting" : ""
     return ": " + shown.joined(separator: "; ") + others
   }
 

@@ -40,7 +40,7 @@ final class ScreenRun: Supervisor.Reporter {
     else {
       client.close()
       throw CommandError(
-        "--ui needs a terminal for its input and output; leave it out", code: .usage)
+        "--ui requires a terminal as standard input and output; omit --ui", code: .usage)
     }
     self.shell = shell
     let screen = LoopOwned(shell)

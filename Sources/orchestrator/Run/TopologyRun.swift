@@ -117,7 +117,7 @@ struct TopologyRun {
     guard loaded.deployment?.engine == .kubernetes else {
       guard keys == nil, address == nil else {
         throw CommandError(
-          "--keys and --own-address are for a deployment with 'engine: kubernetes', whose nodes agents start",
+          "--keys and --own-address require a deployment with 'engine: kubernetes'",
           code: .usage)
       }
       return nil
@@ -146,17 +146,19 @@ struct TopologyRun {
       let (node, host) = plan.stray(among: ProcessRecord.all(in: directories))
     else { return }
     throw CommandError(
-      "the orchestrator of '\(plan.topology)' was killed, which had started node '\(node)' on host '\(host)', where it "
-        + "does not belong by these files: whether it goes on there cannot be told. Start the topology by the files "
-        + "from before, end it in order with 'orchestrator down -p \(plan.topology)', and then start it by these",
+      "the orchestrator of '\(plan.topology)' was killed after it had started node "
+        + "'\(node)' on host '\(host)', but these files assign the node to another host, and "
+        + "the node may still be running; start the topology with the previous files, stop the "
+        + "topology with 'orchestrator down -p \(plan.topology)', then start it with these "
+        + "files",
       code: .usage)
   }
 
   private func refusal(of topology: String, _ upCommand: String) -> CommandError {
     CommandError(
-      "the orchestrator of '\(topology)' was killed, and what lives on of it runs by a deployment file: "
-        + "'\(upCommand)' adopts it. 'orchestrator down -p \(topology)' ends it, and then this starts all "
-        + "nodes here",
+      "the orchestrator of '\(topology)' was killed, and its remaining nodes belong to a "
+        + "deployment: '\(upCommand)' adopts the nodes; to start all nodes on this host, end "
+        + "the remaining nodes first with 'orchestrator down -p \(topology)'",
       code: .usage)
   }
 

@@ -50,7 +50,7 @@ extension Screen {
     case .filter(let field):
       return StyledLine("/", .bold)
         + field.line(columns: max(1, min(40, size.columns - 30)), isFocused: true)
-        + StyledLine("  Enter keeps it, Esc shows all", .dim)
+        + StyledLine("  Enter keeps the filter, Esc shows all rows", .dim)
     case .doubt(.leave):
       return StyledLine(
         "Stop the topology and leave? q or y confirms, any other key cancels", .bold,
@@ -61,7 +61,7 @@ extension Screen {
     case .help: return StyledLine("any key goes back", .dim)
     case .text: return StyledLine("j k move, Esc goes back", .dim)
     case .form(let form): return form.footer
-    case .palette: return StyledLine("type a part of a name; Enter chooses, Esc goes back", .dim)
+    case .palette: return StyledLine("type part of a name; Enter chooses, Esc goes back", .dim)
     case nil: break
     }
     if let notice {
@@ -150,8 +150,8 @@ extension SendForm {
     let text =
       switch event?.fields.isEmpty {
       case nil: "j k move, Enter chooses, Esc goes back"
-      case true?: "Enter sends it, Esc goes back"
-      case false?: "Tab goes on, Enter in the last line sends, Esc goes back"
+      case true?: "Enter sends the event, Esc goes back"
+      case false?: "Tab goes to the next field, Enter in the last field sends, Esc goes back"
       }
     return StyledLine(text, .dim)
   }
@@ -164,7 +164,9 @@ extension ScreenPalette {
     let selected = selection.row(in: names)
     let head =
       StyledLine(":", .bold) + field.line(columns: max(8, min(40, columns - 2)), isFocused: true)
-    guard !choices.isEmpty else { return [head, StyledLine("  nothing is called so", .dim)] }
+    guard !choices.isEmpty else {
+      return [head, StyledLine("  no command or node has this name", .dim)]
+    }
     return [head]
       + selection.window(of: names, height: height).map { row in
         let text: StyledLine =
@@ -172,7 +174,7 @@ extension ScreenPalette {
           case .command(let command):
             StyledLine(command.name.padded(to: 12)) + StyledLine(command.meaning, .dim)
           case .node(let name):
-            StyledLine(name.padded(to: 12)) + StyledLine("a page about it", .dim)
+            StyledLine(name.padded(to: 12)) + StyledLine("shows the page of this node", .dim)
           }
         return row == selected
           ? StyledLine("▶ ", .bold, .color(.cyan)) + text.adding(.bold) : "  " + text

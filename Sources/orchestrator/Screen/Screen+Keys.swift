@@ -99,15 +99,15 @@ extension Screen {
     switch command {
     case .page(let page): return show(page)
     case .filter:
-      guard !parts.isEmpty else { return refuse("there are no rows here") }
+      guard !parts.isEmpty else { return refuse("this page has no rows") }
       overlay = .filter(TerminalTextField(filter, byteLimit: 200))
     case .send: return askForForm()
     case .why:
       guard let name = target, let node = data.node(name),
         node.kind == .machine || node.kind == .composite
-      else { return refuse("select a node or a composite: '?' tells more") }
+      else { return refuse("select a node or a composite first; '?' shows help") }
       awaitedText = name
-      notice = Notice(text: "asking who takes what…", isProblem: false)
+      notice = Notice(text: "requesting the enabled events…", isProblem: false)
       return [.ask(.why(name))]
     case .steer(let steering):
       guard let name = target, subjectOrSelectionIsNode else {
@@ -116,9 +116,10 @@ extension Screen {
       overlay = .doubt(.steer(steering, name))
     case .freeze: frozen = frozen == nil ? data : nil
     case .copy:
-      guard let text = copied else { return refuse("there is nothing to copy") }
+      guard let text = copied else { return refuse("nothing to copy") }
       notice = Notice(
-        text: "copied, if the terminal takes it: \(text.printable.cut(to: 60))", isProblem: false)
+        text: "copied, if the terminal supports it: \(text.printable.cut(to: 60))", isProblem: false
+      )
       return [.copy(text)]
     case .palette: overlay = .palette(ScreenPalette(nodes: data.nodes.map(\.name)))
     case .help: overlay = .help
@@ -140,7 +141,7 @@ extension Screen {
       return refuse("select a node, a composite or a pipe to send to")
     }
     awaitedForm = (name, event?.event.name)
-    notice = Notice(text: "asking '\(name)' for its events…", isProblem: false)
+    notice = Notice(text: "requesting the events of '\(name)'…", isProblem: false)
     return [.ask(.alphabet(of: name))]
   }
 

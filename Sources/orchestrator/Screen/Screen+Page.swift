@@ -59,7 +59,7 @@ extension Screen {
     guard !filter.isEmpty else { return list }
     let text = filter.lowercased()
     list.rows = list.rows.filter { $0.text.lowercased().contains(text) }
-    if list.rows.isEmpty { list.emptiness = "nothing has '\(filter)'" }
+    if list.rows.isEmpty { list.emptiness = "no row contains '\(filter)'" }
     return list
   }
 

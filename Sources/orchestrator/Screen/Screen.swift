@@ -184,7 +184,7 @@ package struct Screen: Sendable {
       awaitedForm = nil
       switch found {
       case .found(let events) where events.isEmpty:
-        notice = Notice(text: "'\(name)' takes no events", isProblem: true)
+        notice = Notice(text: "'\(name)' accepts no events", isProblem: true)
       case .found(let events):
         notice = nil
         let form = SendForm(to: name, events: events, event: awaited.event)

@@ -46,10 +46,10 @@ package enum ScreenCommand: Hashable, Sendable {
     /// The effect, for the help.
     package var meaning: String {
       switch self {
-      case .restart: "stops it in order and starts it again"
-      case .kill: "kills its process; the restart policy decides the rest"
-      case .stop: "stops it in order, and keeps it stopped"
-      case .start: "starts it, if it is stopped or has failed"
+      case .restart: "stops the node in order and starts it again"
+      case .kill: "kills the process of the node; the restart policy applies"
+      case .stop: "stops the node in order and keeps it stopped"
+      case .start: "starts the node if it is stopped or failed"
       }
     }
 
@@ -114,24 +114,24 @@ package enum ScreenCommand: Hashable, Sendable {
   /// The effect, for the help.
   package var meaning: String {
     switch self {
-    case .page(.all): "shows all lists above each other"
-    case .page(let page): "shows the \(page.title) alone"
-    case .filter: "shows only rows of this page with a text; Esc shows all again"
-    case .send: "sends an event by a form: to a node, a composite or a pipe's receiver"
-    case .why: "tells which events are enabled now, and who withholds the others"
+    case .page(.all): "shows all lists"
+    case .page(let page): "shows only the \(page.title)"
+    case .filter: "shows only the rows that contain a text; Esc shows all rows"
+    case .send: "sends an event with a form: to a node, a composite or the receiver of a pipe"
+    case .why: "shows which events are enabled, and which nodes block the others"
     case .steer(let steering): "\(steering.meaning); asks first"
-    case .freeze: "lets the screen stand still, and go on"
-    case .copy: "copies the row into the terminal's clipboard, where it takes that"
+    case .freeze: "freezes the screen, or unfreezes it"
+    case .copy: "copies the row to the clipboard, if the terminal supports it"
     case .palette: "lists commands and nodes to choose from"
-    case .help: "shows this"
-    case .quit: "leaves"
+    case .help: "shows this help"
+    case .quit: "leaves the screen"
     }
   }
 
   /// The keys for movements, as the help shows them.
   package static let movements: [(keys: String, meaning: String)] = [
-    ("j k ↓ ↑", "the next or former row; PgDn, PgUp, g and G go further"),
-    ("Enter", "more of what is selected"), ("Esc", "back"), ("Tab", "the next list"),
+    ("j k ↓ ↑", "next or previous row; PgDn, PgUp, g and G move further"),
+    ("Enter", "details of the selected row"), ("Esc", "back"), ("Tab", "next list"),
   ]
 }
 

@@ -157,7 +157,7 @@ extension ScreenData {
   }
 
   private var logList: ScreenList {
-    ScreenList("LOGS", logs, emptiness: "nothing is written yet")
+    ScreenList("LOGS", logs, emptiness: "no log lines yet")
   }
 }
 
@@ -192,7 +192,7 @@ extension ScreenData {
     switch enabled[name] {
     case .found(let events): found = events
     case .failed(let reason): return ScreenList("EVENTS", emptiness: reason)
-    case nil: return ScreenList("EVENTS", emptiness: "asked…")
+    case nil: return ScreenList("EVENTS", emptiness: "requesting…")
     }
     var table = Table(
       .init(" "), .init("EVENT", least: 14), .init("LEADS TO, OR WHY NOT", least: 20))
@@ -201,7 +201,7 @@ extension ScreenData {
     }
     return ScreenList(
       table, names: found.events.map(\.rowName),
-      columns: columns, emptiness: "it takes no events"
+      columns: columns, emptiness: "accepts no events"
     ) { found.events[$0].verdict == .withheld ? [.dim] : [] }
   }
 
@@ -232,8 +232,8 @@ extension ScreenData {
     } else if event.participants != [name] {
       words.append("taken by " + event.participants.joined(separator: ", "))
     }
-    if event.verdict == .dependsOnValue { words.append("its values decide") }
-    if event.verdict == .undetermined { words.append("only a run can tell") }
+    if event.verdict == .dependsOnValue { words.append("depends on its values") }
+    if event.verdict == .undetermined { words.append("only a run can decide") }
     return words.joined(separator: "; ")
   }
 
@@ -259,20 +259,20 @@ extension ScreenData {
       let time = entry.time.map { Self.clock(Timestamp(nanoseconds: $0)) } ?? ""
       let state = entry.state.map { $0.stateText(fields: fields) } ?? "?"
       let event = entry.event.map { "--\($0.caseText)--> " } ?? ""
-      let missed = entry.missed > 0 ? "; \(entry.missed) before not shown" : ""
+      let missed = entry.missed > 0 ? "; \(entry.missed) earlier states not shown" : ""
       let sends = entry.sent.isEmpty ? "" : "  sends " + entry.sent.joined(separator: ", ")
       return ScreenRow(
         entry.name,
         StyledLine(time + "  ", .dim) + StyledLine(event + state)
           + StyledLine("  (\(entry.cause)\(missed))\(sends)", .dim))
     }
-    return ScreenList("HISTORY", rows, emptiness: "no state is told yet")
+    return ScreenList("HISTORY", rows, emptiness: "no state reported yet")
   }
 
   /// The first lines of a page about a node.
   package func head(ofNode name: String) -> [StyledLine] {
     guard let node = node(name) else {
-      return [StyledLine(name, .bold) + "  the topology has it no more"]
+      return [StyledLine(name, .bold) + "  not in the topology any more"]
     }
     var first =
       StyledLine(node.name, .bold) + "  "
@@ -293,7 +293,8 @@ extension ScreenData {
       counts = counts + StyledLine("  events \(status.events)  refused \(status.refused)", .dim)
       counts =
         counts
-        + StyledLine("  letters \(status.letters)", status.letters > 0 ? .color(.yellow) : .dim)
+        + StyledLine(
+          "  dead letters \(status.letters)", status.letters > 0 ? .color(.yellow) : .dim)
     }
     var lines = [first, StyledLine(second), counts]
     for pipe in node.fullPipes {
@@ -322,7 +323,7 @@ extension ScreenData {
   /// The lines of a page about a pipe.
   package func head(ofPipe name: String) -> [StyledLine] {
     guard let pipe = pipe(name) else {
-      return [StyledLine(name, .bold) + "  the topology has it no more"]
+      return [StyledLine(name, .bold) + "  not in the topology any more"]
     }
     let lines = pipe.lines(events: [], Style(isColored: false)).map { StyledLine($0) }
     let rate = rates[name]

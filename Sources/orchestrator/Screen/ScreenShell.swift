@@ -172,7 +172,7 @@ final class ScreenShell {
       if !terminal.isStarted { start(by: terminal.start) }
       watch(directory)
     case .failure(TopologyClientError.notAnswering) where screen.data.directory != nil:
-      take(.silence("its orchestrator does not answer"))
+      take(.silence("the orchestrator does not answer"))
     case .failure(TopologyClientError.orchestratorGone):
       return end(.topologyGone(client.problemAtEnd))
     case .failure(let error): return end(.failed(error))
@@ -290,9 +290,9 @@ struct ScreenQuestions: Sendable {
       return .chart(
         of: name,
         await finding {
-          guard let directory else { throw CommandError("the topology is not known yet") }
+          guard let directory else { throw CommandError("the topology is not loaded yet") }
           guard client.remote == nil else {
-            throw CommandError("its program is asked for that, on the host of its orchestrator")
+            throw CommandError("the state chart is available only on the host of the orchestrator")
           }
           return try await chart(of: name, directory)
         })
@@ -329,7 +329,7 @@ struct ScreenQuestions: Sendable {
   }
 
   private static let past: [ScreenCommand.Steering: String] = [
-    .restart: "restarted", .kill: "killed", .stop: "stopped", .start: "runs",
+    .restart: "restarted", .kill: "killed", .stop: "stopped", .start: "started",
   ]
 
   private func finding<Value>(

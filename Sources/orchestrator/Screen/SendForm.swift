@@ -109,7 +109,7 @@ package struct SendForm: Sendable {
     // An enum case without values may be typed as its bare name.
     if case .unknown = type, !text.isEmpty { return .string(text) }
     throw FieldProblem(
-      text: "'\(field.name)' is \(field.type): "
-        + (text.isEmpty ? "type a value" : "'\(text.cut(to: 40))' is none"))
+      text: "'\(field.name)' must be \(field.type): "
+        + (text.isEmpty ? "type a value" : "'\(text.cut(to: 40))' is not valid"))
   }
 }

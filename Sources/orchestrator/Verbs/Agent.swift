@@ -4,25 +4,27 @@ import PipeSupervision
 /// `orchestrator agent`
 struct Agent: Verb {
   let description = VerbDescription(
-    "agent", "Starts a node where that is to run, as its orchestrator says",
+    "agent", "Runs a node on this host for its orchestrator",
     discussion:
-      "With engine kubernetes each node's pod runs this. It looks for the orchestrator until that is there, and starts, "
-      + "ends and reads the node's process for it. SIGTERM ends the node in order, and then the agent. The process ends "
-      + "with the agent, however that ends.",
+      "For deployments with 'engine: kubernetes': the pod of each node runs this command. "
+      + "The agent waits until it can reach the orchestrator, then starts the node's process, "
+      + "reads its output and ends it on behalf of the orchestrator. SIGTERM stops the node "
+      + "in order, then the agent. The process never outlives the agent.",
     options: [
       Option(
         "key", value: .file,
-        "Its key pair, with the place and the key of its orchestrator: 'agent.key' of its secret"),
+        "The agent's key file, with the orchestrator's address and public key: 'agent.key' "
+          + "of the node's Secret"),
       Option(
         "address", value: .text("ADDRESS"),
-        "Where the node is to listen, an IPv4 address in numbers. Default: 127.0.0.1"),
-      Option("host", value: .text("NAME"), "The name of its host, as 'ps' is to show it"),
+        "The IPv4 address that the node listens on. Default: 127.0.0.1"),
+      Option("host", value: .text("NAME"), "The host name that 'ps' shows for the node"),
     ],
     positionals: [Positional("NODE", .node, .one, "The node")],
     examples: [
       (
         "orchestrator agent door --key agent.key",
-        "Runs the door for its orchestrator, on this host"
+        "Runs node 'door' on this host"
       )
     ])
 
@@ -31,7 +33,7 @@ struct Agent: Verb {
     let address = arguments.value("address") ?? Deployment.standardAddress
     guard IPv4Address(address) != nil else {
       throw CommandError(
-        "--address: '\(address)' is no IPv4 address in numbers, like 10.0.0.7", code: .usage)
+        "--address: '\(address)' is not a numeric IPv4 address such as 10.0.0.7", code: .usage)
     }
     let agent: NodeAgent
     do {
@@ -49,17 +51,18 @@ struct Agent: Verb {
 /// `orchestrator probe`
 struct Probe: Verb {
   let description = VerbDescription(
-    "probe", "Tells whether the agent or the orchestrator of this host is well",
+    "probe", "Reports whether the agent or the orchestrator on this host is healthy",
     discussion:
-      "For probes of Kubernetes. The agent of the node is asked that has this PIPERUNTIME_ROOT; without a node, the only "
-      + "agent, or the orchestrator of the one topology that runs there. With --ready the agent's node is to run, or all "
-      + "nodes of the topology. Exit code 1: it does not answer in time, or does not run.",
+      "For Kubernetes probes. Asks the agent of NODE under this PIPERUNTIME_ROOT; without "
+      + "NODE, the only agent, or the orchestrator of the only running topology there. With "
+      + "--ready, the agent's node or all nodes of the topology must also run. Exit code 1: "
+      + "no answer in time, or not running.",
     options: [
-      Option("ready", "Whether it runs, too"),
-      Option("timeout", value: .duration, "The longest wait for an answer. Default: 3s"),
+      Option("ready", "Also requires that the node, or all nodes, run"),
+      Option("timeout", value: .duration, "Maximum time to wait for an answer. Default: 3s"),
     ],
-    positionals: [Positional("NODE", .node, .optional, "The node. Default: as above")],
-    examples: [("orchestrator probe --ready", "Exit code 0 when the node of this pod runs")])
+    positionals: [Positional("NODE", .node, .optional, "The node. Default: see above")],
+    examples: [("orchestrator probe --ready", "Exits 0 if the node of this pod runs")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let limit = arguments.duration("timeout") ?? .seconds(3)
@@ -67,22 +70,24 @@ struct Probe: Verb {
     let agents = AgentProbe.nodes()
     guard agents.count < 2 || !arguments.positionals.isEmpty else {
       throw CommandError(
-        "there are several agents: name one of \(agents.joined(separator: ", "))", code: .usage)
+        "several agents run on this host; name one of \(agents.joined(separator: ", "))",
+        code: .usage)
     }
     if let node = arguments.positionals.first ?? agents.first {
       guard let probe = try AgentProbe.ask(node, within: limit) else {
-        throw CommandError("the agent of '\(node)' has not answered within \(limit.shortText)")
+        throw CommandError(
+          "timed out: the agent of node '\(node)' did not answer within \(limit.shortText)")
       }
       let state = probe.note?.state ?? "not started"
       try console.print(
-        "\(probe.node): \(state)\(probe.isHeard ? "" : "; its orchestrator is not heard")")
+        "\(probe.node): \(state)\(probe.isHeard ? "" : "; the orchestrator does not respond")")
       return !isForReadiness || probe.note?.isRunning == true ? .success : .failure
     }
     let answer = try await withTimeout(limit) {
       try await arguments.onTopology { try await $0.directory() }
     }
     guard let directory = answer else {
-      throw CommandError("the orchestrator has not answered within \(limit.shortText)")
+      throw CommandError("timed out: the orchestrator did not answer within \(limit.shortText)")
     }
     try console.print("\(directory.topology): \(directory.isRunning ? "running" : directory.phase)")
     return !isForReadiness || directory.isRunning ? .success : .failure

@@ -4,30 +4,33 @@ import PipeSupervision
 /// `orchestrator apply`
 struct Apply: Verb {
   let description = VerbDescription(
-    "apply", "Takes up what has changed in the file of a running topology",
+    "apply", "Applies the changes of a topology file to the running topology",
     discussion:
-      "Nodes that the file has no more stop, new ones start, and those of which the program, the "
-      + "parameters, the environment, the pipes or the composites differ are restarted in order; the "
-      + "others go on as they are. A topology that runs by a deployment file goes by that one as it is now, or by "
-      + "another one that is given; nodes whose place has another address are restarted there. What is to happen is told first. A file with errors changes "
-      + "nothing. A node that was stopped by hand stays stopped, one that has failed is started again "
-      + "where anything about it has changed. With -o json one object has the plan and the outcome; "
-      + "with -o jsonl the plan is a line of its own, before anything happens.",
+      "Stops nodes that were removed from the file, starts new ones, and restarts in order "
+      + "the nodes whose program, parameters, environment, pipes or composites changed; all "
+      + "other nodes keep running. In a deployment, the current deployment file, or the one "
+      + "given with --deployment, is applied too; nodes whose place has a new address are "
+      + "restarted there. The plan is printed first. A file with errors changes nothing. A "
+      + "manually stopped node stays stopped; a failed node is started again if its "
+      + "definition changed. With -o json, one object contains the plan and the outcome; with "
+      + "-o jsonl, the plan is a line of its own, written before the changes are applied.",
     options: [
       .topology, .deployment,
-      Option("dry-run", "Tells what would happen, and changes nothing"),
-      Option("timeout", value: .duration, "The longest wait until it has happened. Default: 60s"),
+      Option("dry-run", "Prints the plan and changes nothing"),
+      Option(
+        "timeout", value: .duration,
+        "Maximum time to wait until the changes are applied. Default: 60s"),
       .output,
     ],
     positionals: [
-      Positional("FILE", .file, .optional, "The topology file. Default: topology.yaml here")
+      Positional("FILE", .file, .optional, "The topology file. Default: topology.yaml")
     ],
     examples: [
       (
         "orchestrator apply topologies/elevator.yaml",
-        "Has the running elevator go by the file as it is now"
+        "Applies the current file to the running elevator"
       ),
-      ("orchestrator apply --dry-run", "Tells what has changed in topology.yaml"),
+      ("orchestrator apply --dry-run", "Shows what has changed in topology.yaml"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {

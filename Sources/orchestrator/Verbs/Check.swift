@@ -4,63 +4,65 @@ import PipeRuntime
 /// `orchestrator check`
 struct Check: Verb {
   let description = VerbDescription(
-    "check", "Checks a topology file, and its wiring against its programs",
+    "check", "Checks topology files and their wiring against the programs",
     discussion:
-      "Asks each program to describe its machines, and runs none of them. Every error is "
-      + "told, with its line and column. With --explore every state that the topology can reach is "
-      + "searched, too: docs/EXPLORE.md. Exit code then: 0 nothing found but warnings, 1 something "
-      + "found, 6 the search was not complete and has found nothing.",
+      "Asks each program to describe its machines, without running them. Reports every "
+      + "error with its line and column. With --explore, also searches every state that the "
+      + "topology can reach: docs/EXPLORE.md. Exit code with --explore: 0 no findings except "
+      + "warnings, 1 findings, 6 the search was incomplete and found nothing.",
     options: [
-      Option("file-only", "Checks the file alone, without asking its programs"),
+      Option("file-only", "Checks only the file, without asking its programs"),
       Option(
         "deployment", value: .file,
-        "Checks as well whether the topologies can run by this deployment file: docs/DEPLOYMENT.md"),
-      Option("explore", "Searches all states that can be reached, by the file's section 'explore'"),
-      Option("time", value: .duration, "With --explore: how long, at most. Default: no limit"),
+        "Also checks whether this deployment file can run the topologies: docs/DEPLOYMENT.md"),
+      Option(
+        "explore", "Searches all reachable states, as configured in the file's section 'explore'"),
+      Option("time", value: .duration, "With --explore: maximum search time. Default: no limit"),
       Option(
         "memory", value: .count("MIB", from: 1),
-        "With --explore: the memory for states, at most, in MiB. Default: 1024"),
+        "With --explore: maximum memory for states, in MiB. Default: 1024"),
       Option(
         "threads", value: .count("N", from: 1),
-        "With --explore: the threads that search. Default: 2"),
+        "With --explore: number of search threads. Default: 2"),
       Option(
         "property", value: .text("NAME"), repeats: true,
-        "With --explore: checks this property of the file, and nothing else, up to its first violation; may be "
-          + "repeated"),
-      Option("all", "With --property: continues behind the first violation"),
+        "With --explore: checks only this property of the file, up to its first violation; "
+          + "can be repeated"),
+      Option("all", "With --property: continues after the first violation"),
       Option(
         "no-reduction",
-        "With --explore: searches all states, also where a part of them is enough: docs/EXPLORE.md"),
+        "With --explore: searches all states, even where a part of them is sufficient: "
+          + "docs/EXPLORE.md"),
       Option(
         "node-states", value: .count("N", from: 1),
-        "With --explore: the states of one node at which the search ends. Default: "
-          + "\(ExplorationSettings().nodeStateLimit)"),
+        "With --explore: maximum number of states of one node; the search stops at this "
+          + "limit. Default: \(ExplorationSettings().nodeStateLimit)"),
       Option(
         "hash",
-        "With --explore: tells states apart by fingerprints of 64 bits, which takes less memory where a state "
-          + "takes more"),
+        "With --explore: identifies states by 64-bit fingerprints, which saves memory when "
+          + "states are larger"),
       Option(
         "out", value: .directory,
-        "With --explore: writes each counterexample there, as a scenario for 'test'"),
+        "With --explore: writes each counterexample to this directory, as a scenario for 'test'"),
       Option(
         "graph", value: .file,
-        "With --explore: draws all states, where there are \(ExploredGraph.limit) at most, into "
+        "With --explore: draws all states, if there are at most \(ExploredGraph.limit), to "
           + "this file, .dot or .mmd"),
       Option(
         "output", "o",
         value: .choice("FORMAT", OutputFormat.allCases.map(\.rawValue) + [Check.sarif]),
-        "How data is written to stdout. Default: text"),
+        "Output format. Default: text"),
     ],
-    positionals: [Positional("FILE", .file, .some, "The topology files; - is standard input")],
+    positionals: [Positional("FILE", .file, .some, "The topology files; - reads standard input")],
     examples: [
       ("orchestrator check topologies/elevator.yaml", "Checks the elevator and all its pipes"),
       (
         "orchestrator check elevator.yaml --deployment lab.yaml",
-        "Checks the elevator, and whether its places are there"
+        "Checks the elevator and its deployment"
       ),
       (
         "orchestrator check --explore topologies/lift.yaml",
-        "Searches all that the lift can do, and tells what can go wrong"
+        "Searches all reachable states of the lift, and reports errors"
       ),
     ])
 
@@ -69,8 +71,8 @@ struct Check: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     if arguments.flag("explore"), arguments.flag("deployment") {
       throw CommandError(
-        "--explore searches what nodes do wherever they run, so it cannot be used with --deployment; "
-          + "leave one out", code: .usage)
+        "--explore and --deployment cannot be used together; the search does not depend on "
+          + "where nodes run", code: .usage)
     }
     if arguments.flag("explore") { return try await explore(arguments, console: console) }
     let exploring = [
@@ -78,7 +80,7 @@ struct Check: Verb {
       "graph",
     ]
     if let option = exploring.first(where: arguments.flag) {
-      throw CommandError("--\(option) needs --explore", code: .usage)
+      throw CommandError("--\(option) requires --explore", code: .usage)
     }
     var deployment = try deployment(of: arguments)
     let reports = arguments.positionals.map {
@@ -125,7 +127,8 @@ struct Check: Verb {
     let inputs = ([path] + arguments.positionals).map(TopologyInput.init(argument:))
     if inputs[0] == .standardInput, inputs.dropFirst().contains(.standardInput) {
       throw CommandError(
-        "standard input cannot be both a topology and the deployment; name a file for one",
+        "standard input cannot be both the topology file and the deployment file; name a "
+          + "file for one of them",
         code: .usage)
     }
     return DeploymentReport(inputs[0])

@@ -5,18 +5,23 @@ struct Config: Verb {
   let description = VerbDescription(
     "config", "Prints a topology file with all defaults filled in",
     discussion:
-      "Variables are put in, merge keys are merged, and sections x-… are left out. What is printed "
-      + "is a topology file; a dollar in it is written $$.",
+      "Substitutes variables, resolves merge keys and omits sections x-…. The output is a "
+      + "valid topology file; a literal dollar sign is written $$.",
     options: [
       Option(
-        "output", "o", value: .choice("FORMAT", ["yaml", "json"]), "The format. Default: yaml")
+        "output", "o", value: .choice("FORMAT", ["yaml", "json"]), "Output format. Default: yaml")
     ],
     positionals: [
       Positional(
         "FILE", .file, .optional,
-        "The topology file; - is standard input. Default: topology.yaml here")
+        "The topology file; - reads standard input. Default: topology.yaml")
     ],
-    examples: [("orchestrator config topologies/elevator.yaml", "What would be run")])
+    examples: [
+      (
+        "orchestrator config topologies/elevator.yaml",
+        "Prints the resolved topology file of the elevator"
+      )
+    ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let path = arguments.positionals.first ?? "topology.yaml"
@@ -34,15 +39,15 @@ struct Config: Verb {
 struct Schema: Verb {
   let description = VerbDescription(
     "schema", "Prints the JSON Schema of topology files, for editors",
-    options: [Option("deployment", "Prints that of deployment files instead")],
+    options: [Option("deployment", "Prints the JSON Schema of deployment files instead")],
     examples: [
       (
         "orchestrator schema > topology.schema.json",
-        "For '# yaml-language-server: $schema=' in a topology file"
+        "Writes the schema for '# yaml-language-server: $schema=' in topology files"
       ),
       (
         "orchestrator schema --deployment > deployment.schema.json",
-        "The same for a deployment file"
+        "Writes the schema for deployment files"
       ),
     ])
 

@@ -5,31 +5,35 @@ import PipeSupervision
 /// `orchestrator describe`
 struct Describe: Verb {
   let description = VerbDescription(
-    "describe", "Shows nodes' machines, and composites: states, events and ports",
+    "describe", "Describes nodes and composites: states, events and ports",
     discussion:
-      "Of a running topology, or of one that a file describes: then its programs are asked, "
-      + "and none of them is run.",
+      "Describes nodes of a running topology or, with --file, of a topology file. With "
+      + "--file, the programs are asked for descriptions and no node is run.",
     options: [
       .topology,
-      Option("file", value: .file, "Describes the topology of this file, which need not run"),
+      Option(
+        "file", value: .file, "Describes the topology in this file, which does not have to run"),
       .output,
       Option(
         "graph",
-        "With what each machine does in its states, found by asking its program for single steps; "
-          + "'orchestrator graph' draws it"),
-      Option("quiet", "q", "Writes the names of nodes and composites only"),
-      Option("events", "Writes the names of the events only that they take, one to a line"),
+        "Adds the transitions of each machine, found by asking its program for single "
+          + "steps; 'orchestrator graph' draws them"),
+      Option("quiet", "q", "Prints only the names of nodes and composites"),
+      Option("events", "Prints only the names of the events that they accept, one per line"),
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes and composites. Default: all")],
     examples: [
-      ("orchestrator describe door -o json", "What the door says of itself"),
+      ("orchestrator describe door -o json", "Describes the door as JSON"),
       (
         "orchestrator describe lift",
-        "Which events a composite's nodes take together, and how it is"
+        "Shows the synchronized events and the status of a composite"
       ),
-      ("orchestrator describe --file topologies/lift.yaml lift", "The same, as the file has it"),
-      ("orchestrator describe --graph door", "With each of its transitions in a line"),
-      ("orchestrator describe --events door", "The names of the door's events, for scripts"),
+      (
+        "orchestrator describe --file topologies/lift.yaml lift",
+        "Describes the composite from the file"
+      ),
+      ("orchestrator describe --graph door", "Lists the transitions of the door, one per line"),
+      ("orchestrator describe --events door", "Lists the names of the door's events, for scripts"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -60,7 +64,7 @@ struct Describe: Verb {
     if let file = arguments.value("file") {
       loaded = try LoadedTopology.load(.file(file))
     } else {
-      try arguments.expectHere("--graph reads the topology's file, and asks its programs,")
+      try arguments.expectHere("--graph reads the topology file and asks the programs")
       loaded =
         try LoadedTopology.load(
           fileOf: try await arguments.onTopology { try await $0.directory(fresh: false) })
@@ -256,8 +260,8 @@ struct NodeDescribeReport {
     guard let status = node.status, status.letters > 0 || status.lettersLost != nil else {
       return []
     }
-    let lost = status.lettersLost.map { ", and \($0) lost, since a node keeps no more" } ?? ""
-    return ["\(status.letters)\(lost)" + (status.letters > 0 ? ", of which the last:" : "")]
+    let lost = status.lettersLost.map { ", and \($0) lost because the limit is reached" } ?? ""
+    return ["\(status.letters)\(lost)" + (status.letters > 0 ? "; the latest:" : "")]
       + status.recentLetters.map {
         "\($0.pipe) \($0.sequence): \($0.event.caseText): \($0.reason)"
       }
@@ -306,7 +310,7 @@ struct CompositeDescribeReport {
         composite.nodes == composite.components ? [] : [composite.nodes.joined(separator: ", ")]
       ),
       ("synchronizes", vectors), ("passes on", ownEvents),
-      ("mode", ["rendezvous: all or none; a caller may ask for broadcast instead"]),
+      ("mode", ["rendezvous: all or none; a client can request broadcast instead"]),
       ("projection", [composite.projection ?? "none: the list of the nodes' states"]),
       (
         "coordinator",

@@ -6,25 +6,27 @@ import PipeSupervision
 /// `orchestrator down`
 struct Down: Verb {
   let description = VerbDescription(
-    "down", "Stops a topology, or nodes of it, in order",
+    "down", "Stops a topology, or some of its nodes, in order",
     discussion:
-      "With nodes, these stop and those that depend on them; they stay stopped, and the others go on. "
-      + "Nodes stop before those that they depend on; each is asked, then terminated, then "
-      + "killed. Returns when no process is left. Nodes that live on because their orchestrator "
-      + "was killed are ended, too.",
+      "With NODE, stops these nodes and the nodes that depend on them; they stay stopped, "
+      + "and the others keep running. Each node stops before the nodes that it depends on: it "
+      + "is asked to stop, then sent SIGTERM, then SIGKILL. Returns when no process is left. "
+      + "Also ends nodes whose orchestrator was killed.",
     options: [
       .topology,
       Option("force", "f", "Kills all nodes at once"),
-      Option("timeout", value: .duration, "The longest wait for the end. Default: 30s"),
+      Option(
+        "timeout", value: .duration,
+        "Maximum time to wait until the topology or the nodes have stopped. Default: 30s"),
       .noDependencies,
     ],
     positionals: [
-      Positional("NODE", .node, .any, "Those to stop, with their dependents. Default: all")
+      Positional("NODE", .node, .any, "The nodes to stop, with their dependents. Default: all")
     ],
     examples: [
       ("orchestrator down", "Stops the only running topology"),
       ("orchestrator down -p elevator --force", "Kills the elevator"),
-      ("orchestrator down door", "Stops the door, and before it all that depends on it"),
+      ("orchestrator down door", "Stops the door, after all nodes that depend on it"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -48,7 +50,7 @@ struct Down: Verb {
     case .ended(let told): outcome = told
     case .killed:
       return try ending.endSurvivors(
-        directories, console, because: "its orchestrator did not answer and was killed")
+        directories, console, because: "the orchestrator did not respond and was killed")
     }
     if OrphanedTopology.find(directories) != nil {
       // The orchestrator was killed instead of ending.
@@ -66,7 +68,7 @@ struct Down: Verb {
       return .success
     }
     try console.print("\(topology): down, not in order")
-    console.error("\(topology): \(outcome.reason ?? "it failed")")
+    console.error("\(topology): \(outcome.reason ?? "the topology failed")")
     return .failure
   }
 
@@ -75,7 +77,8 @@ struct Down: Verb {
     let nodes = arguments.positionals
     guard !arguments.flag("force") else {
       let verb = "orchestrator kill \(nodes.joined(separator: " "))"
-      throw CommandError("--force ends a whole topology; '\(verb)' kills these", code: .usage)
+      throw CommandError(
+        "--force kills a whole topology; to kill only these nodes, use '\(verb)'", code: .usage)
     }
     let timeout = arguments.duration("timeout") ?? .seconds(30)
     let isAlone = arguments.flag("no-deps")
@@ -147,8 +150,8 @@ private struct Ending {
     }
     guard RunningTopology.awaitEnd(of: directories, orchestrator, until: deadline) else {
       throw TopologyClientError.timedOut(
-        "after \(timeout.shortText): '\(topology)' is still ending"
-          + (isForced ? "" : "; 'orchestrator down --force' kills it"))
+        "after \(timeout.shortText): topology '\(topology)' is still stopping"
+          + (isForced ? "" : "; 'orchestrator down --force' kills its nodes"))
     }
     return end
   }
@@ -163,7 +166,7 @@ private struct Ending {
   /// Ends the nodes of an orchestrator that was killed.
   func endSurvivors(
     _ directories: RuntimeDirectories, _ console: Console,
-    because reason: String = "its orchestrator had been killed"
+    because reason: String = "the orchestrator was killed"
   ) throws -> ExitCode {
     // With the lock held, no other orchestrator can adopt them.
     let orphan = OrphanedTopology.find(directories)
@@ -178,7 +181,7 @@ private struct Ending {
     let left = Survivor.end(survivors, isForced: isForced, limit: timeout, in: directories)
     guard left.isEmpty else {
       let processes = left.map { "\($0.node) (pid \($0.process.pid))" }.joined(separator: ", ")
-      throw CommandError("these do not end even on SIGKILL: \(processes)")
+      throw CommandError("still running after SIGKILL: \(processes)")
     }
     try console.print(
       "\(directories.topology): down; \(reason), \(survivors.count.counted("node")) ended")

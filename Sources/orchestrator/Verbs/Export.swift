@@ -12,42 +12,41 @@ struct Export: Verb {
   let description = VerbDescription(
     "export", "Writes a topology for another tool",
     discussion:
-      "promela: all that 'check --explore' has asked the programs for, as a model for SPIN, so "
-      + "that the "
-      + "search can be checked by another one: 'orchestrator export promela FILE > model.pml', "
-      + "then 'spin -a model.pml', 'cc -DSAFETY -o pan pan.c', './pan -m1000000'. A deadlock is an "
-      + "invalid end state there.\n\n"
-      + "kubernetes: manifests of a topology that runs in pods, by a deployment file with 'engine: kubernetes': "
-      + "'orchestrator export kubernetes FILE --deployment DEPLOYMENT > hall.yaml', then 'kubectl apply -f hall.yaml'. "
-      + "The keys of its processes are written apart, new ones each time: '… --secrets | kubectl apply -f -'; with --key "
-      + "those of the named NODEs alone. Without --secrets nothing secret is written, and the same each time. "
-      + "docs/CLUSTERS.md has the rest.",
+      "promela: the model that 'check --explore' searches, for SPIN, so that another model "
+      + "checker can verify it: 'orchestrator export promela FILE > model.pml', then 'spin -a "
+      + "model.pml', 'cc -DSAFETY -o pan pan.c', './pan -m1000000'. SPIN reports a deadlock "
+      + "as an invalid end state.\n\nkubernetes: manifests of a topology that runs in pods, "
+      + "for a deployment file with 'engine: kubernetes': 'orchestrator export kubernetes "
+      + "FILE --deployment DEPLOYMENT > hall.yaml', then 'kubectl apply -f hall.yaml'. "
+      + "Secrets are written separately, with new keys each time: '… --secrets | kubectl "
+      + "apply -f -'; with --key, only the Secrets of the given NODEs. Without --secrets the "
+      + "output contains no secrets and does not change between runs. See docs/CLUSTERS.md.",
     options: [
       Option(
-        "time", value: .duration, "promela: how long is searched, at most. Default: no limit"),
-      Option("deployment", value: .file, "kubernetes: the deployment file; needed"),
-      Option("secrets", "kubernetes: writes the Secrets, with new keys, and nothing else"),
+        "time", value: .duration, "promela: maximum search time. Default: no limit"),
+      Option("deployment", value: .file, "kubernetes: the deployment file; required"),
+      Option("secrets", "kubernetes: writes only the Secrets, with new keys"),
       Option(
         "key", value: .file,
-        "kubernetes, with --secrets: the 'client.key' of the topology as it is in the cluster. All keys stay but "
-          + "those of the NODEs, such as have been added"),
+        "kubernetes, with --secrets: the 'client.key' of the topology in the cluster. Only "
+          + "the NODEs, such as added nodes, get new keys"),
     ],
     positionals: [
       Positional(
         "FORM", .choice("FORM", Form.allCases.map(\.rawValue)), .one,
-        "What is written: promela or kubernetes"),
-      Positional("FILE", .file, .one, "The topology file; - is standard input, for promela"),
+        "The format: promela or kubernetes"),
+      Positional("FILE", .file, .one, "The topology file; with promela, - reads standard input"),
       Positional("NODE", .node, .any, "With --key: the nodes and coordinators that get keys"),
     ],
     examples: [
-      ("orchestrator export promela topologies/lift.yaml", "The lift as a model for SPIN"),
+      ("orchestrator export promela topologies/lift.yaml", "Writes the lift as a model for SPIN"),
       (
         "orchestrator export kubernetes hall.yaml --deployment cluster.yaml",
-        "The hall as manifests"
+        "Writes the hall as Kubernetes manifests"
       ),
       (
         "orchestrator export kubernetes hall.yaml lamp --deployment cluster.yaml --secrets --key client.key",
-        "The Secret of a lamp that the hall has got, which runs in a cluster"
+        "Writes the Secret of a lamp that was added to the hall in a cluster"
       ),
     ])
 
@@ -56,12 +55,12 @@ struct Export: Verb {
     switch arguments.positionals[0] {
     case Form.kubernetes.rawValue:
       if arguments.value("time") != nil {
-        throw CommandError("--time limits a search, and 'kubernetes' has none", code: .usage)
+        throw CommandError("--time is only for 'export promela'", code: .usage)
       }
       guard let deployment = arguments.value("deployment") else {
         throw CommandError(
-          "'export kubernetes' asks for --deployment FILE, which says in which image and at which hosts the "
-            + "processes are", code: .usage)
+          "'export kubernetes' requires --deployment FILE, which names the image and the hosts",
+          code: .usage)
       }
       return try KubernetesExport(
         file: file, deployment: deployment,
@@ -74,7 +73,7 @@ struct Export: Verb {
         || arguments.positionals.count > 2
       {
         throw CommandError(
-          "--deployment, --secrets, --key and NODE are for 'kubernetes': a model is the same wherever its nodes run",
+          "--deployment, --secrets, --key and NODE are only for 'export kubernetes'",
           code: .usage)
       }
       return try await promela(file, time: arguments.duration("time"), console)
@@ -93,7 +92,7 @@ struct Export: Verb {
     try console.write(exported.text)
     guard exported.report.verdict.degree == .incomplete else { return .success }
     for remark in exported.report.verdict.remarks where remark.effect == .incomplete {
-      console.warning("the model is not complete: \(remark.message)")
+      console.warning("the model is incomplete: \(remark.message)")
     }
     return .incomplete
   }

@@ -6,31 +6,34 @@ import PipeSupervision
 /// `orchestrator graph`
 struct ShowGraph: Verb {
   let description = VerbDescription(
-    "graph", "Draws how a topology is wired, or the states of a node's machine",
+    "graph", "Draws the wiring of a topology, or the state chart of a node",
     discussion:
-      "Of a file, which need not run, or without one of the running topology, as its file has it. "
-      + "What a machine does is found by asking its program for single steps with sample values, as "
-      + "'check --explore' does: no node is run. What is not certain is dotted. svg is drawn by "
-      + "Graphviz where it is installed, and answers within 2 s, and otherwise without it.",
+      "Reads FILE, which does not have to run, or the file of the running topology. "
+      + "Transitions are found by asking the programs for single steps with sample values, as "
+      + "'check --explore' does; no node is run. Uncertain transitions are dotted. svg uses "
+      + "Graphviz if it is installed and finishes within 2 s, and a built-in drawing "
+      + "otherwise.",
     options: [
       .topology,
       Option(
         "output", "o", value: .choice("FORM", GraphForm.allCases.map(\.rawValue)),
-        "How it is written to stdout. Default: ascii"),
-      Option("live", "With the states, and what is in the pipes, of the running topology"),
+        "Output format. Default: ascii"),
+      Option("live", "Adds the current states and pipe contents of the running topology"),
     ],
     positionals: [
       Positional(
         "FILE", .fileOrNode, .optional,
-        "The topology file; - is standard input. Default: that of the running topology"),
+        "The topology file; - reads standard input. Default: the file of the running topology"),
       Positional(
-        "NODE", .node, .optional, "The states of this node's machine. Default: all wiring"),
+        "NODE", .node, .optional, "Draws the state chart of this node. Default: the wiring"),
     ],
     examples: [
-      ("orchestrator graph topologies/lift.yaml", "How the lift is wired, in the terminal"),
-      ("orchestrator graph topologies/lift.yaml motor", "The states of its motor"),
-      ("orchestrator graph door --live", "Of the running topology, with the state it is in"),
-      ("orchestrator graph -o svg > topology.svg", "A picture of the running topology"),
+      ("orchestrator graph topologies/lift.yaml", "Draws the wiring of the lift in the terminal"),
+      (
+        "orchestrator graph topologies/lift.yaml motor", "Draws the state chart of the lift's motor"
+      ),
+      ("orchestrator graph door --live", "Draws the door's state chart with its current state"),
+      ("orchestrator graph -o svg > topology.svg", "Draws the running topology as a picture"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -67,7 +70,7 @@ struct ShowGraph: Verb {
   private func source(_ file: String?, _ arguments: ParsedArguments) async throws -> Source {
     guard let file else {
       try arguments.expectHere(
-        "'orchestrator graph' without a FILE reads the topology's, and asks its programs,")
+        "'orchestrator graph' without FILE reads the topology file and asks the programs")
       let directory = try await arguments.onTopology { try await $0.directory() }
       return Source(
         loaded: try LoadedTopology.load(fileOf: directory),
@@ -92,8 +95,8 @@ struct ShowGraph: Verb {
     guard let directory = source.directory else { return chart.graph() }
     guard let now = directory[node: node] else {
       throw CommandError(
-        "topology '\(directory.topology)' runs without a node '\(node)'; 'orchestrator apply' gives "
-          + "it the file")
+        "running topology '\(directory.topology)' has no node '\(node)'; 'orchestrator "
+          + "apply' applies its current file")
     }
     guard now.isRunning, let state = now.status?.state else {
       var graph = chart.graph()
@@ -111,8 +114,8 @@ extension LoadedTopology {
   static func load(fileOf directory: TopologyDirectory) throws -> LoadedTopology {
     guard FileSystem.exists(directory.file) else {
       throw CommandError(
-        "topology '\(directory.topology)' was read from '\(directory.file)', and there is no such "
-          + "file now; name the file")
+        "no such file '\(directory.file)', which topology '\(directory.topology)' was "
+          + "started from; name the topology file")
     }
     return try LoadedTopology.load(.file(directory.file), name: directory.topology)
   }
@@ -121,12 +124,12 @@ extension LoadedTopology {
   func chart(of node: String) throws -> StateChart {
     if topology.composite(node) != nil {
       throw CommandError(
-        "'\(node)' is a composite: its state is that of its nodes. Name one of them, or leave it "
-          + "out for the whole wiring", code: .usage)
+        "'\(node)' is a composite and has no state chart; name one of its nodes, or omit "
+          + "NODE to draw the wiring", code: .usage)
     }
     if topology.monitors.contains(where: { $0.name == node }) {
       throw CommandError(
-        "'\(node)' is a monitor, which has no states; name a node with a machine", code: .usage)
+        "'\(node)' is a monitor and has no state chart; name a node with a machine", code: .usage)
     }
     do {
       return try StateChartSearch(self).chart(of: node)
@@ -135,10 +138,10 @@ extension LoadedTopology {
       case .unknownNode(let known): throw TopologyClientError.unknownNode(node, known: known)
       case .noMachine:
         throw CommandError(
-          "node '\(node)' is constant: it has one state, and no events; name a node with a machine",
+          "node '\(node)' is constant and has no state chart; name a node with a machine",
           code: .usage)
       case .oracle(let trouble):
-        throw CommandError("node '\(node)': its program \(trouble.wording)")
+        throw CommandError("node '\(node)': the program \(trouble.wording)")
       }
     }
   }
@@ -148,13 +151,14 @@ extension EvaluatorError {
   /// The failure of the program, and how to fix it.
   fileprivate var wording: String {
     switch self {
-    case .notStarted(let reason): "was not started: \(reason)"
-    case .ended(let how): "ended when it was asked for single steps: \(how)"
+    case .notStarted(let reason): "could not be started: \(reason)"
+    case .ended(let how): "ended when asked for a single step: \(how)"
     case .late(let time):
-      "did not answer within \(time.shortText) when it was asked for single steps; correct what it "
-        + "waits for"
+      "did not answer within \(time.shortText) when asked for a single step; check what the "
+        + "program waits for"
     case .garbage(let text):
-      "does not answer for single steps ('\(text)'); build it with this version of PipeRuntime"
+      "sent an invalid answer when asked for a single step ('\(text)'); rebuild the program "
+        + "with this version of PipeRuntime"
     }
   }
 }

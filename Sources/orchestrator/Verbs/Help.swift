@@ -5,7 +5,7 @@ struct Help: Verb {
   let description = VerbDescription(
     "help", "Shows help about a verb, or the list of verbs",
     positionals: [Positional("VERB", .text("VERB"), .optional, "The verb")],
-    examples: [("orchestrator help up", "What 'up' does and takes")])
+    examples: [("orchestrator help up", "Shows the options and examples of 'up'")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let help = HelpText(style: console.style, columns: console.size.columns)
@@ -44,21 +44,21 @@ extension HelpText {
 
     \(section("Exit codes:", cards(Self.exitCodes)))
 
-    'orchestrator help VERB' tells more about one verb.
+    Run 'orchestrator help VERB' for more information about a verb.
 
     """
   }
 
   private static let exitCodes = [
-    ("0", "success, or a graceful stop"),
-    ("1", "the run failed, or an event was refused"),
-    ("2", "usage, or an invalid topology"),
-    ("3", "no such running topology"),
-    ("4", "'why': the event is withheld"),
-    ("5", "'why': the event's values decide, or only a run can tell"),
-    ("6", "'check --explore': the search was not complete, and has found nothing"),
+    ("0", "success, or an orderly stop"),
+    ("1", "failed, or the event was refused"),
+    ("2", "wrong usage, or an invalid topology"),
+    ("3", "no such topology is running"),
+    ("4", "'why': the event is blocked"),
+    ("5", "'why': the event's values decide, or only a run can decide"),
+    ("6", "'check --explore': the search is incomplete and found no error"),
     ("124", "a wait timed out"),
-    ("130", "second ^C, forced"),
+    ("130", "ended by a second ^C"),
   ]
 }
 
@@ -70,7 +70,7 @@ struct ShowVersion: Verb {
 
   let description = VerbDescription(
     "version", "Shows the version", options: [.output],
-    examples: [("orchestrator version -o json", "For scripts")])
+    examples: [("orchestrator version -o json", "Prints the version as JSON, for scripts")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     try console.print(

@@ -6,24 +6,26 @@ struct Init: Verb {
   let description = VerbDescription(
     "init", "Writes a package with a machine, its program, a topology and a test",
     discussion:
-      "The package is a traffic light to begin with. It depends on PipeRuntime by the path of the "
-      + "checkout that this orchestrator was built in. All of it is written, or nothing; what is "
-      + "there already is not touched.",
+      "The package contains a traffic light as an example. It depends on PipeRuntime by the "
+      + "path of the checkout that this orchestrator was built in. Writes either all files or "
+      + "none; existing files are not changed.",
     options: [
       Option(
-        "directory", value: .directory, "Where the package's folder is made. Default: here"),
+        "directory", value: .directory,
+        "The directory in which to create the package. Default: the current directory"),
       Option(
         "piperuntime", value: .directory,
-        "The checkout of PipeRuntime. Default: the one that this orchestrator was built in"),
+        "The checkout of PipeRuntime. Default: the checkout that this orchestrator was built in"),
     ],
     positionals: [
-      Positional("NAME", .text("NAME"), .one, "The package, its program and its topology")
+      Positional(
+        "NAME", .text("NAME"), .one, "The name of the package, its program and its topology")
     ],
     examples: [
-      ("orchestrator init crossing", "Writes the package 'crossing' in a folder of that name"),
+      ("orchestrator init crossing", "Writes the package 'crossing' to a directory of that name"),
       (
         "orchestrator init crossing --directory ~/work --piperuntime ~/PipeRuntime",
-        "Writes it elsewhere, with a given checkout"
+        "Writes the package to another directory, with a given checkout"
       ),
     ])
 
@@ -104,7 +106,7 @@ package struct NextSteps: Hashable, Sendable {
     [
       "Next:",
       "  cd \(Self.word(folder))",
-      "  swift build  # the first one compiles PipeRuntime, too",
+      "  swift build  # the first build also compiles PipeRuntime",
       "  \(Self.word(orchestrator)) run \(topology)",
       "  swift test",
     ]

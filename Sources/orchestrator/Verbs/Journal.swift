@@ -5,20 +5,20 @@ import PipeSupervision
 /// `orchestrator journal`
 struct ShowJournal: Verb {
   let description = VerbDescription(
-    "journal", "Shows what a node's journal holds",
+    "journal", "Shows the content of a node's journal",
     discussion:
-      "The journal is read as it is, whether the node runs or not. What is in it, table by table, is "
-      + "in docs/JOURNAL.md. Times are local on a terminal, and UTC in pipes and JSON.",
+      "Works whether the node runs or not. docs/JOURNAL.md describes the tables of a "
+      + "journal. Times are local on a terminal, and UTC in pipes and JSON.",
     options: [
       .topology, .output,
       Option(
         "lines", "n", value: .count("N"),
-        "The last N records, and the first N waiting events of each pipe. Default: 10"),
+        "Shows the last N records, and the first N waiting events of each pipe. Default: 10"),
     ],
     positionals: [Positional("NODE", .node, .one, "The node")],
     examples: [
-      ("orchestrator journal door", "State, pipes, effects and the last ten records"),
-      ("orchestrator journal door -n 1000 -o json", "Every record that is kept, as JSON"),
+      ("orchestrator journal door", "Shows state, pipes, effects and the last ten records"),
+      ("orchestrator journal door -n 1000 -o json", "Prints every record in the journal as JSON"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -60,7 +60,7 @@ extension RuntimeDirectories {
       .subtracting(["orchestrator"]).sorted()
     guard !known.contains(node) else { return }
     throw CommandError(
-      "topology '\(topology)' has no node '\(node)' that has run here"
+      "no node '\(node)' of topology '\(topology)' has run on this host"
         + (known.isEmpty ? "" : Suggestion.among(known, like: node, verb: "there are")),
       code: .usage)
   }
@@ -86,7 +86,7 @@ struct JournalReport {
       ("pipes out", snapshot.outs.flatMap(lines(of:))),
       ("effects", snapshot.effects.map { line(of: $0, style) }),
       ("letters", hasLetters ? [letters] : []),
-      ("requests", ["\(snapshot.requestCount) answered, and kept for a client that asks again"]),
+      ("requests", ["\(snapshot.requestCount) answered, kept for clients that repeat a request"]),
     ]
     let records = snapshot.records.suffix(limit)
     return [heading] + style.lines(of: parts, labelWidth: 9)
@@ -115,7 +115,9 @@ struct JournalReport {
   }
 
   private var state: String {
-    guard let record = snapshot.records.last else { return "none: it has never entered one" }
+    guard let record = snapshot.records.last else {
+      return "none: the node has never entered a state"
+    }
     return "\(text(of: record.state, cut: 1000))  (version \(record.version))"
   }
 

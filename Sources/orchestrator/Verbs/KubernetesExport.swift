@@ -25,10 +25,10 @@ struct KubernetesExport {
       case (false, nil) where nodes.isEmpty: self = .manifests
       case (_, nil):
         throw CommandError(
-          "which nodes are written is asked with --secrets and --key FILE, the 'client.key' of the topology as it is in "
-            + "the cluster; manifests are written of all", code: .usage)
+          "NODE requires --secrets and --key FILE, the 'client.key' of the topology in the "
+            + "cluster; manifests are always written for all nodes", code: .usage)
       case (false, _):
-        throw CommandError("--key needs --secrets: manifests have no keys", code: .usage)
+        throw CommandError("--key requires --secrets; manifests contain no keys", code: .usage)
       }
     }
   }
@@ -36,7 +36,8 @@ struct KubernetesExport {
   func run(_ console: Console) throws -> ExitCode {
     guard file != "-", deployment != "-" else {
       throw CommandError(
-        "'export kubernetes' writes the two files as they are, and reads them more than once: name files",
+        "'export kubernetes' cannot read standard input; name the topology file and the "
+          + "deployment file",
         code: .usage)
     }
     var placement = DeploymentReport(.file(deployment))
@@ -64,7 +65,7 @@ struct KubernetesExport {
     switch part {
     case .manifests:
       for (program, path) in set.relativePrograms {
-        console.note("note: program '\(program)' is looked for in the image at '\(path)'")
+        console.note("note: the image must contain program '\(program)' at '\(path)'")
       }
       return set.manifests
     case .secrets:
@@ -88,7 +89,7 @@ struct KubernetesExport {
       var control = try KeyFile.readWithControl(path).control
       guard control.topology == set.topologyName else {
         throw CommandError(
-          "'\(path)' is a key of topology '\(control.topology)', and this is '\(set.topologyName)'",
+          "'\(path)' is a key of topology '\(control.topology)', not of '\(set.topologyName)'",
           code: .usage)
       }
       // A client outside the cluster may use another address.

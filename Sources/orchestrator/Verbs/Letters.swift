@@ -5,28 +5,29 @@ struct Letters: Verb {
   let description = VerbDescription(
     "letters", "Lists, resends or drops the dead letters of a node",
     discussion:
-      "A dead letter is an event that the node did not apply, and that its pipe recorded, or an effect "
-      + "that ended the node too often: 'resend' runs that again, with the same idempotency key. 'list' and "
-      + "'show' work on a node that does not run, too; 'resend' and 'drop' are done by the node "
-      + "itself. A letter that is refused once more stays, and the exit code is 1. Times are local on a "
-      + "terminal, and UTC in pipes and JSON.",
+      "A dead letter is an event that the node did not apply and that its pipe recorded, or "
+      + "an effect that ended the node too often; 'resend' runs such an effect again, with "
+      + "the same idempotency key. 'list' and 'show' also work on a node that does not run; "
+      + "'resend' and 'drop' require a running node. A dead letter that is refused again is "
+      + "kept, and the exit code is 1. Times are local on a terminal, and UTC in pipes and "
+      + "JSON.",
     options: [
       .topology, .output,
-      Option("all", "a", "Resends or drops every letter"),
-      Option("timeout", value: .duration, "The longest wait for each answer. Default: 5s"),
+      Option("all", "a", "Resends or drops all dead letters"),
+      Option("timeout", value: .duration, "Maximum time to wait for each answer. Default: 5s"),
     ],
     positionals: [
       Positional("NODE", .node, .one, "The node"),
       Positional(
         "list|show|resend|drop", .choice("ACTION", DeadLetterAction.allCases.map(\.rawValue)),
-        .optional, "What to do. Default: list"),
-      Positional("ID", .count("ID"), .any, "The letters' numbers"),
+        .optional, "The action. Default: list"),
+      Positional("ID", .count("ID"), .any, "The IDs of the dead letters"),
     ],
     examples: [
-      ("orchestrator letters gate", "The dead letters of the gate"),
-      ("orchestrator letters gate show 3", "All that is known of one"),
-      ("orchestrator letters gate resend 3 4", "Lets the gate take two of them again"),
-      ("orchestrator letters gate drop --all", "Forgets them"),
+      ("orchestrator letters gate", "Lists the dead letters of the gate"),
+      ("orchestrator letters gate show 3", "Shows all details of dead letter 3"),
+      ("orchestrator letters gate resend 3 4", "Sends two dead letters to the gate again"),
+      ("orchestrator letters gate drop --all", "Drops all dead letters of the gate"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -37,7 +38,7 @@ struct Letters: Verb {
     case .list:
       let letters = try await find(node, arguments, console)
       if letters.isEmpty, arguments.format == .text {
-        console.note("node '\(node)' has no letters")
+        console.note("node '\(node)' has no dead letters")
       } else {
         try console.print(letters.map(\.record), as: arguments.format) {
           Self.table(letters, console.style)
@@ -90,7 +91,8 @@ struct Letters: Verb {
     if information?.journal == nil, let count = information?.status?.letters, count > letters.count
     {
       console.note(
-        "the last \(letters.count) of \(count); a node without a journal keeps no more")
+        "showing the last \(letters.count) of \(count) dead letters; a node without a "
+          + "journal keeps no more")
     }
     return letters
   }
@@ -98,8 +100,8 @@ struct Letters: Verb {
   private static func note(lost: UInt64, _ console: Console) {
     guard lost > 0 else { return }
     console.note(
-      "\(lost) refused events are not among them: a node keeps \(DeadLetter.limit) letters, of "
-        + "\(DeadLetter.byteLimit >> 20) MiB together, and loses what comes after those")
+      "\(lost) dead letters were lost: a node keeps at most \(DeadLetter.limit) dead "
+        + "letters, \(DeadLetter.byteLimit >> 20) MiB in total")
   }
 
   private static func table(_ letters: [DeadLetter], _ style: Style) -> Table {
@@ -141,24 +143,24 @@ struct Letters: Verb {
         }
       } catch TopologyClientError.nodeDown(_, let reason) {
         throw CommandError(
-          "node '\(node)' does not run: \(reason). It resends and drops its letters itself: start "
-            + "it with 'orchestrator start \(node)'")
+          "node '\(node)' does not run: \(reason); a node must run to resend or drop its "
+            + "dead letters: 'orchestrator start \(node)'")
       }
       if arguments.format != .text { try console.print(outcome.record(letter: id, of: node)) }
       switch outcome {
       case .moved(let version, let state):
         guard arguments.format == .text else { break }
         try console.print(
-          "\(node): letter \(id) taken: \(text(state))  (version \(version))")
+          "\(node): dead letter \(id) accepted: \(text(state))  (version \(version))")
       case .done:
         guard arguments.format == .text else { break }
-        let became = action == .resend ? "taken: its effect runs again" : "dropped"
-        try console.print("\(node): letter \(id) \(became)")
+        let became = action == .resend ? "accepted: its effect runs again" : "dropped"
+        try console.print("\(node): dead letter \(id) \(became)")
       case .refused(let refusal, let state):
         code = .failure
         console.error(
-          "node '\(node)' refused letter \(id) again in \(text(state)): "
-            + "\(refusal.wording.printable). The letter stays")
+          "node '\(node)' refused dead letter \(id) again in \(text(state)): "
+            + "\(refusal.wording.printable); the dead letter is kept")
       }
       try console.flush()
     }
@@ -170,7 +172,7 @@ struct Letters: Verb {
       return try TopologyClient.attach(to: arguments.target)
     } catch let error as TopologyClientError where error.exitCode == ExitCode.notRunning.rawValue {
       throw CommandError(
-        "\(error). Nodes resend and drop their letters themselves: start the topology first",
+        "\(error); a node must run to resend or drop its dead letters: start the topology first",
         code: .notRunning)
     }
   }
@@ -187,13 +189,13 @@ enum DeadLetterAction: String, CaseIterable {
     let hasIDs = words.count > 2
     let isAll = arguments.flag("all")
     switch self {
-    case .list where hasIDs: throw Self.usage("'list' takes no ID; 'show ID' shows one letter")
+    case .list where hasIDs: throw Self.usage("'list' takes no ID; 'show ID' shows one dead letter")
     case .list, .show:
-      if isAll { throw Self.usage("--all is for 'resend' and 'drop'") }
-      if self == .show, !hasIDs { throw Self.usage("'show' needs the ID of a letter") }
+      if isAll { throw Self.usage("--all is only for 'resend' and 'drop'") }
+      if self == .show, !hasIDs { throw Self.usage("'show' requires the ID of a dead letter") }
     case .resend, .drop:
       guard hasIDs != isAll else {
-        throw Self.usage("'\(rawValue)' needs the IDs of letters, or --all")
+        throw Self.usage("'\(rawValue)' requires the IDs of dead letters, or --all")
       }
     }
   }

@@ -5,27 +5,27 @@ import PipeSupervision
 /// `orchestrator logs`
 struct Logs: Verb {
   let description = VerbDescription(
-    "logs", "Shows what nodes wrote, in order of time",
+    "logs", "Shows the logs of nodes, in order of time",
     discussion:
-      "The logs of a topology stay when it ends, on its host. With -f it goes on until then. Times are local on a "
-      + "terminal, and UTC in pipes and JSON.",
+      "Logs stay on the host after the topology ends. -f ends with the topology. Times are "
+      + "local on a terminal, and UTC in pipes and JSON.",
     options: [
       .topology, .output,
-      Option("follow", "f", "Goes on with what is written from now on"),
+      Option("follow", "f", "Follows new lines"),
       Option(
         "since", value: .moment,
-        "What was written so long ago or later, as in 5m, or since a time: 14:30 today, "
-          + "'2026-11-20 14:30', or with Z or an offset. Default: all"),
-      Option("lines", "n", value: .count("N"), "The last N lines of each node. Default: all"),
-      Option("tail", value: .count("N"), "The same as --lines"),
-      Option("timestamps", "t", "Puts the time in front of each line"),
-      Option("no-prefix", "Leaves out the nodes' names"),
+        "Shows only lines since a time: an age such as 5m, or a time such as 14:30 today or "
+          + "'2026-11-20 14:30', also with Z or an offset. Default: all"),
+      Option("lines", "n", value: .count("N"), "Shows the last N lines of each node. Default: all"),
+      Option("tail", value: .count("N"), "Same as --lines"),
+      Option("timestamps", "t", "Shows the time before each line"),
+      Option("no-prefix", "Omits the names of the nodes"),
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
     examples: [
-      ("orchestrator logs -f door", "What the door wrote, and writes"),
-      ("orchestrator logs --tail 20 -p elevator", "The last lines of every node"),
-      ("orchestrator logs --since 5m -t", "What all nodes wrote in the last five minutes"),
+      ("orchestrator logs -f door", "Shows and follows the log of the door"),
+      ("orchestrator logs --tail 20 -p elevator", "Shows the last 20 lines of every node"),
+      ("orchestrator logs --since 5m -t", "Shows the lines of the last five minutes, with times"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {

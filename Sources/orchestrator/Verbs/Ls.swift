@@ -5,15 +5,14 @@ struct List: Verb {
   let description = VerbDescription(
     "ls", "Lists the running topologies",
     discussion:
-      "One whose orchestrator was killed while its nodes live on is listed as orphaned: "
-      + "'orchestrator up FILE', with the --deployment that it had, adopts them, 'orchestrator down' "
-      + "ends them. One whose "
-      + "orchestrator does not answer within 2 s, since it is stopped or hung, is listed as silent: "
-      + "'orchestrator down --force' ends it.",
-    options: [.output, Option("quiet", "q", "Writes the names only")],
+      "A topology whose orchestrator was killed while its nodes keep running is listed as "
+      + "orphaned: 'orchestrator up FILE', with the same --deployment, adopts the nodes; "
+      + "'orchestrator down' ends them. A topology whose orchestrator is stopped or hung and "
+      + "does not answer within 2 s is listed as silent: 'orchestrator down --force' ends it.",
+    options: [.output, Option("quiet", "q", "Prints only the names")],
     examples: [
-      ("orchestrator ls", "Name, status, pid, uptime and file of each"),
-      ("orchestrator ls -q", "Names only, for scripts"),
+      ("orchestrator ls", "Lists name, status, pid, uptime and file of each topology"),
+      ("orchestrator ls -q", "Lists only the names, for scripts"),
     ])
 
   /// A line of the list.

@@ -3,40 +3,44 @@ import PipeRuntime
 /// `orchestrator monitor`
 struct Watch: Verb {
   let description = VerbDescription(
-    "monitor", "Shows the nodes' states as they change",
+    "monitor", "Shows the states of nodes as they change",
     discussion:
-      "On a terminal it shows the screen of 'orchestrator ui'; ^C leaves that, and the topology goes on. Otherwise, with "
-      + "--plain or with -n it writes a line for each state: the present ones in the order of the "
-      + "file, then what has changed, of each node the latest state and at most ten a second, with its "
-      + "time, local on a terminal, and UTC in pipes and JSON, which has the node's counters as well, and tells "
-      + "it when only these have changed. Any number of monitors can come and go; no node feels them. --every writes every state, and that is "
-      + "felt: a node writes each of its states, and one that takes a million events a second is several "
-      + "times slower. --steps writes each step with its event, where that came from, and what it sent, and "
-      + "--tap the events that go into a pipe: at most 2,000 a second, in bursts without a gap, and the "
-      + "number of the others. A node that has promised to take an "
-      + "event together with others, and is not told the end, is in doubt: it and its composites are "
-      + "marked so, by a line of the same version, until it is told.",
+      "On a terminal, shows the screen of 'orchestrator ui'; ^C leaves the screen without "
+      + "affecting the topology. Otherwise, with --plain or with -n, writes a line for each "
+      + "state: first the current states in the order of the file, then the latest state of "
+      + "each changed node, at most ten per second. JSON also contains the counters of the "
+      + "node, and a line when only the counters have changed. Times are local on a terminal, "
+      + "and UTC in pipes and JSON. Monitors have no measurable cost for the nodes, except "
+      + "with --every: a node that takes a million events per second then becomes several "
+      + "times slower. --steps writes each step with its event, the event's origin and the "
+      + "events sent; --tap writes the events that go into a pipe. Both write at most 2,000 "
+      + "per second, in bursts without gaps, and the number of skipped ones. A node that has "
+      + "promised to take a synchronized event and does not know the decision is in doubt: "
+      + "the node and its composites are marked, by a line with the same version, until the "
+      + "decision arrives.",
     options: [
       .topology, .output,
-      Option("plain", "Writes lines instead of the screen"),
-      Option("every", "Writes every state, at the nodes' expense"),
-      Option("steps", "Writes the steps, up to 2,000 a second of each node"),
+      Option("plain", "Writes lines instead of showing the screen"),
+      Option("every", "Writes every state, which slows the nodes down"),
+      Option("steps", "Writes the steps, up to 2,000 per second for each node"),
       Option(
         "tap", value: .text("PIPE"),
-        "Writes the events that go into this pipe, up to 2,000 a second"),
-      Option("count", "n", value: .count("N"), "Ends after so many lines. Default: no limit"),
-      Option("timeout", value: .duration, "Ends after this time. Default: no limit"),
+        "Writes the events that go into this pipe, up to 2,000 per second"),
+      Option("count", "n", value: .count("N"), "Exits after N lines. Default: no limit"),
+      Option("timeout", value: .duration, "Exits after this time. Default: no limit"),
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
     examples: [
-      ("orchestrator monitor", "All nodes, on the screen"),
-      ("orchestrator monitor --plain door motor", "Lines for the states of the two"),
+      ("orchestrator monitor", "Shows all nodes on the screen"),
+      ("orchestrator monitor --plain door motor", "Writes lines for the states of two nodes"),
       (
         "orchestrator monitor door --every -o jsonl",
-        "Every state of the door, a JSON object per line"
+        "Writes every state of the door, one JSON object per line"
       ),
-      ("orchestrator monitor motor --steps", "What led the motor from state to state"),
-      ("orchestrator monitor --tap 'door.arrivals->display.updates'", "The events of a pipe"),
+      ("orchestrator monitor motor --steps", "Writes the steps of the motor with their causes"),
+      (
+        "orchestrator monitor --tap 'door.arrivals->display.updates'", "Writes the events of a pipe"
+      ),
     ])
 
   /// The content of the output.
@@ -71,8 +75,8 @@ struct Watch: Verb {
       let watch = Task {
         try await silence.watch { node in
           StandardError.write(
-            "warning: node '\(node)' takes steps and shows none: its program sends no 'step' frames. "
-              + "Follow its states without --steps\n")
+            "warning: node '\(node)' reports no steps: its program sends no 'step' frames; "
+              + "run 'orchestrator monitor' without --steps\n")
         }
       }
       defer { watch.cancel() }
@@ -87,12 +91,13 @@ struct Watch: Verb {
     let chosen = ["every", "steps", "tap"].filter(arguments.flag)
     guard chosen.count < 2 else {
       throw CommandError(
-        "--\(chosen[0]) and --\(chosen[1]) exclude each other: choose one", code: .usage)
+        "--\(chosen[0]) and --\(chosen[1]) cannot be used together", code: .usage)
     }
     if let pipe = arguments.value("tap") {
       guard arguments.positionals.isEmpty else {
         throw CommandError(
-          "--tap names a pipe; leave out '\(arguments.positionals[0])'", code: .usage)
+          "--tap and NODE cannot be used together; omit '\(arguments.positionals[0])'", code: .usage
+        )
       }
       return .tap(pipe)
     }

@@ -7,41 +7,48 @@ struct Pipe: Verb {
   }
 
   let description = VerbDescription(
-    "pipe", "Lists the pipes, and tells how one is, how fast, and what goes through it",
+    "pipe", "Lists pipes, shows their configuration, rate and events, or sends an event",
     discussion:
-      "PIPE is a pipe's name, in quotes, since it has a '>', or its number in 'pipe ls'. What is told comes "
-      + "from the two ends' own counters: it is exact, and no event takes longer by it. UNDER WAY are events "
-      + "that were sent and not applied yet. 'hz' tells again and again how many events a second are sent and "
-      + "applied: of one pipe, or of all. 'echo' writes the events that go in, up to 2,000 a second, and the "
-      + "number of the others. 'send' sends an event to the receiver of the pipe, which answers; "
-      + "it is no event of the pipe's sender, and is not counted among them.",
+      "PIPE is the name of a pipe, in quotes because it contains '>', or its number in "
+      + "'pipe ls'. The counts are exact: they come from the counters of both ends, and "
+      + "reading them does not delay events. UNDER WAY counts events that were sent and not "
+      + "yet applied. 'hz' repeatedly prints how many events per second are sent and applied, "
+      + "for one pipe or for all. 'echo' writes the events that go into the pipe, up to 2,000 "
+      + "per second, and the number of skipped ones. 'send' sends an event to the receiver of "
+      + "the pipe and prints the outcome; this event is not counted as an event of the pipe.",
     options: [
       .topology, .output,
-      Option("quiet", "q", "Of 'ls': writes the pipes' names only"),
-      Option("every", value: .duration, "Of 'hz': the time between two lines. Default: 1s"),
+      Option("quiet", "q", "With 'ls': prints only the names of the pipes"),
+      Option("every", value: .duration, "With 'hz': the time between two readings. Default: 1s"),
       Option(
         "count", "n", value: .count("N", from: 1),
-        "Of 'hz': how often it tells. Of 'echo': the events. Default: no limit"),
+        "With 'hz': the number of readings. With 'echo': the number of events. Default: no limit"),
       Option(
         "timeout", value: .duration,
-        "Of 'hz' and 'echo': ends after this time. Default: no limit. Of 'send': the longest wait for the "
-          + "answer. Default: 5s"),
+        "With 'hz' and 'echo': exits after this time. Default: no limit. With 'send': "
+          + "maximum time to wait for the answer. Default: 5s"),
     ],
     positionals: [
       Positional(
         "ls|info|hz|echo|send", .choice("ACTION", Action.allCases.map(\.rawValue)), .one,
-        "What to do"),
-      Positional("PIPE", .text("PIPE"), .optional, "The pipe: its name or number"),
-      Positional("EVENT", .text("EVENT"), .optional, "Of 'send': the event, a label or JSON"),
+        "The action"),
+      Positional("PIPE", .text("PIPE"), .optional, "The name or number of the pipe"),
+      Positional("EVENT", .text("EVENT"), .optional, "With 'send': the event, a label or JSON"),
     ],
     examples: [
       (
-        "orchestrator pipe ls", "Each pipe with its number, what went through it, and what keeps it"
+        "orchestrator pipe ls", "Lists pipes with their numbers, counts and problems"
       ),
-      ("orchestrator pipe info 1", "All that is known of the first"),
-      ("orchestrator pipe hz 'door.arrivals->display.updates'", "Events a second, each second"),
-      ("orchestrator pipe echo 1 -n 10 -o jsonl", "The next ten events, a JSON object per line"),
-      ("orchestrator pipe send 2 start", "Sends an event to its receiver"),
+      ("orchestrator pipe info 1", "Shows all details of the first pipe"),
+      (
+        "orchestrator pipe hz 'door.arrivals->display.updates'",
+        "Prints the events per second of a pipe, every second"
+      ),
+      (
+        "orchestrator pipe echo 1 -n 10 -o jsonl",
+        "Writes the next ten events, one JSON object per line"
+      ),
+      ("orchestrator pipe send 2 start", "Sends an event to the receiver of the second pipe"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -55,7 +62,8 @@ struct Pipe: Verb {
     case (.echo, let pipe?): return try await follow(pipe, arguments, console)
     case (.send, let pipe?): return try await send(into: pipe, arguments, console)
     case (_, nil):
-      throw Self.usage("'\(action.rawValue)' needs a PIPE; 'orchestrator pipe ls' lists them")
+      throw Self.usage(
+        "'\(action.rawValue)' requires a PIPE; 'orchestrator pipe ls' lists all pipes")
     }
   }
 
@@ -63,16 +71,16 @@ struct Pipe: Verb {
     let words = arguments.positionals
     let most = [.ls: 1, .send: 3][action] ?? 2
     if words.count > most {
-      throw Self.usage("'\(action.rawValue)' takes no '\(words[most])'")
+      throw Self.usage("'\(action.rawValue)': unexpected argument '\(words[most])'")
     }
-    if action == .send, words.count < 3 { throw Self.usage("'send' needs a PIPE and an EVENT") }
+    if action == .send, words.count < 3 { throw Self.usage("'send' requires a PIPE and an EVENT") }
     let fitting: [String: [Action]] = [
       "quiet": [.ls], "every": [.hz], "count": [.hz, .echo], "timeout": [.hz, .echo, .send],
     ]
     for (option, actions) in fitting.sorted(by: { $0.key < $1.key })
     where arguments.flag(option) && !actions.contains(action) {
       let names = actions.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-      throw Self.usage("--\(option) is for \(names)")
+      throw Self.usage("--\(option) is only for \(names)")
     }
   }
 

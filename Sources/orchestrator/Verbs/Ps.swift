@@ -5,25 +5,26 @@ struct Processes: Verb {
   let description = VerbDescription(
     "ps", "Lists the nodes of a running topology with their processes",
     discussion:
-      "CPU is the processor time of the process since its start, MEMORY what it holds now; with --key neither "
-      + "is known. Of "
-      + "composites that share a process, the row of the first shows its figures. Long reasons are cut, "
-      + "and on a terminal too narrow for all columns the least needed are left out and states are cut: "
-      + "'status' and 'describe' have all of them.",
+      "CPU is the processor time of the process since its start, MEMORY its current memory; "
+      + "both are unknown with --key. If composites share a process, only the row of the "
+      + "first composite shows its figures. Long reasons are shortened; on a narrow terminal, "
+      + "states are shortened and the least important columns are omitted: 'status' and "
+      + "'describe' show them in full.",
     options: [
       .topology, .output,
-      Option("quiet", "q", "Writes the nodes' names only"),
+      Option("quiet", "q", "Prints only the names of the nodes"),
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes and composites. Default: all")],
     examples: [
       (
         "orchestrator ps",
-        "Node, status, pid, uptime, events, restarts, CPU, memory, durability, version, state"
+        "Lists node, status, pid, uptime, events, restarts, CPU, memory, durability, "
+          + "version, state"
       ),
-      ("orchestrator ps door motor", "The rows of two nodes"),
+      ("orchestrator ps door motor", "Lists two nodes"),
       (
         "orchestrator ps -o jsonl -p elevator",
-        "A JSON object per line, with cpuSeconds and memoryBytes"
+        "Prints one JSON object per line, with cpuSeconds and memoryBytes"
       ),
     ])
 

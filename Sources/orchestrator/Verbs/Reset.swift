@@ -3,25 +3,25 @@ import PipeRuntime
 /// `orchestrator reset`
 struct Reset: Verb {
   let description = VerbDescription(
-    "reset", "Forgets the journals of nodes, which then start anew",
+    "reset", "Deletes the journals of nodes, which then start in their initial states",
     discussion:
-      "Only nodes that do not run can be reset. Where stdin is a terminal and something would be "
-      + "lost that was accepted and is not done (events in the outbox, postponed events, dead "
-      + "letters, running effects, or what cannot be read), it asks first; --yes says yes. A script "
-      + "is not asked. All the nodes named are reset, or none.",
+      "Only nodes that do not run can be reset. On a terminal, asks for confirmation if "
+      + "accepted work would be lost: events in the outbox, postponed events, dead letters, "
+      + "running effects, or a journal that cannot be read. Scripts are not asked. Resets "
+      + "either all named nodes or none.",
     options: [
       .topology,
-      Option("all", "a", "Every node of the topology"),
-      Option("yes", "y", "Asks nothing"),
+      Option("all", "a", "Resets every node of the topology"),
+      Option("yes", "y", "Does not ask for confirmation"),
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes")],
     examples: [
-      ("orchestrator reset door", "Forgets the journal of the door, which is stopped"),
-      ("orchestrator reset --all -p elevator", "Forgets all state of a topology that is down"),
+      ("orchestrator reset door", "Deletes the journal of the door, which is stopped"),
+      ("orchestrator reset --all -p elevator", "Deletes all state of a topology that is down"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    try arguments.expectHere("'orchestrator reset' removes the nodes' journals")
+    try arguments.expectHere("'orchestrator reset' deletes journals")
     let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     let nodes = try chosen(arguments, directories)
     try await checkNoneRuns(nodes, directories)
@@ -32,13 +32,13 @@ struct Reset: Verb {
     let serious = zip(nodes, losses).filter { !$0.1.isNothing }
     if !serious.isEmpty, console.canAsk, !arguments.flag("yes") {
       for (node, loss) in serious { console.note("\(node): \(loss)") }
-      guard try console.confirm("Forget this for good?") else {
-        throw CommandError("nothing was forgotten")
+      guard try console.confirm("Delete these journals permanently?") else {
+        throw CommandError("cancelled: nothing was deleted")
       }
     }
     for (journal, loss) in zip(journals, losses) {
       try journal.remove()
-      try console.print("\(journal.node): \(loss.isAbsent ? "has no journal" : "forgot \(loss)")")
+      try console.print("\(journal.node): \(loss.isAbsent ? "has no journal" : "deleted \(loss)")")
     }
     return .success
   }
@@ -49,7 +49,7 @@ struct Reset: Verb {
     let named = arguments.positionals
     guard named.isEmpty == arguments.flag("all") else {
       throw CommandError(
-        "name the nodes, or --all\nTry 'orchestrator reset --help'.", code: .usage)
+        "name the nodes, or use --all\nTry 'orchestrator reset --help'.", code: .usage)
     }
     if named.isEmpty { return directories.nodesWithJournals }
     for node in named { try directories.checkIsKnown(node) }
@@ -68,8 +68,8 @@ struct Reset: Verb {
     guard let first = active.first else { return }
     let names = active.map(\.name).joined(separator: " ")
     throw CommandError(
-      "node '\(first.name)' is \(first.phase): only nodes that do not run can be reset. Stop "
-        + "\(active.count == 1 ? "it" : "them") first: 'orchestrator stop \(names)'")
+      "node '\(first.name)' is \(first.phase); only nodes that do not run can be reset: run "
+        + "'orchestrator stop \(names)' first")
   }
 
   /// Throws if a participant that is prepared for an event would lose its composite's decision. The
@@ -85,11 +85,11 @@ struct Reset: Verb {
     for node in directories.nodesWithJournals where !nodes.contains(node) {
       guard let prepared = snapshot(node)?.prepared else { continue }
       throw CommandError(
-        "node '\(node)' has promised to take synchronized event \(prepared.transaction), "
-          + "\(prepared.event.text) of composite '\(prepared.composite)', and does not know how it has "
-          + "ended. If '\(composite)' forgot that, '\(node)' would give it up, also where others have "
-          + "taken it. Let both run until it knows, then stop both in order; or reset '\(node)' as "
-          + "well: nothing was forgotten")
+        "node '\(node)' is in doubt about synchronized event \(prepared.transaction), "
+          + "\(prepared.event.text) of composite '\(prepared.composite)': without the journal "
+          + "of '\(composite)', '\(node)' would abort the event even if other participants have "
+          + "applied it; run both until the decision is known and stop them in order, or reset "
+          + "'\(node)' as well; nothing was deleted")
     }
   }
 
@@ -99,8 +99,9 @@ struct Reset: Verb {
     } catch {
       guard case .locked(_, let pid) = error else { throw error }
       throw CommandError(
-        "node '\(node)' runs as process \(pid.map(String.init) ?? "?"): only nodes that do not run "
-          + "can be reset. Stop it first, with 'orchestrator down' where its topology is detached")
+        "node '\(node)' runs as process \(pid.map(String.init) ?? "?"); only nodes that do "
+          + "not run can be reset: stop the node first, with 'orchestrator down' if its "
+          + "topology runs in the background")
     }
   }
 }
@@ -151,7 +152,7 @@ extension JournalSnapshot.Pending {
       (waiting, "event", " in the outbox"), (postponed, "postponed event", ""),
       (letters, "dead letter", ""), (effects, "running effect", ""),
       (prepared, "promised synchronized event", ""),
-      (unacknowledged, "commit", " not known to all"),
+      (unacknowledged, "commit", " not acknowledged by all participants"),
     ].filter { $0.0 > 0 }.map { $0.counted($1) + $2 }
   }
 }

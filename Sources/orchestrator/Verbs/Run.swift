@@ -5,31 +5,36 @@ struct Run: Verb {
   let description = VerbDescription(
     "run", "Runs a topology in the foreground until it ends or ^C",
     discussion:
-      "The first ^C stops the nodes in order, the second kills them. On a terminal it shows the screen of "
-      + "'orchestrator ui', and the topology ends with that. Otherwise, with --plain or with --logs it writes a line "
-      + "for each change.",
+      "The first ^C stops the nodes in order, the second kills them. On a terminal, shows "
+      + "the screen of 'orchestrator ui'; leaving the screen stops the topology. Otherwise, "
+      + "or with --plain or --logs, writes a line for each change.",
     options: [
-      Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
-      .deployment, .noDependencies,
-      Option("timeout", value: .duration, "Stops it in order after this time. Default: no limit"),
-      Option("plain", "Writes lines instead of the screen"),
-      Option("ui", "Shows the screen, and fails where there is no terminal for it"),
       Option(
-        "web", "Serves a page about it, too, as 'orchestrator web' does, and prints its address"),
-      Option("logs", "Writes lines, with the nodes' output among them"),
+        "name", value: .topology, "Runs the topology under this name. Default: the name in the file"
+      ),
+      .deployment, .noDependencies,
+      Option(
+        "timeout", value: .duration,
+        "Stops the topology in order after this time. Default: no limit"),
+      Option("plain", "Writes lines instead of showing the screen"),
+      Option("ui", "Shows the screen; fails without a terminal"),
+      Option(
+        "web", "Also serves the page of 'orchestrator web', and prints its address"),
+      Option("logs", "Writes lines, including the output of the nodes"),
       Option("lifeline", "Stops in order when standard input ends: for tests and scripts"),
       Option(
         "keys", value: .directory,
-        "With engine kubernetes: the directory of the keys that 'export kubernetes --secrets' makes"
+        "With engine kubernetes: the directory with the keys from 'export kubernetes --secrets'"
       ),
       Option(
         "own-address", value: .text("ADDRESS"),
-        "With engine kubernetes: where the nodes that it starts itself listen. Default: 127.0.0.1"),
-      Option("background", "What 'up -d' starts: tells its progress in JSON lines"),
+        "With engine kubernetes: the address that the nodes started by the orchestrator "
+          + "itself listen on. Default: 127.0.0.1"),
+      Option("background", "Reports progress in JSON lines; used by 'up -d'"),
     ] + Self.pageOptions,
     positionals: [
       Positional("FILE", .file, .one, "The topology file"),
-      Positional("NODE", .node, .any, "Those to start, with what they need. Default: all"),
+      Positional("NODE", .node, .any, "The nodes to start, with their dependencies. Default: all"),
     ],
     examples: [("orchestrator run topologies/elevator.yaml", "Runs the elevator; ^C stops it")])
 
@@ -61,7 +66,7 @@ struct Run: Verb {
     let words = InspectorProgram.words(arguments, of: Option.page)
     if arguments.flag("web") { return words }
     guard let first = words.first else { return nil }
-    throw CommandError("\(first) says how a page is served: give --web, too", code: .usage)
+    throw CommandError("\(first) requires --web", code: .usage)
   }
 
   private func display(
@@ -70,7 +75,7 @@ struct Run: Verb {
     let others = ["background", "plain", "logs", "lifeline"].filter(arguments.flag)
     if arguments.flag("ui") {
       guard others.isEmpty else {
-        throw CommandError("--ui and --\(others[0]) exclude each other", code: .usage)
+        throw CommandError("--ui and --\(others[0]) cannot be used together", code: .usage)
       }
       return .screen(try SignalDescriptor(ScreenRun.signals))
     }

@@ -4,35 +4,40 @@ import PipeRuntime
 /// `orchestrator send`
 struct Send: Verb {
   let description = VerbDescription(
-    "send", "Sends an event to a node, or to a composite",
+    "send", "Sends an event to a node or composite, and prints the outcome",
     discussion:
-      "An event without a payload is a bare label. Exit code 1: it was not applied, because the "
-      + "node refused it, is busy or does not run. 124: no answer in time; it may be applied. A "
-      + "composite's event is taken by all its participants, or by none; an event that one of its "
-      + "nodes takes by itself goes to that node, which answers.",
+      "An event without a payload is a bare label. A composite's event is taken by all its "
+      + "participants or by none; an event that only one of its nodes takes is sent to that "
+      + "node. Exit code 1: the event was not applied, because the node refused it, is busy "
+      + "or does not run. 124: no answer in time; the event may still be applied.",
     options: [
       .topology, .output,
-      Option("timeout", value: .duration, "The longest wait for the answer. Default: 5s"),
+      Option("timeout", value: .duration, "Maximum time to wait for the answer. Default: 5s"),
       Option(
         "await", value: .duration,
-        "To a composite: tries until the event is enabled, or for so long; 0s: without limit"),
-      Option("broadcast", "To a composite: each participant takes the event for itself"),
+        "With a composite: retries until the event is enabled, for at most this time; 0s: "
+          + "no limit"),
+      Option(
+        "broadcast", "With a composite: each participant takes or refuses the event independently"),
       Option(
         "ask", value: .text("TRANSACTION"),
-        "To a composite: what has become of a transaction, in place of an event"),
+        "With a composite: asks for the outcome of a transaction, instead of sending an event"),
     ],
     positionals: [
-      Positional("NODE", .node, .one, "The node, or the composite"),
+      Positional("NODE", .node, .one, "The node or composite"),
       Positional(
         "EVENT", .event, .optional, "The event: a label, or JSON; - reads it from standard input"),
     ],
     examples: [
-      ("orchestrator send door closeButtonWasPressed", "An event without a payload"),
-      ("orchestrator send door '{\"personsHaveEntered\":{\"persons\":3}}'", "An event with one"),
-      ("orchestrator send door - < event.json", "An event of any length"),
+      ("orchestrator send door closeButtonWasPressed", "Sends an event without a payload"),
+      (
+        "orchestrator send door '{\"personsHaveEntered\":{\"persons\":3}}'",
+        "Sends an event with a payload"
+      ),
+      ("orchestrator send door - < event.json", "Sends an event of any length from a file"),
       (
         "orchestrator send lift emergencyStop --await 2s",
-        "An event that all its participants take together, as soon as they can within 2 s"
+        "Sends a synchronized event, and retries for up to 2 s until it is enabled"
       ),
     ])
 
@@ -62,7 +67,8 @@ struct Send: Verb {
       }
       guard !synchronization.hasOptions else {
         throw CommandError(
-          "--await, --broadcast and --ask are for composites; '\(node)' is a node", code: .usage)
+          "--await, --broadcast and --ask are only for composites; '\(node)' is a node",
+          code: .usage)
       }
       guard let event else { throw SynchronizedSend.missingEvent }
       let node = own ?? node
@@ -93,7 +99,7 @@ struct Send: Verb {
     let bytes = try FileSystem.read(STDIN_FILENO, limit: inputLimit + 1)
     guard bytes.count <= inputLimit else {
       throw CommandError(
-        "the event on standard input has more than \(inputLimit >> 20) MiB, which no node takes",
+        "the event on standard input is larger than the limit of \(inputLimit >> 20) MiB",
         code: .usage)
     }
     guard let text = String(validating: bytes, as: UTF8.self) else {
@@ -116,7 +122,8 @@ struct Send: Verb {
     case .refused(let refusal, _):
       // An error describes the problem. Without one, the event itself may be wrong.
       let takes =
-        refusal.error == nil ? machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? "" : ""
+        refusal.error == nil
+        ? machine.map { "; \($0.machine) accepts " + $0.alphabetText } ?? "" : ""
       throw CommandError(text + takes)
     case .done: return .success
     }
@@ -171,7 +178,7 @@ struct SynchronizedSend {
   }
 
   static let missingEvent = CommandError(
-    "the event is missing; 'orchestrator help send' shows how", code: .usage)
+    "EVENT is missing; see 'orchestrator help send'", code: .usage)
 
   /// Whether an option for composites was given.
   let hasOptions: Bool
@@ -182,14 +189,16 @@ struct SynchronizedSend {
   init(_ arguments: ParsedArguments) throws(CommandError) {
     let options = ["await", "broadcast", "ask"].filter(arguments.flag)
     guard options.count < 2 else {
-      throw CommandError("--\(options[0]) and --\(options[1]) exclude each other", code: .usage)
+      throw CommandError(
+        "--\(options[0]) and --\(options[1]) cannot be used together", code: .usage)
     }
     hasOptions = !options.isEmpty
     composite = arguments.positionals[0]
     timeout = arguments.duration("timeout") ?? .seconds(5)
     if let text = arguments.value("ask") {
       guard let transaction = TransactionID(text) else {
-        throw CommandError("'\(text)' is no transaction; one is like 3.17", code: .usage)
+        throw CommandError(
+          "'\(text)' is not a transaction ID; write an ID such as 3.17", code: .usage)
       }
       way = .ask(transaction)
     } else if let limit = arguments.duration("await") {
@@ -246,7 +255,7 @@ struct SynchronizedSend {
 extension BroadcastResult {
   fileprivate func wording(_ fields: [String: [String]]) -> String {
     switch self {
-    case .moved(let version): "moved to version \(version)"
+    case .moved(let version): "accepted: version \(version)"
     case .refused(let withholding): "refused in \(withholding.wording(fields))"
     case .busy: "busy"
     case .unavailable: "does not run"

@@ -3,13 +3,13 @@ import PipeRuntime
 /// `orchestrator status`
 struct Status: Verb {
   let description = VerbDescription(
-    "status", "Tells whether a topology runs and how its nodes are",
+    "status", "Shows the status of a topology and its nodes",
     discussion:
-      "Exit code 0: all nodes run. 1: one does not. 3: the topology does not run, or its "
-      + "orchestrator was killed and nobody looks after its nodes.",
+      "Exit code 0: all nodes run. 1: a node does not run. 3: the topology does not run, or "
+      + "its orchestrator was killed and its nodes are orphaned.",
     options: [.topology, .output],
     positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
-    examples: [("orchestrator status door && echo fine", "Asks about one node")])
+    examples: [("orchestrator status door && echo fine", "Checks one node")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let directory: TopologyDirectory
@@ -19,7 +19,7 @@ struct Status: Verb {
       let directories = try RuntimeDirectories(topology: name)
       // The nodes may have ended or been adopted since the error.
       guard let orphan = OrphanedTopology.find(directories) else {
-        throw CommandError("topology '\(name)' has just changed; ask again")
+        throw CommandError("topology '\(name)' changed during the request; try again")
       }
       return try tell(orphan, arguments, console)
     }
@@ -66,7 +66,7 @@ struct Status: Verb {
         }),
     ]
     let heading =
-      "\(orphan.name): \(orphan.status); '\(orphan.upCommand)' adopts, and "
+      "\(orphan.name): \(orphan.status); '\(orphan.upCommand)' adopts the nodes, "
       + "'orchestrator down -p \(orphan.name)' ends them"
     let width = orphan.nodes.map(\.node.displayWidth).max() ?? 0
     let nodes = orphan.nodes.map { "  \($0.node.padded(to: width))  pid \($0.process.pid)" }

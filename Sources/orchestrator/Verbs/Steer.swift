@@ -14,31 +14,31 @@ struct Steer: Verb {
       name, summary, discussion: discussion,
       options: [
         .topology,
-        Option("timeout", value: .duration, "The longest wait \(wait). Default: 30s"),
+        Option("timeout", value: .duration, "Maximum time to wait \(wait). Default: 30s"),
       ],
       positionals: [
         Positional(
           "NODE", .node, takesAll ? .any : .some,
-          takesAll ? "The nodes. Default: all but those that are stopped" : "The nodes")
+          takesAll ? "The nodes. Default: all except stopped nodes" : "The nodes")
       ], examples: [example])
     self.change = change
   }
 
   static let start = Steer(
-    "start", "Starts nodes that are stopped or failed", wait: "until they run",
+    "start", "Starts nodes that are stopped or failed", wait: "until the nodes run",
     example: ("orchestrator start door", "Starts the door again")
   ) { try await $0.start($1, within: $2) }
 
   static let stop = Steer(
-    "stop", "Stops nodes in order, and keeps them stopped", wait: "for their end",
-    example: ("orchestrator stop door motor", "Stops two nodes; the others go on")
+    "stop", "Stops nodes in order, and keeps them stopped", wait: "until the nodes have stopped",
+    example: ("orchestrator stop door motor", "Stops two nodes; the others keep running")
   ) { try await $0.stop($1, within: $2) }
 
   static let restart = Steer(
     "restart", "Stops nodes in order and starts them again",
-    discussion: "A restart by hand does not count against the policy's limit.",
-    wait: "until they run", takesAll: true,
-    example: ("orchestrator restart door", "A new process for the door")
+    discussion: "A manual restart does not count against the limit of the restart policy.",
+    wait: "until the nodes run", takesAll: true,
+    example: ("orchestrator restart door", "Restarts the door in a new process")
   ) { try await $0.restart($1, within: $2) }
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -58,16 +58,19 @@ struct Steer: Verb {
 /// `orchestrator kill`
 struct Kill: Verb {
   let description = VerbDescription(
-    "kill", "Sends a signal to nodes' processes",
-    discussion: "The nodes' restart policies apply, as they would to a crash.",
+    "kill", "Sends a signal to the processes of nodes",
+    discussion: "The restart policies of the nodes apply, as after a crash.",
     options: [
       .topology,
       Option("signal", "s", value: .signal, "The signal. Default: KILL"),
     ],
     positionals: [Positional("NODE", .node, .some, "The nodes")],
     examples: [
-      ("orchestrator kill door", "Kills the door; its policy starts it again"),
-      ("orchestrator kill -s STOP door", "Freezes the door, until its heartbeat is missed"),
+      ("orchestrator kill door", "Kills the door; its restart policy starts it again"),
+      (
+        "orchestrator kill -s STOP door",
+        "Freezes the door until the orchestrator misses its heartbeat"
+      ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -76,7 +79,8 @@ struct Kill: Verb {
     let signalled = try await arguments.onTopology { topology in
       let found = try await topology.directory().nodes(named: nodes)
       if let dead = found.first(where: { $0.pid == nil }) {
-        throw TopologyClientError.failed("node '\(dead.name)' has no process: it is \(dead.phase)")
+        throw TopologyClientError.failed(
+          "node '\(dead.name)' has no process: the node is \(dead.phase)")
       }
       for node in found { try await topology.kill(node.name, signal: signal.number) }
       return found

@@ -4,19 +4,21 @@ import PipeSupervision
 /// `orchestrator submit`
 struct Submit: Verb {
   let description = VerbDescription(
-    "submit", "Runs a topology as a batch job of Slurm's",
+    "submit", "Runs a topology as a Slurm batch job",
     discussion:
-      "Makes a job that has all hosts of the deployment's places, the spare ones too, and runs the topology in it "
-      + "as 'orchestrator run' does, on the first of them. The job is not started a second time, and stays when a host "
-      + "is lost. 'scancel -b -s TERM JOB' stops it in order. Programs and files are to have the same paths on all "
-      + "hosts.",
+      "Submits a job with all hosts of the deployment's places, including spare hosts, and "
+      + "runs the topology like 'orchestrator run' on the first host. Slurm does not requeue "
+      + "the job, and the job continues if a host is lost. 'scancel -b -s TERM JOB' stops the "
+      + "job in order. Programs and files must have the same paths on all hosts.",
     options: [
       .deployment,
-      Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
+      Option(
+        "name", value: .topology, "Runs the topology under this name. Default: the name in the file"
+      ),
       Option(
         "sbatch", value: .text("OPTIONS"),
-        "Further options of sbatch, as one text: '--time=1:00:00 --partition=long'"),
-      Option("print", "Prints the script of the job, and submits nothing"),
+        "Further options for sbatch, as one argument: '--time=1:00:00 --partition=long'"),
+      Option("print", "Prints the job script without submitting it"),
     ],
     positionals: [Positional("FILE", .file, .one, "The topology file")],
     examples: [
@@ -29,7 +31,7 @@ struct Submit: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     guard let path = arguments.value("deployment") else {
       throw CommandError(
-        "'submit' asks for --deployment FILE, which says on which hosts the job is to be",
+        "'submit' requires --deployment FILE, which names the hosts of the job",
         code: .usage)
     }
     let file = arguments.positionals[0]
@@ -47,8 +49,10 @@ struct Submit: Verb {
     guard placement.isValid, let deployment = loaded.deployment else { return .usage }
     guard deployment.engine == .slurm else {
       throw CommandError(
-        "'\(path)' has engine '\(deployment.engine.rawValue)', and jobs are Slurm's: write 'engine: slurm' and the "
-          + "hosts of each place, or start it here with 'orchestrator up \(file) --deployment \(path)'",
+        "'submit' requires engine 'slurm', but '\(path)' has engine "
+          + "'\(deployment.engine.rawValue)'; write 'engine: slurm' and the hosts of each "
+          + "place, or run the topology on this host with 'orchestrator up \(file) --deployment "
+          + "\(path)'",
         code: .usage)
     }
     let batch = SlurmBatch(

@@ -5,30 +5,28 @@ import PipeSupervision
 /// `orchestrator test`
 struct Test: Verb {
   let description = VerbDescription(
-    "test", "Takes the steps of scenario files, and compares what is expected of them",
+    "test", "Replays scenario files, and compares the results",
     discussion:
-      "With --in-process no node runs: the programs answer for each step, as for 'check "
-      + "--explore', which "
-      + "writes such files. Exit code: 0 where all go as they say, 1 where one does not, 2 where "
-      + "a file cannot be read.",
+      "Replays scenarios such as the counterexamples of 'check --explore --out'. With "
+      + "--in-process no node is run: the programs are asked for each step. Exit code 0: all "
+      + "scenarios match, 1: a scenario does not match, 2: a file cannot be read.",
     options: [
       Option(
         "in-process",
-        "Asks the programs for each step, without running nodes; "
-          + "needed"), .output,
+        "Asks the programs for each step, without running nodes; required"), .output,
     ],
-    positionals: [Positional("FILE", .file, .some, "The scenario files; - is standard input")],
+    positionals: [Positional("FILE", .file, .some, "The scenario files; - reads standard input")],
     examples: [
       (
         "orchestrator test --in-process found/lift-deadlock-1.yaml",
-        "Takes the steps to a deadlock that 'check --explore --out found' has found"
+        "Replays a deadlock found by 'check --explore --out found'"
       )
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     guard arguments.flag("in-process") else {
       throw CommandError(
-        "scenarios are taken step by step without nodes so far; say --in-process", code: .usage)
+        "scenarios can only be replayed in-process; use --in-process", code: .usage)
     }
     var code = ExitCode.success
     var outcomes: [Outcome] = []

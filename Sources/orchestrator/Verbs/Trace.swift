@@ -4,28 +4,29 @@ import PipeDiagrams
 /// `orchestrator trace`
 struct TraceRun: Verb {
   let description = VerbDescription(
-    "trace", "Follows the steps of a running topology for a while, and tells what has caused what",
+    "trace", "Records the steps of a running topology and their causes",
     discussion:
-      "Each step is put below the one that sent its event, and those of a synchronized event together. 'text' is "
-      + "for people; 'chrome' opens in Perfetto and chrome://tracing, with a slice for each state and an arrow for "
-      + "each event; 'otlp' is what OpenTelemetry's collectors take at /v1/traces; 'mermaid' is a sequence diagram "
-      + "of the first 300 steps. A node tells 2,000 steps a second at most: how many it "
-      + "did not tell is said, and the arrows to and from those are missing. Up to 200,000 steps are kept. ^C ends "
-      + "the time early.",
+      "Each step is listed below the step that sent its event; the steps of a synchronized "
+      + "event are listed together. 'text' is for people; 'chrome' opens in Perfetto and "
+      + "chrome://tracing, with a slice for each state and an arrow for each event; 'otlp' is "
+      + "accepted by OpenTelemetry collectors at /v1/traces; 'mermaid' is a sequence diagram "
+      + "of the first 300 steps. A node reports at most 2,000 steps per second: the number of "
+      + "skipped steps is shown, and the arrows to and from skipped steps are missing. Up to "
+      + "200,000 steps are kept. ^C ends the recording early.",
     options: [
       .topology,
       Option(
         "output", "o", value: .choice("FORM", TraceForm.allCases.map(\.rawValue)),
-        "How the trace is written to stdout. Default: text"),
-      Option("for", value: .duration, "How long the steps are followed. Default: 10s"),
+        "Output format. Default: text"),
+      Option("for", value: .duration, "How long to record. Default: 10s"),
     ],
     positionals: [
       Positional("NODE", .node, .any, "The nodes and composites. Default: all")
     ],
     examples: [
-      ("orchestrator trace --for 2s", "What happens within two seconds, and why"),
-      ("orchestrator trace --for 10s -o chrome > trace.json", "A file for ui.perfetto.dev"),
-      ("orchestrator trace door motor -o mermaid", "A sequence diagram of two nodes"),
+      ("orchestrator trace --for 2s", "Shows the steps of two seconds and their causes"),
+      ("orchestrator trace --for 10s -o chrome > trace.json", "Writes a file for ui.perfetto.dev"),
+      ("orchestrator trace door motor -o mermaid", "Draws a sequence diagram of two nodes"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -55,7 +56,7 @@ struct TraceRun: Verb {
       console.note("no node took a step within \(time.shortText)")
     }
     for (node, count) in trace.untold.sorted(by: { $0.key < $1.key }) where form != .text {
-      console.note("node '\(node)': \(count) steps were not told")
+      console.note("node '\(node)': \(count) steps were skipped")
     }
     try form.write(trace) { try console.write($0) }
     try console.flush()

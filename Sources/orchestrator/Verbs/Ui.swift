@@ -3,14 +3,15 @@ import PipeRuntime
 /// `orchestrator ui`
 struct ShowScreen: Verb {
   let description = VerbDescription(
-    "ui", "Shows a running topology on the whole terminal",
+    "ui", "Shows and controls a topology on the whole terminal",
     discussion:
-      "Nodes with their states and rates, pipes with what is in them, composites with who withholds what, "
-      + "and logs; a page about each node, with what each event would do now. Events are sent by a form, "
-      + "and nodes restarted, killed and stopped, each asked first. '?' shows the keys. The topology "
-      + "goes on when the screen is left. It needs a terminal: 'orchestrator monitor' and 'ps' write lines.",
+      "Shows nodes with their states and rates, pipes with their contents, composites with "
+      + "the nodes that block their events, and logs. The page of a node shows the result of "
+      + "each event. Sends events with a form, and starts, stops, restarts and kills nodes "
+      + "after a confirmation. '?' shows the keys. Leaving the screen does not stop the "
+      + "topology. Requires a terminal; 'orchestrator monitor' and 'ps' write lines.",
     options: [.topology],
-    examples: [("orchestrator ui -p shop", "The topology 'shop'")])
+    examples: [("orchestrator ui -p shop", "Shows the topology 'shop'")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     try Self.show(arguments.target, console)
@@ -35,15 +36,16 @@ struct ShowScreen: Verb {
         client: client, directories: directories, signals: signals, nodes: nodes, timeout: timeout)
     else {
       throw CommandError(
-        "'ui' needs a terminal for its input and output; 'orchestrator monitor' and 'orchestrator ps' "
-          + "write lines", code: .usage)
+        "'ui' requires a terminal as standard input and output; 'orchestrator monitor' and "
+          + "'orchestrator ps' write lines", code: .usage)
     }
     switch shell.run() {
     case .left:
       console.note(
-        "topology '\(client.topology)' goes on; 'orchestrator down \(client.choice)' stops it")
+        "topology '\(client.topology)' keeps running; 'orchestrator down \(client.choice)' "
+          + "stops it")
     case .terminalClosed: break
-    case .topologyGone(nil): console.note("topology '\(client.topology)' has gone down")
+    case .topologyGone(nil): console.note("topology '\(client.topology)' has stopped")
     case .topologyGone(let problem?): throw problem
     case .failed(let error): throw error
     }

@@ -3,28 +3,31 @@ import PipeRuntime
 /// `orchestrator up`
 struct Up: Verb {
   let description = VerbDescription(
-    "up", "Starts a topology, or nodes of it; in the background with -d",
+    "up", "Starts a topology or some of its nodes; in the background with -d",
     discussion:
-      "The first argument is the file where it ends in .yaml, .yml or .json, has a slash, or is a file "
-      + "that exists; all others are nodes. With nodes, only these and what they depend on are "
-      + "started, and the others are stopped until they are started, too. Where the topology runs "
-      + "already, they are started in it, and 'up' returns at once, or with --wait when they run; without nodes all "
-      + "are, where the file is the one that it runs by. "
-      + "With --wait it returns when every node runs, or with exit code 124 when that takes "
-      + "too long. 'orchestrator ui' shows one in the background. Its nodes go on "
-      + "when their orchestrator is killed; started again, it adopts those that the file has not "
-      + "changed, as they are.",
+      "The first argument is the topology file if it ends in .yaml, .yml or .json, contains "
+      + "a slash, or names an existing file; all other arguments are nodes. With NODE, starts "
+      + "only these nodes and their dependencies; the other nodes stay stopped until they are "
+      + "started. If the topology is already running, starts the nodes in it and returns at "
+      + "once, or with --wait when they run; without NODE, starts all nodes if the topology "
+      + "runs by the same file. With --wait, returns when every node runs, or with exit code "
+      + "124 after --wait-timeout. Nodes keep running when their orchestrator is killed; 'up' "
+      + "then adopts the nodes that the file has not changed. 'orchestrator ui' shows a "
+      + "topology that runs in the background.",
     options: [
-      Option("detach", "d", "Returns when it is started; it goes on in the background"),
+      Option(
+        "detach", "d", "Returns when the topology is started; the topology runs in the background"),
       Option("wait", "Returns when all nodes run; implies -d"),
-      Option("wait-timeout", value: .duration, "The longest wait of --wait. Default: 60s"),
-      Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
+      Option("wait-timeout", value: .duration, "Maximum time to wait with --wait. Default: 60s"),
+      Option(
+        "name", value: .topology, "Runs the topology under this name. Default: the name in the file"
+      ),
       .deployment, .noDependencies,
-      Option("plain", "Writes lines instead of the screen"),
+      Option("plain", "Writes lines instead of showing the screen"),
     ],
     positionals: [
-      Positional("FILE", .fileOrNode, .optional, "The topology file. Default: topology.yaml here"),
-      Positional("NODE", .node, .any, "Those to start, with what they need. Default: all"),
+      Positional("FILE", .fileOrNode, .optional, "The topology file. Default: topology.yaml"),
+      Positional("NODE", .node, .any, "The nodes to start, with their dependencies. Default: all"),
     ],
     examples: [
       ("orchestrator up -d topologies/elevator.yaml", "Starts the elevator in the background"),
@@ -45,8 +48,8 @@ struct Up: Verb {
     if !chosen.nodes.isEmpty, let running = try running(chosen.file, arguments.value("name")) {
       if arguments.flag("deployment") {
         throw CommandError(
-          "'\(running)' runs already, by the deployment that it was started with, or none: leave "
-            + "--deployment out to start nodes in it, or end it with 'orchestrator down -p \(running)' first",
+          "topology '\(running)' is already running and keeps its deployment; omit --deployment "
+            + "to start nodes in it, or stop it first with 'orchestrator down -p \(running)'",
           code: .usage)
       }
       let nodes = chosen.nodes
@@ -92,14 +95,14 @@ struct Up: Verb {
       within: wait ?? .seconds(60))
     guard planned.change.isEmpty else {
       throw CommandError(
-        "'\(name)' runs already, and what \(file) says has changed since: 'orchestrator apply' shows that with "
-          + "--dry-run, and takes it up")
+        "topology '\(name)' is already running, and '\(file)' has changed since; "
+          + "'orchestrator apply' applies the changes, and shows them with --dry-run")
     }
     // Nodes that have completed are not started again.
     let nodes = directory.nodes.filter { $0.phase != "completed" }.map(\.name)
     _ = try await client.bringUp(nodes, withDependencies: true, within: wait)
     try console.print(
-      "\(name): runs already, by the same file, orchestrator pid \(directory.pid)")
+      "\(name): already running with the same file, orchestrator pid \(directory.pid)")
     return .success
   }
 

@@ -6,19 +6,19 @@ struct Wait: Verb {
   let description = VerbDescription(
     "wait", "Waits until nodes are in given states",
     discussion:
-      "A state's label stands for the state whatever its values are; some fields of a state that "
-      + "is a struct stand for it whatever the others are. All conditions hold at some moment "
-      + "each. Exit code 124: not in time.",
+      "A label matches the state with any values. If the state is a struct, some of its "
+      + "fields are sufficient. Each condition must hold at least once, not necessarily at "
+      + "the same time. Exit code 124: timed out.",
     options: [
       .topology, .output,
-      Option("timeout", value: .duration, "The longest wait. Default: no limit"),
+      Option("timeout", value: .duration, "Maximum time to wait. Default: no limit"),
     ],
     positionals: [Positional("NODE=STATE", .text("NODE=STATE"), .some, "The states to wait for")],
     examples: [
       ("orchestrator wait door=closed --timeout 10s", "Returns when the door is closed"),
       (
         "orchestrator wait counter='{\"count\":3}'",
-        "Returns when that field of the counter's state is 3"
+        "Returns when the field 'count' of the counter's state is 3"
       ),
     ])
 
@@ -78,14 +78,14 @@ private struct StateWait {
     var machine: MachineDescription
     switch node.kind {
     case .monitor:
-      throw TopologyClientError.invalidEvent(node.name, "it is a monitor and has no states")
+      throw TopologyClientError.invalidEvent(node.name, "monitors have no states")
     case .composite:
       // Without a projection, a composite's state is an object of its nodes' states, and never a
       // label.
       if node.hosts == nil, let label = condition.state.state.string {
         throw CommandError(
-          "composite '\(node.name)' has no projection, and so no state '\(label)': wait for a node of it, as in "
-            + "'NODE=\(label)'", code: .usage)
+          "composite '\(node.name)' has no projection and therefore no state '\(label)'; "
+            + "wait for one of its nodes, as in 'NODE=\(label)'", code: .usage)
       }
       return nil
     case .machine, .constant:
@@ -130,7 +130,7 @@ package struct NodeCondition: Hashable, Sendable {
   package init(_ text: String) throws(CommandError) {
     guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
       throw CommandError(
-        "'\(text)' is no NODE=STATE. Write it as in 'door=closed'", code: .usage)
+        "'\(text)' is not NODE=STATE; write a condition such as 'door=closed'", code: .usage)
     }
     node = String(text[..<equals])
     state = StateCondition(try Self.parse(String(text[text.index(after: equals)...])))
@@ -195,7 +195,7 @@ package struct NodeConditions: Sendable {
       let present =
         absences[node]
         ?? (latest[node] ?? states[node]).map { "is in \(condition.state.text(of: $0))" }
-        ?? "has told no state yet"
+        ?? "has not reported a state yet"
       return "'\(node)' \(present), not in \(condition.state)"
     }.joined(separator: "; ")
   }

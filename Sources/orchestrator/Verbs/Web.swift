@@ -5,15 +5,18 @@ import PipeSupervision
 /// `orchestrator web`
 struct Web: Verb {
   let description = VerbDescription(
-    "web", "Shows a topology on a page in a browser",
+    "web", "Serves the inspector, a page for the browser",
     discussion:
-      "It becomes 'inspector web', a program that is installed beside this one, since a web server is no "
-      + "part of it. That prints the address of the page, and serves it until ^C: for this machine alone where "
-      + "nothing else is said, and for who has the address. docs/INSPECT.md tells more.",
+      "Runs 'inspector web', a separate program that is installed beside the orchestrator. "
+      + "Prints the address of the page and serves the page until ^C: by default only on this "
+      + "host, and only to browsers that open this address. See docs/INSPECT.md.",
     options: [.topology] + Option.page,
     examples: [
-      ("orchestrator web -p shop --read-only", "A page to look at only"),
-      ("orchestrator web --socket page.socket", "For 'ssh -L 8080:/path/to/page.socket HOST'"),
+      ("orchestrator web -p shop --read-only", "Serves a page that can only be read"),
+      (
+        "orchestrator web --socket page.socket",
+        "Serves the page for 'ssh -L 8080:/path/to/page.socket HOST'"
+      ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -26,7 +29,7 @@ struct Web: Verb {
     execv(inspector, &vector)
     let error = SystemError("execv", on: inspector, code: errno)
     for word in vector { free(word) }
-    throw CommandError("the inspector cannot be started: \(error)")
+    throw CommandError("cannot start the inspector: \(error)")
   }
 }
 
@@ -38,8 +41,8 @@ enum InspectorProgram {
     let path = FileSystem.directory(of: own) + "/inspector"
     guard FileSystem.exists(path) else {
       throw CommandError(
-        "there is no '\(path)': 'make build' makes it beside the orchestrator, and so does "
-          + "'swift build --product inspector' in a debug build")
+        "no such file '\(path)': build the inspector with 'make build', or with 'swift "
+          + "build --product inspector' for a debug build")
     }
     return path
   }
@@ -82,8 +85,8 @@ final class RunWebPage {
       end()
       let reason = String(decoding: errors.suffix(2_000), as: UTF8.self).printable
       throw CommandError(
-        "the page is not served: "
-          + (reason.isEmpty ? "'inspector web' has told no address" : reason))
+        "cannot serve the page: "
+          + (reason.isEmpty ? "'inspector web' printed no address" : reason))
     }
     tell(String(decoding: line, as: UTF8.self))
   }

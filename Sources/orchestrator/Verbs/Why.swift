@@ -3,29 +3,29 @@ import PipeRuntime
 /// `orchestrator why`
 struct Why: Verb {
   let description = VerbDescription(
-    "why", "Tells which events are enabled now, and who withholds the others",
+    "why", "Shows which events are enabled, and which nodes block the others",
     discussion:
-      "Asks the nodes what they would say; nothing changes by that. A synchronized event is enabled "
-      + "where all its participants take it. A guard may decide by the values of an event: give "
-      + "EVENT with them. Of an asynchronous transition only a run can tell. Exit code with EVENT: 0 "
-      + "enabled, 4 withheld, 5 depends on its values, or only a run can tell.",
+      "Asks the nodes without changing anything. A synchronized event is enabled if all its "
+      + "participants accept it. If a guard depends on the values of an event, give EVENT "
+      + "with values. Only a run can decide about an asynchronous transition. Exit code with "
+      + "EVENT: 0 enabled, 4 blocked, 5 depends on its values, or only a run can decide.",
     options: [
       .topology, .output,
       Option(
-        "timeout", value: .duration, "How long each node has to answer. Default: 2s"),
+        "timeout", value: .duration, "Maximum time to wait for each node. Default: 2s"),
     ],
     positionals: [
-      Positional("NODE", .node, .one, "The node, or the composite"),
+      Positional("NODE", .node, .one, "The node or composite"),
       Positional(
         "EVENT", .event, .optional,
-        "One event, in detail: a label, or JSON. Default: all"),
+        "Shows one event in detail: a label, or JSON. Default: all"),
     ],
     examples: [
-      ("orchestrator why door", "Every event of the door, enabled or not"),
-      ("orchestrator why lift open", "Who lets the lift's door not open, in which state, and why"),
+      ("orchestrator why door", "Shows every event of the door, enabled or not"),
+      ("orchestrator why lift open", "Shows which nodes block 'open', in which state, and why"),
       (
         "orchestrator why lift '{\"go\":{\"floor\":3}}' && echo it can",
-        "The same of an event with values, in a script"
+        "Checks an event with values, in a script"
       ),
     ])
 
@@ -65,7 +65,7 @@ struct EnabledReport {
 
   /// A heading, and a table of all events.
   func lines(_ style: Style) -> [String] {
-    guard !found.events.isEmpty else { return [heading(style), "  it takes no events"] }
+    guard !found.events.isEmpty else { return [heading(style), "  accepts no events"] }
     var table = Table(
       .init("EVENT"), .init("ENABLED"), .init("TAKEN BY"), .init("BECAUSE"))
     for event in found.events {
@@ -160,8 +160,8 @@ extension EventEnabledness.Answer {
   func because(_ time: (Int64) -> String) -> String {
     if let obstacle { return obstacle.wording(of: time) }
     return switch verdict {
-    case .dependsOnValue: "it depends on the event's values"
-    case .undetermined: "its transition is asynchronous: only a run can tell"
+    case .dependsOnValue: "depends on the event's values"
+    case .undetermined: "the transition is asynchronous; only a run can decide"
     case .enabled, .withheld: ""
     }
   }
@@ -197,9 +197,9 @@ extension EventEnabledness.Verdict {
   fileprivate var sentence: String {
     switch self {
     case .enabled: "enabled"
-    case .withheld: "withheld"
-    case .dependsOnValue: "depends on its values; give EVENT with them"
-    case .undetermined: "only a run can tell"
+    case .withheld: "blocked"
+    case .dependsOnValue: "depends on its values; give EVENT with values"
+    case .undetermined: "only a run can decide"
     }
   }
 }

@@ -270,12 +270,12 @@ struct AgentTests {
       let several = try await tool.run("probe", code: 2)
       #expect(
         several.error.contains(
-          "there are several agents: name one of left, pair, right, sink, source"))
+          "several agents run on this host; name one of left, pair, right, sink, source"))
       #expect(try await ward.run("ps").output.contains("(host-of-left)"))
       // A suspended agent does not answer.
       agents.agents["sink"]?.signal(.stop)
       let silent = try await tool.run("probe", "sink", "--timeout", "200ms", code: 1)
-      #expect(silent.error.contains("the agent of 'sink' has not answered within 200 ms"))
+      #expect(silent.error.contains("the agent of node 'sink' did not answer within 200 ms"))
       agents.agents["sink"]?.signal(.resume)
       try await ward.run("down")
     }
@@ -358,7 +358,7 @@ struct AgentTests {
           "does not say which orchestrator"))
       #expect(
         try await error(["agent", "sink", "--key", "keys/source.agent.key", "--address", "here"])
-          .contains("'here' is no IPv4 address in numbers"))
+          .contains("'here' is not a numeric IPv4 address"))
     }
   }
 }

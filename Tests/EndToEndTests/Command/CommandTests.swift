@@ -102,10 +102,10 @@ struct CommandTests {
         "orchestrator", 2, "",
         "orchestrator: error: missing verb\nTry 'orchestrator --help'.\n"
       ),
-      ("orchestrator logs", 3, "", "orchestrator: error: no topology has run here yet\n"),
+      ("orchestrator logs", 3, "", "orchestrator: error: no topology has run on this host yet\n"),
       (
         "orchestrator logs -p lift", 3, "",
-        "orchestrator: error: topology 'lift' has no logs here\n"
+        "orchestrator: error: topology 'lift' has no logs on this host\n"
       ),
     ] as [(String, Int32, String, String)])
   func exits(line: String, code: Int32, output: String, error: String) throws {

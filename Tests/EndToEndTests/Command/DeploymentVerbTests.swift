@@ -47,11 +47,11 @@ struct DeploymentVerbTests {
       ("orchestrator check hall.yaml", 0, "hall.yaml: ok: 3 nodes, 0 pipes\n", ""),
       (
         "orchestrator check - --deployment - < lab.yaml", 2, "",
-        "standard input cannot be both a topology and the deployment; name a file for one"
+        "standard input cannot be both the topology file and the deployment file"
       ),
       (
         "orchestrator check --explore hall.yaml --deployment lab.yaml", 2, "",
-        "--explore searches what nodes do wherever they run, so it cannot be used with --deployment"
+        "--explore and --deployment cannot be used together"
       ),
       (
         "orchestrator check hall.yaml --deployment none.yaml", 2,

@@ -71,10 +71,10 @@ struct FollowedMessageTests {
     #expect(lines(event) == ["2023-11-14T22:13:20.000Z door   5  opened"])
     let blank = String(repeating: " ", count: "2023-11-14T22:13:20.000Z".count)
     #expect(
-      lines(try Self.event(["skipped": 3])) == ["\(blank) door   3 events not told, up to number 5"]
+      lines(try Self.event(["skipped": 3])) == ["\(blank) door   3 events skipped, up to number 5"]
     )
     #expect(
-      lines(try Self.step(["skipped": 3])) == ["\(blank) door   3 steps not told, up to version 4"])
+      lines(try Self.step(["skipped": 3])) == ["\(blank) door   3 steps skipped, up to version 4"])
   }
 
   @Test("Reports lost between the feed and the monitor are counted per process and stream")
@@ -96,7 +96,7 @@ struct FollowedMessageTests {
     _ = late.take(try Self.event(["number": 5]))
     #expect(
       late.take(try Self.event(["number": 8, "event": "go"]))
-        .lines(nodeWidth: 4, style: plain)[0].hasSuffix("door  2 lost: they came too fast"))
+        .lines(nodeWidth: 4, style: plain)[0].hasSuffix("door  2 lost: the reader was too slow"))
   }
 
   @Test("JSON records hold the feed's fields, the number of lost reports, and the time as text")

@@ -124,12 +124,12 @@ struct KubernetesExportTests {
       ("\(call) doar --secrets --key client.key", "Did you mean 'door'?"),
       (
         "sed -i 's/topology: Hall/topology: Barn/' hall.yaml; \(call) door --secrets --key client.key",
-        "'client.key' is a key of topology 'Hall', and this is 'Barn'"
+        "'client.key' is a key of topology 'Hall', not of 'Barn'"
       ),
       ("\(call) door --secrets --key nowhere", "nowhere"),
-      ("\(call) door --secrets", "is asked with --secrets and --key FILE"),
-      ("\(call) door", "is asked with --secrets and --key FILE"),
-      ("\(call) --key client.key", "--key needs --secrets"),
+      ("\(call) door --secrets", "NODE requires --secrets and --key FILE"),
+      ("\(call) door", "NODE requires --secrets and --key FILE"),
+      ("\(call) --key client.key", "--key requires --secrets"),
     ])
   func otherKeys(line: String, message: String) throws {
     let result = try run("\(Self.call) --secrets > first; \(Self.take); \(line)")
@@ -145,7 +145,7 @@ struct KubernetesExportTests {
     #expect(result.exit == .exited(code: 0))
     #expect(
       result.error
-        == "note: program 'bin/TestNodes' is looked for in the image at "
+        == "note: the image must contain program 'bin/TestNodes' at "
         + "'/etc/piperuntime/topology/bin/TestNodes'\n")
   }
 
@@ -154,11 +154,17 @@ struct KubernetesExportTests {
   @Test(
     "Option combinations that make no sense for an export are refused",
     arguments: [
-      ("orchestrator export kubernetes hall.yaml", "asks for --deployment FILE"),
-      ("\(call) --time 1s", "--time limits a search"),
-      ("orchestrator export promela hall.yaml --deployment cluster.yaml", "are for 'kubernetes'"),
-      ("orchestrator export promela hall.yaml --secrets", "are for 'kubernetes'"),
-      ("orchestrator export kubernetes - --deployment cluster.yaml < hall.yaml", "name files"),
+      ("orchestrator export kubernetes hall.yaml", "requires --deployment FILE"),
+      ("\(call) --time 1s", "--time is only for 'export promela'"),
+      (
+        "orchestrator export promela hall.yaml --deployment cluster.yaml",
+        "are only for 'export kubernetes'"
+      ),
+      ("orchestrator export promela hall.yaml --secrets", "are only for 'export kubernetes'"),
+      (
+        "orchestrator export kubernetes - --deployment cluster.yaml < hall.yaml",
+        "cannot read standard input"
+      ),
       ("orchestrator export kubernets hall.yaml", "Did you mean 'kubernetes'?"),
       (
         "echo 'engine: local' > l.yaml; sed -i 's/, place: [a-z]*//' hall.yaml; "

@@ -22,7 +22,7 @@ struct RepeatedVerbTests {
       for options in [["-d"], ["--wait"], []] {
         let again = try await ward.run(["up", "ward.yaml"] + options)
         #expect(
-          again.output.hasPrefix("ward: runs already, by the same file, orchestrator pid "),
+          again.output.hasPrefix("ward: already running with the same file, orchestrator pid "),
           "\(again)")
       }
       let after = try await ward.directory()

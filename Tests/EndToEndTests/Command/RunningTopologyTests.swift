@@ -120,7 +120,7 @@ struct RunningTopologyTests {
         ("orchestrator status >/dev/null", 1, "", ""),
         ("orchestrator status n2 >/dev/null", 0, "", ""),
         ("orchestrator send n1 '{\"token\":{\"n\":1}}'", 1, "", "node 'n1' does not run: stopped"),
-        ("orchestrator kill n1", 1, "", "node 'n1' has no process: it is stopped"),
+        ("orchestrator kill n1", 1, "", "node 'n1' has no process: the node is stopped"),
         ("orchestrator wait n1=idle --timeout 50ms", 124, "", "'n1' is stopped, not in idle"),
         (
           "orchestrator start n1 n2 | sed 's/[0-9]*$//'", 0,
@@ -154,7 +154,7 @@ struct RunningTopologyTests {
           "there is no node 'n4'; there are 'n1', 'n2', 'still'"
         ),
         ("orchestrator letters n1 -o json", 0, "[]\n", ""),
-        ("orchestrator letters n1", 0, "", "node 'n1' has no letters\n"),
+        ("orchestrator letters n1", 0, "", "node 'n1' has no dead letters\n"),
       ], of: relay)
     let record = try JSONValue(parsing: relay.run("orchestrator ps n1 -o jsonl").output.utf8)
     // A node that has used less than one tick of CPU time reports 0, which is written without a

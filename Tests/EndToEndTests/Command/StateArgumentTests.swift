@@ -21,9 +21,10 @@ struct StateArgumentTests {
     arguments: [
       ("", "'' is neither a label nor JSON"), ("two words", "is neither a label nor JSON"),
       ("call(floor: 3)", "is neither a label nor JSON"), ("3", "is neither a label nor JSON"),
-      (#"{"call""#, "is not JSON"), ("[1]", "is JSON, but no event"),
-      (#"{"call":3}"#, "is JSON, but no event"), (#"{"a":{},"b":{}}"#, "is JSON, but no event"),
-      (#""two words""#, "is JSON, but no event"),
+      (#"{"call""#, "is not valid JSON"), ("[1]", "is JSON, but not an event"),
+      (#"{"call":3}"#, "is JSON, but not an event"),
+      (#"{"a":{},"b":{}}"#, "is JSON, but not an event"),
+      (#""two words""#, "is JSON, but not an event"),
     ])
   func problems(text: String, message: String) throws {
     let error = try #require(throws: CommandError.self) {
@@ -39,15 +40,15 @@ struct StateArgumentTests {
     arguments: [
       (
         #"{"b":{},"a b":1}"#,
-        "it has 2 keys, 'a b', 'b', and one alone is the label; fields stand inside it"
+        "the object must have one key, the label with its fields inside, but has 2 keys: 'a b', 'b'"
       ),
-      (#"{"a":1,"b":1,"c":1,"d":1}"#, "it has 4 keys, 'a', 'b', 'c', …, and one alone"),
-      (#"{"call":3}"#, "the value of 'call' is no object of fields"), ("[1]", "it is no object"),
-      ("{}", "it has no label"), (#"{"a b":{}}"#, "'a b' is no label"),
+      (#"{"a":1,"b":1,"c":1,"d":1}"#, "but has 4 keys: 'a', 'b', 'c', …"),
+      (#"{"call":3}"#, "the value of 'call' is not an object of fields"), ("[1]", "not an object"),
+      ("{}", "the object has no label"), (#"{"a b":{}}"#, "'a b' is not a valid label"),
       (
         #"{"call":{"floor":99999999999999999999}}"#,
-        "99999999999999999999 in '{\"call\":{\"floor\":99999999999999999999}}' is too large: whole "
-          + "numbers go from -9223372036854775808 to 9223372036854775807"
+        "99999999999999999999 in '{\"call\":{\"floor\":99999999999999999999}}' is out of range: "
+          + "integers range from -9223372036854775808 to 9223372036854775807"
       ),
     ])
   func reasons(text: String, message: String) throws {
@@ -109,8 +110,8 @@ struct StateArgumentTests {
     #expect(!take(change("door", ["closing": ["persons": 1]])))
     #expect(
       conditions.missing()
-        == "'motor' has told no state yet, not in moving; 'door' is in closing(persons: 1), "
-        + "not in open")
+        == "'motor' has not reported a state yet, not in moving; 'door' is in "
+        + "closing(persons: 1), not in open")
     #expect(
       conditions.missing(absences: ["motor": "is failed"])
         .hasPrefix("'motor' is failed, not in moving"))

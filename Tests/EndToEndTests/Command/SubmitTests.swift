@@ -39,10 +39,10 @@ struct SubmitTests {
       try tool.directory.write(DeployedTopologyTests.numbers, to: "ward.yaml")
       try tool.directory.write(DeployedTopologyTests.lab, to: "lab.yaml")
       let none = try await tool.run("submit", "ward.yaml", code: 2)
-      #expect(none.error.contains("'submit' asks for --deployment FILE"), "\(none)")
+      #expect(none.error.contains("'submit' requires --deployment FILE"), "\(none)")
       let local = try await tool.run("submit", "ward.yaml", "--deployment", "lab.yaml", code: 2)
       #expect(
-        local.error.contains("'lab.yaml' has engine 'local', and jobs are Slurm's"), "\(local)")
+        local.error.contains("'lab.yaml' has engine 'local'"), "\(local)")
     }
   }
 }

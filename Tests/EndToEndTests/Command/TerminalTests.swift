@@ -78,7 +78,7 @@ struct TerminalTests {
       terminal.type("\u{3}")
       #expect(try await terminal.expectEnd() == .exited(code: 0))
       terminal.expectRestored()
-      let text = "topology 'button' goes on; 'orchestrator down -p button' stops it"
+      let text = "topology 'button' keeps running; 'orchestrator down -p button' stops it"
       #expect(terminal.lines.joined().contains(text), "\(terminal.lines)")
       #expect(try await topology.status("left").isRunning)
     }

@@ -38,7 +38,7 @@ struct VerbOutcomeTests {
   private static let nothingRuns =
     verbsOnTopology.map { Row($0, 3, "no topology runs; 'orchestrator up FILE' starts one") }
     + ["logs button", "journal button", "letters button", "reset button"].map {
-      Row($0, 3, "no topology has run here yet")
+      Row($0, 3, "no topology has run on this host yet")
     }
     + ["check", "config", "graph", "run", "up", "up --wait", "apply", "apply --dry-run"].map {
       Row($0 + " nofile.yaml", 2, "nofile.yaml: error: there is no such file")
@@ -77,8 +77,9 @@ struct VerbOutcomeTests {
       Row("logs nobody", 2, "has no log of a node 'nobody'; it has 'broken', 'button', 'gate'"),
       Row(
         "journal nobody", 2,
-        "has no node 'nobody' that has run here; there are 'broken', 'button', 'gate'"),
-      Row("reset nobody", 2, "has no node 'nobody' that has run here"),
+        "no node 'nobody' of topology 'ward' has run on this host; there are 'broken', 'button', 'gate'"
+      ),
+      Row("reset nobody", 2, "no node 'nobody' of topology 'ward' has run on this host"),
     ]
 
   /// The verbs on a topology with a failed node, in order: each row depends on the rows before it.
@@ -94,7 +95,7 @@ struct VerbOutcomeTests {
     Row("start button", 0, "button: running, pid "),
     Row("start broken", 1, "node 'broken' failed: the journal"),
     Row("restart broken", 1, "node 'broken' failed: the journal"),
-    Row("kill broken", 1, "node 'broken' has no process: it is failed"),
+    Row("kill broken", 1, "node 'broken' has no process: the node is failed"),
     Row("send broken press", 1, "node 'broken' does not run: the journal"),
     Row(
       "wait broken=pressed --timeout 100ms", 124,
@@ -105,7 +106,7 @@ struct VerbOutcomeTests {
     Row("send gate pass", 1, "node 'gate' does not run: stopped"),
     Row("start gate", 0, "gate: running, pid "),
     Row("down gate", 0, "gate: stopped"),
-    Row("down --force gate", 2, "'orchestrator kill gate' kills these"),
+    Row("down --force gate", 2, "use 'orchestrator kill gate'"),
     Row("up --wait ward.yaml gate", 0, "gate: running, pid "),
     Row("up --wait ward.yaml broken", 1, "node 'broken' failed: the journal"),
     Row("up --wait nofile.yaml gate", 2, "nofile.yaml: error: there is no such file"),

@@ -171,7 +171,7 @@ struct InDoubtTests {
         #expect(doubts.allSatisfy { $0["event"] == "meet" })
       }
       try await topology.resume("pair")
-      #expect(try await text.waitForOutput(containing: "not in doubt any more"))
+      #expect(try await text.waitForOutput(containing: "no longer in doubt"))
       try await topology.expectMet(1)
       let calm = try await tool.run("ps")
       #expect(!calm.output.contains("IN DOUBT"), "\(calm)")

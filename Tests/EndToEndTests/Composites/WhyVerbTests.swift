@@ -30,7 +30,7 @@ struct WhyVerbTests {
             motor  machine  standing(floor: 0)  (version 0)
               EVENT           ENABLED        TAKEN BY           BECAUSE
               go(floor: Int)  by its values  lift: door, motor  'motor' is in standing(floor: 0): \
-            it depends on the event's values
+            depends on the event's values
               open            yes            lift: door, motor
               floorReached    no             motor              that state has no transition for it
               emergencyStop   yes            lift: door, motor
@@ -52,17 +52,17 @@ struct WhyVerbTests {
           (
             ["lift", "go"], 5,
             """
-            lift: go(floor: Int) through composite lift: depends on its values; give EVENT with them
+            lift: go(floor: Int) through composite lift: depends on its values; give EVENT with values
               PARTICIPANT  TAKES IT       STATE               VERSION  BECAUSE
               door         yes            closed                    0
-              motor        by its values  standing(floor: 0)        0  it depends on the event's values
+              motor        by its values  standing(floor: 0)        0  depends on the event's values
 
             """
           ),
           (
             ["lift", #"{"go":{"floor":0}}"#], 4,
             """
-            lift: go(floor: Int) through composite lift: withheld
+            lift: go(floor: Int) through composite lift: blocked
               PARTICIPANT  TAKES IT  STATE               VERSION  BECAUSE
               door         yes       closed                    0
               motor        no        standing(floor: 0)        0  the transition's guard says no
@@ -72,7 +72,7 @@ struct WhyVerbTests {
           (
             ["door", "close"], 4,
             """
-            door: close: withheld
+            door: close: blocked
               PARTICIPANT  TAKES IT  STATE   VERSION  BECAUSE
               door         no        closed        0  that state has no transition for it
 

@@ -191,13 +191,19 @@ struct ExploreVerbTests {
   @Test(
     "Option combinations that make no sense for a search are refused",
     arguments: [
-      ("check --time 1s halting.yaml", "--time needs --explore"),
-      ("check --no-reduction halting.yaml", "--no-reduction needs --explore"),
-      ("check --explore --all halting.yaml", "so it needs --property"),
-      ("check --explore --file-only halting.yaml", "cannot be used with --file-only"),
-      ("check --explore --property nope halting.yaml", "has no property 'nope'; it has none"),
-      ("check --explore --graph s.png halting.yaml", "has to end in .dot"),
-      ("test halting.yaml", "say --in-process"),
+      ("check --time 1s halting.yaml", "--time requires --explore"),
+      ("check --no-reduction halting.yaml", "--no-reduction requires --explore"),
+      ("check --explore --all halting.yaml", "--all requires --property"),
+      (
+        "check --explore --file-only halting.yaml",
+        "--explore and --file-only cannot be used together"
+      ),
+      (
+        "check --explore --property nope halting.yaml",
+        "no such property 'nope' in halting.yaml; it has none"
+      ),
+      ("check --explore --graph s.png halting.yaml", "must end in .dot"),
+      ("test halting.yaml", "use --in-process"),
       ("test --in-process halting.yaml", "the scenario has no key 'program'"),
       ("export promila halting.yaml", "Did you mean 'promela'?"),
     ])

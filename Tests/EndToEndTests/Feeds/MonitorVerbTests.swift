@@ -140,9 +140,9 @@ struct MonitorVerbTests {
   @Test(
     "'monitor' refuses invalid option combinations and says what to do",
     arguments: [
-      (["--every", "--steps"], "--every and --steps exclude each other: choose one"),
-      (["--steps", "--tap", "numbers"], "--steps and --tap exclude each other: choose one"),
-      (["--tap", "numbers", "sink"], "--tap names a pipe; leave out 'sink'"),
+      (["--every", "--steps"], "--every and --steps cannot be used together"),
+      (["--steps", "--tap", "numbers"], "--steps and --tap cannot be used together"),
+      (["--tap", "numbers", "sink"], "--tap and NODE cannot be used together; omit 'sink'"),
       (["--tap", "nmbers"], "there is no pipe 'nmbers'; there are 'numbers'"),
     ])
   func problems(options: [String], message: String) async throws {

@@ -50,7 +50,7 @@ struct PipeVerbTests {
       )
       for word in ["numbers", "1"] {
         let page = try await tool.run("pipe", "info", word)
-        #expect(page.output.contains("500 sent, 500 known to be applied"), "\(page)")
+        #expect(page.output.contains("500 sent, 500 acknowledged as applied"), "\(page)")
         #expect(page.output.contains("500 received, 500 applied, 0 waiting"), "\(page)")
         #expect(page.output.contains("number(n: Int)"), "\(page)")
       }

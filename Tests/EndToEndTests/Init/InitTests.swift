@@ -39,7 +39,7 @@ struct InitTests {
       result.error == """
         Next:
           cd crossing
-          swift build  # the first one compiles PipeRuntime, too
+          swift build  # the first build also compiles PipeRuntime
           orchestrator run crossing.yaml
           swift test
 
@@ -101,44 +101,44 @@ struct InitTests {
       ("init", 2, "NAME is missing\nTry 'orchestrator init --help'."),
       (
         "init 'a b'", 2,
-        "'a b' cannot be the package's name: write letters, digits, '-' and '_', and a letter first"
+        "invalid package name 'a b': use letters, digits, '-' and '_', and begin with a letter"
       ),
       (
         "init piperuntime", 2,
-        "'piperuntime' cannot be the package's name: PipeRuntime has a part of that name; "
-          + "choose another"
+        "invalid package name 'piperuntime': PipeRuntime, or a product or target of it, has this "
+          + "name; choose another name"
       ),
       (
         "init crossing --directory no", 2,
-        "'no' is no folder; create it first, or name another with --directory"
+        "'no' is not a directory; create it first, or name another directory with --directory"
       ),
       (
         "init crossing --directory file", 2,
-        "'file' is no folder; create it first, or name another with --directory"
+        "'file' is not a directory; create it first, or name another directory with --directory"
       ),
       (
         "init crossing --piperuntime no", 2,
-        "'no' has no Package.swift that can be read; name the folder of PipeRuntime with "
+        "no readable Package.swift in 'no'; name the directory of PipeRuntime with "
           + "--piperuntime"
       ),
       (
         "init crossing --piperuntime other", 2,
-        "'other' is the package 'another' and not PipeRuntime; name the folder of PipeRuntime with "
-          + "--piperuntime"
+        "'other' contains package 'another' instead of PipeRuntime; name the directory of "
+          + "PipeRuntime with --piperuntime"
       ),
       (
         "init full", 1,
-        "'ROOT/full' is there already and is not empty; choose another name, or another place with "
-          + "--directory"
+        "'ROOT/full' already exists and is not empty; choose another name, or another directory "
+          + "with --directory"
       ),
       (
         "init file", 1,
-        "'ROOT/file' is there already and is not a folder; choose another name, or another place "
+        "'ROOT/file' already exists and is not a directory; choose another name, or another directory "
           + "with --directory"
       ),
       (
         "init link", 1,
-        "'ROOT/link' is there already and is not a folder; choose another name, or another place "
+        "'ROOT/link' already exists and is not a directory; choose another name, or another directory "
           + "with --directory"
       ),
     ] as [(String, Int32, String)])
@@ -172,8 +172,9 @@ struct InitTests {
     #expect(result.output == "")
     #expect(
       result.error
-        == "orchestrator: error: nothing was written: '\(command.root)/crossing' cannot be "
-        + "made (write: File too large); see to that, or choose another place with --directory\n")
+        == "orchestrator: error: nothing was written: cannot create '\(command.root)/crossing' "
+        + "(write: File too large); correct the cause, or choose another directory with "
+        + "--directory\n")
     #expect(FileSystem.entries(of: command.root) == ["PipeRuntime"])
   }
 
@@ -186,7 +187,7 @@ struct InitTests {
     #expect(result.exit == .exited(code: 1))
     #expect(
       result.error.hasPrefix(
-        "orchestrator: error: nothing was written: '/proc/crossing' cannot be made (mkdir: "),
+        "orchestrator: error: nothing was written: cannot create '/proc/crossing' (mkdir: "),
       "\(result)")
   }
 
@@ -218,8 +219,8 @@ struct InitTests {
     let refused = try command.run(shell: own)
     #expect(refused.exit == .exited(code: 1))
     #expect(
-      refused.error == "orchestrator: error: no folder above '\(command.root)/orchestrator' is "
-        + "PipeRuntime, which the package depends on; say where it is with --piperuntime DIRECTORY\n"
+      refused.error == "orchestrator: error: no checkout of PipeRuntime found above "
+        + "'\(command.root)/orchestrator'; name its directory with --piperuntime DIRECTORY\n"
     )
     let told = try command.run(shell: own + " --piperuntime PipeRuntime")
     #expect(told.exit == .exited(code: 0), "\(told)")

@@ -101,7 +101,7 @@ struct MetricsVerbTests {
     try await CommandLineTool.launching { tool in
       let inspector = try await InspectorProgram(tool, "metrics", "-p", "ward")
       #expect(inspector.program.errorText.contains("no topology 'ward' runs"))
-      #expect(inspector.program.errorText.contains("it is waited for"))
+      #expect(inspector.program.errorText.contains("waiting for the topology"))
       try await inspector.await("piperuntime_up{topology=\"ward\"} 0")
       try await inspector.stop(tool)
     }
@@ -114,10 +114,10 @@ struct MetricsVerbTests {
       for (arguments, code, message) in [
         (
           "metrics -p ward --port \(inspector.client.port)", 1,
-          "is in use by process \(inspector.program.pid), 'inspector': choose another one with --port"
+          "is in use by process \(inspector.program.pid), 'inspector'; choose another port"
         ),
         ("metrics -p ward --port 65536", 2, "invalid value '65536' for --port"),
-        ("metrics -p ward --address here", 2, "'here' is no address: write it in numbers"),
+        ("metrics -p ward --address here", 2, "'here' is not a numeric address"),
         ("metrics", 3, "no topology runs; 'orchestrator up FILE' starts one"),
         ("metrix", 2, "Did you mean 'metrics'?"), ("", 2, "missing verb"),
         ("metrics --all", 2, "unknown option '--all'"),

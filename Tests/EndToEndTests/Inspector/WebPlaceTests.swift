@@ -41,7 +41,7 @@ struct WebPlaceTests {
         #expect(try await client.get("/", headers: ["Host": host]).status == status)
       }
       let error = try await Self.refused(tool, ["web", "--socket", "page.socket"], code: 1)
-      #expect(error.contains("somebody listens at 'page.socket'"), "\(error)")
+      #expect(error.contains("another process listens at 'page.socket'"), "\(error)")
       try await inspector.stop(tool)
       #expect(!FileSystem.exists(tool.directory.path + "/page.socket"))
       let metrics = try await InspectorProgram(tool, socket: "metrics.socket", "metrics")
@@ -64,7 +64,7 @@ struct WebPlaceTests {
       try await tool.end(of: program)
       #expect(!FileSystem.exists(path))
       let alone = try await tool.run("run", "--socket", "page.socket", "gates.yaml", code: 2)
-      #expect(alone.error.contains("--socket says how a page is served: give --web, too"))
+      #expect(alone.error.contains("--socket requires --web"))
     }
   }
 
@@ -119,16 +119,19 @@ struct WebPlaceTests {
   }
 
   private static let mistakes: [([String], String)] = [
-    (["--address", "0.0.0.0"], "others reach 0.0.0.0, and could read along"),
-    (["--address", "::"], "others reach ::, and could read along"),
-    (["--address", "192.0.2.1", "--host", "page.example"], "serve it by TLS"),
-    (["--address", "localhost"], "'localhost' is no address"),
-    (["--tls-key", "page.key"], "--tls-key needs --tls-certificate FILE, too"),
-    (["--tls-certificate", "page.pem"], "--tls-certificate needs --tls-key FILE, too"),
-    (["--host", "https://page.example"], "'https://page.example' is no value for --host"),
-    (["--host", "page.example:80"], "'page.example:80' is no value for --host"),
-    (["--socket", "page.socket", "--port", "80"], "--socket and --port exclude each other"),
-    (["--socket", "page.socket", "--tls-key", "k"], "--socket and --tls-key exclude each other"),
+    (["--address", "0.0.0.0"], "other hosts can reach 0.0.0.0 and read unencrypted traffic"),
+    (["--address", "::"], "other hosts can reach :: and read unencrypted traffic"),
+    (["--address", "192.0.2.1", "--host", "page.example"], "use TLS"),
+    (["--address", "localhost"], "'localhost' is not a numeric address"),
+    (["--tls-key", "page.key"], "--tls-key requires --tls-certificate FILE"),
+    (["--tls-certificate", "page.pem"], "--tls-certificate requires --tls-key FILE"),
+    (["--host", "https://page.example"], "'https://page.example' is not a valid value for --host"),
+    (["--host", "page.example:80"], "'page.example:80' is not a valid value for --host"),
+    (["--socket", "page.socket", "--port", "80"], "--socket and --port cannot be used together"),
+    (
+      ["--socket", "page.socket", "--tls-key", "k"],
+      "--socket and --tls-key cannot be used together"
+    ),
     (["--port", "65536"], "ports are numbers up to 65535"),
   ]
 

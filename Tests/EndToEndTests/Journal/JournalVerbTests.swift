@@ -117,13 +117,13 @@ struct JournalVerbTests {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     let none = try await tool.run("journal", "gate", code: 3)
-    #expect(none.error == "orchestrator: error: no topology has run here yet\n")
+    #expect(none.error == "orchestrator: error: no topology has run on this host yet\n")
     try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml")
     try await tool.run("up", "--wait", "visitors.yaml", code: 0)
     let typo = try await tool.run("journal", "gaet", code: 2)
     #expect(
       typo.error
-        == "orchestrator: error: topology 'visitors' has no node 'gaet' that has run here; there are "
+        == "orchestrator: error: no node 'gaet' of topology 'visitors' has run on this host; there are "
         + "'button', 'gate'. Did you mean 'gate'?\n")
     try await tool.run("down", code: 0)
     // No topology runs, and the journal can be read nevertheless.

@@ -16,7 +16,7 @@ struct LettersTests {
   /// Returns the dead letters' numbers, as the command lists them.
   private func listed(_ tool: CommandLineTool, lost: Int = 0) async throws -> [Int64] {
     let result = try await tool.run("letters", "gate", "-o", "json", within: .seconds(60), code: 0)
-    let note = lost > 0 ? "\(lost) refused events are not among them: a node keeps " : ""
+    let note = lost > 0 ? "\(lost) dead letters were lost: a node keeps " : ""
     #expect(lost > 0 ? result.error.hasPrefix(note) : result.error.isEmpty, "\(result.error)")
     guard case .array(let letters) = try JSONValue(parsing: result.output.utf8) else { return [] }
     return letters.compactMap { $0["id"]?.integer }
@@ -71,17 +71,17 @@ struct LettersTests {
       #expect(refused.output == "")
       #expect(
         refused.error == """
-          orchestrator: error: node 'gate' refused letter 2 again in shut(passed: 0): that state has \
-          no transition for it. The letter stays
-          orchestrator: error: node 'gate' refused letter 3 again in shut(passed: 0): that state has \
-          no transition for it. The letter stays
+          orchestrator: error: node 'gate' refused dead letter 2 again in shut(passed: 0): that state \
+          has no transition for it; the dead letter is kept
+          orchestrator: error: node 'gate' refused dead letter 3 again in shut(passed: 0): that state \
+          has no transition for it; the dead letter is kept
 
           """)
       #expect(try await listed(tool) == [1, 2, 3, 4])
 
       try await topology.send("gate", Gate.Event.open)
       let taken = try await tool.run("letters", "gate", "resend", "2", code: 0)
-      #expect(taken.output == "gate: letter 2 taken: open(passed: 1)  (version 2)\n")
+      #expect(taken.output == "gate: dead letter 2 accepted: open(passed: 1)  (version 2)\n")
       #expect(try await listed(tool) == [1, 3, 4])
       let again = try await tool.run("letters", "gate", "resend", "2", code: 2)
       #expect(again.error == "orchestrator: error: node 'gate': it has no dead letter 2\n")
@@ -170,11 +170,11 @@ struct LettersTests {
     "A wrong call of 'letters' is an error that says what is expected",
     arguments: [
       (["gate", "sned"], "choose list, show, resend, drop"),
-      (["gate", "show"], "'show' needs the ID of a letter"),
+      (["gate", "show"], "'show' requires the ID of a dead letter"),
       (["gate", "list", "1"], "'list' takes no ID"),
-      (["gate", "drop"], "'drop' needs the IDs of letters, or --all"),
-      (["gate", "resend", "1", "--all"], "'resend' needs the IDs of letters, or --all"),
-      (["gate", "--all"], "--all is for 'resend' and 'drop'"),
+      (["gate", "drop"], "'drop' requires the IDs of dead letters, or --all"),
+      (["gate", "resend", "1", "--all"], "'resend' requires the IDs of dead letters, or --all"),
+      (["gate", "--all"], "--all is only for 'resend' and 'drop'"),
       (["gate", "show", "x"], "invalid value 'x' for ID"),
       ([], "NODE is missing"),
     ] as [([String], String)])
@@ -215,7 +215,7 @@ struct LettersTests {
       let tool = CommandLineTool(beside: topology)
       #expect(try await listed(tool, lost: over) == Array(1...Int64(limit)))
       let page = try await tool.run("describe", "gate")
-      let told = "\(limit), and \(over) lost, since a node keeps no more"
+      let told = "\(limit), and \(over) lost because the limit is reached"
       #expect(page.output.contains(told), "\(page)")
       let status = try await tool.run("status", "gate", "-o", "json")
       #expect(status.output.contains("\"lettersLost\":\(over),"), "\(status)")

@@ -57,8 +57,8 @@ struct ResetTests {
       }
       try await topology.stop("left", "right", "pair")
       let reset = try await tool.run("reset", "pair", code: 0)
-      #expect(reset.output.hasPrefix("pair: forgot "), "\(reset)")
-      #expect(!reset.output.contains("not known to all"), "\(reset)")
+      #expect(reset.output.hasPrefix("pair: deleted "), "\(reset)")
+      #expect(!reset.output.contains("not acknowledged by all"), "\(reset)")
       try await topology.start("left", "right", "pair")
       #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
     }
@@ -74,7 +74,7 @@ struct ResetTests {
       let tool = CommandLineTool(beside: topology)
       let running = try await tool.run("reset", "button", "gate", code: 1)
       #expect(running.output == "")
-      #expect(running.error.contains("node 'button' is running: only nodes that do not run"))
+      #expect(running.error.contains("node 'button' is running; only nodes that do not run"))
       #expect(running.error.contains("'orchestrator stop button gate'"))
 
       try await topology.stop("gate")
@@ -83,8 +83,8 @@ struct ResetTests {
       let reset = try await tool.run("reset", "gate", "button", "gate", code: 0)
       #expect(
         reset.output == """
-          gate: forgot version 0 in state shut(passed: 0), 3 postponed events
-          button: forgot version 3 in state pressed(times: 3), 1 event in the outbox
+          gate: deleted version 0 in state shut(passed: 0), 3 postponed events
+          button: deleted version 3 in state pressed(times: 3), 1 event in the outbox
 
           """)
       for node in ["gate", "button"] {
@@ -124,9 +124,9 @@ struct ResetTests {
     try await tool.run("down", code: 0)
 
     let reset = try await tool.run("reset", "--all", "-p", "visitors", code: 0)
-    #expect(reset.output.hasPrefix("button: forgot version 1 in state pressed(times: 1)"))
+    #expect(reset.output.hasPrefix("button: deleted version 1 in state pressed(times: 1)"))
     #expect(
-      reset.output.contains("gate: forgot version 0 in state shut(passed: 0), 2 dead letters"))
+      reset.output.contains("gate: deleted version 0 in state shut(passed: 0), 2 dead letters"))
     try await tool.run("up", "--wait", "visitors.yaml", code: 0)
     try await expectStatus("pressed(times: 0)  (version 0)", tool)
     try await tool.run("down", code: 0)
@@ -153,8 +153,8 @@ struct ResetTests {
         let no = try await atTerminal(tool, "reset gate", answer: answer)
         #expect(no.code == 1, "\(no)")
         #expect(no.output.contains("1 dead letter"), "\(no)")
-        #expect(no.output.contains("Forget this for good? [y/N]"), "\(no)")
-        #expect(no.output.contains("nothing was forgotten"), "\(no)")
+        #expect(no.output.contains("Delete these journals permanently? [y/N]"), "\(no)")
+        #expect(no.output.contains("nothing was deleted"), "\(no)")
         #expect(FileSystem.exists(file.path))
       }
       // The button has no unfinished work.
@@ -174,9 +174,10 @@ struct ResetTests {
   @Test(
     "A wrong call of 'reset' is an error that says what is expected",
     arguments: [
-      ([], 2, "name the nodes, or --all"), (["gate", "--all"], 2, "name the nodes, or --all"),
+      ([], 2, "name the nodes, or use --all"),
+      (["gate", "--all"], 2, "name the nodes, or use --all"),
       (["gaet"], 2, "Did you mean 'gate'?"),
-      (["-p", "zoo", "gate"], 3, "topology 'zoo' has no journals here"),
+      (["-p", "zoo", "gate"], 3, "topology 'zoo' has no journals on this host"),
     ] as [([String], Int32, String)])
   func usage(arguments: [String], code: Int32, error: String) async throws {
     let tool = try CommandLineTool()

@@ -342,7 +342,7 @@ struct DeployedAdoptionTests {
       // Each attempt is refused, and the advice stays the same.
       for verb in [["up", "--wait"], ["run", "--plain"], ["up", "-d"]] {
         let refused = try await ward.run(verb + ["ward.yaml"], code: 2)
-        #expect(refused.error.contains("\(up) adopts it"), "\(refused)")
+        #expect(refused.error.contains("\(up) adopts the nodes"), "\(refused)")
       }
       #expect(ward.alive(pids.values) == Set(pids.values))
       #expect(try await ward.up().hasPrefix("ward: running, 2 nodes adopted"))

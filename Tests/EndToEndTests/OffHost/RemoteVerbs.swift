@@ -71,7 +71,7 @@ struct RemoteVerbs {
     try await host.run("letters", "gate", "drop", "1")
     try await host.run("send", "gate", "open")
     try await host.run("letters", "gate", "resend", "2")
-    #expect(try await host.run("letters", "gate").error.contains("no letters"))
+    #expect(try await host.run("letters", "gate").error.contains("no dead letters"))
   }
 
   private func follow() async throws {

@@ -38,8 +38,9 @@ struct IncompleteStartTests {
       #expect(
         lines.last
           == """
-          orchestrator: error: chain: 1 of 4 nodes failed, 2 of 4 nodes wait for other nodes. \
-          'orchestrator status -p chain' tells more, 'orchestrator down -p chain' stops the rest.
+          orchestrator: error: chain: 1 of 4 nodes failed, 2 of 4 nodes wait for others; \
+          'orchestrator status -p chain' shows details, 'orchestrator down -p chain' stops the other \
+          nodes
           """, "\(up)")
       #expect(
         lines.contains("needy: waits for dependency 'broken', which has failed"),

@@ -33,7 +33,7 @@ struct SilentOrchestratorTests {
       let force = try await pair.run("down", "--force")
       #expect(
         force.output
-          == "pair: down; its orchestrator did not answer and was killed, 2 nodes ended\n")
+          == "pair: down; the orchestrator did not respond and was killed, 2 nodes ended\n")
       #expect(pair.alive(pids.values).isEmpty)
       #expect(pair.tool.directory.processes.isEmpty)
     }

@@ -182,8 +182,8 @@ struct StartAfterStateTests {
       }
       #expect(
         error.hasSuffix(
-          ": 'guest' \(Self.wait); it goes on starting. 'orchestrator status' tells more, "
-            + "'orchestrator down' stops it.\n"), "\(error)")
+          ": 'guest' \(Self.wait); the topology continues to start; 'orchestrator status' "
+            + "shows details, 'orchestrator down' stops the topology\n"), "\(error)")
       let ps = try await tool.run("ps", within: .seconds(60))
       #expect(ps.output.contains(Self.wait), "\(ps)")
       try await tool.run("start", "guest", "--timeout", "200ms", within: .seconds(60), code: 124)

@@ -76,7 +76,8 @@ struct MoviesNodeTests {
     try await withTopology(Self.list()) { topology in
       try topology.directory.write("[{", to: "movies.json")
       try await topology.send("list", MoviesList.Event.onAppear)
-      try await topology.expect("list", is: failedLoaded("movies.json' is not JSON. Correct it"))
+      try await topology.expect(
+        "list", is: failedLoaded("movies.json' is not valid JSON; correct the file"))
       try topology.directory.write(#"[{"id":1}]"#, to: "movies.json")
       try await topology.send("list", MoviesList.Event.onRetry)
       try await topology.expect("list", is: failedLoaded("'[0]' has no 'title'"))

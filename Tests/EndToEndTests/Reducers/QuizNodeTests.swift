@@ -118,7 +118,7 @@ struct QuizNodeTests {
     try await withTopology(topology) { topology in
       try await topology.send("quiz", QuizScreen.Event.onAppear(quiz: 7))
       try await topology.expect(
-        "quiz", QuizScreen.State.error(message: "there is no quiz 7; there are 1, 2, 3"))
+        "quiz", QuizScreen.State.error(message: "no such quiz 7; there are 1, 2, 3"))
       try await topology.send("quizes", QuizesList.Event.onAppear)
       try await topology.expect("quizes", "an error") { (state: QuizesList.State) in
         guard case .error(let message) = state else { return false }
@@ -143,7 +143,7 @@ struct QuizNodeTests {
       try await topology.send("form", AddressForm.Event.clear)
       for event in events { try await topology.send("form", event) }
       try await topology.expect(
-        "form", AddressForm.State.rejected(address, reason: "this address is known already"))
+        "form", AddressForm.State.rejected(address, reason: "this address already exists"))
       try await topology.expect("book", AddressBook.State.known(address, all: [address]))
       let refused = try await topology.send("form", AddressForm.Event.didSave)
       guard case .refused(.noTransition, _) = refused else {

@@ -133,12 +133,13 @@ struct StructStateTests {
       try await expect("why", "turner", "turn", output: "  (turns: [count: 1])  ")
       try await expect(
         "letters", "turner", "resend", "2", code: 1,
-        error: "refused letter 2 again in (turns: [count: 1]): its function threw: it will not fail"
+        error:
+          "refused dead letter 2 again in (turns: [count: 1]): its function threw: it will not fail"
       )
       try await topology.stop("turner")
       try await expect("journal", "turner", output: "  state      (turns: [count: 1])  (version 1)")
       try await expect(
-        "reset", "turner", output: "turner: forgot version 1 in state (turns: [count: 1])")
+        "reset", "turner", output: "turner: deleted version 1 in state (turns: [count: 1])")
     }
   }
 

@@ -135,7 +135,7 @@ struct ScreenRunTests {
       let terminal = try topology.screen()
       try await terminal.expect("relay: running")
       topology.orchestrator.signal(.stop)
-      try await terminal.expect("relay: last seen running; its orchestrator does not answer")
+      try await terminal.expect("relay: last seen running; the orchestrator does not answer")
       topology.orchestrator.signal(.resume)
       try await terminal.expect("relay: running")
       terminal.hangUp()
@@ -210,7 +210,7 @@ struct ScreenRunTests {
     try await run([option]) { terminal in
       let exit = try await terminal.expectEnd()
       #expect(exit == .exited(code: 2))
-      #expect(terminal.lines.joined().contains("--ui and \(option) exclude each other"))
+      #expect(terminal.lines.joined().contains("--ui and \(option) cannot be used together"))
     }
   }
 }

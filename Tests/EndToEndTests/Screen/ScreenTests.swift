@@ -83,7 +83,7 @@ struct ScreenTests {
         "  PIPE                FILL      UNDER WAY  CAPACITY  SENT/S  APPLIED/S  TROUBLE",
         "  door.out->motor.in  ■■■■□□□□          5        10       -          -  receive…",
         "  COMPOSITE  STATUS   STATE    WITHHELD", "  pair       running  waiting  …",
-        "  LOGS", "  nothing is written yet", "", "", "", "", "", "", "", "", "", "", "", "", "",
+        "  LOGS", "  no log lines yet", "", "", "", "", "", "", "", "", "", "", "", "", "",
         "j/k move  Enter more  Tab next  s send  w why  / filter  : all  ? help  q quit",
       ])
   }
@@ -154,7 +154,7 @@ struct ScreenTests {
     #expect(lines[1] == "door  running  closed" && lines[2] == "version 3  pid 7  up 6 s")
     #expect(lines.contains("▶ ✓  open   → opening"))
     #expect(lines.contains("  ✗  close  that state has no transition for it"))
-    #expect(lines.contains("  HISTORY") && lines.contains("  no state is told yet"))
+    #expect(lines.contains("  HISTORY") && lines.contains("  no state reported yet"))
     #expect(Self.press("⎋", &screen) == [.follow(nil)])
     #expect(Self.text(&screen)[2].hasPrefix("▶ door"))
   }
@@ -189,7 +189,7 @@ struct ScreenTests {
     lines = Self.text(&screen)
     #expect(lines[2].hasPrefix("  door") && lines[3].hasPrefix("▶ motor"))
     Self.press("2/zzz⏎", &screen)
-    #expect(Self.text(&screen)[2] == "  nothing has 'zzz'")
+    #expect(Self.text(&screen)[2] == "  no row contains 'zzz'")
   }
 
   @Test("A filter applies to one page and is kept when other pages are shown")
@@ -203,7 +203,7 @@ struct ScreenTests {
     #expect(Self.text(&screen)[2].hasPrefix("  door   running"))
     // The page of a node has a filter of its own, which Esc removes first.
     Self.press(":door⏎/opener⏎", &screen)
-    #expect(Self.text(&screen).count { $0 == "  nothing has 'opener'" } == 2)
+    #expect(Self.text(&screen).count { $0 == "  no row contains 'opener'" } == 2)
     Self.press("⎋", &screen)
     #expect(screen.subject == .node("door") && screen.filter.isEmpty)
     Self.press("/opener⏎⎋⎋2", &screen)
@@ -350,12 +350,12 @@ struct ScreenTests {
   func palette() {
     var screen = Self.screen()
     Self.press(":mot", &screen)
-    #expect(Self.text(&screen)[2] == "▶ motor       a page about it")
+    #expect(Self.text(&screen)[2] == "▶ motor       shows the page of this node")
     #expect(Self.press("⏎", &screen).first == .follow("motor"))
     Self.press("⎋:logs⏎", &screen)
     #expect(screen.page == .logs)
     Self.press(":zzz", &screen)
-    #expect(Self.text(&screen)[2] == "  nothing is called so")
+    #expect(Self.text(&screen)[2] == "  no command or node has this name")
     #expect(Self.press("⏎", &screen).isEmpty && screen.overlay == nil)
   }
 
@@ -384,10 +384,10 @@ struct ScreenTests {
   @Test("A silent orchestrator is shown, with the last known state")
   func silent() {
     var screen = Self.screen()
-    _ = screen.take(.silence("its orchestrator does not answer"), at: 8 * Self.second)
+    _ = screen.take(.silence("the orchestrator does not answer"), at: 8 * Self.second)
     #expect(
       Self.text(&screen)[0].hasPrefix(
-        "lift: last seen running; its orchestrator does not answer"))
+        "lift: last seen running; the orchestrator does not answer"))
     _ = screen.take(.directory(Self.directory()), at: 9 * Self.second)
     #expect(Self.text(&screen)[0].hasPrefix("lift: running"))
   }

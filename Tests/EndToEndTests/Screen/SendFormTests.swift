@@ -50,8 +50,9 @@ struct SendFormTests {
   @Test(
     "An invalid value is not sent and is reported at its field",
     arguments: [
-      ("three⇥Ada⇥⏎", 0, "'persons' is Int: 'three' is none"),
-      ("⇥⇥⏎", 0, "'persons' is Int: type a value"), ("3⇥Ada⇥x⏎", 2, "'badge' is Optional<Int>"),
+      ("three⇥Ada⇥⏎", 0, "'persons' must be Int: 'three' is not valid"),
+      ("⇥⇥⏎", 0, "'persons' must be Int: type a value"),
+      ("3⇥Ada⇥x⏎", 2, "'badge' must be Optional<Int>"),
     ])
   func wrong(keys: String, line: Int, problem: String) {
     var form = SendForm(to: "door", events: Self.events, event: "enter")

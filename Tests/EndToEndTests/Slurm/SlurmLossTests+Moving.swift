@@ -200,7 +200,7 @@ extension SlurmLossTests {
       try ward.tool.directory.write(stray, to: "stray.yaml")
       let refused = try await ward.run("up", "ward.yaml", "--deployment", "stray.yaml", code: 2)
       #expect(
-        refused.error.contains("had started node 'beacon' on host 'fh2', where it does not belong"),
+        refused.error.contains("had started node 'beacon' on host 'fh2', but these files"),
         "\(refused)")
       // Nor is one started if the node is stopped while it waits for that end.
       let waiting = try ward.tool.start([

@@ -207,7 +207,7 @@ struct PromisingModelTests {
       let tool = CommandLineTool(beside: topology)
       let why = try await tool.run(
         "why", "pair", #"{"dance":{"left":"gladly","right":"gladly"}}"#, code: 5)
-      #expect(why.output.contains("only a run can tell"), "\(why)")
+      #expect(why.output.contains("only a run can decide"), "\(why)")
       #expect(Self.evaluations(topology, "left").isEmpty)
     }
   }

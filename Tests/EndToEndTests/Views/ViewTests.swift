@@ -63,17 +63,17 @@ struct ViewTests {
     #expect(unknown.error.contains("is not a value of"), "\(unknown)")
     let both = try await view("door", "--state", "closed")
     #expect(both.code == 2)
-    #expect(both.error.contains("leave out NODE"), "\(both)")
+    #expect(both.error.contains("cannot be used together with NODE"), "\(both)")
     let neither = try await view()
     #expect(neither.code == 2)
-    #expect(neither.error.contains("needs the NODE"), "\(neither)")
+    #expect(neither.error.contains("requires NODE"), "\(neither)")
   }
 
   @Test("A quiz can be played in a terminal, from its first question to the results")
   func quiz() async throws {
     try await withTopology("topologies/quiz.yaml") { topology in
       let terminal = try topology.view("QuizView", "quiz")
-      try await terminal.expect("No quiz is shown")
+      try await terminal.expect("No quiz selected")
       try await topology.send("quizes", QuizesList.Event.onAppear)
       try await topology.expect("quizes", "the list") { (state: QuizesList.State) in
         if case .loaded = state { true } else { false }
@@ -281,7 +281,7 @@ struct ViewTests {
     arguments: [
       (["Door", "open"], 2, "this program has no view 'Door'; it has 'DoorView'"),
       (["DoorView", "opne"], 2, "Did you mean 'open'?"),
-      (["DoorView"], 2, "'view' needs the NODE that it shows"),
+      (["DoorView"], 2, "'view' requires NODE"),
       (
         ["DoorView", "open", "-n", "0"], 2,
         "invalid value '0' for -n: must be an integer of at least 1"

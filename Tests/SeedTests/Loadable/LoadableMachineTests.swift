@@ -128,13 +128,13 @@ struct FileMovieServiceTests {
   @Test(
     "what is wrong is told with what to do",
     arguments: [
-      (nil, 2, 1, "movies.json' cannot be opened: No such file or directory. Create it"),
-      ("[", 2, 1, "movies.json' is not JSON. Correct it"),
-      ("{}", 2, 1, "movies.json' does not fit: the whole is no Array<Any>. Correct it"),
-      (#"[{"id":1,"year":2}]"#, 2, 1, "does not fit: '[0]' has no 'title'. Correct it"),
-      (#"[{"id":1,"title":3,"year":2}]"#, 2, 1, "does not fit: '[0].title' is no String"),
-      (three, 2, 3, "there is no page 3; the pages are 1 to 2"),
-      (three, 2, 0, "there is no page 0"), (three, 0, 1, "set the parameter 'pageSize'"),
+      (nil, 2, 1, "movies.json' cannot be opened: No such file or directory; create the file"),
+      ("[", 2, 1, "movies.json' is not valid JSON; correct the file"),
+      ("{}", 2, 1, "the file is not of type Array<Any>; correct the file"),
+      (#"[{"id":1,"year":2}]"#, 2, 1, "'[0]' has no 'title'; correct the file"),
+      (#"[{"id":1,"title":3,"year":2}]"#, 2, 1, "'[0].title' is not of type String"),
+      (three, 2, 3, "no such page 3; the pages are 1 to 2"),
+      (three, 2, 0, "no such page 0"), (three, 0, 1, "set the parameter 'pageSize'"),
       (three, -1, 1, "set the parameter 'pageSize'"),
     ] as [(String?, Int, Int, String)])
   func problems(text: String?, pageSize: Int, page: Int, message: String) async {

@@ -57,7 +57,7 @@ struct MoviesPagesTests {
     var calls = service.calls.makeAsyncIterator()
     #expect(
       await run.send(.retry)
-        == .refused(.thrown("no page has failed to load; there is nothing to try again")))
+        == .refused(.thrown("no page has failed to load; nothing to retry")))
     await run.send(.fetchNext)
     #expect(await calls.next() == .asked(page: 1))
     await service.fail(1, LoadFailure("no line"))

@@ -137,7 +137,7 @@ struct QuizScreenTests {
     #expect(await run.send(.onAppear(quiz: 1)) == .moved(.start(quiz: 1)))
     let other = await self.run()
     await other.send(.onAppear(quiz: 7))
-    for await state in other where state == .error(message: "there is no quiz 7; there are 1") {
+    for await state in other where state == .error(message: "no such quiz 7; there are 1") {
       break
     }
   }
@@ -222,11 +222,11 @@ struct FileQuizServiceTests {
   @Test("one that does not is told with what to do")
   func problems() async throws {
     let bad = [
-      ("", "has a quiz 1 without questions. Add some"),
-      (question(answers: 3), "whose question 1 has 3 answers and not 4. Correct it"),
-      (question(timeLimit: 0), "whose question 1 leaves 0 seconds. Correct it"),
-      (question() + "," + question(), "two questions have one id. Correct it"),
-      ("7", "does not fit: '[0].questions[0]' is no"),
+      ("", "has a quiz 1 without questions; add questions"),
+      (question(answers: 3), "whose question 1 has 3 answers instead of 4; correct the file"),
+      (question(timeLimit: 0), "whose question 1 has a time limit of 0 seconds; correct the file"),
+      (question() + "," + question(), "with two questions of the same id; correct the file"),
+      ("7", "'[0].questions[0]' is not of type"),
     ]
     for (text, message) in bad {
       guard case .error(let told) = try await list(text) else {

@@ -43,6 +43,6 @@ package enum AddressBook: Machine {
       .connectAsSender(to: answers, when: State.added, send: AddressForm.Event.didSave)
       .connectAsSender(
         to: answers, when: State.known,
-        send: AddressForm.Event.didReject(reason: "this address is known already"))
+        send: AddressForm.Event.didReject(reason: "this address already exists"))
   }
 }

@@ -70,9 +70,9 @@ package enum AddressView: TerminalView {
   private static func notice(_ state: AddressForm.State) -> StyledLine {
     switch state {
     case .empty, .city, .street: StyledLine("Enter goes to the next field", .dim)
-    case .complete: StyledLine("It can be saved", .dim)
-    case .saving: StyledLine("It is being saved…", .dim)
-    case .saved: StyledLine("Saved. Enter adds another one", .color(.green))
+    case .complete: StyledLine("Ready to save", .dim)
+    case .saving: StyledLine("Saving…", .dim)
+    case .saved: StyledLine("Saved. Enter adds another address", .color(.green))
     case .rejected(_, let reason): StyledLine("Not saved: \(reason)", .color(.red))
     }
   }

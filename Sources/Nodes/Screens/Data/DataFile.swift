@@ -18,10 +18,10 @@ package struct DataFile: Hashable, Sendable {
     do { json = try JSONValue(parsing: bytes()) } catch let error as DataFileError {
       throw error
     } catch {
-      throw problem("is not JSON. Correct it")
+      throw problem("is not valid JSON; correct the file")
     }
     do { return try json.decode() } catch {
-      throw problem("does not fit: \(Self.wording(of: error)). Correct it")
+      throw problem("has unexpected content: \(Self.wording(of: error)); correct the file")
     }
   }
 
@@ -33,17 +33,17 @@ package struct DataFile: Hashable, Sendable {
   private func bytes() throws -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
-      throw problem("cannot be opened: \(SystemError.text(of: errno)). Create it")
+      throw problem("cannot be opened: \(SystemError.text(of: errno)); create the file")
     }
     defer { close(descriptor) }
     do {
       let bytes = try FileSystem.read(descriptor, limit: Self.limit + 1)
       guard bytes.count <= Self.limit else {
-        throw problem("has more than \(Self.limit) bytes. Shorten it")
+        throw problem("is larger than \(Self.limit) bytes; shorten the file")
       }
       return bytes
     } catch let error as SystemError {
-      throw problem("cannot be read: \(SystemError.text(of: error.code)). Replace it")
+      throw problem("cannot be read: \(SystemError.text(of: error.code)); replace the file")
     }
   }
 
@@ -53,7 +53,7 @@ package struct DataFile: Hashable, Sendable {
     case .keyNotFound(let key, let context):
       return "\(place(context)) has no '\(key.stringValue)'"
     case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
-      return "\(place(context)) is no \(type)"
+      return "\(place(context)) is not of type \(type)"
     case .dataCorrupted(let context): return "\(place(context)): \(context.debugDescription)"
     @unknown default: return "\(error)"
     }
@@ -64,7 +64,7 @@ package struct DataFile: Hashable, Sendable {
     let path = context.codingPath.map { key in
       key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)"
     }.joined()
-    return path.isEmpty ? "the whole" : "'\(path.drop { $0 == "." })'"
+    return path.isEmpty ? "the file" : "'\(path.drop { $0 == "." })'"
   }
 }
 

@@ -45,7 +45,7 @@ package struct FileMovieService: MovieService {
     let movies = try file.decode([Movie].self)
     let totalPages = max(1, (movies.count + pageSize - 1) / pageSize)
     guard (1...totalPages).contains(page) else {
-      throw LoadFailure("there is no page \(page); the pages are 1 to \(totalPages)")
+      throw LoadFailure("no such page \(page); the pages are 1 to \(totalPages)")
     }
     return MovieBatch(
       page: page, totalPages: totalPages,

@@ -55,7 +55,7 @@ package enum MoviesView: TerminalView {
     let title = StyledLine("Movies", .bold)
     switch screen.state {
     case .start: return [title]
-    case .loading: return [title, StyledLine("They are being loaded…", .dim)]
+    case .loading: return [title, StyledLine("Loading…", .dim)]
     case .loaded(let movies):
       return [title]
         + screen.list.lines(of: movies.count, height: size.rows - 2) { Self.line(movies[$0]) }

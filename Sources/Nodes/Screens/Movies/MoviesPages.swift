@@ -49,7 +49,7 @@ package enum MoviesPages: Machine {
       switch self {
       case .complete: "there is no further page"
       case .otherPage: "that page is not being loaded"
-      case .notFailed: "no page has failed to load; there is nothing to try again"
+      case .notFailed: "no page has failed to load; nothing to retry"
       }
     }
   }
@@ -141,11 +141,11 @@ package enum MoviesPagesView: TerminalView {
 
   private static func footer(_ state: MoviesPages.State) -> [StyledLine] {
     switch state.status {
-    case .loading: [StyledLine("Page \(state.nextPage ?? 1) is being loaded…", .dim)]
+    case .loading: [StyledLine("Loading page \(state.nextPage ?? 1)…", .dim)]
     case .failed(let failure):
       [StyledLine("\(failure)", .color(.red)), StyledLine("r tries again", .dim)]
     case .idle:
-      [StyledLine(state.isComplete ? "These are all" : "↓ at the end loads more", .dim)]
+      [StyledLine(state.isComplete ? "No more movies" : "↓ at the end loads more", .dim)]
     }
   }
 

@@ -21,7 +21,7 @@ package enum NavigationView: TerminalView {
 
   package static let minimumSize = TerminalSize(columns: 50, rows: 10)
   private static let itemCount = 10
-  private static let links = "i tells more"
+  private static let links = "i shows more"
 
   package static func screen(of state: MainCoordinator.State) -> Screen {
     var screen = Screen(state: state)
@@ -60,9 +60,9 @@ package enum NavigationView: TerminalView {
     case .registration:
       [
         StyledLine("Registration", .bold), "",
-        "Another coordinator leads through it; b goes back",
+        "Another coordinator runs the registration; b goes back",
       ]
-    case .forgotPassword: sheet("A new password", "It is on its way.")
+    case .forgotPassword: sheet("A new password", "The password is on its way.")
     }
   }
 
@@ -89,7 +89,7 @@ package enum NavigationView: TerminalView {
         StyledLine(screen.state.user ?? "guest", .bold),
         StyledLine("o logs out, \(links)", .dim),
       ]
-    case .information(let subject): sheet("About \(subject)", "It is a screen as any other.")
+    case .information(let subject): sheet("About \(subject)", "A screen like any other.")
     }
   }
 

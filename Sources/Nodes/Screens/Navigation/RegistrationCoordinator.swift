@@ -110,7 +110,7 @@ package enum RegistrationView: TerminalView {
         StyledLine("Name  ") + screen.name.line(columns: size.columns - 6, isFocused: true), "",
         StyledLine("Enter registers, Escape goes back", .dim),
       ]
-    case nil: [StyledLine("Nobody is registering", .dim)]
+    case nil: [StyledLine("No registration in progress", .dim)]
     }
   }
 

@@ -72,14 +72,14 @@ package enum ResultsView: TerminalView {
     switch state {
     case .waiting: [StyledLine("No quiz has been played yet", .dim)]
     case .scoring(let sheet):
-      [StyledLine(sheet.title, .bold), StyledLine("The answers are being counted…", .dim)]
+      [StyledLine(sheet.title, .bold), StyledLine("Counting the answers…", .dim)]
     case .scored(let score):
       [
         StyledLine(score.title, .bold),
         StyledLine("\(score.right) of \(score.questions) answers are right", .color(.green)),
       ]
     case .failed(let message):
-      [StyledLine("They could not be counted", .bold, .color(.red)), StyledLine(message)]
+      [StyledLine("The answers could not be counted", .bold, .color(.red)), StyledLine(message)]
     }
   }
 }

@@ -173,8 +173,8 @@ package enum QuizView: TerminalView {
 
   package static func body(_ state: QuizScreen.State, size: TerminalSize) -> [StyledLine] {
     switch state {
-    case .start: [StyledLine("No quiz is shown: choose one", .dim)]
-    case .loading(let quiz): [StyledLine("Quiz \(quiz) is being loaded…", .dim)]
+    case .start: [StyledLine("No quiz selected", .dim)]
+    case .loading(let quiz): [StyledLine("Loading quiz \(quiz)…", .dim)]
     case .question(let number, let count, let question, _):
       [
         StyledLine("Question \(number) of \(count)", .bold)
@@ -185,7 +185,7 @@ package enum QuizView: TerminalView {
           StyledLine("\(index + 1) ", .bold, .color(.cyan)) + StyledLine(answer.text)
         }
     case .noQuestionsLeft, .quizAnswersSending:
-      [StyledLine("The answers are being sent…", .dim)]
+      [StyledLine("Sending the answers…", .dim)]
     case .quizAnswersSended(let score):
       [
         StyledLine(score.title, .bold), "All questions are answered.", "",
@@ -197,7 +197,7 @@ package enum QuizView: TerminalView {
         StyledLine("\(score.right) of \(score.questions) answers are right", .color(.green)),
       ]
     case .error(let message):
-      [StyledLine("It did not work", .bold, .color(.red)), StyledLine(message)]
+      [StyledLine("The quiz failed", .bold, .color(.red)), StyledLine(message)]
     }
   }
 

@@ -11,7 +11,7 @@ extension QuizService {
     let all = try await fetchQuizes()
     guard let quiz = all.first(where: { $0.id == id }) else {
       throw DataFileError(
-        "there is no quiz \(id); there are " + all.map { "\($0.id)" }.joined(separator: ", "))
+        "no such quiz \(id); there are " + all.map { "\($0.id)" }.joined(separator: ", "))
     }
     return quiz
   }
@@ -41,7 +41,7 @@ package struct FileQuizService: QuizService {
     }
     try await EffectClock.sleep(for: answerTime)
     guard let key = try file.decode([Key].self).first(where: { $0.id == sheet.quiz }) else {
-      throw file.problem("has no quiz \(sheet.quiz) any more. Add it")
+      throw file.problem("no longer has quiz \(sheet.quiz); add the quiz")
     }
     let right = sheet.answers.count { given in
       key.questions.contains { $0.id == given.questionId && $0.correct == given.answerId }
@@ -52,21 +52,22 @@ package struct FileQuizService: QuizService {
   private func check(_ quiz: Quiz) throws(DataFileError) {
     let owner = "has a quiz \(quiz.id)"
     guard !quiz.questions.isEmpty else {
-      throw file.problem("\(owner) without questions. Add some")
+      throw file.problem("\(owner) without questions; add questions")
     }
     for question in quiz.questions {
       guard question.answers.count == 4 else {
         throw file.problem(
-          "\(owner) whose question \(question.id) has \(question.answers.count) answers and not 4. "
-            + "Correct it")
+          "\(owner) whose question \(question.id) has \(question.answers.count) answers "
+            + "instead of 4; correct the file")
       }
       guard question.timeLimit > 0 else {
         throw file.problem(
-          "\(owner) whose question \(question.id) leaves \(question.timeLimit) seconds. Correct it")
+          "\(owner) whose question \(question.id) has a time limit of \(question.timeLimit) "
+            + "seconds; correct the file")
       }
     }
     guard Set(quiz.questions.map(\.id)).count == quiz.questions.count else {
-      throw file.problem("\(owner) of which two questions have one id. Correct it")
+      throw file.problem("\(owner) with two questions of the same id; correct the file")
     }
   }
 }

@@ -89,7 +89,7 @@ package enum QuizesView: TerminalView {
     let title = StyledLine("Quizzes", .bold)
     switch screen.state {
     case .start: return [title]
-    case .loading: return [title, StyledLine("They are being loaded…", .dim)]
+    case .loading: return [title, StyledLine("Loading…", .dim)]
     case .loaded(let quizes):
       return [title]
         + screen.list.lines(of: quizes.count, height: size.rows - 2) { row in
