@@ -143,7 +143,7 @@ package struct ParticipantStateMachine: Sendable {
   package var isApplying: Bool { if case .applying = phase { true } else { false } }
 }
 
-// The table of docs/decisions/0017, a method for each input.
+// The table of docs/PROTOCOL.md, a method for each input.
 
 extension ParticipantStateMachine {
   /// Starts the participant, after its journal has been read.

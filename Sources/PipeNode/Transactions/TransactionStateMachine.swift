@@ -4,7 +4,7 @@ import PipeWire
 /// One transaction at its coordinator, from the grant of its locks until all participants know its
 /// outcome.
 ///
-/// The coordinator's table of docs/decisions/0017: a pure value that answers each input with a decision.
+/// The coordinator's table of docs/PROTOCOL.md: a pure value that answers each input with a decision.
 /// A transaction without a value is idle or forgotten; see ``CoordinatorStateMachine``.
 package struct TransactionStateMachine: Sendable {
   package let id: TransactionID
