@@ -60,9 +60,13 @@ package enum Verbs {
     Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), Watch(), ShowScreen(), TraceRun(),
     Web(),
     Describe(), ShowGraph(), Why(), ShowJournal(),
-    Letters(), Reset(), Config(), Export(), Agent(), Probe(), Schema(), Completion(), ShowVersion(),
+    DeadLetterCommand(), Reset(), Config(), Export(), Agent(), Probe(), Schema(), Completion(),
+    ShowVersion(),
     Help(),
   ]
+
+  /// The names of verbs before version 0.3, which stay accepted until version 0.4.
+  static let formerNames = ["letters": "dead-letters"]
 
   package static var descriptions: [VerbDescription] { all.map(\.description) }
 }

@@ -89,7 +89,8 @@ package struct ArgumentParser {
   }
 
   private func verb(named name: String) -> (any Verb)? {
-    verbs.first { $0.description.name == name }
+    let name = Verbs.formerNames[name] ?? name
+    return verbs.first { $0.description.name == name }
   }
 
   /// Returns the index of the first argument that is neither an option nor an option's value.

@@ -174,10 +174,10 @@ struct PoisonEffectTests {
       try await stage.perform(.trap)
       _ = try await stage.letters(1)
       let tool = CommandLineTool(beside: stage.topology)
-      let shown = try await tool.run("letters", "node", "show", "1")
+      let shown = try await tool.run("dead-letters", "node", "show", "1")
       #expect(shown.output.contains("pipe    effect stunt, number 1"), "\(shown)")
       stage.spreadNet()
-      let resent = try await tool.run("letters", "node", "resend", "1")
+      let resent = try await tool.run("dead-letters", "node", "resend", "1")
       #expect(resent.output == "node: dead letter 1 accepted: its effect runs again\n", "\(resent)")
     }
   }

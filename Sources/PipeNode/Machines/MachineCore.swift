@@ -105,7 +105,7 @@ final class MachineCore<Hosted: Machine> {
     if isKept {
       log.warning(
         "\(what). It does not run again: it is dead letter \(letters.count), which "
-          + "'orchestrator letters \(node)' shows, runs again (resend) or forgets (drop)")
+          + "'orchestrator dead-letters \(node)' shows, runs again (resend) or forgets (drop)")
     } else {
       engine.effects.discard(effect.origin)
       log.warning("\(what). It is cancelled: there is no space for another dead letter")

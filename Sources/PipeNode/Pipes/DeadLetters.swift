@@ -143,7 +143,7 @@ struct RefusedEvent {
       if !isKept, letters.lost.isWorthLogging {
         log.warning(
           "\(wording). It is not kept: there are \(letters.present) dead letters, the most that a "
-            + "node keeps (\(letters.lost) lost so far). 'orchestrator letters' lists, resends and "
+            + "node keeps (\(letters.lost) lost so far). 'orchestrator dead-letters' lists, resends and "
             + "drops them")
       } else if isKept, letters.count.isWorthLogging {
         log.warning("\(wording) (\(letters.count) dead letters so far)")

@@ -13,7 +13,8 @@ struct Help: Verb {
       try console.write(help.overview(Verbs.descriptions))
       return .success
     }
-    guard let verb = Verbs.descriptions.first(where: { $0.name == name }) else {
+    let current = Verbs.formerNames[name] ?? name
+    guard let verb = Verbs.descriptions.first(where: { $0.name == current }) else {
       throw Self.unknown(name, among: Verbs.descriptions.map(\.name))
     }
     try console.write(help.page(verb))

@@ -128,7 +128,7 @@ struct JournalReport {
   private var letters: String {
     "\(snapshot.letterCount)"
       + (snapshot.lostLetters > 0 ? ", and \(snapshot.lostLetters) lost" : "")
-      + "; 'orchestrator letters \(snapshot.node)' lists them"
+      + "; 'orchestrator dead-letters \(snapshot.node)' lists them"
   }
 
   private func lines(of pipe: JournalSnapshot.InPipe) -> [String] {

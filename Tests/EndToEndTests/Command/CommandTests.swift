@@ -145,7 +145,7 @@ struct CommandTests {
     #expect(try command.complete("down", "--topology", "=", "li") == ["lift"])
     #expect(try command.complete("-p", "") == ["lift"])
     #expect(try command.complete("completion", "f") == ["fish"])
-    #expect(try command.complete("letters", "gate", "re") == ["resend"])
+    #expect(try command.complete("dead-letters", "gate", "re") == ["resend"])
     #expect(try command.run(shell: "mkdir folder; touch folded").exit == .exited(code: 0))
     #expect(try command.complete("check", "fol").sorted() == ["folded", "folder"])
     #expect(try command.complete("init", "--directory", "fol") == ["folder"])

@@ -153,8 +153,8 @@ struct RunningTopologyTests {
           "orchestrator ps n4 n1", 2, "",
           "there is no node 'n4'; there are 'n1', 'n2', 'still'"
         ),
-        ("orchestrator letters n1 -o json", 0, "[]\n", ""),
-        ("orchestrator letters n1", 0, "", "node 'n1' has no dead letters\n"),
+        ("orchestrator dead-letters n1 -o json", 0, "[]\n", ""),
+        ("orchestrator dead-letters n1", 0, "", "node 'n1' has no dead letters\n"),
       ], of: relay)
     let record = try JSONValue(parsing: relay.run("orchestrator ps n1 -o jsonl").output.utf8)
     // A node that has used less than one tick of CPU time reports 0, which is written without a

@@ -33,7 +33,7 @@ struct ShellCompletionTests {
     ("check fol", ["folder"]),
     ("init --directory fol", ["folder"]),
     ("completion ", ["bash", "fish", "zsh"]),
-    ("letters front re", ["resend"]),
+    ("dead-letters front re", ["resend"]),
     ("kill -s ST", ["STOP"]),
     ("send ", ["back", "front"]),
     ("send front ", events),

@@ -65,7 +65,8 @@ struct VerbOutcomeTests {
 
   private static let nobody =
     [
-      "start", "stop", "restart", "kill", "describe", "graph", "why", "letters", "monitor", "trace",
+      "start", "stop", "restart", "kill", "describe", "graph", "why", "dead-letters", "monitor",
+      "trace",
       "down",
       "up ward.yaml",
     ].map {

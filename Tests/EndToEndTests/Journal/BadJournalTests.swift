@@ -171,7 +171,7 @@ struct BadJournalTests {
       if !isReadable { #expect(result.error.contains(file.path), "\(result)") }
       // A node without a file has no dead letters.
       if !isReadable, FileSystem.exists(file.path) {
-        let letters = try await tool.run("letters", "gate", code: 1)
+        let letters = try await tool.run("dead-letters", "gate", code: 1)
         #expect(letters.error.contains(file.path), "\(letters)")
       }
     }

@@ -117,7 +117,7 @@ struct ResetTests {
     try await expectStatus("pressed(times: 1)  (version 1)", tool)
     // The event that was in flight when the topology went down reaches the gate now.
     let areTaken: Bool? = try await poll(within: .seconds(20)) {
-      let letters = try await tool.run("letters", "gate", "-o", "jsonl")
+      let letters = try await tool.run("dead-letters", "gate", "-o", "jsonl")
       return letters.output.split(separator: "\n").count == 2 ? true : nil
     }
     #expect(areTaken == true)

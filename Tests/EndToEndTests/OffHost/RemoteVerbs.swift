@@ -60,18 +60,18 @@ struct RemoteVerbs {
     // The gate is shut: the entries into the button's first state and this state became dead
     // letters.
     try await ward.await("two letters") { $0[node: "gate"]?.status?.letters == 2 }
-    let letters = try await host.run("letters", "gate", "-o", "jsonl").output
+    let letters = try await host.run("dead-letters", "gate", "-o", "jsonl").output
     #expect(letters.split(separator: "\n").count == 2, "\(letters)")
-    let local = try await ward.run("letters", "gate", "-o", "jsonl").output
+    let local = try await ward.run("dead-letters", "gate", "-o", "jsonl").output
     #expect(letters == local)
     let journal = try await host.run("journal", "gate", "-n", "2", "-o", "json").output
     #expect(try await ward.run("journal", "gate", "-n", "2", "-o", "json").output == journal)
     #expect(journal.contains(#""letters":2"#), "\(journal)")
-    #expect(try await host.run("letters", "gate", "show", "1").output.contains("visitors"))
-    try await host.run("letters", "gate", "drop", "1")
+    #expect(try await host.run("dead-letters", "gate", "show", "1").output.contains("visitors"))
+    try await host.run("dead-letters", "gate", "drop", "1")
     try await host.run("send", "gate", "open")
-    try await host.run("letters", "gate", "resend", "2")
-    #expect(try await host.run("letters", "gate").error.contains("no dead letters"))
+    try await host.run("dead-letters", "gate", "resend", "2")
+    #expect(try await host.run("dead-letters", "gate").error.contains("no dead letters"))
   }
 
   private func follow() async throws {

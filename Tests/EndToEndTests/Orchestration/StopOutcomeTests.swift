@@ -121,7 +121,7 @@ struct StopOutcomeTests {
       #expect(
         sent.error.contains(
           "its step ended the node 3 times in a row; it is a dead letter now"), "\(sent)")
-      let letters = try await pair.run("letters", "other")
+      let letters = try await pair.run("dead-letters", "other")
       #expect(letters.output.contains("exit"), "\(letters)")
     }
   }

@@ -132,7 +132,7 @@ struct StructStateTests {
       try await expect("why", "turner", output: "turner  machine  (turns: [count: 1])  (version 1)")
       try await expect("why", "turner", "turn", output: "  (turns: [count: 1])  ")
       try await expect(
-        "letters", "turner", "resend", "2", code: 1,
+        "dead-letters", "turner", "resend", "2", code: 1,
         error:
           "refused dead letter 2 again in (turns: [count: 1]): its function threw: it will not fail"
       )

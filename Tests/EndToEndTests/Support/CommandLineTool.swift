@@ -91,7 +91,9 @@ struct CommandLineTool {
     let option =
       switch arguments.first {
       case "send", "start", "stop", "restart", "apply": "--timeout"
-      case "letters" where arguments.contains("resend"): "--timeout"
+      case "letters",
+        "dead-letters" where arguments.contains("resend"):
+        "--timeout"
       case "up" where arguments.contains("--wait"): "--wait-timeout"
       default: ""
       }

@@ -6,7 +6,7 @@ import TestTraits
 import Testing
 
 @Suite("The verb 'letters'", .timed)
-struct LettersTests {
+struct DeadLetterCommandTests {
   /// Has the gate refuse four visitors.
   private func refuse(_ topology: TopologyHarness) async throws {
     for _ in 1...3 { try await topology.send("button", Button.Event.press) }
@@ -15,7 +15,8 @@ struct LettersTests {
 
   /// Returns the dead letters' numbers, as the command lists them.
   private func listed(_ tool: CommandLineTool, lost: Int = 0) async throws -> [Int64] {
-    let result = try await tool.run("letters", "gate", "-o", "json", within: .seconds(60), code: 0)
+    let result = try await tool.run(
+      "dead-letters", "gate", "-o", "json", within: .seconds(60), code: 0)
     let note = lost > 0 ? "\(lost) dead letters were lost: a node keeps " : ""
     #expect(lost > 0 ? result.error.hasPrefix(note) : result.error.isEmpty, "\(result.error)")
     guard case .array(let letters) = try JSONValue(parsing: result.output.utf8) else { return [] }
@@ -28,34 +29,36 @@ struct LettersTests {
     let tool = try await withTopology(Visitors.topology()) { topology in
       try await refuse(topology)
       let tool = CommandLineTool(beside: topology)
-      let text = try await tool.run("letters", "gate", "list")
+      let text = try await tool.run("dead-letters", "gate", "list")
+      let former = try await tool.run("letters", "gate", "list")
+      #expect(former.output == text.output)
       let lines = text.output.split(separator: "\n")
       #expect(lines.count == 5, "\(text)")
       #expect(lines.first?.hasPrefix("ID  TIME") == true, "\(text)")
       #expect(
         lines.last?.contains("visitors       4  pass   refused: noTransition") == true, "\(text)")
-      let shown = try await tool.run("letters", "gate", "show", "3")
+      let shown = try await tool.run("dead-letters", "gate", "show", "3")
       for part in [
         "letter  3", "pipe    visitors, number 3", "event   \"pass\"",
         "reason  refused: noTransition", "state   {\"shut\":{\"passed\":0}}  (version 0)",
       ] {
         #expect(shown.output.contains(part), "\(shown)")
       }
-      let missing = try await tool.run("letters", "gate", "show", "9", code: 2)
+      let missing = try await tool.run("dead-letters", "gate", "show", "9", code: 2)
       #expect(missing.error == "orchestrator: error: node 'gate' has no dead letter 9\n")
       #expect(try await listed(tool) == [1, 2, 3, 4])
 
       try await topology.stop("gate")
       #expect(try await listed(tool) == [1, 2, 3, 4])
       for action in ["resend", "drop"] {
-        let result = try await tool.run("letters", "gate", action, "1", code: 1)
+        let result = try await tool.run("dead-letters", "gate", action, "1", code: 1)
         #expect(result.error.contains("node 'gate' does not run: stopped"), "\(result)")
         #expect(result.error.contains("'orchestrator start gate'"), "\(result)")
       }
       topology.orchestrator.signal(.terminate)
       #expect(try await topology.expectEnd() == 0)
       #expect(try await listed(tool) == [1, 2, 3, 4])
-      let down = try await tool.run("letters", "gate", "resend", "--all", code: 3)
+      let down = try await tool.run("dead-letters", "gate", "resend", "--all", code: 3)
       #expect(down.error.contains("start the topology first"), "\(down)")
       return tool
     }
@@ -67,7 +70,7 @@ struct LettersTests {
     try await withTopology(Visitors.topology()) { topology in
       try await refuse(topology)
       let tool = CommandLineTool(beside: topology)
-      let refused = try await tool.run("letters", "gate", "resend", "2", "3", code: 1)
+      let refused = try await tool.run("dead-letters", "gate", "resend", "2", "3", code: 1)
       #expect(refused.output == "")
       #expect(
         refused.error == """
@@ -80,19 +83,19 @@ struct LettersTests {
       #expect(try await listed(tool) == [1, 2, 3, 4])
 
       try await topology.send("gate", Gate.Event.open)
-      let taken = try await tool.run("letters", "gate", "resend", "2", code: 0)
+      let taken = try await tool.run("dead-letters", "gate", "resend", "2", code: 0)
       #expect(taken.output == "gate: dead letter 2 accepted: open(passed: 1)  (version 2)\n")
       #expect(try await listed(tool) == [1, 3, 4])
-      let again = try await tool.run("letters", "gate", "resend", "2", code: 2)
+      let again = try await tool.run("dead-letters", "gate", "resend", "2", code: 2)
       #expect(again.error == "orchestrator: error: node 'gate': it has no dead letter 2\n")
 
-      let dropped = try await tool.run("letters", "gate", "drop", "3", "-o", "jsonl", code: 0)
+      let dropped = try await tool.run("dead-letters", "gate", "drop", "3", "-o", "jsonl", code: 0)
       #expect(dropped.output == "{\"letter\":3,\"node\":\"gate\",\"outcome\":\"done\"}\n")
       // The results survive the process, and no number is reused.
       try await topology.kill("gate")
       try await topology.expect("gate", Gate.State.open(passed: 1))
       #expect(try await listed(tool) == [1, 4])
-      try await tool.run("letters", "gate", "resend", "--all", code: 0)
+      try await tool.run("dead-letters", "gate", "resend", "--all", code: 0)
       try await topology.expect("gate", Gate.State.open(passed: 3))
       #expect(try await listed(tool) == [])
       try await topology.kill("gate")
@@ -101,7 +104,7 @@ struct LettersTests {
       try await topology.send("button", Button.Event.press)
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
       #expect(try await listed(tool) == [5])
-      let none = try await tool.run("letters", "button", "drop", "--all", code: 0)
+      let none = try await tool.run("dead-letters", "button", "drop", "--all", code: 0)
       #expect(none.error == "node 'button' has no dead letters\n")
     }
   }
@@ -112,7 +115,7 @@ struct LettersTests {
       for _ in 1...6 { try await topology.send("button", Button.Event.press) }
       try await topology.expectStatus(of: "gate", "letters") { $0.status?.letters == 7 }
       let tool = CommandLineTool(beside: topology)
-      let result = try await tool.run("letters", "gate", "-o", "jsonl")
+      let result = try await tool.run("dead-letters", "gate", "-o", "jsonl")
       #expect(result.output.split(separator: "\n").count == 5, "\(result)")
       #expect(
         result.error == "the last 5 of 7; a node without a journal keeps no more\n", "\(result)")
@@ -129,7 +132,7 @@ struct LettersTests {
       }
       #expect(left == [2, 3, 4, 5, 6])
       try await topology.stop("gate")
-      let stopped = try await tool.run("letters", "gate", code: 1)
+      let stopped = try await tool.run("dead-letters", "gate", code: 1)
       #expect(stopped.error.contains("it keeps no journal of its letters"), "\(stopped)")
       let journal = try await tool.run("journal", "gate", code: 1)
       #expect(journal.error.contains("node 'gate' has no journal"), "\(journal)")
@@ -155,7 +158,7 @@ struct LettersTests {
       try await topology.expectStatus(of: "patient", "a parked event") { $0.status?.letters == 1 }
       let before = try await topology.status("patient").incarnation
       let result = try await CommandLineTool(beside: topology).run(
-        "letters", "patient", "resend", "1")
+        "dead-letters", "patient", "resend", "1")
       #expect(result.code == 1, "\(result)")
       #expect(result.error.contains("went away before it answered"), "\(result)")
       let after = try await topology.expectStatus(of: "patient", "a new process") {
@@ -181,7 +184,7 @@ struct LettersTests {
   func usage(arguments: [String], error: String) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
-    let result = try await tool.result(of: tool.start(["letters"] + arguments))
+    let result = try await tool.result(of: tool.start(["dead-letters"] + arguments))
     #expect(result.code == 2, "\(result)")
     #expect(result.error.contains(error), "\(result)")
   }
@@ -223,7 +226,7 @@ struct LettersTests {
       // The next process knows the count, and a dropped dead letter frees capacity.
       try await topology.restart("gate")
       try await expectLost(over, "the same after a restart")
-      try await tool.run("letters", "gate", "drop", "2", code: 0)
+      try await tool.run("dead-letters", "gate", "drop", "2", code: 0)
       try await topology.send("button", Button.Event.press)
       try await expectLost(over, "as many again")
       try await topology.send("button", Button.Event.press)

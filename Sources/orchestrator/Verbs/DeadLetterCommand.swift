@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// `orchestrator letters`
-struct Letters: Verb {
+/// `orchestrator dead-letters`
+struct DeadLetterCommand: Verb {
   let description = VerbDescription(
-    "letters", "Lists, resends or drops the dead letters of a node",
+    "dead-letters", "Lists, resends or drops the dead letters of a node",
     discussion:
       "A dead letter is an event that the node did not apply and that its pipe recorded, or "
       + "an effect that ended the node too often; 'resend' runs such an effect again, with "
@@ -24,10 +24,10 @@ struct Letters: Verb {
       Positional("ID", .count("ID"), .any, "The IDs of the dead letters"),
     ],
     examples: [
-      ("orchestrator letters gate", "Lists the dead letters of the gate"),
-      ("orchestrator letters gate show 3", "Shows all details of dead letter 3"),
-      ("orchestrator letters gate resend 3 4", "Sends two dead letters to the gate again"),
-      ("orchestrator letters gate drop --all", "Drops all dead letters of the gate"),
+      ("orchestrator dead-letters gate", "Lists the dead letters of the gate"),
+      ("orchestrator dead-letters gate show 3", "Shows all details of dead letter 3"),
+      ("orchestrator dead-letters gate resend 3 4", "Sends two dead letters to the gate again"),
+      ("orchestrator dead-letters gate drop --all", "Drops all dead letters of the gate"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -201,7 +201,7 @@ enum DeadLetterAction: String, CaseIterable {
   }
 
   private static func usage(_ problem: String) -> CommandError {
-    CommandError(problem + "\nTry 'orchestrator letters --help'.", code: .usage)
+    CommandError(problem + "\nTry 'orchestrator dead-letters --help'.", code: .usage)
   }
 }
 
