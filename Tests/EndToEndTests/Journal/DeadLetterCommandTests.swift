@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("The verb 'letters'", .timed)
+@Suite("The verb 'dead-letters'", .timed)
 struct DeadLetterCommandTests {
   /// Has the gate refuse four visitors.
   private func refuse(_ topology: TopologyHarness) async throws {
