@@ -261,15 +261,17 @@ extension ManifestError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .otherEngine(let engine):
-      "the deployment has engine '\(engine.rawValue)', and manifests are Kubernetes': write 'engine: kubernetes', "
-        + "'image' and the hosts or labels of each place"
+      "manifests require engine 'kubernetes', and the deployment has engine '\(engine.rawValue)'; "
+        + "write 'engine: kubernetes', 'image' and the hosts or labels of each place"
     case .tooLarge(let size):
-      "the two files have \(size) bytes together, and a ConfigMap takes \(ManifestSet.fileLimit); keep large data in "
-        + "files of the image, which parameters name"
+      "the topology file and the deployment file are too large for a ConfigMap: \(size) bytes, "
+        + "limit \(ManifestSet.fileLimit) bytes; move large data into files of the image, and "
+        + "name these files in parameters"
     case .twoValues(let name, let first, let second):
-      "variable '\(name)' stands for one thing in '\(first)' and for another in '\(second)', since the files '.env' "
-        + "beside them differ, and a pod has one environment for both; name it otherwise in one of them"
-    case .notText(let file): "'\(file)' is no UTF-8 text, which a ConfigMap asks for"
+      "variable '\(name)' has different values in '\(first)' and '\(second)': the '.env' files "
+        + "beside them differ, and a pod has one environment for both files; rename the variable "
+        + "in one of the files"
+    case .notText(let file): "'\(file)' is not valid UTF-8, which a ConfigMap requires"
     }
   }
 }

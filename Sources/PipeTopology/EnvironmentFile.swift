@@ -32,11 +32,13 @@ struct EnvironmentFile {
       case .notUTF8: "this line is not UTF-8; save the file as UTF-8"
       case .noAssignment: "this line has no '='; write NAME=value, or '#' before a comment"
       case .badName(let name):
-        "'\(name)' is no variable's name; use A-Z a-z 0-9 _, not starting with a digit"
-      case .unclosed: "a quote is not closed; close it in the same line"
-      case .trailing: "something stands after the closing quote; remove it, or write '#' before it"
+        "'\(name)' is not a valid variable name; use A-Z a-z 0-9 _, not starting with a digit"
+      case .unclosed: "unterminated quote; close the quote on the same line"
+      case .trailing:
+        "unexpected text after the closing quote; remove the text, or write '#' before it"
       case .variable:
-        "variables are not put in here; write the value itself, in '…' where it has a '$'"
+        "variables are not expanded in this file; write the value itself, in '…' if the value "
+          + "contains '$'"
       }
     }
   }

@@ -101,13 +101,12 @@ extension TopologyReading {
     if names[name]?.kind == .composite {
       report(
         .unknownNode, at: mark,
-        "\(owner): '\(name)' is a composite, and a node starts after nodes; name those of its "
-          + "components that it needs, each with its own state")
+        "\(owner): '\(name)' is a composite, and 'depends_on' lists only nodes; name the required "
+          + "nodes of the composite, each with its own state")
     } else if names[name]?.kind == .monitor {
       report(
         .unknownNode, at: mark,
-        "\(owner): '\(name)' is a monitor, which has no states, and for which nobody waits; name a "
-          + "node")
+        "\(owner): '\(name)' is a monitor, which has no states to wait for; name a node")
     } else {
       checkName(name, at: mark, owner: owner)
     }
@@ -127,7 +126,8 @@ extension TopologyReading {
       let circle = (cycle + [first]).map { "'\($0)'" }.joined(separator: " -> ")
       report(
         .dependencyCycle, at: mark,
-        "nodes wait for each other and never start: \(circle); remove one 'depends_on' of these")
+        "dependency cycle: nodes wait for each other and never start: \(circle); remove one of "
+          + "these 'depends_on'")
     }
   }
 

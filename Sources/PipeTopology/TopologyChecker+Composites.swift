@@ -42,7 +42,7 @@ extension TopologyChecker {
     if case .tooFewParticipants([], let event, let composite) = problem {
       let takers = topology.machines(of: composite).sorted().compactMap { machines[$0] }
       diagnostic.message += Suggestion.among(
-        takers.flatMap(\.alphabet), like: event, verb: "they take")
+        takers.flatMap(\.alphabet), like: event, verb: "they accept")
     }
     diagnostics.append(diagnostic)
   }
@@ -60,9 +60,9 @@ extension TopologyChecker {
       }
       report(
         .unlikePayloads, at: topology.path(ofParticipant: name, vector.event, in: vector.composite),
-        "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' knows it "
-          + "as \(own.wording), and '\(other ?? "")' as \(whole.wording); give its fields the same "
-          + "names and types in both machines")
+        "composite '\(vector.composite)', event '\(vector.event)': different fields: participant "
+          + "'\(name)' declares \(own.wording), and '\(other ?? "")' declares \(whole.wording); "
+          + "use the same field names and types in both machines")
     }
   }
 
@@ -76,15 +76,18 @@ extension TopologyChecker {
       report(
         .asynchronousParticipant, isAll ? .error : .warning,
         at: topology.path(ofParticipant: name, vector.event, in: vector.composite),
-        "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' takes it by "
-          + (isAll ? "an asynchronous transition" : "asynchronous transitions in some states")
-          + ", as models, features and closures with 'await' do; it would run before it is known "
-          + "whether the others take the event, so the event is \(isAll ? "never" : "not") "
-          + "taken\(isAll ? "" : " there"). If it acts on nothing but its own state, state that: "
-          + "'static var selfContained: SelfContainedEvents<Event> { .all(within: .seconds(1)) }' in "
-          + "the model or feature, '.selfContained(within: .seconds(1))' behind the closing brace of "
-          + "the 'On'. Else let its transition lead to a state at once, whose effect or feedback does "
-          + "what takes its time, or list participants without '\(name)'")
+        "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' has "
+          + (isAll
+            ? "an asynchronous transition"
+            : "asynchronous transitions in some states")
+          + ", as models, features and closures with 'await' have; the transition would run before "
+          + "the other participants have accepted the event, so the event is "
+          + "\(isAll ? "never" : "not") accepted\(isAll ? "" : " there"). If the transition "
+          + "changes only the machine's own state, declare 'static var selfContained: "
+          + "SelfContainedEvents<Event> { .all(within: .seconds(1)) }' in the model or feature, "
+          + "or '.selfContained(within: .seconds(1))' after the closing brace of the 'On'. "
+          + "Otherwise enter a state synchronously and do the slow work in an effect or feedback "
+          + "of that state, or list participants without '\(name)'")
     }
   }
 
@@ -95,8 +98,9 @@ extension TopologyChecker {
       else { continue }
       report(
         .unlikePrograms, at: ["composites", composite.name, "program"],
-        "composite '\(composite.name)' shares participants with '\(plan.name)', and so its process, "
-          + "but not its program: '\(program)' and '\(plan.program)'; name one program for both")
+        "composite '\(composite.name)' shares participants, and therefore a process, with "
+          + "composite '\(plan.name)', but their programs differ: '\(program)' and "
+          + "'\(plan.program)'; use one program for both composites")
     }
   }
 
@@ -109,9 +113,9 @@ extension TopologyChecker {
         guard Set(vectors.map(\.composite)).count > 1, machine.mayGive(event) else { continue }
         report(
           .ambiguousEvent, .warning, at: ["nodes", node.name],
-          "node '\(node.name)' takes '\(event)' through composite \(Self.list(vectors)): an effect "
-            + "that gives '\(event)' ends the node, since nobody can tell through which; let a pipe "
-            + "of more than one event send it to the composite that is meant")
+          "node '\(node.name)' accepts '\(event)' through composite \(Self.list(vectors)): an "
+            + "effect that gives '\(event)' ends the node, since the composite is ambiguous; "
+            + "send the event to the intended composite through a pipe with capacity 2 or more")
       }
     }
   }
@@ -139,9 +143,9 @@ extension TopologyChecker {
     guard nodes.count == projection.components.count else {
       report(
         .unlikeProjection, at: path,
-        "\(owner): '\(name)' is made of \(projection.components.count) states (\(types)), and the "
-          + "composite has \(nodes.count) nodes (\(nodes.joined(separator: ", "))); list the "
-          + "components that it is made of")
+        "\(owner): projection '\(name)' takes \(projection.components.count) states (\(types)), "
+          + "but the composite has \(nodes.count) nodes (\(nodes.joined(separator: ", "))); list "
+          + "the components that the projection takes")
       return
     }
     for (index, (node, component)) in zip(nodes, projection.components).enumerated() {
@@ -150,9 +154,9 @@ extension TopologyChecker {
       }
       report(
         .unlikeProjection, at: path,
-        "\(owner): '\(name)' takes \(component.type) as its state \(index + 1), and node '\(node)' "
-          + "with machine '\(machine.machine)' has other states; list the components in the order "
-          + "of (\(types))")
+        "\(owner): projection '\(name)' takes \(component.type) as its state \(index + 1), but "
+          + "node '\(node)' with machine '\(machine.machine)' has other states; list the "
+          + "components in the order of (\(types))")
     }
   }
 
@@ -171,8 +175,8 @@ extension TopologyChecker {
       guard !found.isEmpty else { return }
       report(
         .synchronizedEvent, at: path + ["to"],
-        "pipe '\(pipe.name)': node '\(node.name)' takes '\(event)' only together with others; "
-          + "send it to composite " + Self.list(found))
+        "pipe '\(pipe.name)': node '\(node.name)' accepts '\(event)' only as a synchronized event; "
+          + "send the event to composite " + Self.list(found))
     } else if let port = outPort(of: pipe) {
       let events = (port.sent ?? port.events.map(\.name)).filter { !vectors(of: $0).isEmpty }
       guard !events.isEmpty else { return }
@@ -182,10 +186,11 @@ extension TopologyChecker {
       report(
         .synchronizedEvent, isSure ? .error : .warning, at: path + ["to"],
         "pipe '\(pipe.name)': out-port '\(port.name)' of node '\(pipe.sender)' "
-          + "\(isSure ? "sends" : "can send") \(events.map { "'\($0)'" }.joined(separator: ", ")), "
-          + "which node '\(node.name)' takes only together with others; send that to composite "
+          + "\(isSure ? "sends" : "can send") "
+          + "\(events.map { "'\($0)'" }.joined(separator: ", ")), which node '\(node.name)' "
+          + "accepts only as synchronized events; send these events to composite "
           + Self.list(events.flatMap { vectors(of: $0) })
-          + (isSure && !isAll ? ", from a port of its own" : ""))
+          + (isSure && !isAll ? ", from a separate port" : ""))
     }
   }
 
@@ -234,9 +239,9 @@ extension TopologyChecker {
     for composite in named.dropFirst() where composite.within != host {
       report(
         .badHost, at: ["composites", composite.name, "within"],
-        "composite '\(composite.name)' shares participants with '\(first.name)', and so is "
-          + "coordinated in one place with it, which would be within '\(host)' and "
-          + "'\(composite.within ?? "")'; name one node for both")
+        "composite '\(composite.name)' shares participants, and therefore a coordinator, with "
+          + "composite '\(first.name)', but 'within' names different nodes: "
+          + "'\(composite.within ?? "")' and '\(host)'; name one node for both composites")
     }
     guard let problem = obstacle(to: node, of: plan) else { return }
     report(
@@ -245,21 +250,22 @@ extension TopologyChecker {
 
   private func obstacle(to node: NodeSpecification, of plan: ConflictClassPlan) -> String? {
     guard plan.participants.contains(node.name) else {
-      return "node '\(node.name)' takes no part in its events"
-        + Suggestion.among(plan.participants, like: node.name, verb: "these do:")
+      return "node '\(node.name)' does not participate in its events"
+        + Suggestion.among(plan.participants, like: node.name, verb: "participants are")
     }
     guard let program = topology.program(of: node) else { return nil }
     if program != plan.program {
-      return "program '\(plan.program)' coordinates it, and node '\(node.name)' is one of "
-        + "'\(program)'; give it 'program: \(program)', or leave 'within' out"
+      return "program '\(plan.program)' coordinates the composite, but node '\(node.name)' runs "
+        + "program '\(program)'; write 'program: \(program)' for the composite, or remove "
+        + "'within'"
     }
     if node.restart.mode == .never {
-      return "node '\(node.name)' is never started again ('restart: { policy: never }'), and all "
-        + "others would wait for ever for the coordinator in its process; give it another policy, or "
-        + "name another node"
+      return "node '\(node.name)' is never restarted ('restart: { policy: never }'), and the other "
+        + "participants would wait forever for the coordinator in its process; set another "
+        + "restart policy, or name another node"
     }
     guard descriptions.programs[program]?.takesLodgers == false else { return nil }
-    return "program '\(program)' was built with a version of PipeRuntime that coordinates nothing "
-      + "within a node; build it anew, or leave 'within' out"
+    return "program '\(program)' was built with a version of PipeRuntime that does not support "
+      + "embedded coordinators; rebuild the program, or remove 'within'"
   }
 }

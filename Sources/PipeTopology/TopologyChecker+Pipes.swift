@@ -42,7 +42,8 @@ extension TopologyChecker {
           "\(owner): machine '\(sender.machine)' of node '\(pipe.sender)' has no state '\(when)'"
             + (sender.stateFields == nil
               ? Suggestion.among(sender.states.map(\.name), like: when)
-              : "; its state is a struct, so let its code send into an out-port"))
+              : "; its state is a struct: send the event to an out-port in the code of the machine")
+        )
       }
       checkSend(send, into: receiver, from: state ?? constantState(of: pipe), owner, at: path)
     }
@@ -76,7 +77,7 @@ extension TopologyChecker {
       "\(owner): machine '\(machine.machine)' of node '\(name)' has no state '\(when)'"
         + (machine.stateFields == nil
           ? Suggestion.among(machine.states.map(\.name), like: when)
-          : "; its state is a struct, so give the composite a projection"))
+          : "; its state is a struct: add a 'projection' to the composite"))
   }
 
   /// Returns the values that a template may use from a composite without a projection: the states
@@ -157,9 +158,10 @@ extension TopologyChecker {
     if !stray.isEmpty {
       report(
         .notSynchronized, at: path + ["to"],
-        "\(owner): \(holder) does not synchronize \(stray.map { "'\($0)'" }.joined(separator: ", "))"
-          + ", which out-port '\(port.name)' of node '\(pipe.sender)' sends as well; send that to a "
-          + "node, from a port of its own")
+        "\(owner): \(holder) does not synchronize "
+          + "\(stray.map { "'\($0)'" }.joined(separator: ", ")), which out-port '\(port.name)' "
+          + "of node '\(pipe.sender)' also sends; send these events to a node, from a separate "
+          + "port")
     }
     // While it is unknown which events the port sends, the composite refuses the others at run time.
     let others = port.events.filter { !names.contains($0.name) }
@@ -183,9 +185,10 @@ extension TopologyChecker {
     guard let own else { return }
     report(
       .badValue, at: path + ["capacity"],
-      "\(owner): its capacity cannot be 1: '\(pipe.sender)' takes part in '\(own)' of composite "
-        + "'\(pipe.receiver)', and takes nothing while a pipe from it is full; with one event under way "
-        + "both wait for ever. Write a 'capacity' of 2 or more, or leave it out")
+      "\(owner): 'capacity' cannot be 1: node '\(pipe.sender)' participates in event '\(own)' of "
+        + "composite '\(pipe.receiver)', and accepts no events while a pipe from the node is "
+        + "full, so both would wait forever (deadlock) with one event in flight; set 'capacity' "
+        + "to 2 or more, or remove it")
   }
 
   /// Checks that a pipe to a node, addressed by its composite, is not more durable than that node.
@@ -195,9 +198,10 @@ extension TopologyChecker {
     guard let level = pipe.durability, topology.durability(of: node) < level else { return }
     report(
       .badValue, at: path + ["durability"],
-      "\(owner): it cannot be '\(level.rawValue)': its event is one of node '\(node)' of composite "
-        + "'\(pipe.receiver)', which survives less, '\(topology.durability(of: node).rawValue)'. Raise "
-        + "the node's 'durability', or leave the pipe's out")
+      "\(owner): 'durability' cannot be '\(level.rawValue)': the event goes to node '\(node)' of "
+        + "composite '\(pipe.receiver)', which has the lower durability "
+        + "'\(topology.durability(of: node).rawValue)'; raise the node's 'durability', or remove "
+        + "the pipe's")
   }
 
   /// Checks that the receiver has every event of the port, with the same fields.
@@ -216,15 +220,15 @@ extension TopologyChecker {
     if let other = receiver.events.first(where: { $0.name == event.name }) {
       report(
         .unlikeEvents, at: path + ["to"],
-        "\(head), but \(receiver.holder) knows it as \(other.wording)"
-          + (others.isEmpty ? "" : ", and others differ as well: \(others.joined(separator: ", "))")
-          + "; connect ports of one event type")
+        "\(head), but \(receiver.holder) declares \(other.wording)"
+          + (others.isEmpty ? "" : "; other events differ, too: \(others.joined(separator: ", "))")
+          + "; connect ports of the same event type")
     } else {
       report(
         .unlikeEvents, at: path + ["to"],
-        "\(head), which \(receiver.holder) does not know\(rest)"
+        "\(head), which \(receiver.holder) does not declare\(rest)"
           + Suggestion.among(receiver.events.map(\.name), like: event.name)
-          + "; connect ports of one event type")
+          + "; connect ports of the same event type")
     }
   }
 
@@ -253,8 +257,8 @@ extension TopologyChecker {
     guard known, !receiver.alphabet.contains(name) else { return }
     report(
       .notInAlphabet, at: path,
-      "\(owner): \(receiver.holder) takes event '\(name)' in no state"
-        + Suggestion.among(receiver.alphabet, like: name, verb: "it takes"))
+      "\(owner): \(receiver.holder) does not accept event '\(name)' in any state"
+        + Suggestion.among(receiver.alphabet, like: name, verb: "it accepts"))
   }
 
   private mutating func checkVariables(
@@ -265,8 +269,8 @@ extension TopologyChecker {
     for variable in template.variables where !names.contains(variable) {
       report(
         .unknownVariable, at: path,
-        "\(owner): state '\(state.name)' carries no value '$\(variable)'"
-          + Suggestion.among(names.map { "$\($0)" }, like: "$\(variable)", verb: "it carries"))
+        "\(owner): state '\(state.name)' has no value '$\(variable)'"
+          + Suggestion.among(names.map { "$\($0)" }, like: "$\(variable)", verb: "it has"))
     }
   }
 }
@@ -333,8 +337,8 @@ extension TopologyChecker {
       else { continue }
       report(
         .typeMismatch, at: path + [field.name],
-        "\(owner): field '\(field.name)' of event \(event.wording) cannot be '$\(name)', which is of "
-          + "type \(type); take a value of type \(field.type)")
+        "\(owner): field '\(field.name)' of event \(event.wording) cannot be '$\(name)', which has "
+          + "type \(type); use a value of type \(field.type)")
     }
   }
 }

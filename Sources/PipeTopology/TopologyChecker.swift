@@ -91,8 +91,8 @@ public struct TopologyChecker: Examiner {
       for port in machine.outPorts where !isConnected(node, port, of: machine) {
         report(
           .unconnectedPort, .warning, at: path,
-          "\(owner): nothing is connected to out-port '\(port.name)', so what it sends goes "
-            + "nowhere; add a pipe from '\(node.name).\(port.name)'")
+          "\(owner): out-port '\(port.name)' is not connected, so its events are discarded; add a "
+            + "pipe from '\(node.name).\(port.name)'")
       }
     }
   }

@@ -191,22 +191,23 @@ extension CompositionError.Problem {
     case .unknownComponent(let name, let composite, let known):
       return source.diagnostic(
         .unknownNode, at: topology.path(ofComponent: name, in: composite),
-        "composite '\(composite)': there is no node or composite '\(name)'"
+        "composite '\(composite)': no such node or composite '\(name)'"
           + Suggestion.among(known, like: name, verb: "the topology has"))
     case .cycle(let names):
       return source.diagnostic(
         .compositeCycle, at: topology.path(ofComponent: names[1], in: names[0]),
-        "\(self); take one out of the other's components")
+        "\(self); remove one composite from the components of the other")
     case .unknownParticipant(let name, let event, let composite, let components):
       return source.diagnostic(
         .unknownParticipant, at: topology.path(ofParticipant: name, event, in: composite),
-        "composite '\(composite)', event '\(event)': '\(name)' is not one of its components"
-          + Suggestion.among(components, like: name, verb: "they are"))
+        "composite '\(composite)', event '\(event)': '\(name)' is not a component of the composite"
+          + Suggestion.among(components, like: name, verb: "the components are"))
     case .notInAlphabet(let name, let event, let composite, let alphabet):
       return source.diagnostic(
         .notInAlphabet, at: topology.path(ofParticipant: name, event, in: composite),
-        "composite '\(composite)', event '\(event)': participant '\(name)' takes it in no state"
-          + Suggestion.among(alphabet, like: event, verb: "it takes"))
+        "composite '\(composite)', event '\(event)': participant '\(name)' does not accept the "
+          + "event in any state"
+          + Suggestion.among(alphabet, like: event, verb: "it accepts"))
     case .tooFewParticipants(_, let event, let composite):
       return at(event, of: composite, .tooFewParticipants, source)
     case .alternatives(_, _, let event, let composite):

@@ -41,9 +41,9 @@ package enum TopologyInput: Hashable, Sendable {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
       switch errno {
-      case ENOENT, ENOTDIR: throw failure("there is no such file; check the path")
-      case EACCES: throw failure("the file may not be read; check its permissions")
-      case let code: throw failure("the file cannot be opened: \(SystemError.text(of: code))")
+      case ENOENT, ENOTDIR: throw failure("no such file; check the path")
+      case EACCES: throw failure("permission denied; check the permissions of the file")
+      case let code: throw failure("cannot open the file: \(SystemError.text(of: code))")
       }
     }
     defer { close(file) }
@@ -53,7 +53,7 @@ package enum TopologyInput: Hashable, Sendable {
   private func bytes(of file: Int32) throws(TopologyErrors) -> [UInt8] {
     var status = stat()
     guard fstat(file, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
-      throw failure("this is a directory; name a file in it")
+      throw failure("is a directory; name a file in the directory")
     }
     let limit = TopologyReader.byteLimit
     var bytes: [UInt8] = []
@@ -83,7 +83,7 @@ package enum TopologyInput: Hashable, Sendable {
       }
       if count >= 0 { return chunk }
     } while code == EINTR || code == EAGAIN
-    throw failure("the file cannot be read: \(SystemError.text(of: code))")
+    throw failure("cannot read the file: \(SystemError.text(of: code))")
   }
 
   /// - Parameter size: The size of the whole text, if known. Unit: bytes.
@@ -93,8 +93,9 @@ package enum TopologyInput: Hashable, Sendable {
     let whole = size.map { "has \($0) bytes" } ?? "has more than \(limit) bytes"
     let place = mark.column > limit / 2 ? "in this line alone" : "here"
     return failure(
-      "the file \(whole), and passes the limit of \(limit) \(place); leave out what is not needed, "
-        + "or keep large data in a file of its own, which a parameter names", at: mark)
+      "file too large: the file \(whole), and exceeds the limit of \(limit) bytes \(place); remove "
+        + "unused parts, or keep large data in a separate file, and name that file in a parameter",
+      at: mark)
   }
 
   private func failure(_ message: String, at mark: TextPosition = .unknown) -> TopologyErrors {

@@ -27,7 +27,7 @@ struct TopologyKey<Model: Sendable>: Sendable {
     self.name = name
     self.isNeeded = isNeeded
     self.meaning = meaning
-    self.standard = isNeeded ? "needed" : standard
+    self.standard = isNeeded ? "required" : standard
     schema = kind.schema
     definitions = kind.definitions
     rows = kind.rows
@@ -99,9 +99,9 @@ struct TopologyMapping<Model: Sendable>: Sendable {
     for member in members where !names.contains(member.key) {
       reading.report(
         .unknownKey, at: member.mark,
-        "\(place.title) has no key '\(member.key)'"
+        "\(place.title): unknown key '\(member.key)'"
           + Suggestion.among(
-            names, like: member.key, verb: "the keys are", limit: names.count))
+            names, like: member.key, verb: "valid keys are", limit: names.count))
     }
     for key in keys {
       guard let place = members.first(where: { $0.key == key.name })?.value else { continue }

@@ -16,16 +16,18 @@ package enum TopologyKeys {
   ]
 
   static let top = TopologyMapping(
-    meaning: "Which state machines run as processes, and the pipes between them.",
+    meaning: "The state machines that run as processes, and the pipes between them.",
     start: Topology(name: ""),
     keys: [
       TopologyKey(
-        "topology", \.name, .name, "The name, by which a running topology is found",
+        "topology", \.name, .name,
+        "The name of the topology, by which commands find it while it runs",
         isNeeded: true),
       TopologyKey(
         "program", \.program, .text,
-        "The executable that hosts the nodes: a path from the file's directory, or a name that is "
-          + "looked for beside `orchestrator`, beside the file, and in `PATH`",
+        "The executable that contains the machines of the nodes: a path relative to the file's "
+          + "directory, or a name that is looked up beside `orchestrator`, beside the file, and "
+          + "in `PATH`",
         standard: "each node's own"),
       TopologyKey(
         "environment", \.environment, .environment, "Variables for all nodes: `{ NAME: value }`",
@@ -41,20 +43,19 @@ package enum TopologyKeys {
         "The composites by name: nodes that take synchronized events together", standard: "none"),
       TopologyKey(
         "monitors", \.monitors, .named(.monitor, monitor, \.name),
-        "The monitors by name, which start with the topology: read-only processes",
+        "The monitors by name: read-only processes that start with the topology",
         standard: "none"),
       TopologyKey(
         "timeouts", \.timeouts, .keys(timeouts),
-        "How long the parts of a node's life may take, but for time in which its process waits "
-          + "for a processor"),
-      TopologyKey("logs", \.logs, .keys(logs), "How much is kept of each log"),
+        "Time limits for the start, the heartbeats and the stop of a node, without the time in "
+          + "which its process waits for a processor"),
+      TopologyKey("logs", \.logs, .keys(logs), "How much of each log is kept"),
       TopologyKey(
         "explore", \.explore, .section(explore, as: "explore"),
-        "What `orchestrator check --explore` goes by", standard: "assumed, and told"),
+        "Settings for `orchestrator check --explore`", standard: "assumed, and reported"),
       TopologyKey(
         "silence", \.silence, .codes,
-        "A list of the warnings of `check` that are expected, by the codes that stand behind them: "
-          + "`[unconnected-port]`",
+        "The expected warnings of `check`, as a list of their codes: `[unconnected-port]`",
         standard: "none"),
     ], rules: ["patternProperties": ["^x-": true]])
 
@@ -62,11 +63,12 @@ package enum TopologyKeys {
     start: Timeouts(),
     keys: [
       TopologyKey(
-        "start", \.start, .positiveDuration, "From spawning a node to its being ready"),
+        "start", \.start, .positiveDuration,
+        "From the start of a node's process until the node is ready"),
       TopologyKey(
         "heartbeat", \.heartbeat, .positiveDuration,
-        "The longest silence before a node counts as hung"),
-      TopologyKey("stop", \.stop, .positiveDuration, "From asking a node to stop to SIGKILL"),
+        "The longest time without a heartbeat before a node counts as hung"),
+      TopologyKey("stop", \.stop, .positiveDuration, "From the request to stop until SIGKILL"),
     ])
 
   private static let logs = TopologyMapping(
@@ -74,10 +76,10 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "max_size", \.maxSize, .byteSize(in: LogRetention.sizeRange),
-        "The size at which a log's file is put aside, such as `10MB`"),
+        "The size at which a log file is rotated, such as `10MB`"),
       TopologyKey(
         "max_files", \.maxFiles, .integer(in: LogRetention.fileRange, unit: "files"),
-        "The files that are kept, with the one that is written"),
+        "The number of files to keep, including the current file"),
     ])
 
   static let node = TopologyMapping(
@@ -87,52 +89,53 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "machine", \.machine, .text("a machine's name"),
-        "The machine's registered name; a node has this or `constant`"),
+        "The machine's registered name; a node has `machine` or `constant`"),
       TopologyKey(
         "constant", \.constant, .state,
-        "A state, in which the node stays; with `machine` it is checked against that machine's "
-          + "states"
+        "The state in which the node stays; with `machine` the state is checked against that "
+          + "machine's states"
       ),
       TopologyKey(
         "program", \.program, .text, "As at the top level, for this node",
         standard: "the topology's"),
       TopologyKey(
         "parameters", \.parameters, .object,
-        "What the machine takes as its parameters. A value that its type cannot hold, or that its "
-          + "`validate()` has no use for, is an error at that value. A machine finds a file that "
-          + "they name beside the topology file, with `TopologyFile.path(of:)`",
-        standard: "the machine's own"),
+        "The machine's parameters. A value of the wrong type, or that `validate()` rejects, is an "
+          + "error at that value. `TopologyFile.path(of:)` resolves a file name in a parameter "
+          + "relative to the topology file",
+        standard: "the machine's defaults"),
       TopologyKey(
         "environment", \.environment, .environment, "Variables for this node", standard: "none"),
       TopologyKey(
         "working_directory", \.workingDirectory, .text,
-        "The directory in which its process runs: a path from the file's directory",
+        "The working directory of the process: a path relative to the file's directory",
         standard: "the orchestrator's"),
-      TopologyKey("stop", \.stop, .keys(stop), "How it is stopped"),
-      TopologyKey("logs", \.logs, .unlessDefault(nodeLogs), "How much is kept of its log"),
-      TopologyKey("restart", \.restart, .keys(restart), "When the node is started again"),
+      TopologyKey("stop", \.stop, .keys(stop), "How the node is stopped"),
+      TopologyKey("logs", \.logs, .unlessDefault(nodeLogs), "How much of the node's log is kept"),
+      TopologyKey("restart", \.restart, .keys(restart), "When the node is restarted"),
       TopologyKey(
         "required", \.required, .truth,
-        "Whether its failure takes the topology down, with exit code 1"),
+        "Whether a failure of the node stops the topology, with exit code 1"),
       TopologyKey(
         "depends_on", \.dependsOn, .dependencies,
-        "A list of nodes, or `{ NODE: ready }`, or `{ NODE: { state: STATE } }`: it starts after "
-          + "they run, and have been in that state, and stops before them",
+        "A list of nodes, or `{ NODE: ready }`, or `{ NODE: { state: STATE } }`: the node starts "
+          + "after these nodes are running and have been in that state, and stops before these "
+          + "nodes",
         standard: "none"),
       TopologyKey(
         "durability", \.durability, .choice,
-        "What its state and its events survive: `none`; `process`, the end of any process at any "
-          + "instant; `power`, a loss of power as well",
+        "What the node's state and events survive: nothing (`none`), a crash of any process at any "
+          + "time (`process`), or a loss of power as well (`power`)",
         standard: "`\(Durability.standard.rawValue)`"),
       TopologyKey(
         "place", \.place, .placeName,
-        "Where it runs: a name for which a deployment file has the address. Without a deployment it "
-          + "says nothing",
+        "Where the node runs: the name of a place in the deployment file. Has no effect without a "
+          + "deployment file",
         standard: "where the orchestrator runs"),
       TopologyKey(
         "on_host_loss", \.writtenHostLossPolicy, .choice,
-        "What becomes of it when its host may be lost, beside `place`: `wait` until it is certain "
-          + "that its process has ended, or `move` to another host",
+        "With `place`: what happens to the node when its host may be lost: `wait` until its "
+          + "process is known to have ended, or `move` to another host",
         standard: "`\(HostLossPolicy.wait.rawValue)`"),
     ],
     rules: [
@@ -149,10 +152,11 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "signal", \.signal, .choice,
-        "The signal for a process that does not listen yet, or has not ended in half of the time: "
+        "The signal for a process that does not answer requests yet, or has not ended after half "
+          + "of the timeout: "
           + StopSignal.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")),
       TopologyKey(
-        "timeout", \.timeout, .positiveDuration, "From asking the node to stop to SIGKILL",
+        "timeout", \.timeout, .positiveDuration, "From the request to stop until SIGKILL",
         standard: "`timeouts.stop`"),
     ])
 
@@ -172,43 +176,43 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "policy", \.mode, .choice,
-        "Which ends are answered with a start: `never`, `on-failure` or `always`"),
+        "When a node whose process has ended is restarted: `never`, `on-failure` or `always`"),
       TopologyKey(
         "max", \.max, .integer(in: RestartPolicy.maxRange, unit: "restarts"),
-        "Restarts within the window before the node has failed"),
-      TopologyKey("window", \.window, .positiveDuration, "How long a restart counts"),
+        "The number of restarts within the window before the node counts as failed"),
+      TopologyKey("window", \.window, .positiveDuration, "How long a restart counts toward `max`"),
       TopologyKey(
         "backoff", \.backoff, .keys(backoff),
-        "The wait before a restart: doubled from `initial` up to `max`"),
+        "The delay before a restart, doubled from `initial` up to `max`"),
     ])
 
   private static let backoff = TopologyMapping(
     start: Backoff(),
     keys: [
-      TopologyKey("initial", \.initial, .duration, "The wait before the first restart"),
-      TopologyKey("max", \.max, .duration, "The longest wait"),
+      TopologyKey("initial", \.initial, .duration, "The delay before the first restart"),
+      TopologyKey("max", \.max, .duration, "The longest delay"),
       TopologyKey(
         "jitter", \.jitter, .part,
-        "The part of a wait that may be taken off at random, from 0 to 1"),
+        "The fraction of a delay that may be subtracted at random, from 0 to 1"),
     ]
   ) { reading, fields, backoff in
     if backoff.initial > backoff.max {
       reading.report(
         .badValue, fields.place,
-        "starts at \(DurationText.write(backoff.initial)), above its 'max' of "
-          + "\(DurationText.write(backoff.max)); lower one or raise the other")
+        "has 'initial' \(DurationText.write(backoff.initial)), which is above its 'max' "
+          + "\(DurationText.write(backoff.max)); lower 'initial' or raise 'max'")
     }
     return true
   }
 
   static let dependency = TopologyMapping<StateCondition?>(
-    meaning: "What a node waits for, beside that another one runs.",
+    meaning: "What a node waits for after another node is running.",
     start: nil,
     keys: [
       TopologyKey(
         "state", \.self, .condition,
-        "A state's label, whatever its values are; `{ label: { field: value } }`; or some fields "
-          + "of a struct")
+        "A state's label, with any values; `{ label: { field: value } }`; or some fields of a "
+          + "struct")
     ], rules: ["required": ["state"]]
   ) { reading, fields, _ in
     // An unknown key is already reported.
@@ -230,31 +234,33 @@ package enum TopologyKeys {
         isNeeded: true),
       TopologyKey(
         "when", \.when, .enteredState,
-        "A state of the sender: on each entry into it an event is sent. Of a composite a state of "
-          + "its projection, or without one the states of nodes, `{ NODE: STATE }`"),
+        "A state of the sender: an event is sent on each entry into that state. For a composite, a "
+          + "state of its projection, or without a projection the states of nodes, `{ NODE: "
+          + "STATE }`"),
       TopologyKey("to", \.to, .end, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", isNeeded: true),
       TopologyKey(
         "send", \.send, .event,
-        "That event: a label, or `{ label: { field: value } }`. `$name` is the state's value of "
-          + "that "
-          + "name, `$_0` its first one without a label, `$$` a dollar; of a composite without a "
-          + "projection `$NODE` is that node's state"),
+        "The event to send: a label, or `{ label: { field: value } }`. `$name` is the state's "
+          + "value of that name, `$_0` its first value without a label, `$$` a dollar sign; for "
+          + "a composite without a projection, `$NODE` is that node's state"),
       TopologyKey(
         "name", \.pipe.name, .pipeName, "The pipe's name",
-        standard: "from its ends: `door:closed->motor:start`"),
+        standard: "derived from its ends: `door:closed->motor:start`"),
       TopologyKey(
         "capacity", \.pipe.capacity,
         .integer(in: PipeSpecification.capacityRange, unit: "events"),
-        "Events that may be under way before the sender must stop taking further ones, "
+        "Events that may be in flight before the sender stops accepting further events, "
           + "\(PipeSpecification.capacityRange.lowerBound) to "
           + "\(PipeSpecification.capacityRange.upperBound)"),
       TopologyKey(
         "on_refused", \.pipe.onRefused, .choice,
-        "What becomes of an event that the receiver refuses: `record` it as a dead letter, "
+        "What happens to an event that the receiver refuses: `record` it as a dead letter, "
           + "`postpone` it until the state changes, or `fail` the node"),
       TopologyKey(
         "durability", \.pipe.durability, .choice,
-        "As for a node, and no higher than its two nodes'", standard: "the lower of theirs"),
+        "As for a node, and not higher than the durability of its two nodes",
+        standard: "the lower "
+          + "durability of its nodes"),
     ],
     rules: [
       "if": ["properties": ["from": ["pattern": "\\$\\{"]]],
@@ -269,7 +275,7 @@ package enum TopologyKeys {
   }
 
   static let composite = TopologyMapping(
-    meaning: "Nodes that take some events together, and all others each for itself.",
+    meaning: "Nodes that take some events together, and all other events separately.",
     start: CompositeSpecification(name: "", components: []),
     keys: [
       TopologyKey(
@@ -278,24 +284,24 @@ package enum TopologyKeys {
       TopologyKey(
         "synchronize", \.synchronize, .synchronized,
         "The events that components take together, all or none: `{ EVENT: [COMPONENT, …] }`, or a "
-          + "list "
-          + "of events. Without a list of participants, every component takes part that takes the "
-          + "event in some state",
-        standard: "none: each event is one component's own"),
+          + "list of events. Without a list of participants, every component that accepts the "
+          + "event in some state participates",
+        standard: "none: each event belongs to one component"),
       TopologyKey(
         "projection", \.projection, .text,
-        "A composite state that the program registers, made of the nodes' states in the order of "
-          + "`components`",
-        standard: "an object of the nodes' states, by their names"),
+        "A composite state that the program registers, computed from the nodes' states in the "
+          + "order of `components`",
+        standard: "an object with the nodes' states by name"),
       TopologyKey(
-        "program", \.program, .text, "The program that coordinates it, as at the top level",
+        "program", \.program, .text,
+        "The program that coordinates the composite, as at the top level",
         standard: "the topology's"),
       TopologyKey(
         "within", \.within, .text,
-        "A node that takes part in its events, in whose process it is coordinated: events cost less "
-          + "then, and while that node computes, or is started again, nobody coordinates. One for all "
+        "A participating node whose process embeds the coordinator: events cost less, but while "
+          + "that node computes or restarts, no event is coordinated. The same node for all "
           + "composites that share participants",
-        standard: "a process of its own"),
+        standard: "a separate process"),
     ]
   ) { _, fields, _ in
     // Without components the composite is unusable; its other keys are read only for their errors.
@@ -303,50 +309,53 @@ package enum TopologyKeys {
   }
 
   static let explore = TopologyMapping(
-    meaning: "What the search of all reachable states goes by.",
+    meaning: "Settings for the search of all reachable states.",
     start: ExploreSection(),
     keys: [
       TopologyKey(
         "capacity", \.capacity, .integer(in: PipeSpecification.capacityRange, unit: "events"),
-        "Events that each pipe holds at most while it is explored, where its own capacity is not "
-          + "lower",
-        standard: "\(ExploreSection.standardCapacity) at first, raised while that may matter"),
+        "The maximum number of events in each pipe during the search, unless the pipe's own "
+          + "capacity is lower",
+        standard: "\(ExploreSection.standardCapacity) at first, raised while the verdict may "
+          + "depend on it"),
       TopologyKey(
         "from_outside", \.fromOutside, .eventsFromOutside,
-        "The events that come from outside: `{ NODE: [EVENT, …] }`, or of a composite. An event "
-          + "is a label, or `{ label: { field: value } }`, where `0..4` stands for whole numbers",
-        standard: "those that nobody inside gives, assumed"),
+        "The events that come from outside: `{ NODE: [EVENT, …] }`, with the name of a node or "
+          + "composite. An event is a label, or `{ label: { field: value } }`, where `0..4` is a "
+          + "range of integers",
+        standard: "assumed: events that no node or effect gives"),
       TopologyKey(
         "values", \.values, .valuesToTry,
-        "The values that are tried: `{ NODE.EVENT: { FIELD: [value, …] } }`, or `0..4`",
-        standard: "all of truth values and bare cases, some of others"),
+        "The values to try: `{ NODE.EVENT: { FIELD: [value, …] } }`, or `0..4`",
+        standard: "all values of Booleans and bare cases, some values of other types"),
       TopologyKey(
         "gives", \.gives, .eventsOfEffects,
-        "The events that effects may give: `{ NODE: { OUTPUT: [EVENT, …] } }`. `~` behind them: it "
-          + "may also end without one",
-        standard: "what the machine declares; else those that nothing else gives, assumed"),
+        "The events that effects may give: `{ NODE: { OUTPUT: [EVENT, …] } }`. `~` at the end: the "
+          + "effect may also end without an event",
+        standard: "the events that the machine declares; else assumed: events that nothing else "
+          + "gives"),
       TopologyKey(
         "fold", \.fold, .folds,
-        "Whole numbers of states that begin again at 0: `{ NODE: { FIELD: 8 } }` takes 8 for 0, 9 "
-          + "for 1. States that are taken for one another must behave alike, which is checked",
+        "Integer fields of states that wrap to 0: `{ NODE: { FIELD: 8 } }` treats 8 as 0, and 9 as "
+          + "1. The merged states must behave alike, which is checked",
         standard: "none"),
       TopologyKey(
         "any", \.any, .nodesToAssume,
-        "A list of nodes that cannot be asked: they may take, and send, anything at any time",
+        "A list of nodes whose steps cannot be searched: these nodes may accept and send any event "
+          + "at any time",
         standard: "none"),
       TopologyKey(
         "end", \.end, .ends,
-        "States in which nothing need happen any more, `{ NODE: STATE }`, or a list of such",
+        "Final states, which are no deadlocks: `{ NODE: STATE }`, or a list of such mappings",
         standard: "none"),
       TopologyKey(
         "properties", \.properties, .properties,
-        "What is to hold, by its names: `{ never: { NODE: STATE } }` or "
-          + "`{ always_possible: { NODE: STATE } }`, where several nodes are in their states at "
-          + "once",
+        "The properties to check, by name: `{ never: { NODE: STATE } }` or `{ always_possible: { "
+          + "NODE: STATE } }`, where several nodes are in their states at the same time",
         standard: "none"),
       TopologyKey(
         "allow", \.allow, .list(of: "finding", allowed),
-        "A list of findings that are expected, each with the reason: they are counted, and do not "
+        "A list of expected findings, each with a reason: these findings are counted, and do not "
           + "fail the check",
         standard: "none"),
     ])
@@ -360,28 +369,29 @@ package enum TopologyKeys {
       TopologyKey("pipe", \.pipe, .text, "The pipe, by its name", standard: "any"),
       TopologyKey("event", \.event, .text, "The label of the event", standard: "any"),
       TopologyKey("state", \.state, .text, "The label of the state", standard: "any"),
-      TopologyKey("reason", \.reason, .text, "Why they are expected", isNeeded: true),
+      TopologyKey("reason", \.reason, .text, "Why the findings are expected", isNeeded: true),
     ])
 
   static let property = TopologyMapping(
-    meaning: "What is to hold of some states.",
+    meaning: "A property of states.",
     start: PropertyEntry(),
     keys: [
       TopologyKey(
-        "never", \.never, .combination, "States that are never reached, all at once"),
+        "never", \.never, .combination, "States that the nodes must never be in at the same time"),
       TopologyKey(
         "always_possible", \.alwaysPossible, .combination,
-        "States that can be reached again, all at once, whatever happens"),
+        "States that the nodes must always be able to reach at the same time"),
     ], rules: ["minProperties": 1, "maxProperties": 1]
   ) { reading, fields, entry in
     let named = ["never", "always_possible"].compactMap { fields[$0] }
     if named.isEmpty, case .mapping(let entries) = fields.place.node.content, entries.isEmpty {
       reading.report(
-        .missingKey, fields.place, "says nothing; add 'never' or 'always_possible' with states")
+        .missingKey, fields.place, "is empty; add 'never' or 'always_possible' with states")
     } else if named.count > 1 {
       reading.report(
         .conflictingKeys, at: reading.source.mark(ofKey: named[1].path),
-        "\(fields.place.title) has both 'never' and 'always_possible'; make two properties of it")
+        "\(fields.place.title) has both 'never' and 'always_possible'; split it into two properties"
+      )
     }
     return named.count == 1 && !fields.read.isEmpty
   }
@@ -395,12 +405,12 @@ package enum TopologyKeys {
       TopologyKey(
         "watch", \.watch, .watched, "A list of nodes and composites", standard: "all"),
       TopologyKey(
-        "program", \.program, .text, "The program that has it, as at the top level",
+        "program", \.program, .text, "The program that contains the monitor, as at the top level",
         standard: "the topology's"),
       TopologyKey(
         "parameters", \.parameters, .object,
-        "What the monitor takes as its parameters, where it is a `ParameterizedMonitor`",
-        standard: "the monitor's own"),
+        "The parameters of the monitor, if the monitor is a `ParameterizedMonitor`",
+        standard: "the monitor's defaults"),
       TopologyKey(
         "environment", \.environment, .environment, "Variables for this monitor",
         standard: "none"),
@@ -416,20 +426,21 @@ extension TopologyReading {
     if let policy = fields["on_host_loss"], fields["place"] == nil {
       report(
         .conflictingKeys, at: source.mark(ofKey: policy.path),
-        "\(fields.place.owner) has 'on_host_loss' and no 'place'; add 'place: NAME', or remove it")
+        "\(fields.place.owner) has 'on_host_loss', but no 'place'; add 'place: NAME', or remove "
+          + "'on_host_loss'")
     }
     guard fields["constant"] == nil else {
       if let parameters = fields["parameters"] {
         report(
           .conflictingKeys, at: source.mark(ofKey: parameters.path),
-          "\(fields.place.owner) is constant, so it takes no 'parameters'; remove them")
+          "\(fields.place.owner) is constant and accepts no 'parameters'; remove them")
       }
       return fields.read.contains("constant")
     }
     if fields["machine"] == nil {
       report(
         .missingKey, at: source.mark(ofKey: fields.place.path),
-        "\(fields.place.owner) has neither 'machine' nor 'constant'; add one")
+        "\(fields.place.owner) has neither 'machine' nor 'constant'; add one of them")
     }
     node.constant = nil
     return fields.read.contains("machine")

@@ -25,7 +25,7 @@ extension TopologyReading {
     }
     for composite in topology.composites {
       for name in composite.components where topology.node(name)?.constant != nil {
-        reportComponent(name, of: composite.name, topology, "is constant and takes no events")
+        reportComponent(name, of: composite.name, topology, "is constant and accepts no events")
       }
       checkHost(of: composite, in: topology)
     }
@@ -40,24 +40,23 @@ extension TopologyReading {
     case .node where topology.node(name)?.constant != nil:
       report(
         .badHost, at: mark,
-        "\(owner): node '\(name)' is constant and takes no part; name a node that does, or leave "
-          + "'within' out")
+        "\(owner): node '\(name)' is constant and does not participate; name a participating node, "
+          + "or remove 'within'")
     case .node: break
     case .composite:
       report(
         .badHost, at: mark,
-        "\(owner): '\(name)' is a composite; name the node in whose process it is to be "
-          + "coordinated")
+        "\(owner): '\(name)' is a composite, not a node; name the node whose process embeds the "
+          + "coordinator")
     case .monitor:
       report(
         .badHost, at: mark,
-        "\(owner): '\(name)' is a monitor, which only watches; name a node that takes part in its "
-          + "events")
+        "\(owner): '\(name)' is a monitor, not a node; name a participating node")
     case .place, nil:
       let nodes = topology.machines(of: composite.name).filter { topology.node($0) != nil }
       report(
         .unknownNode, at: mark,
-        "\(owner): there is no node '\(name)'" + Suggestion.among(nodes.sorted(), like: name))
+        "\(owner): no such node '\(name)'" + Suggestion.among(nodes.sorted(), like: name))
     }
   }
 
@@ -110,8 +109,8 @@ extension TopologyReading {
       if names.isEmpty {
         report(
           .badValue, member.value,
-          "is empty; name the participants, or leave the list out for every component that takes "
-            + "the event")
+          "is empty; list the participants, or remove the list to include every component that "
+            + "accepts the event")
         return nil
       }
       return Synchronization(member.key, participants: names)
@@ -124,7 +123,8 @@ extension TopologyReading {
     if isIdentifier(name) { return true }
     report(
       .badValue, at: mark,
-      "\(place.title) must name events: '\(name)' is no Swift case; write the event's name alone")
+      "\(place.title) must list events: '\(name)' is not a valid Swift case name; write only the "
+        + "name of the event")
     return false
   }
 }

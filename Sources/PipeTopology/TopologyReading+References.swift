@@ -27,9 +27,10 @@ extension TopologyReading {
     guard restart.shortestWayToFailure == nil else { return }
     report(
       .unreachableLimit, .warning, at: path,
-      "node '\(node.name)': \(restart.max) restart\(restart.max == 1 ? "" : "s") cannot happen within \(restart.window.shortText), "
-        + "as the waits between them add up, so a node that keeps failing is restarted for ever; raise "
-        + "'window', or lower 'max' or the waits of 'backoff'")
+      "node '\(node.name)': \(restart.max) restart\(restart.max == 1 ? "" : "s") cannot happen "
+        + "within \(restart.window.shortText), given the delays of 'backoff', so a node that "
+        + "keeps failing is restarted forever; raise 'window', or lower 'max' or the delays of "
+        + "'backoff'")
   }
 
   private mutating func checkMonitor(_ monitor: MonitorSpecification, in topology: Topology) {
@@ -45,7 +46,7 @@ extension TopologyReading {
   mutating func reportNoProgram(_ owner: String, _ path: [String]) {
     report(
       .noProgram, at: source.mark(ofKey: path),
-      "\(owner) has no program to run it; add 'program: NAME' to it or to the topology")
+      "\(owner) has no program; add 'program: NAME' to \(owner) or to the topology")
   }
 
   mutating func checkName(
@@ -54,7 +55,7 @@ extension TopologyReading {
     if let kind = names[name]?.kind, kinds.contains(kind) { return }
     report(
       .unknownNode, at: mark,
-      "\(owner): there is no node '\(name)'"
+      "\(owner): no such node '\(name)'"
         + Suggestion.among(kinds.flatMap(names(of:)), like: name, verb: "the topology has"))
   }
 
@@ -65,8 +66,8 @@ extension TopologyReading {
       if let mark = first[pipe.name] {
         report(
           .nameTaken, at: place,
-          "pipe '\(pipe.name)' is named twice, first at line \(mark.line), column \(mark.column); "
-            + "give one of them another 'name'")
+          "duplicate pipe '\(pipe.name)', first defined at line \(mark.line), column "
+            + "\(mark.column); give one of the pipes another 'name'")
       } else {
         first[pipe.name] = place
       }
@@ -91,7 +92,7 @@ extension TopologyReading {
     if topology.node(pipe.receiver)?.constant != nil {
       report(
         .constantReceiver, at: path + ["to"],
-        "\(owner): node '\(pipe.receiver)' is constant and takes no events; remove the pipe, or "
+        "\(owner): node '\(pipe.receiver)' is constant and accepts no events; remove the pipe, or "
           + "give the node a 'machine' without 'constant'")
     }
     let isComposite = topology.composite(pipe.sender) != nil
@@ -100,10 +101,10 @@ extension TopologyReading {
       let kind = isComposite ? "composite" : "node"
       report(
         .selfPipe, .warning, at: path + ["to"],
-        "\(owner): it leads from \(kind) '\(pipe.sender)' to itself, and once it is full, the "
-          + "\(kind) "
-          + "takes nothing until there is room, which only it could make; see that never more than "
-          + "its capacity is under way, or let an effect of the state's output give the event")
+        "\(owner) connects \(kind) '\(pipe.sender)' to itself: when the pipe is full, the \(kind) "
+          + "accepts no events and waits forever (deadlock); make sure that never more events "
+          + "than its capacity are in flight, or give the event from an effect of the state's "
+          + "output")
     }
     checkDurability(of: pipe, path: path, topology)
     guard let constant = topology.node(pipe.sender)?.constant else { return }
@@ -140,8 +141,8 @@ extension TopologyReading {
       if let projection = composite.projection {
         report(
           .badValue, at: path + ["when"],
-          "\(owner): composite '\(composite.name)' is shown as '\(projection)'; name one of its "
-            + "states: 'when: STATE'")
+          "\(owner): composite '\(composite.name)' has projection '\(projection)'; name a state of "
+            + "the projection: 'when: STATE'")
       }
       let nodes = topology.machines(of: composite.name).filter { topology.node($0) != nil }
       for name in states.keys.sorted() where !nodes.contains(name) {
@@ -153,9 +154,9 @@ extension TopologyReading {
     } else if let when = pipe.when, composite.projection == nil {
       report(
         .badValue, at: path + ["when"],
-        "\(owner): composite '\(composite.name)' has no projection, whose state '\(when)' could "
-          + "be; "
-          + "name the states of its nodes, as in 'when: { NODE: STATE }', or give it a 'projection'"
+        "\(owner): composite '\(composite.name)' has no projection, and therefore no state "
+          + "'\(when)'; name the states of its nodes, as in 'when: { NODE: STATE }', or add a "
+          + "'projection'"
       )
     }
   }
@@ -175,8 +176,8 @@ extension TopologyReading {
     let remedy = kind == "node" ? "the node's" : "its components'"
     report(
       .badValue, at: path + ["durability"],
-      "pipe '\(pipe.name)': it cannot be '\(level.rawValue)': \(kind) '\(name)' survives less, "
-        + "'\(topology.durability(of: name).rawValue)'. Raise \(remedy) 'durability', or leave the "
-        + "pipe's out")
+      "pipe '\(pipe.name)': 'durability' cannot be '\(level.rawValue)': \(kind) '\(name)' has the "
+        + "lower durability '\(topology.durability(of: name).rawValue)'; raise \(remedy) "
+        + "'durability', or remove the pipe's")
   }
 }

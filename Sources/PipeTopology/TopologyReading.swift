@@ -67,8 +67,8 @@ struct TopologyReading: Examiner {
         let prefix = noun == "key" ? "\(place.title): " : ""
         report(
           .duplicateKey, at: entry.keyMark,
-          "\(prefix)\(noun) '\(entry.key)' is named twice, first at line \(mark.line), column "
-            + "\(mark.column); rename or remove one")
+          "\(prefix)duplicate \(noun) '\(entry.key)', first defined at line \(mark.line), column "
+            + "\(mark.column); rename or remove one of them")
         continue
       }
       first[entry.key] = entry.keyMark
@@ -122,8 +122,8 @@ struct TopologyReading: Examiner {
     let marks = dots ? "_ - ." : "_ -"
     report(
       .badName, at: mark,
-      "\(title): '\(text)' is no name; use 1 to \(NamePattern.lengthLimit) of A-Z a-z 0-9 "
-        + "\(marks), starting with a letter or digit")
+      "\(title): '\(text)' is not a valid name; use 1 to \(NamePattern.lengthLimit) characters of "
+        + "A-Z a-z 0-9 \(marks), starting with a letter or digit")
     return false
   }
 
@@ -133,7 +133,8 @@ struct TopologyReading: Examiner {
     guard NamePattern.reserved.contains(name) else { return true }
     report(
       .badName, at: mark,
-      "\(title): the name '\(name)' is reserved for the orchestrator's own log; choose another one")
+      "\(title): the name '\(name)' is reserved for the orchestrator's own log; choose another name"
+    )
     return false
   }
 
@@ -142,8 +143,8 @@ struct TopologyReading: Examiner {
     guard !member.isText else { return }
     report(
       .badName, at: member.mark,
-      "\(title): a name is text, and \(member.key) without quotes is none; write "
-        + "\"\(member.key)\", or begin it with a letter")
+      "\(title): a name must be text, and \(member.key) without quotes is not text; write "
+        + "\"\(member.key)\", or start the name with a letter")
   }
 }
 

@@ -23,7 +23,7 @@ public enum TopologySchema {
   /// The definitions that several kinds of values refer to.
   private static let shared: [String: JSONValue] = [
     "variable": JSONValue.pattern("\\$\\{[A-Za-z_][A-Za-z0-9_]*(:?[-?+].*)?\\}").described(
-      "A text with '${NAME}' or '${NAME:-default}', which is put in before it is read."),
+      "Text with '${NAME}' or '${NAME:-default}', which is replaced by the value of the variable."),
     "nodeName": .pattern(
       "^(?!(\(NamePattern.reserved.joined(separator: "|")))$)"
         + "[A-Za-z0-9][A-Za-z0-9_-]{0,\(NamePattern.lengthLimit - 1)}$"),

@@ -33,7 +33,7 @@ extension TopologyValue<JSONValue> {
     ]
     var definitions = state.definitions
     definitions["template"] = template.described(
-      "Any value. '$name' is the state's value of that name, '$$' a dollar.")
+      "Any value. '$name' is the state's value of that name, '$$' a dollar sign.")
     let fields: JSONValue = ["if": ["type": "object"], "then": .reference("template")]
     return Self(
       schema: ["allOf": [.reference("case"), fields]], definitions: definitions,
@@ -64,7 +64,7 @@ extension TopologyValue<[String: String]> {
         if !isVariableName(member.key) {
           reading.report(
             .badName, at: member.mark,
-            "\(place.title): '\(member.key)' is no variable's name; use A-Z a-z 0-9 _, not "
+            "\(place.title): '\(member.key)' is not a valid variable name; use A-Z a-z 0-9 _, not "
               + "starting with a digit")
         } else if let scalar = member.value.node.scalar,
           scalar.value != .null || scalar.written != nil, !scalar.text.utf8.contains(0)
@@ -97,12 +97,12 @@ extension TopologyReading {
       if scalar.isWholeBeyondLimits {
         report(
           .badValue, place,
-          "cannot be \(scalar.text): whole numbers go from \(Int64.min) to \(Int64.max); write it "
-            + "with an exponent where it may be rounded, or in quotes as text")
+          "cannot be \(scalar.text): integers range from \(Int64.min) to \(Int64.max); write the "
+            + "number with an exponent if it may be rounded, or in quotes as text")
         return nil
       }
       if case .number(let value) = scalar.value, !value.isFinite {
-        report(.badValue, place, "cannot be \(scalar.text), which JSON does not have")
+        report(.badValue, place, "cannot be \(scalar.text), which JSON does not support")
         return nil
       }
       return scalar.value
@@ -132,12 +132,14 @@ extension TopologyReading {
     guard let value = json(place) else { return nil }
     if let name = value.caseName, value.caseMembers != nil {
       if isIdentifier(name) { return value }
-      report(.badValue, place, "must name \(noun): '\(name)' is no Swift case; write \(form)")
+      report(
+        .badValue, place,
+        "must name \(noun): '\(name)' is not a valid Swift case name; write \(form)")
     } else if let name = value.caseName {
       report(
         .badValue, place,
-        "must be \(form); name the field that the value of '\(name)' goes to, "
-          + "or '_0' where it has no label")
+        "must be \(form); name the field for the value of '\(name)', or write '_0' if the field "
+          + "has no label")
     } else {
       refuse(place, wanted: form)
     }

@@ -22,7 +22,9 @@ extension TopologyValue {
     ) { reading, place in
       let members = reading.namedMembers(of: place, kind: kind)
       if !isEmpty, case .mapping(let entries) = place.node.content, entries.isEmpty {
-        reading.report(.missingKey, place, "is empty; a topology has at least one \(kind.rawValue)")
+        reading.report(
+          .missingKey, place,
+          "is empty; a topology must have at least one \(kind.rawValue)")
       }
       return members.compactMap { key, place in
         var thing = mapping.start
@@ -67,7 +69,7 @@ extension TopologyValue<[String]> {
     Self(schema: names.schema, write: OrderedValue.names) { reading, place in
       let list = reading.nameList(place)
       if list?.isEmpty == true {
-        reading.report(.badValue, place, "is empty; leave it out to watch all nodes")
+        reading.report(.badValue, place, "is empty; remove it to watch all nodes")
       }
       return list
     }
@@ -86,8 +88,8 @@ extension TopologyValue<[Diagnostic.Code]> {
         if let code = Diagnostic.Code(rawValue: text) { return code }
         reading.report(
           .badValue, place,
-          "names '\(text)', which is the code of no warning"
-            + Suggestion.among(choices, like: text, verb: "there are"))
+          "lists '\(text)', which is not the code of a warning"
+            + Suggestion.among(choices, like: text, verb: "valid codes are"))
         return nil
       }
     }
@@ -105,8 +107,8 @@ extension TopologyReading {
       if let taken = names[member.key] {
         report(
           .nameTaken, at: member.mark,
-          "\(owner): the name is taken by the \(taken.kind.rawValue) at line "
-            + "\(taken.mark.line), column \(taken.mark.column); rename one")
+          "\(owner): the name is already used by the \(taken.kind.rawValue) at line "
+            + "\(taken.mark.line), column \(taken.mark.column); rename one of them")
       } else {
         names[member.key] = (kind, member.mark)
       }
@@ -128,7 +130,7 @@ extension TopologyReading {
     for element in elements {
       guard let name = string(element, hint: hint) else { continue }
       if names.contains(name) {
-        report(.duplicateKey, element, "names '\(name)' twice; remove one")
+        report(.duplicateKey, element, "lists '\(name)' twice; remove one of them")
       } else {
         names.append(name)
       }

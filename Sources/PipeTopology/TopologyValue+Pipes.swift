@@ -105,8 +105,8 @@ extension TopologyReading {
     guard fields["name"] == nil, !PipeSpecification.isName(entry.pipe.name) else { return true }
     report(
       .badName, place,
-      "would be called '\(entry.pipe.name)'; a pipe's name has 1 to 128 characters without spaces: "
-        + "correct its ends, or give it a 'name'")
+      "would be named '\(entry.pipe.name)', but a pipe name has 1 to 128 characters without "
+        + "spaces; correct its ends, or add a 'name'")
     return false
   }
 
@@ -117,14 +117,14 @@ extension TopologyReading {
       guard let extra = fields["when"] ?? fields["send"] else { return .port(port) }
       report(
         .conflictingKeys, at: source.mark(ofKey: extra.path),
-        "\(place.owner) starts at out-port '\(port)', which sends by itself; remove 'when' and "
-          + "'send', or the port from 'from'")
+        "\(place.owner) starts at out-port '\(port)', which sends its own events; remove 'when' "
+          + "and 'send', or the port from 'from'")
       return nil
     }
     guard fields["when"] != nil || fields["send"] != nil else {
       report(
         .missingKey, at: place.path + ["from"],
-        "\(place.owner) starts at node '\(entry.from.node)' itself; write an out-port as "
+        "\(place.owner) starts at node '\(entry.from.node)' without an out-port; write "
           + "'\(entry.from.node).PORT', or add 'when: STATE' and 'send: EVENT'")
       return nil
     }

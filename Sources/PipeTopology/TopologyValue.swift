@@ -63,7 +63,7 @@ extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
       reading.report(
         .badValue, place,
         "cannot be \(place.node.summary)"
-          + Suggestion.among(choices, like: scalar?.text ?? "", verb: "it takes"))
+          + Suggestion.among(choices, like: scalar?.text ?? "", verb: "valid values are"))
       return nil
     }
   }
@@ -107,7 +107,7 @@ extension TopologyValue<Int> {
       }
       reading.refuse(
         place,
-        wanted: "a whole number of \(unit) from \(range.lowerBound) to \(range.upperBound)")
+        wanted: "an integer number of \(unit) from \(range.lowerBound) to \(range.upperBound)")
       return nil
     }
   }

@@ -194,7 +194,7 @@ struct VariableFilling: Examiner {
       guard isVariableName(String(name)) else { continue }
       report(
         .plainDollar, .warning, at: mark,
-        "'$\(name)' is no variable and stands as it is; write '${\(name)}' for the variable, or "
+        "'$\(name)' is not expanded and stays as text; write '${\(name)}' for the variable, or "
           + "'$$\(name)' for this text")
     }
   }
@@ -250,7 +250,7 @@ extension TopologyReading {
     for merge in entries.filter(\.isMerge).dropFirst() {
       report(
         .duplicateKey, at: merge.keyMark,
-        "'<<' is named twice in one mapping; name both aliases in one list: '<<: [*a, *b]'")
+        "duplicate key '<<' in one mapping; list both aliases in one '<<': '<<: [*a, *b]'")
     }
     var known = Set(entries.filter { !$0.isMerge }.map(\.key))
     var result: [YAMLEntry] = []
@@ -276,7 +276,7 @@ extension TopologyReading {
       if case .mapping(let entries) = node.content { return entries }
       report(
         .badValue, at: node.mark,
-        "'<<' must be an alias of a mapping, or a list of such, not \(node.summary)")
+        "'<<' must be an alias of a mapping, or a list of aliases, not \(node.summary)")
       return nil
     }
   }

@@ -97,14 +97,14 @@ enum VariableTextError: Error, Hashable, CustomStringConvertible {
 
   var description: String {
     switch self {
-    case .unclosed(let text): "in '\(text)' a '${' has no '}' after it; \(Self.advice)"
-    case .unknown(let text): "'${\(text)}' is no variable; \(Self.advice)"
+    case .unclosed(let text): "unterminated '${' in '\(text)': missing '}'; \(Self.advice)"
+    case .unknown(let text): "'${\(text)}' is not a valid variable; \(Self.advice)"
     }
   }
 
   private static let advice =
-    "write '${NAME}', '${NAME:-default}', '${NAME:?message}' or '${NAME:+alternative}', with a name of A-Z a-z 0-9 _, "
-    + "or '$$' for a dollar"
+    "write '${NAME}', '${NAME:-default}', '${NAME:?message}' or '${NAME:+alternative}', with a "
+    + "name of A-Z a-z 0-9 _, or '$$' for a dollar sign"
 }
 
 /// A disguise for the characters between `${` and `}` that have a meaning in YAML: in flow style a

@@ -19,7 +19,7 @@ package enum YAMLDocument {
     if let offset = firstInvalidByte(of: text) {
       throw YAMLError(
         mark: TextPosition(ofByte: offset, in: text), code: .notUTF8,
-        message: "byte \(text[offset]) is not UTF-8; save the file as UTF-8")
+        message: "invalid UTF-8: byte \(text[offset]); save the file as UTF-8")
     }
     let disguise = VariableDisguise(text)
     var composer = YAMLComposer(events: YAMLEvents(disguise.text), disguise: disguise)
@@ -59,8 +59,8 @@ private struct YAMLComposer {
     guard case .streamEnd = event else {
       throw YAMLError(
         mark: mark,
-        message: "a second document starts here; a file holds one topology, so "
-          + "remove the '---' or move the rest into a file of its own")
+        message: "a second YAML document starts here, but a file has one document; remove the "
+          + "'---', or move the rest to another file")
     }
     return root
   }
@@ -72,7 +72,7 @@ private struct YAMLComposer {
     guard depth < YAMLDocument.depthLimit else {
       throw YAMLError(
         mark: mark,
-        message: "this is nested more than \(YAMLDocument.depthLimit) levels deep; flatten it")
+        message: "nested more than \(YAMLDocument.depthLimit) levels deep; use fewer levels")
     }
     try count(1, at: mark)
     let sizeBefore = size - 1
@@ -95,7 +95,7 @@ private struct YAMLComposer {
     case .alias(let anchor):
       return try copy(of: anchor, at: mark)
     case .streamStart, .streamEnd, .documentStart, .documentEnd, .sequenceEnd, .mappingEnd:
-      throw YAMLError(mark: mark, message: "this is not YAML: a value is missing here; add it")
+      throw YAMLError(mark: mark, message: "invalid YAML: missing value; add a value")
     }
     let node = YAMLNode(content: content, mark: mark)
     if let name { anchors[name] = (node, size - sizeBefore) }
@@ -133,8 +133,8 @@ private struct YAMLComposer {
     guard let (node, size) = anchors[anchor] else {
       throw YAMLError(
         mark: mark,
-        message: "alias '*\(anchor)' has no anchor '&\(anchor)' that ends before it; "
-          + "define the anchor first")
+        message: "unknown alias '*\(anchor)': no anchor '&\(anchor)' ends before the alias; define "
+          + "the anchor first")
     }
     try count(size, at: mark)
     return node
@@ -145,8 +145,8 @@ private struct YAMLComposer {
     guard size <= YAMLDocument.nodeLimit else {
       throw YAMLError(
         mark: mark,
-        message: "the document has more than \(YAMLDocument.nodeLimit) parts, its "
-          + "aliases expanded; shorten it")
+        message: "the document has more than \(YAMLDocument.nodeLimit) YAML nodes, with its "
+          + "aliases expanded; shorten the document")
     }
   }
 
@@ -158,7 +158,7 @@ private struct YAMLComposer {
     let core = "tag:yaml.org,2002:"
     if kind == "scalar", tag == "!" || tag == core + "str" { return true }
     if tag == core + kind { return false }
-    throw YAMLError(mark: mark, message: "tag '\(tag)' is not known; remove it")
+    throw YAMLError(mark: mark, message: "unknown tag '\(tag)'; remove it")
   }
 }
 
@@ -238,21 +238,21 @@ final class YAMLEvents {
   }
 
   private func error() -> YAMLError {
-    let problem = parser.pointee.problem.map { String(cString: $0) } ?? "it ends too early"
+    let problem = parser.pointee.problem.map { String(cString: $0) } ?? "unexpected end of file"
     guard parser.pointee.error != YAML_READER_ERROR else {
       let mark = TextPosition(ofByte: parser.pointee.problem_offset, in: input)
-      return YAMLError(mark: mark, message: "this is not YAML: \(problem); remove the character")
+      return YAMLError(mark: mark, message: "invalid YAML: \(problem); remove the character")
     }
     let mark = TextPosition(parser.pointee.problem_mark)
     if input[safe: parser.pointee.problem_mark.index(in: input)] == UInt8(ascii: "\t") {
       return YAMLError(
-        mark: mark, message: "this is not YAML: a tab cannot indent a line; use spaces")
+        mark: mark, message: "invalid YAML: tabs cannot indent a line; use spaces")
     }
     let context = parser.pointee.context.map { String(cString: $0) + ", " } ?? ""
     return YAMLError(
       mark: mark,
-      message: "this is not YAML: \(context)\(problem); "
-        + "look here and just above for indentation, a bracket, a quote or a colon")
+      message: "invalid YAML: \(context)\(problem); check indentation, brackets, quotes and colons "
+        + "here and in the lines above")
   }
 }
 

@@ -69,7 +69,9 @@ struct CompositePipeTests {
     } catch {
       #expect(!isAllowed, "\(error)")
       #expect(
-        "\(error)".contains("pipe 'own': its capacity cannot be 1: 'l' takes part in 'sync'"),
+        "\(error)".contains(
+          "pipe 'own': 'capacity' cannot be 1: node 'l' participates in event "
+            + "'sync'"),
         "\(error)")
     }
   }

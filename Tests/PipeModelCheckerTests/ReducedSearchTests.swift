@@ -135,7 +135,7 @@ struct ReducedSearchTests {
     let letters = report.findings(.deadLetter)
     #expect(letters.count == 1)
     #expect(letters.first?.similarCount == 30)
-    #expect(letters.first?.message.hasSuffix("; and 30 like it") == true)
+    #expect(letters.first?.message.hasSuffix("; similar findings: 30") == true)
   }
 
   @Test("Deadlocks with the same labels are reported once, and hidden ones are counted")

@@ -46,13 +46,13 @@ struct DeploymentCheckTests {
     let nodes = "a: { machine: M, place: frnt }\nb: { machine: M, place: front }\nc: { machine: M }"
     #expect(
       try placed(nodes, in: places) == [
-        "test.yaml:4:27: error: node 'a': place 'frnt' is not in lab.yaml:2:1; it has 'front'. Did you "
-          + "mean 'front'? [unknown-place]"
+        "test.yaml:4:27: error: node 'a': no such place 'frnt' in lab.yaml:2:1; it has 'front'. "
+          + "Did you mean 'front'? [unknown-place]"
       ])
     #expect(
       try placed("a: { machine: M, place: front }", in: "engine: local") == [
-        "test.yaml:4:27: error: node 'a': place 'front' is not in lab.yaml:1:1; add it there "
-          + "[unknown-place]"
+        "test.yaml:4:27: error: node 'a': no such place 'front' in lab.yaml:1:1; add the place "
+          + "there [unknown-place]"
       ])
   }
 
@@ -69,8 +69,8 @@ struct DeploymentCheckTests {
     let text = "places:\n  front: { address: 127.0.0.1 }\n  back: { address: 127.0.0.2 }\n"
     #expect(
       try checked(text, for: "a: { machine: M, place: back }") == [
-        "lab.yaml:2:3: warning: place 'front': no node runs there; give a node 'place: front', or "
-          + "remove it [unused-place]"
+        "lab.yaml:2:3: warning: place 'front' is not used by any node; write 'place: front' for a "
+          + "node, or remove the place [unused-place]"
       ])
     #expect(try checked(text, for: nil) == [])
   }
@@ -86,8 +86,9 @@ struct DeploymentCheckTests {
   func foreignAddress(address: String, isOwn: Bool) throws {
     let nodes = "a: { machine: M, place: front }"
     let message =
-      "'address' \(address) is not this machine's, and engine 'local' starts processes on "
-      + "this machine alone; write one that it has: 127.0.0.1, 10.0.0.9 [foreign-address]"
+      "'address' \(address) is not an address of this host, and engine 'local' starts processes "
+      + "only on this host; use one of the addresses of this host: 127.0.0.1, 10.0.0.9 "
+      + "[foreign-address]"
     #expect(
       try checked("places: { front: { address: \(address) } }", for: nodes)
         == (isOwn ? [] : ["lab.yaml:1:29: error: place 'front': \(message)"]))
@@ -123,9 +124,9 @@ struct DeploymentCheckTests {
 
   private static let without = "places: { front: { address: 127.0.0.1 } }"
   private static let with = without + "\njournals: /shared\n"
-  private static let tooLittle = "survives the end of processes, not that of their host; make"
+  private static let tooLittle = "survives a process crash, not the loss of the host; set"
   private static let staysThere =
-    "stays on the one that is lost, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there"
+    "stays on the lost host, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there"
 
   @Test(
     "A node may move without a journal, or with a durable journal that other hosts share",
@@ -142,7 +143,7 @@ struct DeploymentCheckTests {
     guard let problem else { return }
     #expect(
       found[0].hasPrefix(
-        "test.yaml:4:48: error: node 'a' cannot move to another host: what it has recorded \(problem)"
+        "test.yaml:4:48: error: node 'a' cannot move to another host: its journal \(problem)"
       ),
       "\(found)")
     #expect(found[0].hasSuffix("or write 'on_host_loss: wait' [bad-host-loss]"), "\(found)")
@@ -169,8 +170,9 @@ struct DeploymentCheckTests {
       found
         == (isRefused
           ? [
-            "test.yaml:4:48: error: node 'a' has nowhere to move: place 'front' has host 'h1' alone; add "
-              + "'spare: [HOST]' at lab.yaml:3:3, or write 'on_host_loss: wait' [bad-host-loss]"
+            "test.yaml:4:48: error: node 'a' has no host to move to: place 'front' has only host "
+              + "'h1'; add 'spare: [HOST]' at lab.yaml:3:3, or write 'on_host_loss: wait' "
+              + "[bad-host-loss]"
           ] : []))
   }
 
@@ -216,10 +218,10 @@ struct DeploymentCheckTests {
     let found = try placed(nodes, and: composites, in: Self.with)
     #expect(
       found == [
-        "test.yaml:4:48: error: node 'a' cannot move to another host: what composite 'c', which is "
-          + "coordinated within it, has recorded survives the end of processes, not that of their host; "
-          + "make the 'durability' of the composite's nodes 'power', or 'none', or write "
-          + "'on_host_loss: wait' [bad-host-loss]"
+        "test.yaml:4:48: error: node 'a' cannot move to another host: the journal of composite "
+          + "'c', whose coordinator is embedded in the node, survives a process crash, not the "
+          + "loss of the host; set the 'durability' of the composite's nodes to 'power' or "
+          + "'none', or write 'on_host_loss: wait' [bad-host-loss]"
       ])
     let apart = composites.replacing(", within: a", with: "")
     #expect(try placed(nodes, and: apart, in: Self.with) == [])
@@ -237,7 +239,11 @@ struct DeploymentCheckTests {
       name: "c", host: "a", program: "p", durability: .process, composites: [], components: [])
     let found = try placed(nodes, and: composites, in: Self.with, classes: [shared])
     #expect(
-      found.count == 1 && found[0].contains("what composite 'c', which is coordinated within it"))
+      found.count == 1
+        && found[0].contains(
+          "the journal of composite 'c', whose coordinator is "
+            + "embedded")
+    )
   }
 
   // MARK: Names in a cluster
@@ -249,14 +255,14 @@ struct DeploymentCheckTests {
     let nodes = "a_b: { machine: M }\nc: { machine: M }\nA-b: { machine: M }"
     #expect(
       try placed(nodes, in: Self.cluster) == [
-        "test.yaml:6:3: error: 'a_b' and 'A-b' would both be 't-a-b' in a cluster, where names have small "
-          + "letters, digits and '-' alone; rename it [cluster-name]"
+        "test.yaml:6:3: error: 'a_b' and 'A-b' would both be named 't-a-b' in a cluster, where "
+          + "names contain only lowercase letters, digits and '-'; rename 'A-b' [cluster-name]"
       ])
     #expect(try placed(nodes, in: Self.without) == [])
     #expect(
       try placed("Orchestrator: { machine: M }", in: Self.cluster) == [
-        "test.yaml:4:3: error: 'Orchestrator' would be 't-orchestrator' in a cluster, which is the "
-          + "orchestrator's name there; rename it [cluster-name]"
+        "test.yaml:4:3: error: 'Orchestrator' would be named 't-orchestrator' in a cluster, which "
+          + "is the name of the orchestrator; rename 'Orchestrator' [cluster-name]"
       ])
   }
 
@@ -272,7 +278,8 @@ struct DeploymentCheckTests {
     #expect(found.count == (isRefused ? 1 : 0), "\(found)")
     if isRefused {
       #expect(
-        found[0].hasPrefix("test.yaml:6:15: error: 'a' and 'A' would both be 't-a'"), "\(found)")
+        found[0].hasPrefix("test.yaml:6:15: error: 'a' and 'A' would both be named 't-a'"),
+        "\(found)")
     }
   }
 
@@ -284,8 +291,9 @@ struct DeploymentCheckTests {
     let found = PlacementChecker.check(topology, source: source, in: try examined(Self.cluster))
     #expect(
       found.map(\.description) == [
-        "test.yaml:1:11: error: topology '3d' cannot be in a cluster under this name: its services begin "
-          + "with it, and the name of a service begins with a letter; name it otherwise [cluster-name]"
+        "test.yaml:1:11: error: topology '3d' cannot run in a cluster under this name: the names "
+          + "of its services start with the topology's name, and a service name must start with "
+          + "a letter; rename the topology [cluster-name]"
       ])
   }
 }

@@ -127,24 +127,26 @@ struct DeploymentFileTests {
   /// schema detects it.
   static let bad: [(text: String, place: String, message: String, code: String, schema: Bool)] = [
     (
-      "engine: locl", "1:9", "it takes 'local', 'slurm', 'kubernetes'. Did you mean 'local'?",
+      "engine: locl", "1:9",
+      "valid values are 'local', 'slurm', 'kubernetes'. Did you mean "
+        + "'local'?",
       "bad-value", true
     ),
     ("engine: {}", "1:9", "the deployment: 'engine' cannot be", "bad-value", true),
     ("engin: local", "1:1", "Did you mean 'engine'?", "unknown-key", true),
     (
       "address: localhost", "1:10",
-      "an IPv4 address in numbers, such as 127.0.0.1, not 'localhost'",
+      "a numeric IPv4 address, such as 127.0.0.1, not 'localhost'",
       "bad-value", true
     ),
-    ("address: 10.0.0", "1:10", "must be an IPv4 address", "bad-value", true),
-    ("address: 10.0.0.256", "1:10", "must be an IPv4 address", "bad-value", true),
-    ("address: 10.0.00.1", "1:10", "must be an IPv4 address", "bad-value", true),
-    ("address: 10.0.0.1.", "1:10", "must be an IPv4 address", "bad-value", true),
-    ("address: '::1'", "1:10", "must be an IPv4 address", "bad-value", true),
-    ("address: 7", "1:10", "must be an IPv4 address", "bad-value", true),
+    ("address: 10.0.0", "1:10", "must be a numeric IPv4 address", "bad-value", true),
+    ("address: 10.0.0.256", "1:10", "must be a numeric IPv4 address", "bad-value", true),
+    ("address: 10.0.00.1", "1:10", "must be a numeric IPv4 address", "bad-value", true),
+    ("address: 10.0.0.1.", "1:10", "must be a numeric IPv4 address", "bad-value", true),
+    ("address: '::1'", "1:10", "must be a numeric IPv4 address", "bad-value", true),
+    ("address: 7", "1:10", "must be a numeric IPv4 address", "bad-value", true),
     (
-      "address: 0.0.0.0", "1:10", "cannot be 0.0.0.0, where nobody can connect to", "bad-value",
+      "address: 0.0.0.0", "1:10", "cannot be 0.0.0.0, to which no process can connect", "bad-value",
       true
     ),
     ("engine: slurm\nlease: 0s", "2:8", "must be longer than 0s", "bad-duration", true),
@@ -154,26 +156,27 @@ struct DeploymentFileTests {
     ),
     ("engine: slurm\nlease: 31s", "2:8", "must be from 2s to 30s, not 31s", "bad-duration", false),
     (
-      "lease: 5s", "1:1", "'lease' says nothing with engine 'local'; remove it", "conflicting-keys",
+      "lease: 5s", "1:1", "'lease' has no effect with engine 'local'; remove it",
+      "conflicting-keys",
       true
     ),
     ("places: [a]", "1:9", "must be a mapping from names, not a list", "bad-value", true),
     ("places: { a: 10.0.0.1 }", "1:14", "place 'a' must be a mapping", "bad-value", true),
     (
       "places: { a: {} }", "1:14",
-      "place 'a' has no 'address', which engine 'local' asks for; add it", "missing-key", true
+      "place 'a' has no 'address', which engine 'local' requires; add it", "missing-key", true
     ),
     (
       "engine: slurm\nplaces: { a: { spare: [b] } }", "2:14",
-      "place 'a' has no 'hosts', which engine 'slurm' asks for; add it", "missing-key", true
+      "place 'a' has no 'hosts', which engine 'slurm' requires; add it", "missing-key", true
     ),
     (
       "places: { a: { address: 10.0.0.1, hosts: [b] } }", "1:35",
-      "place 'a': 'hosts' says nothing with engine 'local'; remove it", "conflicting-keys", true
+      "place 'a': 'hosts' has no effect with engine 'local'; remove it", "conflicting-keys", true
     ),
     (
       "engine: slurm\nplaces: { a: { hosts: [b], address: 10.0.0.1 } }", "2:28",
-      "place 'a': 'address' says nothing with engine 'slurm'; remove it", "conflicting-keys", true
+      "place 'a': 'address' has no effect with engine 'slurm'; remove it", "conflicting-keys", true
     ),
     (
       "engine: slurm\nplaces: { a: { hosts: [] } }", "2:23", "place 'a': 'hosts' is empty",
@@ -181,7 +184,7 @@ struct DeploymentFileTests {
     ),
     (
       "engine: slurm\nplaces: { a: { hosts: [b c] } }", "2:24",
-      "place 'a': 'hosts' names 'b c', and a host's name has letters", "bad-name", true
+      "place 'a': 'hosts' lists 'b c', which is not a valid host name", "bad-name", true
     ),
     (
       "engine: slurm\nplaces: { a: { hosts: [b, b] } }", "2:27",
@@ -189,49 +192,52 @@ struct DeploymentFileTests {
     ),
     (
       "engine: slurm\nimage: a", "2:1",
-      "the deployment: 'image' says nothing with engine 'slurm'; remove it", "conflicting-keys",
+      "the deployment: 'image' has no effect with engine 'slurm'; remove it", "conflicting-keys",
       true
     ),
     (
-      "port: 7300", "1:1", "the deployment: 'port' says nothing with engine 'local'; remove it",
+      "port: 7300", "1:1", "the deployment: 'port' has no effect with engine 'local'; remove it",
       "conflicting-keys", true
     ),
     (
-      "storage: { size: 2Gi }", "1:1", "'storage' says nothing with engine 'local'; remove it",
+      "storage: { size: 2Gi }", "1:1", "'storage' has no effect with engine 'local'; remove it",
       "conflicting-keys", true
     ),
     (
       "places: { a: { address: 10.0.0.1, labels: { b: c } } }", "1:35",
-      "place 'a': 'labels' says nothing with engine 'local'; remove it", "conflicting-keys", true
+      "place 'a': 'labels' has no effect with engine 'local'; remove it", "conflicting-keys", true
     ),
     (
       "engine: kubernetes", "1:1",
-      "the deployment has no 'image', which engine 'kubernetes' asks for; add it", "missing-key",
+      "the deployment has no 'image', which engine 'kubernetes' requires; add it", "missing-key",
       true
     ),
     (
       kubernetes + "address: 10.0.0.1", "3:1",
-      "'address' says nothing with engine 'kubernetes', where each pod has an address of its own",
+      "'address' has no effect with engine 'kubernetes': each pod has its own address",
       "conflicting-keys", true
     ),
     (
-      kubernetes + "journals: /j", "3:1", "each journal is on a volume claim of its pod's",
+      kubernetes + "journals: /j", "3:1", "each journal is on a volume claim of its pod",
       "conflicting-keys", true
     ),
-    (kubernetes + "lease: 5s", "3:1", "where no node moves; remove it", "conflicting-keys", true),
+    (
+      kubernetes + "lease: 5s", "3:1", "nodes do not move to other hosts; remove it",
+      "conflicting-keys", true
+    ),
     (
       kubernetes + "places: { a: {} }", "3:14",
-      "place 'a' has no 'hosts' or 'labels', which engine 'kubernetes' asks for; add it",
+      "place 'a' has no 'hosts' or 'labels', which engine 'kubernetes' requires; add it",
       "missing-key", true
     ),
     (
       kubernetes + "places: { a: { labels: { b: c }, hosts: [d] } }", "3:16",
-      "place 'a' has 'hosts' and 'labels', and either says where it is; remove one",
+      "place 'a' has both 'hosts' and 'labels', which exclude each other; remove one of them",
       "conflicting-keys", true
     ),
     (
       kubernetes + "places: { a: { hosts: [d], spare: [e] } }", "3:28",
-      "place 'a': 'spare' says nothing with engine 'kubernetes', where a pod waits for its host",
+      "place 'a': 'spare' has no effect with engine 'kubernetes': a pod waits for its host",
       "conflicting-keys", true
     ),
     (
@@ -239,14 +245,14 @@ struct DeploymentFileTests {
     ),
     (
       kubernetes + "places: { a: { labels: { /b: c } } }", "3:26",
-      "place 'a': 'labels': '/b' is no label of a host", "bad-name", true
+      "place 'a': 'labels': '/b' is not a valid label name", "bad-name", true
     ),
     (
       kubernetes + "places: { a: { labels: { b: c d } } }", "3:29",
-      "place 'a': 'labels.b' must be at most 63 of A-Z a-z 0-9 . _ -", "bad-value", true
+      "place 'a': 'labels.b' must be at most 63 characters of A-Z a-z 0-9 . _ -", "bad-value", true
     ),
     (
-      kubernetes + "namespace: Hall", "3:12", "'namespace' must be 1 to 63 of a-z 0-9 -",
+      kubernetes + "namespace: Hall", "3:12", "'namespace' must be 1 to 63 characters of a-z 0-9 -",
       "bad-value",
       true
     ),
@@ -267,31 +273,36 @@ struct DeploymentFileTests {
       "bad-value", true
     ),
     (
-      kubernetes + "storage: { class: Fast }", "3:19", "must be a storage class's name",
+      kubernetes + "storage: { class: Fast }", "3:19", "must be a storage class name",
       "bad-value",
       true
     ),
     (
-      kubernetes + "storage: { sise: 1Gi }", "3:12", "has no key 'sise'", "unknown-key", true
+      kubernetes + "storage: { sise: 1Gi }", "3:12", "unknown key 'sise'", "unknown-key", true
     ),
     (
       "places: { a: { addres: 10.0.0.1, address: 10.0.0.1 } }", "1:16",
-      "place 'a' has no key 'addres'",
+      "place 'a': unknown key 'addres'",
       "unknown-key", true
     ),
     (
-      "places: { a: { address: front } }", "1:25", "place 'a': 'address' must be an IPv4 address",
+      "places: { a: { address: front } }", "1:25",
+      "place 'a': 'address' must be a numeric IPv4 "
+        + "address",
       "bad-value", true
     ),
-    ("places: { a.b: { address: 10.0.0.1 } }", "1:11", "'a.b' is no name", "bad-name", true),
+    (
+      "places: { a.b: { address: 10.0.0.1 } }", "1:11", "'a.b' is not a valid name", "bad-name",
+      true
+    ),
     (
       "places: { 1: { address: 10.0.0.1 } }", "1:11",
-      "a name is text, and 1 without quotes is none",
+      "a name must be text, and 1 without quotes is not text",
       "bad-name", false
     ),
     (
       "places: { a: { address: 10.0.0.1 }, a: { address: 10.0.0.2 } }", "1:37",
-      "place 'a' is named twice, first at line 1, column 11", "duplicate-key", false
+      "duplicate place 'a', first defined at line 1, column 11", "duplicate-key", false
     ),
     ("journals: 3", "1:11", "must be a path; put 3 in quotes", "bad-value", true),
     ("journals:", "1:10", "must be a path, not nothing", "bad-value", true),
@@ -348,7 +359,7 @@ struct DeploymentFileTests {
     #expect {
       try DeploymentFile.read(path: "/no/such/lab.yaml")
     } throws: {
-      "\($0)".contains("/no/such/lab.yaml: error: there is no such file; check the path")
+      "\($0)".contains("/no/such/lab.yaml: error: no such file; check the path")
     }
   }
 
@@ -369,7 +380,7 @@ struct DeploymentFileTests {
       #expect {
         try read(text)
       } throws: { error in
-        let list = "\(error)".split(separator: "the keys are ").last?.split(separator: " [").first
+        let list = "\(error)".split(separator: "valid keys are ").last?.split(separator: " [").first
         let told = list?.split(separator: ", ").map { $0.filter { $0 != "'" } }.sorted()
         return told == names
       }

@@ -49,13 +49,13 @@ struct EnvironmentFileTests {
   @Test(
     "A line that cannot be read is an error, and its variable is not reported as missing",
     arguments: [
-      ("V", "1:1", "this line has no '='"), ("\n1=x", "2:1", "'1' is no variable's name"),
-      ("a b=x", "1:1", "'a b' is no variable's name"), ("V='x", "1:1", "a quote is not closed"),
-      (#"V="x\""#, "1:1", "a quote is not closed"),
-      ("V='x' y", "1:1", "something stands after the closing quote"),
-      ("V=${W}", "1:1", "variables are not put in here"),
-      ("V=$W", "1:1", "variables are not put in here"),
-      (#"V="a$W""#, "1:1", "write the value itself, in '…' where it has a '$'"),
+      ("V", "1:1", "this line has no '='"), ("\n1=x", "2:1", "'1' is not a valid variable name"),
+      ("a b=x", "1:1", "'a b' is not a valid variable name"), ("V='x", "1:1", "unterminated quote"),
+      (#"V="x\""#, "1:1", "unterminated quote"),
+      ("V='x' y", "1:1", "unexpected text after the closing quote"),
+      ("V=${W}", "1:1", "variables are not expanded in this file"),
+      ("V=$W", "1:1", "variables are not expanded in this file"),
+      (#"V="a$W""#, "1:1", "write the value itself, in '…' if the value contains '$'"),
     ])
   func bad(text: String, place: String, message: String) throws {
     let found = try read(Array(text.utf8)).errors

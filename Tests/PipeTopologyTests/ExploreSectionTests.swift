@@ -100,7 +100,7 @@ struct ExploreSectionTests {
   @Test(
     "Errors that the file alone shows are refused at their location",
     arguments: [
-      ("capacity: 0", "10:13", "a whole number of events from 1 to 65536, not 0", "bad-value"),
+      ("capacity: 0", "10:13", "an integer number of events from 1 to 65536, not 0", "bad-value"),
       ("capasity: 2", "10:3", "Did you mean 'capacity'?", "unknown-key"),
       (
         "from_outside: [start]", "10:17", "must be a mapping such as { door: [open] }, not a list",
@@ -112,26 +112,29 @@ struct ExploreSectionTests {
           + "'open'", "bad-value"
       ),
       ("from_outside: { dor: [x] }", "10:19", "Did you mean 'door'?", "unknown-node"),
-      ("from_outside: { fixed: [x] }", "10:19", "is constant and takes no events", "bad-value"),
-      ("from_outside: { door: [1x] }", "10:26", "'1x' is no Swift case", "bad-value"),
+      ("from_outside: { fixed: [x] }", "10:19", "is constant and accepts no events", "bad-value"),
+      ("from_outside: { door: [1x] }", "10:26", "'1x' is not a valid Swift case name", "bad-value"),
       (
         "from_outside: { motor: [{ call: { floor: 4..0 } }] }", "10:44",
-        "cannot be 4..0: a range goes up", "bad-value"
+        "cannot be 4..0: a range goes from a lower to a higher integer", "bad-value"
       ),
       ("values: { door: { persons: [1] } }", "10:13", "write 'NODE.EVENT'", "bad-name"),
       (
         "values: { door.x: { persons: 1 } }", "10:32",
-        "must be a list of values, or whole numbers as in 0..4, not 1", "bad-value"
+        "must be a list of values, or a range of integers such as 0..4, not 1", "bad-value"
       ),
       ("values: { door.x: { persons: [] } }", "10:32", "must be a list of values", "bad-value"),
       (
-        "values: { door.x: { persons: 0..10000 } }", "10:32", "holds 10000 values at most",
+        "values: { door.x: { persons: 0..10000 } }", "10:32", "has at most 10000 values",
         "bad-value"
       ),
       ("values: { dor.x: { persons: [1] } }", "10:13", "Did you mean 'door'?", "unknown-node"),
       ("gives: { dor: { close: [x] } }", "10:12", "Did you mean 'door'?", "unknown-node"),
       ("gives: { door: [x] }", "10:18", "such as { close: [doorHasLocked] }", "bad-value"),
-      ("gives: { door: { close: [~, x] } }", "10:28", "put it at the end of the list", "bad-value"),
+      (
+        "gives: { door: { close: [~, x] } }", "10:28", "has '~' before the end of the list",
+        "bad-value"
+      ),
       ("fold: { passengers: { round: 0 } }", "10:32", "from 1 to 65536, not 0", "bad-value"),
       ("fold: { passenger: { round: 8 } }", "10:11", "Did you mean 'passengers'?", "unknown-node"),
       ("any: [displai]", "10:9", "Did you mean 'display'?", "unknown-node"),
@@ -146,15 +149,15 @@ struct ExploreSectionTests {
         "properties: { shut: { nevr: { door: open } } }", "10:25", "Did you mean 'never'?",
         "unknown-key"
       ),
-      ("properties: { shut: {} }", "10:23", "says nothing; add 'never'", "missing-key"),
+      ("properties: { shut: {} }", "10:23", "is empty; add 'never'", "missing-key"),
       (
         "properties: { a: { never: { door: open }, always_possible: { door: open } } }", "10:45",
-        "make two properties of it", "conflicting-keys"
+        "split it into two properties", "conflicting-keys"
       ),
       ("allow: [{ finding: stuk, reason: r }]", "10:22", "Did you mean 'stuck'?", "bad-value"),
       ("allow: [{ finding: stuck }]", "10:11", "reason", "missing-key"),
       (
-        "allow: [{ finding: stuck, pipe: p, reason: r }]", "10:35", "there is no pipe 'p'",
+        "allow: [{ finding: stuck, pipe: p, reason: r }]", "10:35", "no such pipe 'p'",
         "bad-name"
       ),
       (
@@ -162,7 +165,10 @@ struct ExploreSectionTests {
         "Did you mean 'door'?",
         "unknown-node"
       ),
-      ("properties: { a b: { never: { door: open } } }", "10:17", "'a b' is no name", "bad-name"),
+      (
+        "properties: { a b: { never: { door: open } } }", "10:17", "'a b' is not a valid name",
+        "bad-name"
+      ),
     ])
   func refused(section: String, place: String, message: String, code: String) {
     let found = errors(Self.text(section))

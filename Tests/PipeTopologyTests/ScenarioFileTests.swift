@@ -62,7 +62,7 @@ struct ScenarioFileTests {
       ("{ at: door }", "4:5", "has no 'takes'", "missing-key"),
       ("{ at: door, sends: open }", "4:5", "has no 'into'", "missing-key"),
       (
-        "{ at: door, sends: open, into: p, refused: guard }", "4:17", "make two steps of it",
+        "{ at: door, sends: open, into: p, refused: guard }", "4:17", "split it into two steps",
         "conflicting-keys"
       ),
       ("{ takes: open }", "4:5", "has no 'at'", "missing-key"),
@@ -88,7 +88,7 @@ struct ScenarioFileTests {
       (
         "{ at: door, takes: open, expect: crahs }", "4:38", "or 'crash', not 'crahs'", "bad-value"
       ),
-      ("{ crash: door, takes: open }", "4:7", "make two steps of it", "conflicting-keys"),
+      ("{ crash: door, takes: open }", "4:7", "split it into two steps", "conflicting-keys"),
       ("{ at: door, takes: 12 }", "4:24", "must be a label", "bad-value"),
       ("door", "4:5", "step 1 must be a mapping, not 'door'", "bad-value"),
     ])

@@ -79,15 +79,15 @@ struct TopologyCheckerTests {
       (
         "{ from: door, when: open, to: display, send: { floor: { number: $person } } }", "9:50",
         "unknown-variable",
-        "state 'open' carries no value '$person'; it carries '$persons'. Did you mean '$persons'?"
+        "state 'open' has no value '$person'; it has '$persons'. Did you mean '$persons'?"
       ),
       (
         "{ from: door, when: closed, to: display, send: { floor: { number: $persons } } }", "9:52",
-        "unknown-variable", "state 'closed' carries no value '$persons'; it carries none"
+        "unknown-variable", "state 'closed' has no value '$persons'; it has none"
       ),
       (
         "{ from: door, when: open, to: types, send: { string: { _0: $persons } } }", "9:64",
-        "type-mismatch", "cannot be '$persons', which is of type Int; take a value of type String"
+        "type-mismatch", "cannot be '$persons', which has type Int; use a value of type String"
       ),
       (
         "{ from: door, when: open, to: types, send: { int: { _0: 'a $persons' } } }", "9:61",
@@ -107,11 +107,12 @@ struct TopologyCheckerTests {
       ),
       (
         "{ from: door, when: open, to: types, send: never }", "9:48", "not-in-alphabet",
-        "machine 'Types' of node 'types' takes event 'never' in no state"
+        "machine 'Types' of node 'types' does not accept event 'never' in any state"
       ),
       (
         "{ from: door.arrivals, to: types }", "9:32", "unlike-events",
-        "sends 'refresh', which machine 'Types' of node 'types' does not know, nor 'floor', 'persons'"
+        "sends 'refresh', which machine 'Types' of node 'types' does not declare, nor 'floor', "
+          + "'persons'"
       ),
     ])
   func misfits(pipe: String, place: String, code: String, message: String) throws {
@@ -155,9 +156,9 @@ struct TopologyCheckerTests {
     #expect(
       found.map(\.description) == [
         "t:7:32: error: pipe 'door.arrivals->display.updates': out-port 'arrivals' of node 'door' "
-          + "sends 'floor(number: Int)', but in-port 'updates' of node 'display' knows it as "
-          + "'floor(number: String)', and others differ as well: 'persons'; connect ports of one event type "
-          + "[unlike-events]"
+          + "sends 'floor(number: Int)', but in-port 'updates' of node 'display' declares "
+          + "'floor(number: String)'; other events differ, too: 'persons'; connect ports of the "
+          + "same event type [unlike-events]"
       ])
   }
 
@@ -217,8 +218,8 @@ struct TopologyCheckerTests {
       withPipe("{ from: door, when: closed, to: display, send: refresh }"))
     #expect(
       found == [
-        "test.yaml:4:9: warning: node 'door': nothing is connected to out-port 'arrivals', so what "
-          + "it sends goes nowhere; add a pipe from 'door.arrivals' [unconnected-port]"
+        "test.yaml:4:9: warning: node 'door': out-port 'arrivals' is not connected, so its events "
+          + "are discarded; add a pipe from 'door.arrivals' [unconnected-port]"
       ])
   }
 

@@ -46,7 +46,7 @@ struct TopologyCompositeTests {
     arguments: [
       (
         "lift: { components: [door, ^moter] }", "unknown-node",
-        "there is no node or composite 'moter'; the topology has 'door', 'motor', 'odd', 'panel', "
+        "no such node or composite 'moter'; the topology has 'door', 'motor', 'odd', 'panel', "
           + "'preview'. Did you mean 'motor'?"
       ),
       ("lift: { components: [door, ^preview] }", "bad-component", "'preview' is constant"),
@@ -58,11 +58,14 @@ struct TopologyCompositeTests {
       (
         "lift: { components: [door, motor], synchronize: { open: [door, ^moter] } }",
         "unknown-participant",
-        "'moter' is not one of its components; they are 'door', 'motor'. Did you mean 'motor'?"
+        "'moter' is not a component of the composite; the components are 'door', 'motor'. Did you "
+          + "mean 'motor'?"
       ),
       (
         "lift: { components: [door, motor], synchronize: { close: [door, ^motor] } }",
-        "not-in-alphabet", "participant 'motor' takes it in no state; it takes 'open', 'go'"
+        "not-in-alphabet",
+        "participant 'motor' does not accept the event in any state; it accepts "
+          + "'open', 'go'"
       ),
       (
         "lift: { components: [door, motor], synchronize: { ring: [^door, motor] } }",
@@ -74,7 +77,7 @@ struct TopologyCompositeTests {
       ),
       (
         "lift: { components: [door, motor], synchronize: [go, ^opn] }", "too-few-participants",
-        "no component takes it; a synchronized event has two participants or more; they take "
+        "no component takes it; a synchronized event has two participants or more; they accept "
           + "'open', 'close', 'go', 'arrive'. Did you mean 'open'?"
       ),
       (
@@ -84,7 +87,7 @@ struct TopologyCompositeTests {
       (
         "lift: { components: [door, odd, motor], synchronize: { go: [door, ^odd, motor] } }",
         "unlike-payloads",
-        "participant 'odd' knows it as 'go(floor: String)', and 'motor' as 'go(floor: Int)'"
+        "participant 'odd' declares 'go(floor: String)', and 'motor' declares 'go(floor: Int)'"
       ),
       (
         "lift: { components: [door, motor], projection: ^LiftStat }", "unknown-projection",
@@ -92,46 +95,48 @@ struct TopologyCompositeTests {
       ),
       (
         "lift: { components: [door, motor, panel], projection: ^LiftState }", "unlike-projection",
-        "'LiftState' is made of 2 states (LiftDoor.State, LiftMotor.State), and the composite has "
-          + "3 nodes (door, motor, panel)"
+        "projection 'LiftState' takes 2 states (LiftDoor.State, LiftMotor.State), but the "
+          + "composite has 3 nodes (door, motor, panel)"
       ),
       (
         "lift: { components: [door, panel], projection: ^LiftState }", "unlike-projection",
-        "takes LiftMotor.State as its state 2, and node 'panel' with machine 'LiftPanel' has other"
+        "takes LiftMotor.State as its state 2, but node 'panel' with machine 'LiftPanel' has other"
       ),
       (
         "a: { components: [door, motor], synchronize: [go] }\n"
           + "b: { components: [door, motor], synchronize: [open], program: ^other }",
-        "unlike-programs", "name one program for both"
+        "unlike-programs", "use one program for both"
       ),
       (
         "lift: { components: [door, motor], synchronize: [go], within: ^moter }", "unknown-node",
-        "there is no node 'moter'; it has 'door', 'motor'. Did you mean 'motor'?"
+        "no such node 'moter'; it has 'door', 'motor'. Did you mean 'motor'?"
       ),
       (
         "lift: { components: [door, motor], synchronize: [open], within: ^panel }", "bad-host",
-        "node 'panel' takes no part in its events; these do: 'door', 'motor'"
+        "node 'panel' does not participate in its events; participants are 'door', 'motor'"
       ),
       (
         "lift: { components: [door, motor], synchronize: [open], within: ^preview }", "bad-host",
-        "node 'preview' is constant and takes no part"
+        "node 'preview' is constant and does not participate"
       ),
       (
         "lift: { components: [door, motor], synchronize: [open], within: ^audit }", "bad-host",
-        "'audit' is a monitor, which only watches"
+        "'audit' is a monitor, not a node"
       ),
       (
         "lift: { components: [door, motor], synchronize: [open], within: ^lift }", "bad-host",
-        "'lift' is a composite; name the node in whose process it is to be coordinated"
+        "'lift' is a composite, not a node; name the node whose process embeds the coordinator"
       ),
       (
         "a: { components: [door, motor], synchronize: [open], within: door }\n"
           + "b: { components: [door, odd], synchronize: [open], within: ^odd }",
-        "bad-host", "within 'door' and 'odd'; name one node for both"
+        "bad-host", "'within' names different nodes: 'odd' and 'door'"
       ),
       (
         "lift: { components: [door, motor], synchronize: [open], program: other, within: ^door }",
-        "bad-host", "program 'other' coordinates it, and node 'door' is one of 'nodes'"
+        "bad-host",
+        "program 'other' coordinates the composite, but node 'door' runs program "
+          + "'nodes'"
       ),
     ])
   func misfits(composites: String, code: String, message: String) {
@@ -173,27 +178,28 @@ struct TopologyCompositeTests {
     arguments: [
       (
         "[{ from: panel, when: idle, to: ^door, send: open }]", "synchronized-event",
-        "node 'door' takes 'open' only together with others; send it to composite 'lift'"
+        "node 'door' accepts 'open' only as a synchronized event; send the event to composite "
+          + "'lift'"
       ),
       (
         "[{ from: panel.calls, to: ^motor }]", "synchronized-event",
-        "out-port 'calls' of node 'panel' sends 'go', which node 'motor' takes only together with "
-          + "others; send that to composite 'lift'"
+        "out-port 'calls' of node 'panel' sends 'go', which node 'motor' accepts only as "
+          + "synchronized events; send these events to composite 'lift'"
       ),
       (
         "[{ from: panel.opens, to: ^door }]", "synchronized-event",
-        "out-port 'opens' of node 'panel' sends 'open', which node 'door' takes only together with "
-          + "others; send that to composite 'lift' ["
+        "out-port 'opens' of node 'panel' sends 'open', which node 'door' accepts only as "
+          + "synchronized events; send these events to composite 'lift' ["
       ),
       (
         "[{ from: panel.turns, to: ^door }]", "synchronized-event",
-        "out-port 'turns' of node 'panel' sends 'open', which node 'door' takes only together with "
-          + "others; send that to composite 'lift', from a port of its own"
+        "out-port 'turns' of node 'panel' sends 'open', which node 'door' accepts only as "
+          + "synchronized events; send these events to composite 'lift', from a separate port"
       ),
       (
         "[{ from: panel.turns, to: ^lift }]", "not-synchronized",
-        "composite 'lift' does not synchronize 'close', which out-port 'turns' of node 'panel' sends "
-          + "as well; send that to a node, from a port of its own"
+        "composite 'lift' does not synchronize 'close', which out-port 'turns' of node 'panel' "
+          + "also sends; send these events to a node, from a separate port"
       ),
       (
         "[{ from: panel.shuts, to: ^lift }]", "not-synchronized",
@@ -266,11 +272,11 @@ struct TopologyCompositeTests {
       ),
       (
         shown, "[{ from: lift, when: ^{ door: open }, to: door, send: close }]", "bad-value",
-        "composite 'lift' is shown as 'LiftState'; name one of its states: 'when: STATE'"
+        "composite 'lift' has projection 'LiftState'; name a state of the projection: 'when: STATE'"
       ),
       (
         lift, "[{ from: lift, when: ^moving, to: door, send: close }]", "bad-value",
-        "composite 'lift' has no projection, whose state 'moving' could be"
+        "composite 'lift' has no projection, and therefore no state 'moving'"
       ),
       (
         lift, "[{ from: lift, when: { ^dor: open }, to: door, send: close }]", "unknown-node",
@@ -295,7 +301,7 @@ struct TopologyCompositeTests {
       (
         lift,
         "[{ from: lift, when: { door: open }, to: panel, send: { press: { ^floor: $panel } } }]",
-        "unknown-variable", "state 'lift' carries no value '$panel'"
+        "unknown-variable", "state 'lift' has no value '$panel'"
       ),
     ])
   func misledRules(composites: String, pipes: String, code: String, message: String) {
@@ -321,7 +327,7 @@ struct TopologyCompositeTests {
     let first = found.first ?? ""
     #expect(
       first.hasPrefix(
-        "test.yaml:6:8: warning: node 'odd' takes 'open' through composite 'a' or 'b': an effect "
+        "test.yaml:6:8: warning: node 'odd' accepts 'open' through composite 'a' or 'b': an effect "
           + "that gives 'open' ends the node"), "\(found)")
     #expect(first.hasSuffix("[ambiguous-event]"), "\(found)")
     let once = "a: { components: [door, odd], synchronize: [open] }"
@@ -441,9 +447,9 @@ struct TopologyCompositeTests {
     let (found, place) = Described.problems(volatile)
     #expect(
       found == [
-        "test.yaml:\(place): error: pipe 'panel:idle->lift:close': it cannot be 'process': its event is one of "
-          + "node 'door' of composite 'lift', which survives less, 'none'. Raise the node's "
-          + "'durability', or leave the pipe's out [bad-value]"
+        "test.yaml:\(place): error: pipe 'panel:idle->lift:close': 'durability' cannot be "
+          + "'process': the event goes to node 'door' of composite 'lift', which has the lower "
+          + "durability 'none'; raise the node's 'durability', or remove the pipe's [bad-value]"
       ])
     // An event of all components is recorded by their coordinator.
     let others = volatile.replacing("send: close", with: "send: open")

@@ -52,15 +52,15 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, mashine: N }", "4:20", "Did you mean 'machine'?", .unknownKey),
     .node(
       "{ <<: 3, machine: M }", "4:12",
-      "'<<' must be an alias of a mapping, or a list of such, not 3",
+      "'<<' must be an alias of a mapping, or a list of aliases, not 3",
       .badValue),
     .node(
       "{ <<: { required: true }, <<: { required: false }, machine: M }", "4:32",
-      "name both aliases in one list", .duplicateKey),
-    .node(#"{ "<<": { machine: M }, machine: M }"#, "4:8", "has no key '<<'", .unknownKey),
+      "list both aliases in one '<<'", .duplicateKey),
+    .node(#"{ "<<": { machine: M }, machine: M }"#, "4:8", "unknown key '<<'", .unknownKey),
     .node(
       "{ machine: M, parameters: { n: 99999999999999999999 } }", "4:37",
-      "'parameters.n' cannot be 99999999999999999999: whole numbers go from -9223372036854775808 to "
+      "'parameters.n' cannot be 99999999999999999999: integers range from -9223372036854775808 to "
         + "9223372036854775807", .badValue, schemaTells: false),
     .node(
       "{ machine: M, parameters: { n: [-9223372036854775809] } }", "4:38",
@@ -69,7 +69,8 @@ struct BadTopology: CustomTestStringConvertible {
       "{ machine: ${M:-}, required: true }", "4:17", "must be a machine's name, not nothing",
       .badValue, schemaTells: false),
     .node(
-      "{ machine: ${1M} }", "4:17", "'${1M}' is no variable; write '${NAME}'", .badVariable,
+      "{ machine: ${1M} }", "4:17", "'${1M}' is not a valid variable; write '${NAME}'",
+      .badVariable,
       schemaTells: false),
     .node(
       "{ machine: M, machine: N }", "4:20", "node 'a'", .duplicateKey, schemaTells: false),
@@ -82,23 +83,23 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, logs: { max_size: 4 KiB } }", "4:38", "not '4 KiB'", .badValue),
     .node(
       "{ machine: M, logs: { max_files: 0 } }", "4:39",
-      "'logs.max_files' must be a whole number of files from 1 to 100, not 0", .badValue),
+      "'logs.max_files' must be an integer number of files from 1 to 100, not 0", .badValue),
     .node("{ machine: M, logs: { max_file: 3 } }", "4:28", "mean 'max_files'?", .unknownKey),
     .node("{ constant: closed, parameters: {} }", "4:26", "remove them", .conflictingKeys),
     .node("{ constant: 3 }", "4:18", "must be a label, or {label: {field: value}}", .badValue),
     .node("{ constant: { a: 1 } }", "4:18", "name the field", .badValue),
     .node("{ constant: { a: {}, b: {} } }", "4:18", "must be a label", .badValue),
-    .node("{ constant: a b }", "4:18", "'a b' is no Swift case", .badValue),
+    .node("{ constant: a b }", "4:18", "'a b' is not a valid Swift case name", .badValue),
     .node("{ machine: M, parameters: 3 }", "4:32", "must be a mapping, not 3", .badValue),
     .node(
-      "{ machine: M, parameters: { x: .inf } }", "4:37", "which JSON does not have", .badValue,
+      "{ machine: M, parameters: { x: .inf } }", "4:37", "which JSON does not support", .badValue,
       schemaTells: false),
     .node("{ machine: M, required: yes }", "4:30", "true or false, not 'yes'", .badValue),
-    .node("{ machine: M, environment: { 1A: x } }", "4:35", "no variable's name", .badName),
+    .node("{ machine: M, environment: { 1A: x } }", "4:35", "not a valid variable name", .badName),
     .node("{ machine: M, environment: { A: [] } }", "4:38", "must be text", .badValue),
     .node("{ machine: M, depends_on: b }", "4:32", "{ door: ready }", .badValue),
     .node("{ machine: M, depends_on: { b: raedy } }", "4:37", "Did you mean 'ready'?", .badValue),
-    .node("{ machine: M, depends_on: [b, b] }", "4:36", "names 'b' twice", .duplicateKey),
+    .node("{ machine: M, depends_on: [b, b] }", "4:36", "lists 'b' twice", .duplicateKey),
     .node(
       "{ machine: M, depends_on: { b: closed } }", "4:37",
       "cannot be 'closed'; write 'ready', or a state to wait for, as in { state: closed }",
@@ -109,7 +110,7 @@ struct BadTopology: CustomTestStringConvertible {
       "node 'a': 'depends_on.b' has no 'state'; add it, or write 'ready'", .missingKey),
     .node(
       "{ machine: M, depends_on: { b: { stat: s } } }", "4:39",
-      "'depends_on.b' has no key 'stat'; the keys are 'state'. Did you mean 'state'?",
+      "'depends_on.b': unknown key 'stat'; valid keys are 'state'. Did you mean 'state'?",
       .unknownKey),
     .node(
       "{ machine: M, depends_on: { b: { state: 3 } } }", "4:46",
@@ -120,13 +121,13 @@ struct BadTopology: CustomTestStringConvertible {
       "{ machine: M, depends_on: { b: { state: {} } } }", "4:46", "not an empty mapping",
       .badValue),
     .node(
-      "{ machine: M, depends_on: { c: { state: s } } }", "4:34", "there is no node 'c'",
+      "{ machine: M, depends_on: { c: { state: s } } }", "4:34", "no such node 'c'",
       .unknownNode, schemaTells: false),
     .node(
       "{ machine: M, depends_on: { a: { state: s } } }", "4:34", "'a' -> 'a'", .dependencyCycle,
       schemaTells: false),
     .node(
-      "{ machine: M, depends_on: [c] }", "4:33", "there is no node 'c'", .unknownNode,
+      "{ machine: M, depends_on: [c] }", "4:33", "no such node 'c'", .unknownNode,
       schemaTells: false),
     .node(
       "{ machine: M, depends_on: [a] }", "4:33", "'a' -> 'a'", .dependencyCycle,
@@ -134,13 +135,14 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, durability: proces }", "4:32", "Did you mean 'process'?", .badValue),
     .node(
       "{ machine: M, on_host_loss: wait }", "4:20",
-      "node 'a' has 'on_host_loss' and no 'place'; add 'place: NAME', or remove it",
+      "node 'a' has 'on_host_loss', but no 'place'; add 'place: NAME', or remove 'on_host_loss'",
       .conflictingKeys),
     .node(
       "{ constant: s, place: front, on_host_loss: mov }", "4:49", "Did you mean 'move'?", .badValue),
     .node(
       "{ machine: M, place: the lab }", "4:27",
-      "node 'a': 'place': 'the lab' is no name; use 1 to 41 of A-Z a-z 0-9 _ -", .badName),
+      "node 'a': 'place': 'the lab' is not a valid name; use 1 to 41 characters of A-Z a-z 0-9 _ -",
+      .badName),
     .node("{ machine: M, place: 12 }", "4:27", "put 12 in quotes", .badValue),
     .node("{ machine: M, place: [] }", "4:27", "must be a place's name, not", .badValue),
     .node(
@@ -150,7 +152,7 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, restart: { window: 1 m } }", "4:39", "such as 200ms", .badDuration),
     .node(
       "{ machine: M, restart: { backoff: { initial: 2s, max: 1s } } }", "4:40",
-      "starts at 2s, above its 'max' of 1s", .badValue, schemaTells: false),
+      "has 'initial' 2s, which is above its 'max' 1s", .badValue, schemaTells: false),
     .node(
       "{ machine: M, restart: { backoff: { jitter: 2 } } }", "4:50",
       "must be a number from 0 to 1, not 2", .badValue),
@@ -168,7 +170,7 @@ struct BadTopology: CustomTestStringConvertible {
     .pipe("{ from: door, send: refresh, to: display }", "7:5", "has no 'when'", .missingKey),
     .pipe(
       "{ from: door.arrivals, when: closed, to: display, send: refresh }", "7:28",
-      "sends by itself", .conflictingKeys),
+      "sends its own events", .conflictingKeys),
     .pipe(
       "{ from: door, when: open, to: display, send: { persons: 3 } }", "7:50", "name the field",
       .badValue),
@@ -176,7 +178,9 @@ struct BadTopology: CustomTestStringConvertible {
       "{ from: door, when: open, to: display, send: { persons: { count: $ } } }", "7:50",
       "a '$' without a name in '$'", .badTemplate),
     .pipe(
-      "{ from: door, when: open, to: display, send: $persons }", "7:50", "is no Swift case",
+      "{ from: door, when: open, to: display, send: $persons }", "7:50",
+      "is not a valid Swift "
+        + "case name",
       .badValue),
     .pipe(
       "{ from: door.arrivals, to: display, capacity: 65537 }", "7:51", "from 1 to 65536",
@@ -190,7 +194,7 @@ struct BadTopology: CustomTestStringConvertible {
     .pipe("{ from: door.arrivals, to: display, name: a b }", "7:47", "without spaces", .badName),
     .pipe(
       "{ from: door.arrivals, to: display, durability: power }", "7:53",
-      "node 'door' survives less, 'process'", .badValue, schemaTells: false),
+      "node 'door' has the lower durability 'process'", .badValue, schemaTells: false),
     .pipe(
       "{ from: door.arrivals, to: dispaly }", "7:32", "Did you mean 'display'?", .unknownNode,
       schemaTells: false),
@@ -202,28 +206,32 @@ struct BadTopology: CustomTestStringConvertible {
     .top("timeouts: { strat: 1s }\n", "5:13", "Did you mean 'start'?", .unknownKey),
     .top("timeouts: { stop: 5 }\n", "5:19", "write 5s, 5ms or 5m", .badDuration),
     .top("monitors: { m: {} }\n", "5:16", "has no 'monitor'", .missingKey),
-    .top("monitors: { m: { monitor: L, watch: [] } }\n", "5:37", "leave it out", .badValue),
     .top(
-      "monitors: { m: { monitor: L, watch: [b] } }\n", "5:38", "there is no node 'b'", .unknownNode,
+      "monitors: { m: { monitor: L, watch: [] } }\n", "5:37", "remove it to watch all nodes",
+      .badValue),
+    .top(
+      "monitors: { m: { monitor: L, watch: [b] } }\n", "5:38", "no such node 'b'", .unknownNode,
       schemaTells: false),
     .top(
-      "monitors: { a: { monitor: L } }\n", "5:13", "taken by the node at line 4, column 3",
+      "monitors: { a: { monitor: L } }\n", "5:13", "already used by the node at line 4, column 3",
       .nameTaken, schemaTells: false),
     .top("composites: { c: { components: [] } }\n", "5:32", "has no components", .badValue),
     .top("composites: { c: {} }\n", "5:18", "has no 'components'", .missingKey),
     .top(
       "composites: { c: { components: [a], synchronize: { e: [] } } }\n", "5:55",
-      "leave the list out for every component that takes the event", .badValue),
+      "remove the list to include every component that accepts the event", .badValue),
     .top(
       "composites: { c: { components: [a], synchronize: { e f: [a] } } }\n", "5:52",
-      "'e f' is no Swift case", .badValue),
+      "'e f' is not a valid Swift case name", .badValue),
     .top(
       "composites: { c: { components: [a], synchronize: [1] } }\n", "5:51", "put 1 in quotes",
       .badValue),
     .top(
-      "composites: { c: { components: [a, a] } }\n", "5:36", "names 'a' twice", .duplicateKey),
+      "composites: { c: { components: [a, a] } }\n", "5:36", "lists 'a' twice", .duplicateKey),
     .top(
-      "composites: { a: { components: [a] } }\n", "5:15", "taken by the node at line 4, column 3",
+      "composites: { a: { components: [a] } }\n", "5:15",
+      "already used by the node at line 4, "
+        + "column 3",
       .nameTaken, schemaTells: false),
     .top(
       "composites: { c: { components: [c] } }\n", "5:33", "contain each other: c > c",
@@ -232,7 +240,7 @@ struct BadTopology: CustomTestStringConvertible {
       text: withNodes(
         "a: { machine: M }\nb: { machine: M, depends_on: { c: { state: s } } }",
         and: "composites: { c: { components: [a] } }\n"),
-      place: "5:34", message: "'c' is a composite, and a node starts after nodes",
+      place: "5:34", message: "'c' is a composite, and 'depends_on' lists only nodes",
       code: .unknownNode, schemaTells: false),
     BadTopology(
       text: withNodes(
@@ -246,7 +254,7 @@ struct BadTopology: CustomTestStringConvertible {
       code: .unknownState, schemaTells: false),
     BadTopology(
       text: "topology: t\nnodes: { a: { machine: M } }\n", place: "2:10",
-      message: "has no program to run it", code: .noProgram, schemaTells: false),
+      message: "has no program; add", code: .noProgram, schemaTells: false),
     BadTopology(
       text: "topology: t\nprogram: p\nnodes: {}\n", place: "3:8", message: "at least one node",
       code: .missingKey),
@@ -254,29 +262,30 @@ struct BadTopology: CustomTestStringConvertible {
       text: "program: p\nnodes: { a: { machine: M } }\n", place: "1:1",
       message: "has no 'topology'", code: .missingKey),
     BadTopology(
-      text: withNodes("a.b: { machine: M }"), place: "4:3", message: "'a.b' is no name",
+      text: withNodes("a.b: { machine: M }"), place: "4:3", message: "'a.b' is not a valid name",
       code: .badName),
     BadTopology(
       text: withNodes("orchestrator: { machine: M }"), place: "4:3",
       message: "the name 'orchestrator' is reserved for the orchestrator's own log", code: .badName),
     BadTopology(
       text: withNodes("1: { machine: M }"), place: "4:3",
-      message: #"node '1': a name is text, and 1 without quotes is none; write "1", or begin it"#,
+      message:
+        #"node '1': a name must be text, and 1 without quotes is not text; write "1", or start"#,
       code: .badName, schemaTells: false),
     BadTopology(
       text: withNodes("'1': { machine: M }\na: { machine: M, depends_on: { 1: ready } }"),
-      place: "5:34", message: #"a name is text, and 1 without quotes is none; write "1""#,
+      place: "5:34", message: #"a name must be text, and 1 without quotes is not text; write "1""#,
       code: .badName, schemaTells: false),
     BadTopology(
       text: withNodes("true: { machine: M }"), place: "4:3", message: #"write "true""#,
       code: .badName, schemaTells: false),
     BadTopology(
       text: withNodes("door: { machine: M }\ndoor: { machine: M }"), place: "5:3",
-      message: "node 'door' is named twice, first at line 4, column 3", code: .duplicateKey,
+      message: "duplicate node 'door', first defined at line 4, column 3", code: .duplicateKey,
       schemaTells: false),
     BadTopology(
       text: withNodes("c: { constant: s }\na: { machine: M }")
-        + "pipes: [{ from: a.out, to: c }]\n", place: "6:28", message: "takes no events",
+        + "pipes: [{ from: a.out, to: c }]\n", place: "6:28", message: "accepts no events",
       code: .constantReceiver, schemaTells: false),
     BadTopology(
       text: withNodes("c: { constant: s }\na: { machine: M }")
@@ -289,7 +298,7 @@ struct BadTopology: CustomTestStringConvertible {
     BadTopology(
       text: withPipe("{ from: door.arrivals, to: display }")
         + "  - { from: door.arrivals, to: display }\n", place: "8:5",
-      message: "is named twice, first at line 7, column 5", code: .nameTaken, schemaTells: false),
+      message: "first defined at line 7, column 5", code: .nameTaken, schemaTells: false),
   ]
 }
 

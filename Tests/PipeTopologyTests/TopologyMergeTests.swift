@@ -73,8 +73,8 @@ struct TopologyMergeTests {
 
       """)
     #expect(found.map { $0.split(separator: " ")[0] } == ["test.yaml:1:29:", "test.yaml:1:29:"])
-    #expect(found[0].contains("node 'a' has no key 'reqired'"))
-    #expect(found[1].contains("node 'b' has no key 'reqired'"))
+    #expect(found[0].contains("node 'a': unknown key 'reqired'"))
+    #expect(found[1].contains("node 'b': unknown key 'reqired'"))
   }
 
   @Test("Sections 'x-' are ignored at the top level only, except for YAML's own errors")

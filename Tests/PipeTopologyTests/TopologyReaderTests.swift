@@ -122,22 +122,22 @@ struct TopologyReaderTests {
       """
     #expect(
       errors(text) == [
-        "test.yaml:1:11: error: the topology: 'topology': 'lift!' is no name; use 1 to 41 of A-Z "
-          + "a-z 0-9 _ - ., starting with a letter or digit [bad-name]",
-        "test.yaml:4:3: error: node 'door' has neither 'machine' nor 'constant'; add one "
+        "test.yaml:1:11: error: the topology: 'topology': 'lift!' is not a valid name; use 1 to 41 "
+          + "characters of A-Z a-z 0-9 _ - ., starting with a letter or digit [bad-name]",
+        "test.yaml:4:3: error: node 'door' has neither 'machine' nor 'constant'; add one of them "
           + "[missing-key]",
-        "test.yaml:5:5: error: node 'door' has no key 'machin'; the keys are 'machine', "
+        "test.yaml:5:5: error: node 'door': unknown key 'machin'; valid keys are 'machine', "
           + "'constant', 'program', 'parameters', 'environment', 'working_directory', 'stop', "
           + "'logs', 'restart', 'required', 'depends_on', 'durability', 'place', 'on_host_loss'. Did you mean 'machine'? [unknown-key]",
-        "test.yaml:6:21: error: node 'door': 'restart.max' must be a whole number of restarts from "
-          + "0 to 1000000, not -1 [bad-value]",
+        "test.yaml:6:21: error: node 'door': 'restart.max' must be an integer number of restarts "
+          + "from 0 to 1000000, not -1 [bad-value]",
         "test.yaml:6:33: error: node 'door': 'restart.window' has no unit; write 60s, 60ms or 60m "
           + "[bad-duration]",
-        "test.yaml:7:50: error: node 'motor': there is no node 'dor'; the topology has 'door', "
+        "test.yaml:7:50: error: node 'motor': no such node 'dor'; the topology has 'door', "
           + "'motor'. Did you mean 'door'? [unknown-node]",
-        "test.yaml:9:36: error: pipe 'motor:idle->dor:start': there is no node 'dor'; the topology "
-          + "has 'door', 'motor'. Did you mean 'door'? [unknown-node]",
-        "test.yaml:9:64: error: pipe 1: 'capacity' must be a whole number of events from 1 to "
+        "test.yaml:9:36: error: pipe 'motor:idle->dor:start': no such node 'dor'; the topology has "
+          + "'door', 'motor'. Did you mean 'door'? [unknown-node]",
+        "test.yaml:9:64: error: pipe 1: 'capacity' must be an integer number of events from 1 to "
           + "65536, not 0 [bad-value]",
       ])
   }
@@ -154,10 +154,10 @@ struct TopologyReaderTests {
     let folder = directory.path
     #expect(
       failure("\(folder)/none.yaml")
-        == "\(folder)/none.yaml: error: there is no such file; check the path [unreadable-file]")
+        == "\(folder)/none.yaml: error: no such file; check the path [unreadable-file]")
     #expect(
       failure(folder)
-        == "\(folder): error: this is a directory; name a file in it [unreadable-file]")
+        == "\(folder): error: is a directory; name a file in the directory [unreadable-file]")
     func write(_ bytes: [UInt8]) throws {
       let large = try #require(fopen("\(folder)/large", "w"))
       #expect(fwrite(bytes, 1, bytes.count, large) == bytes.count)
@@ -167,19 +167,20 @@ struct TopologyReaderTests {
     try write(Array(repeating: UInt8(ascii: "x"), count: limit + 7))
     #expect(
       failure("\(folder)/large")
-        == "\(folder)/large:1:1048577: error: the file has 1048583 bytes, and passes the limit of "
-        + "1048576 in this line alone; leave out what is not needed, or keep large data in a file of "
-        + "its own, which a parameter names [unreadable-file]")
+        == "\(folder)/large:1:1048577: error: file too large: the file has 1048583 bytes, and "
+        + "exceeds the limit of 1048576 bytes in this line alone; remove unused parts, or keep "
+        + "large data in a separate file, and name that file in a parameter [unreadable-file]")
     // Lines of 64 bytes: the last line within the limit is number 16384.
     let line = Array(repeating: UInt8(ascii: "#"), count: 63) + [UInt8(ascii: "\n")]
     try write(Array(Array(repeating: line, count: limit / 64 + 1).joined()))
     #expect(
       failure("\(folder)/large").hasPrefix(
-        "\(folder)/large:16385:1: error: the file has 1048640 bytes, and passes the limit of 1048576 "
-          + "here; leave out what is not needed"))
+        "\(folder)/large:16385:1: error: file too large: the file has 1048640 bytes, and exceeds "
+          + "the limit of 1048576 bytes here; remove"))
     if geteuid() != 0 {
       chmod("\(folder)/large", 0)
-      #expect(failure("\(folder)/large").contains("may not be read; check its permissions"))
+      #expect(
+        failure("\(folder)/large").contains("permission denied; check the permissions of the file"))
     }
   }
 

@@ -95,7 +95,7 @@ struct TopologySchemaTests {
         continue
       }
       let message = try #require(errors(text).first)
-      let list = message.split(separator: "the keys are ")[1].split(separator: " [")[0]
+      let list = message.split(separator: "valid keys are ")[1].split(separator: " [")[0]
       let names = list.split(separator: ", ").map { $0.filter { $0 != "'" } }
       #expect(Set(names) == Set(members.keys))
     }

@@ -178,19 +178,21 @@ struct TopologyVariableTests {
     let text = withPipe("{ from: door.out, to: display, capacity: ${WORD} }")
     #expect(
       errors(text) == [
-        "test.yaml:7:46: error: pipe 1: 'capacity' must be a whole number of events from 1 to 65536, "
-          + "not 'word' from '${WORD}' [bad-value]"
+        "test.yaml:7:46: error: pipe 1: 'capacity' must be an integer number of events from 1 to "
+          + "65536, not 'word' from '${WORD}' [bad-value]"
       ])
   }
 
   @Test(
     "Invalid text in braces is an error that says what to write",
     arguments: [
-      ("${1A}", "'${1A}' is no variable"), ("${}", "'${}' is no variable"),
-      ("${A=no}", "'${A=no}' is no variable"), ("${A:}", "'${A:}' is no variable"),
-      ("${A:=x}", "'${A:=x}' is no variable"), ("'${B:-${A B}}'", "'${A B}' is no variable"),
-      ("'${A'", "in '${A' a '${' has no '}' after it"),
-      ("'${A:-${B}'", "in '${A:-${B}' a '${' has no '}' after it"),
+      ("${1A}", "'${1A}' is not a valid variable"), ("${}", "'${}' is not a valid variable"),
+      ("${A=no}", "'${A=no}' is not a valid variable"),
+      ("${A:}", "'${A:}' is not a valid variable"),
+      ("${A:=x}", "'${A:=x}' is not a valid variable"),
+      ("'${B:-${A B}}'", "'${A B}' is not a valid variable"),
+      ("'${A'", "unterminated '${' in '${A': missing '}'"),
+      ("'${A:-${B}'", "unterminated '${' in '${A:-${B}': missing '}'"),
     ])
   func unknown(value: String, message: String) {
     let found = errors(withNodes("a: { machine: M, parameters: { v: \(value) } }"))
@@ -209,8 +211,8 @@ struct TopologyVariableTests {
     let node = "a: { machine: M, parameters: { v: $HOME/x, w: $5, x: a$, y: $$HOME } }"
     #expect(
       try warnings(withNodes(node)).map(\.description) == [
-        "test.yaml:4:37: warning: '$HOME' is no variable and stands as it is; write '${HOME}' for the "
-          + "variable, or '$$HOME' for this text [plain-dollar]"
+        "test.yaml:4:37: warning: '$HOME' is not expanded and stays as text; write '${HOME}' for "
+          + "the variable, or '$$HOME' for this text [plain-dollar]"
       ])
     let pipe = "{ from: door, when: s, to: display, send: { e: { v: $persons } } }"
     #expect(try warnings(withPipe(pipe)) == [])
@@ -230,7 +232,7 @@ struct TopologyVariableTests {
     #expect(found.count == 1, "\(found)")
     #expect(
       found.first?.hasPrefix("test.yaml:7:\(column): warning: ") == true
-        && found.first?.contains("from node 'door' to itself, and once it is full") == true
+        && found.first?.contains("connects node 'door' to itself: when the pipe is full") == true
         && found.first?.hasSuffix("[self-pipe]") == true, "\(found)")
   }
 

@@ -96,7 +96,7 @@ package struct AsciiDrawing {
       let text = edge.labels.isEmpty ? "" : ": \(Layout.text(of: edge))"
       return "  \(edge.source.printable) \(arrow) \(edge.target.printable)\(text)"
     }
-    return lines.isEmpty ? [] : ["", "lines in full:"] + lines
+    return lines.isEmpty ? [] : ["", "connections in full:"] + lines
   }
 }
 

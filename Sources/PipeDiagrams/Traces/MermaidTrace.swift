@@ -36,7 +36,7 @@ struct MermaidTrace {
     }
     let left = trace.steps.count - drawn.count
     if left > 0, let node = trace.nodes.first(where: shown.contains) {
-      try write("  Note over \(name(node)): \(left) more steps are left out\n")
+      try write("  Note over \(name(node)): \(left) more steps omitted\n")
     }
   }
 

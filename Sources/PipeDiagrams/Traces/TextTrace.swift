@@ -32,8 +32,8 @@ struct TextTrace {
         guard told.insert(number).inserted else { continue }
         let meeting = trace.meetings[number]
         try write(
-          "\(time(meeting.start))  \(Self.cut(meeting.event)) together, by \(meeting.name.printable)"
-            + "  (transaction \(meeting.transaction))\n")
+          "\(time(meeting.start))  \(Self.cut(meeting.event)), synchronized by "
+            + "\(meeting.name.printable)  (transaction \(meeting.transaction))\n")
         let isComposite = { trace.composites.contains(trace.steps[$0].node) }
         for place in meeting.steps where !isComposite(place) { try tell(place, depth: 1, write) }
         for place in meeting.steps where isComposite(place) { try tell(place, depth: 1, write) }
@@ -42,7 +42,7 @@ struct TextTrace {
       }
     }
     for (node, count) in trace.untold.sorted(by: { $0.key < $1.key }) {
-      try write("\(node.printable): \(count) steps were not told\n")
+      try write("\(node.printable): \(count) steps were not reported\n")
     }
   }
 

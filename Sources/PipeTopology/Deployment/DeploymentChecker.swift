@@ -48,12 +48,12 @@ package struct DeploymentChecker: Examiner {
     let own = interfaces.map(\.address.description)
     let remedy =
       own.isEmpty
-      ? "it has none that is up: see that there is a loopback interface"
-      : "write one that it has: " + own.joined(separator: ", ")
+      ? "no network interface is up: enable the loopback interface"
+      : "use one of the addresses of this host: " + own.joined(separator: ", ")
     report(
       .foreignAddress, at: path,
-      "\(owner): 'address' \(address) is not this machine's, and engine 'local' starts processes on "
-        + "this machine alone; \(remedy)")
+      "\(owner): 'address' \(address) is not an address of this host, and engine 'local' starts "
+        + "processes only on this host; \(remedy)")
   }
 
   private mutating func checkUse(by topologies: [Topology]) {
@@ -61,7 +61,8 @@ package struct DeploymentChecker: Examiner {
     for place in examined.deployment.places where !used.contains(place.name) {
       report(
         .unusedPlace, .warning, at: source.mark(ofKey: ["places", place.name]),
-        "place '\(place.name)': no node runs there; give a node 'place: \(place.name)', or remove it"
+        "place '\(place.name)' is not used by any node; write 'place: \(place.name)' for a node, "
+          + "or remove the place"
       )
     }
   }
@@ -101,8 +102,8 @@ package struct PlacementChecker: Examiner {
     let known = deployment.deployment.places.map(\.name)
     report(
       .unknownPlace, at: ["nodes", node.name, "place"],
-      "node '\(node.name)': place '\(place)' is not in \(self.place(of: ["places"]))"
-        + (known.isEmpty ? "; add it there" : Suggestion.among(known, like: place)))
+      "node '\(node.name)': no such place '\(place)' in \(self.place(of: ["places"]))"
+        + (known.isEmpty ? "; add the place there" : Suggestion.among(known, like: place)))
   }
 
   // MARK: Moving
@@ -112,26 +113,29 @@ package struct PlacementChecker: Examiner {
     guard deployment.deployment.engine != .kubernetes else {
       return report(
         .badHostLoss, at: ["nodes", node.name, "on_host_loss"],
-        "node '\(node.name)' cannot move with engine 'kubernetes': the pod of a StatefulSet waits for its host until "
-          + "that is back, or somebody says that it will not be; write 'on_host_loss: wait'")
+        "node '\(node.name)' cannot move with engine 'kubernetes': the pod of a StatefulSet waits "
+          + "until its host is back or an administrator declares the host lost; write "
+          + "'on_host_loss: wait'")
     }
     if let place = node.place.flatMap(deployment.deployment.place),
       place.hosts.count == 1, Set(place.spare).isSubset(of: place.hosts)
     {
       report(
         .badHostLoss, at: ["nodes", node.name, "on_host_loss"],
-        "node '\(node.name)' has nowhere to move: place '\(place.name)' has host '\(place.hosts[0])' alone; add "
-          + "'spare: [HOST]' at \(self.place(of: ["places", place.name])), or write 'on_host_loss: wait'"
+        "node '\(node.name)' has no host to move to: place '\(place.name)' has only host "
+          + "'\(place.hosts[0])'; add 'spare: [HOST]' at "
+          + "\(self.place(of: ["places", place.name])), or write 'on_host_loss: wait'"
       )
     }
     guard node.constant == nil else { return }
     check(
-      topology.durability(of: node.name), of: node, recorded: "what it has recorded",
+      topology.durability(of: node.name), of: node, recorded: "its journal",
       raise: "its 'durability'")
     guard let lodger = lodger(of: node.name) else { return }
     check(
       lodger.durability, of: node,
-      recorded: "what composite '\(lodger.name)', which is coordinated within it, has recorded",
+      recorded: "the journal of composite '\(lodger.name)', whose coordinator is embedded in the "
+        + "node,",
       raise: "the 'durability' of the composite's nodes")
   }
 
@@ -145,13 +149,13 @@ package struct PlacementChecker: Examiner {
     case .process:
       report(
         .badHostLoss, at: path,
-        "\(owner): \(recorded) survives the end of processes, not that of their host; make "
-          + "\(raise) 'power', or 'none', or write 'on_host_loss: wait'")
+        "\(owner): \(recorded) survives a process crash, not the loss of the host; set \(raise) to "
+          + "'power' or 'none', or write 'on_host_loss: wait'")
     case .power where !deployment.saysJournals:
       report(
         .badHostLoss, at: path,
-        "\(owner): \(recorded) stays on the one that is lost, since \(place(of: [])) has no "
-          + "'journals'; add 'journals: PATH' there, a directory that all hosts see, or write "
+        "\(owner): \(recorded) stays on the lost host, since \(place(of: [])) has no 'journals'; "
+          + "add 'journals: PATH' there, with a directory that all hosts share, or write "
           + "'on_host_loss: wait'")
     case .power: break
     }
@@ -178,8 +182,9 @@ package struct PlacementChecker: Examiner {
     guard names.areOfServices else {
       return report(
         .clusterName, at: ["topology"],
-        "topology '\(topology.name)' cannot be in a cluster under this name: its services begin with it, and the name "
-          + "of a service begins with a letter; name it otherwise")
+        "topology '\(topology.name)' cannot run in a cluster under this name: the names of its "
+          + "services start with the topology's name, and a service name must start with a "
+          + "letter; rename the topology")
     }
     var known: [String: String] = [:]
     let coordinators = classes.filter { $0.host == nil }.map { ["composites", $0.name] }
@@ -187,16 +192,17 @@ package struct PlacementChecker: Examiner {
       let name = names.object(of: path[1])
       let problem =
         if name == names.orchestrator {
-          "'\(path[1])' would be '\(name)' in a cluster, which is the orchestrator's name there"
+          "'\(path[1])' would be named '\(name)' in a cluster, which is the name of the "
+            + "orchestrator"
         } else if let other = known[name] {
-          "'\(other)' and '\(path[1])' would both be '\(name)' in a cluster, where names have small letters, digits and "
-            + "'-' alone"
+          "'\(other)' and '\(path[1])' would both be named '\(name)' in a cluster, where names "
+            + "contain only lowercase letters, digits and '-'"
         } else {
           String?.none
         }
       known[name] = path[1]
       if let problem {
-        report(.clusterName, at: source.mark(ofKey: path), problem + "; rename it")
+        report(.clusterName, at: source.mark(ofKey: path), problem + "; rename '\(path[1])'")
       }
     }
   }

@@ -8,47 +8,50 @@ package enum DeploymentKeys {
   package static let tables = [("Top level", top.lines), ("A place", place.lines)]
 
   static let top = TopologyMapping(
-    meaning: "Where the places are that the nodes of topologies name.",
+    meaning: "The addresses or hosts of the places that topologies name.",
     start: Deployment(),
     keys: [
       TopologyKey(
         "engine", \.engine, .choice,
-        "What starts processes: `local`, the orchestrator, on its own machine; `slurm`, within a job; or "
-          + "`kubernetes`, agents in pods"
+        "What starts processes: the orchestrator on its own host (`local`), Slurm within a job "
+          + "(`slurm`), or agents in pods (`kubernetes`)"
       ),
       TopologyKey(
         "address", \.address, .address,
-        "Where the orchestrator, and the nodes without a place, listen: an IPv4 address in numbers",
-        standard: "`127.0.0.1`; with `slurm` that of the orchestrator's host"),
+        "The address at which the orchestrator and the nodes without a place listen: a numeric "
+          + "IPv4 address",
+        standard: "`127.0.0.1`; with `slurm` the address of the orchestrator's host"),
       TopologyKey(
         "places", \.places, .named(.place, place, \.name),
-        "The places by name, as nodes name them with `place`", standard: "none"),
+        "The places by name; nodes refer to them with `place`", standard: "none"),
       TopologyKey(
         "journals", \.journals, .text("a path"),
-        "The directory of the journals of nodes with `on_host_loss: move`, which all hosts see: a path from the "
-          + "file's directory. Needed where such a node has a journal",
-        standard: "each host's own"),
+        "The directory of the journals of nodes with `on_host_loss: move`, shared by all hosts: a "
+          + "path relative to the file's directory. Required if such a node has a journal",
+        standard: "a directory on each host"),
       TopologyKey(
         "lease", \.lease, .leaseTerm,
-        "With `slurm`: how long a node with `on_host_loss: move` goes on without the orchestrator, from 2s to 30s. A "
-          + "tenth later it can be started on another host", standard: "`5s`"),
+        "With `slurm`: how long a node with `on_host_loss: move` runs without contact to the "
+          + "orchestrator, from 2s to 30s. After another tenth of that time the node can be "
+          + "started on another host", standard: "`5s`"),
       TopologyKey(
         "image", \.image, .image,
-        "With `kubernetes`: the image of all containers, which has `orchestrator` and the topology's programs",
-        standard: "needed with `kubernetes`"),
+        "With `kubernetes`: the image of all containers, which contains `orchestrator` and the "
+          + "topology's programs",
+        standard: "required with `kubernetes`"),
       TopologyKey(
         "namespace", \.namespace, .namespace, "With `kubernetes`: the namespace",
         standard: "the topology's name as a DNS label"),
       TopologyKey(
-        "port", \.port, .port, "With `kubernetes`: the port where the orchestrator listens",
+        "port", \.port, .port, "With `kubernetes`: the port on which the orchestrator listens",
         standard: "7300"),
       TopologyKey(
         "storage", \.storage, .unlessDefault(storage),
-        "With `kubernetes`: what is claimed for each process that records something",
-        standard: "as follows"),
+        "With `kubernetes`: the volume claim of each process that has a journal",
+        standard: "see below"),
       TopologyKey(
         "silence", \.silence, .codes,
-        "A list of the warnings of `check` about this file that are expected, by the codes that stand behind them: "
+        "The expected warnings of `check` about this file, as a list of their codes: "
           + "`[unused-place]`",
         standard: "none"),
     ],
@@ -65,31 +68,33 @@ package enum DeploymentKeys {
   }
 
   static let place = TopologyMapping(
-    meaning: "A place, and where it is.",
+    meaning: "A place, and its address or hosts.",
     start: Placement(name: ""),
     keys: [
       TopologyKey(
         "address", \.address, .address,
-        "With `local`: where its nodes listen, an IPv4 address in numbers",
-        standard: "needed with `local`"),
+        "With `local`: the address at which its nodes listen, a numeric IPv4 address",
+        standard: "required with `local`"),
       TopologyKey(
         "hosts", \.hosts, .hosts,
-        "With `slurm`: its hosts, by the names that Slurm has for them. Nodes are dealt to them in turn, in the "
-          + "order of the topology. With `kubernetes`: nodes of the cluster, by their `kubernetes.io/hostname`; the "
-          + "scheduler chooses among them",
-        standard: "needed with `slurm`; with `kubernetes` this or `labels`"),
+        "With `slurm`: its hosts, by their names in Slurm. Nodes are assigned to the hosts in "
+          + "turn, in the order of the topology. With `kubernetes`: nodes of the cluster, by "
+          + "their `kubernetes.io/hostname`; the scheduler chooses among them",
+        standard: "required with `slurm`; with `kubernetes` either `hosts` or `labels`"),
       TopologyKey(
         "spare", \.spare, .hosts,
-        "With `slurm`: hosts to which its nodes with `on_host_loss: move` go first where theirs is lost",
+        "With `slurm`: hosts to which its nodes with `on_host_loss: move` move first when their "
+          + "host is lost",
         standard: "none"),
       TopologyKey(
         "labels", \.labels, .labels,
-        "With `kubernetes`: labels that a node of the cluster has on which its pods may run: `{ NAME: value }`",
-        standard: "with `kubernetes` this or `hosts`"),
+        "With `kubernetes`: labels that a node of the cluster must have to run the pods of this "
+          + "place: `{ NAME: value }`",
+        standard: "with `kubernetes` either `labels` or `hosts`"),
     ])
 
   private static let storage = TopologyMapping(
-    meaning: "What is claimed of a cluster's storage.",
+    meaning: "The volume claims in the cluster.",
     start: DeploymentStorage(),
     keys: [
       TopologyKey(
@@ -99,7 +104,7 @@ package enum DeploymentKeys {
       ),
       TopologyKey(
         "class", \.className, .storageClass, "The storage class of each volume",
-        standard: "the cluster's default one"),
+        standard: "the cluster's default class"),
     ])
 }
 
@@ -115,19 +120,20 @@ extension TopologyValue<[String]> {
       guard let elements = reading.elements(of: place, hint: "a list of hosts") else { return nil }
       var hosts: [String] = []
       for element in elements {
-        guard let name = reading.string(element, hint: "a host's name") else { continue }
+        guard let name = reading.string(element, hint: "a host name") else { continue }
         if !HostName.isValid(name) {
           reading.report(
             .badName, element,
-            "names '\(name)', and a host's name has letters, digits, '.', '-' and '_' alone")
+            "lists '\(name)', which is not a valid host name; use letters, digits, '.', '-' and '_'"
+          )
         } else if hosts.contains(name) {
-          reading.report(.duplicateKey, element, "names '\(name)' twice; remove one")
+          reading.report(.duplicateKey, element, "lists '\(name)' twice; remove one of them")
         } else {
           hosts.append(name)
         }
       }
       if elements.isEmpty {
-        reading.report(.badValue, place, "is empty; a place has at least one host")
+        reading.report(.badValue, place, "is empty; list at least one host")
       }
       return hosts
     }
@@ -189,19 +195,20 @@ extension TopologyValue<String> {
       schema: .orVariable(.pattern("^\(first)(\\.\(byte)){3}$")), write: OrderedValue.text
     ) { reading, place in
       guard let text = place.node.scalar?.text, let address = IPv4Address(text) else {
-        reading.refuse(place, wanted: "an IPv4 address in numbers, such as 127.0.0.1")
+        reading.refuse(place, wanted: "a numeric IPv4 address, such as 127.0.0.1")
         return nil
       }
       // An address in 0.0.0.0/8 means every address of a host, or none.
       if address.number >> 24 == 0 {
         reading.report(
           .badValue, place,
-          "cannot be \(text), where nobody can connect to; write the address itself")
+          "cannot be \(text), to which no process can connect; write the address of a network "
+            + "interface")
         return nil
       }
       return text
     }
-    return kind.defined("address", "An IPv4 address in numbers: 127.0.0.1.")
+    return kind.defined("address", "A numeric IPv4 address: 127.0.0.1.")
   }
 
   /// A place's name.
@@ -244,17 +251,17 @@ struct EngineKeys {
       EngineKeys(
         needed: ["image"],
         idle: [
-          "address": ", where each pod has an address of its own; remove it",
+          "address": ": each pod has its own address; remove it",
           "journals":
-            ", where each journal is on a volume claim of its pod's; remove it, and write 'storage'",
-          "lease": ", where no node moves; remove it",
+            ": each journal is on a volume claim of its pod; remove it, and write 'storage'",
+          "lease": ": nodes do not move to other hosts; remove it",
         ],
         place: ["hosts", "labels"],
         idleOfPlace: [
           "address":
-            ", where each pod has an address of its own; remove it, and write 'hosts' or 'labels'",
+            ": each pod has its own address; remove it, and write 'hosts' or 'labels'",
           "spare":
-            ", where a pod waits for its host; remove it, and name all hosts in 'hosts'",
+            ": a pod waits for its host; remove it, and list all hosts in 'hosts'",
         ])
     }
   }
@@ -294,7 +301,7 @@ extension TopologyReading {
     for key in keys.needed where !source.has([key]) {
       report(
         .missingKey, at: [],
-        "the deployment has no '\(key)', which engine '\(engine.rawValue)' asks for; add it")
+        "the deployment has no '\(key)', which engine '\(engine.rawValue)' requires; add it")
     }
     refuse(keys.idle, in: [], of: "the deployment", engine)
     for place in deployment.places {
@@ -304,12 +311,14 @@ extension TopologyReading {
       if found.isEmpty {
         report(
           .missingKey, at: path,
-          "place '\(place.name)' has no \(names), which engine '\(engine.rawValue)' asks for; add it"
+          "place '\(place.name)' has no \(names), which engine '\(engine.rawValue)' requires; add "
+            + "it"
         )
       } else if found.count > 1 {
         report(
           .conflictingKeys, at: source.mark(ofKey: path + [found[1]]),
-          "place '\(place.name)' has '\(found[0])' and '\(found[1])', and either says where it is; remove one"
+          "place '\(place.name)' has both '\(found[0])' and '\(found[1])', which exclude each "
+            + "other; remove one of them"
         )
       }
       refuse(keys.idleOfPlace, in: path, of: "place '\(place.name)'", engine)
@@ -322,7 +331,7 @@ extension TopologyReading {
     for (key, remedy) in idle where source.has(path + [key]) {
       report(
         .conflictingKeys, at: source.mark(ofKey: path + [key]),
-        "\(owner): '\(key)' says nothing with engine '\(engine.rawValue)'\(remedy)")
+        "\(owner): '\(key)' has no effect with engine '\(engine.rawValue)'\(remedy)")
     }
   }
 }

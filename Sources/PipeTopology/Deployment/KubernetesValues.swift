@@ -18,7 +18,7 @@ extension TopologyValue<String> {
   static var namespace: Self {
     matching(
       "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
-      "1 to 63 of a-z 0-9 -, with a letter or digit at both ends",
+      "1 to 63 characters of a-z 0-9 -, starting and ending with a letter or digit",
       where: KubernetesName.isLabel)
   }
 
@@ -26,7 +26,7 @@ extension TopologyValue<String> {
   static var storageClass: Self {
     matching(
       "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$",
-      "a storage class's name: labels of a-z 0-9 -, with dots between",
+      "a storage class name: labels of a-z 0-9 -, separated by dots",
       where: KubernetesName.isSubdomain)
   }
 
@@ -104,15 +104,15 @@ extension TopologyValue<[String: String]> {
         return nil
       }
       if members.isEmpty {
-        reading.report(.badValue, place, "is empty; a place has at least one label")
+        reading.report(.badValue, place, "is empty; add at least one label")
       }
       var labels: [String: String] = [:]
       for member in members {
         if !KubernetesName.isLabelKey(member.key) {
           reading.report(
             .badName, at: member.mark,
-            "\(place.title): '\(member.key)' is no label of a host; use NAME or DOMAIN/NAME, with 1 to 63 of A-Z a-z "
-              + "0-9 . _ - in NAME")
+            "\(place.title): '\(member.key)' is not a valid label name; use NAME or DOMAIN/NAME, "
+              + "with 1 to 63 characters of A-Z a-z 0-9 . _ - in NAME")
         } else if let scalar = member.value.node.scalar,
           scalar.value != .null || scalar.written != nil,
           scalar.text.isEmpty || KubernetesName.isLabelPart(scalar.text)
@@ -121,7 +121,8 @@ extension TopologyValue<[String: String]> {
         } else {
           reading.report(
             .badValue, member.value,
-            "must be at most 63 of A-Z a-z 0-9 . _ -, with a letter or digit at both ends, not "
+            "must be at most 63 characters of A-Z a-z 0-9 . _ -, starting and ending with a letter "
+              + "or digit, not "
               + member.value.node.summary)
         }
       }

@@ -91,68 +91,67 @@ extension ExplorationFinding {
 extension ExplorationFinding {
   /// The finding in a sentence, with advice.
   package var message: String {
-    similarCount == 0 ? text : "\(text); and \(similarCount) like it"
+    similarCount == 0 ? text : "\(text); similar findings: \(similarCount)"
   }
 
   private var text: String {
     switch kind {
     case .deadlock:
-      return "deadlock: no node can take a step any more; give one of them a transition, or name "
-        + "these states under 'explore: end' where that is as it should be"
+      return "deadlock: no node can take another step; add a transition to a node, or list these "
+        + "states under 'explore: end' if they are final states"
     case .stuck(let pipes):
       return "stuck: \(Self.list(pipes, "pipe")) hold\(pipes.count == 1 ? "s" : "") events that "
-        + "nobody "
-        + "takes before something comes from outside; let the receiver take them, or record them"
+        + "the receiver refuses until an event comes from outside; accept these events in the "
+        + "receiver, or record them as dead letters"
     case .fullPipes(let pipes):
-      return "a circle of full pipes: each receiver of \(Self.list(pipes, "pipe")) waits for room "
-        + "in the "
-        + "next one; let a node of the circle send less, or raise what a pipe may hold where less "
-        + "is ever under way"
+      return "cycle of full pipes: each receiver of \(Self.list(pipes, "pipe")) waits for capacity "
+        + "in the next pipe; send fewer events from a node of the cycle, or raise the 'capacity' "
+        + "of a pipe if the number of events in flight is bounded"
     case .deadLetter(let pipe, let node, let event, let state, let reason):
-      return "dead letter: \(Self.refusal(pipe, node, event, state, reason)); add the transition, "
-        + "or say 'on_refused: postpone'"
+      return "dead letter: \(Self.refusal(pipe, node, event, state, reason)); add a transition, or "
+        + "write 'on_refused: postpone'"
     case .fatalRefusal(let pipe, let node, let event, let state, let reason):
       return "\(Self.refusal(pipe, node, event, state, reason)), and 'on_refused: fail' ends the "
-        + "node; add the transition, or say 'record' or 'postpone'"
+        + "node; add a transition, or write 'on_refused: record' or 'on_refused: postpone'"
     case .neverEnabled(let owner, let event):
-      return "never enabled: '\(owner)' is never given '\(event)' where it would take it; send "
-        + "it, name it under 'explore: from_outside' or 'gives', or take its transitions out"
+      return "never enabled: '\(owner)' never receives event '\(event)' in a state that accepts "
+        + "the event; send the event, list the event under 'explore: from_outside' or 'explore: "
+        + "gives', or remove its transitions"
     case .unreachable(let node, let state):
-      return "unreachable: '\(node)' is never in state '\(state)'; take it out, or see what keeps "
-        + "the events away that lead there"
+      return "unreachable: '\(node)' never enters state '\(state)'; remove the state, or check why "
+        + "the events that lead to the state do not occur"
     case .violated(let property, .never):
-      return "property '\(property)' is violated: its states are reached"
+      return "property '\(property)' is violated: its states are reachable"
     case .violated(let property, .alwaysPossible):
-      return "property '\(property)' is violated: after these steps, its states cannot be reached "
-        + "any more"
+      return "property '\(property)' is violated: after these steps, its states are no longer "
+        + "reachable"
     case .crash(let node, let event, let state, let how):
-      let step = event.map { "taking '\($0.caseText)' in state '\(state.caseText)'" } ?? "starting"
-      return "crashing step: \(step) ends the process of '\(node)': \(how); the node would do so, "
-        + "too"
+      let step =
+        event.map { "accepting '\($0.caseText)' in state '\(state.caseText)'" } ?? "starting"
+      return "crashing step: \(step) ends the process of '\(node)': \(how); the running node would "
+        + "crash, too"
     case .impure(let node, let event, let state, let answers):
-      return "impure step: '\(node)' was asked twice for '\(event.caseText)' in state "
-        + "'\(state.caseText)', and answered "
-        + "\(answers.map { "'\($0)'" }.joined(separator: " and ")); "
-        + "let the step depend on state and event alone, and an effect read clocks and files"
+      return "impure step: '\(node)' gave different results for event '\(event.caseText)' in state "
+        + "'\(state.caseText)': \(answers.map { "'\($0)'" }.joined(separator: " and ")); compute "
+        + "a step only from its state and event, and read clocks and files in an effect"
     case .brokenFold(let node, let field, let modulo, let event, let states):
       let list = states.map { "'\($0.caseText)'" }.joined(separator: " and ")
-      return "the fold does not hold: '\(node)' in \(list), which '\(field): \(modulo)' takes for "
-        + "one "
-        + "another, does not do the same\(event.map { " with '\($0.caseText)'" } ?? ""); choose "
-        + "another number, or leave the fold out"
+      return "broken fold: '\(field): \(modulo)' merges \(list) of '\(node)', but these states "
+        + "behave differently\(event.map { " with event '\($0.caseText)'" } ?? ""); choose "
+        + "another number, or remove the fold"
     case .badAnswer(let program, let problem):
-      return "program '\(program)' answers what cannot be used: \(problem); build it with this "
-        + "version of PipeRuntime, or name its nodes under 'explore: any'"
+      return "program '\(program)' sent an invalid answer: \(problem); rebuild the program with "
+        + "this version of PipeRuntime, or list its nodes under 'explore: any'"
     case .lateAnswer(let program, let node, let time):
-      return "program '\(program)' has not answered for node '\(node)' within "
-        + "\(DurationText.write(time)): a step that does not return; the node would hang, too"
+      return "program '\(program)' timed out for node '\(node)' after \(DurationText.write(time)): "
+        + "a step does not return; the running node would hang, too"
     }
   }
 
   private static func refusal(
     _ pipe: String, _ node: String, _ event: JSONValue, _ state: JSONValue, _ reason: String
   ) -> String {
-    "'\(node)' refuses '\(event.caseText)' of pipe '\(pipe)' in state '\(state.caseText)' "
+    "'\(node)' refuses event '\(event.caseText)' from pipe '\(pipe)' in state '\(state.caseText)' "
       + "(\(reason))"
   }
 
@@ -200,58 +199,63 @@ extension ExplorationRemark {
   package var message: String {
     switch self {
     case .sampledValues(let owner, let event, let field, let tried):
-      return "'\(field)' of '\(event)' to '\(owner)' was tried as \(JSONValue.array(tried).text) "
-        + "only; declare 'values: { \(owner).\(event): { \(field): \(JSONValue.array(tried).text) } }'"
+      return "field '\(field)' of event '\(event)' to '\(owner)' was tried only with the values "
+        + "\(JSONValue.array(tried).text); declare 'values: { \(owner).\(event): { \(field): "
+        + "\(JSONValue.array(tried).text) } }'"
     case .assumedGives(let node, let output, let events):
       return "effect '\(output)' of '\(node)' was assumed to give \(Self.list(events)); declare "
         + "'gives: { \(node): { \(output): [\(events.joined(separator: ", "))] } }'"
     case .assumedOutside(let owner, let events):
       return "\(Self.list(events)) to '\(owner)' \(events.count == 1 ? "was" : "were") assumed to "
-        + "come "
-        + "from outside, since nobody inside gives \(events.count == 1 ? "it" : "them"); declare "
-        + "'from_outside: { \(owner): [\(events.joined(separator: ", "))] }'"
+        + "come from outside, since no node or effect gives "
+        + "\(events.count == 1 ? "it" : "them"); declare 'from_outside: { \(owner): "
+        + "[\(events.joined(separator: ", "))] }'"
     case .lowerCapacity(let pipe, let explored, let declared):
       return
-        "pipe '\(pipe)' was full with \(explored) event\(explored == 1 ? "" : "s"), and can hold "
-        + "\(declared) in a run; declare a higher 'explore: capacity', or give the pipe a lower one"
+        "pipe '\(pipe)' was full with \(explored) event\(explored == 1 ? "" : "s") in the search, "
+        + "and has capacity \(declared) in a run; declare a higher 'explore: capacity', or "
+        + "lower the 'capacity' of the pipe"
     case .folded(let node, let field, let modulo, let comparison):
-      let fold = "'\(field)' of '\(node)' begins again at 0 after \(modulo - 1)"
+      let fold = "field '\(field)' of '\(node)' wraps to 0 after \(modulo - 1)"
       switch comparison {
       case .all(let states):
-        return "\(fold); all \(states) states that it merges behave alike"
+        return "\(fold); all \(states) merged states behave alike"
       case .some(let states):
         return
-          "\(fold), which is assumed: only \(states) of the states that it merges were compared"
+          "\(fold), assuming that merged states behave alike; only \(states) merged states were "
+          + "compared"
       case .notByComposite(let name):
         return
-          "\(fold), which is assumed: what composite '\(name)' does in the states was not compared"
+          "\(fold), assuming that merged states behave alike; the behaviour of composite '\(name)' "
+          + "in these states was not compared"
       }
     case .impure(let node):
-      return "'\(node)' gave two answers to one question, and only one of them was searched"
+      return "'\(node)' gave two different results for one step, and only one of the results was "
+        + "searched"
     case .anyBehaviour(let node):
-      return "'\(node)' was taken to do anything at any time, so that what was found may not happen"
+      return "'\(node)' is listed under 'any' and may send and accept any event at any time, so "
+        + "findings may be impossible in a run"
     case .unshown(let code, let count):
       return
         "\(count) more finding\(count == 1 ? "" : "s") '\(code.rawValue)' \(count == 1 ? "is" : "are") not shown"
     case .fingerprints(let probability):
-      return "states were told apart by fingerprints: with a probability of "
-        + "\(Self.rounded(probability)) "
-        + "one was left out; leave out '--hash', with more '--memory'"
+      return "states were compared by their hashes: a state was missed with probability "
+        + "\(Self.rounded(probability)); omit '--hash', and raise '--memory'"
     case .undecided(let property, .memory):
-      return "property '\(property)' is undecided: its states backwards did not fit into the "
+      return "property '\(property)' is undecided: the backward search of its states ran out of "
         + "memory; raise '--memory'"
     case .undecided(let property, .capacity):
       return
-        "property '\(property)' is undecided: it fails only where a pipe is full that holds more in a run; "
-        + "declare a higher 'capacity' for the search"
+        "property '\(property)' is undecided: the property fails only when a pipe is full that has "
+        + "a higher capacity in a run; declare a higher 'explore: capacity'"
     case .undecided(let property, .anyBehaviour):
       return
-        "property '\(property)' is undecided: it depends on a node under 'any', whose steps are not "
-        + "searched; remove the node there, or the property"
+        "property '\(property)' is undecided: the property depends on a node listed under 'any', "
+        + "whose steps are not searched; remove the node from 'any', or remove the property"
     case .silentComposite(let composite, let node):
       return
-        "composite '\(composite)' was taken to send nothing, since its node '\(node)' is listed under 'any'; "
-        + "remove the node there"
+        "composite '\(composite)' was assumed to send no events, since its node '\(node)' is "
+        + "listed under 'any'; remove the node from 'any'"
     case .haltsBeyond(let count):
       return "\(count) more states without a next step were not compared with 'allow'; "
         + "declare them under 'end'"
@@ -267,11 +271,11 @@ extension ExplorationRemark {
 
   private static func wording(of limit: Limit) -> String {
     switch limit {
-    case .states(let count): "\(count) states were reached, and there are more"
+    case .states(let count): "stopped after \(count) states, and more states remain"
     case .time(let time):
-      "\(DurationText.write(time)) were over, and there are more states; raise '--time'"
+      "stopped after \(DurationText.write(time)), and more states remain; raise '--time'"
     case .memory(let bytes, let wouldHashSave):
-      "\(bytes >> 20) MiB of memory were full, and there are more states; raise '--memory', "
+      "out of memory at \(bytes >> 20) MiB, and more states remain; raise '--memory', "
         + (wouldHashSave ? "declare fewer values, or try '--hash'" : "or declare fewer values")
     case .nodeStates(let node, let limit, let field, let fold):
       "'\(node)' has more than \(limit) states"
@@ -279,14 +283,14 @@ extension ExplorationRemark {
         + (fold.map { "'fold: { \(node): { \($0): 8 } }', or " } ?? "")
         + "fewer 'values', or raise '--node-states'"
     case .pipeContents(let pipe, let limit):
-      "pipe '\(pipe)' has held more than \(limit) rows of events; lower 'capacity', or declare "
+      "pipe '\(pipe)' had more than \(limit) different contents; lower 'capacity', or declare "
         + "fewer 'values'"
     case .firstViolation:
       "the search ended at the first violation; '--all' continues"
     case .cancelled: "the search was stopped"
     case .unasked(let node, let event, let reason):
-      "'\(event.caseText)' could not be asked of '\(node)': \(reason)"
-    case .noAnswer(let program): "program '\(program)' gave no answer that can be used"
+      "event '\(event.caseText)' of '\(node)' could not be evaluated: \(reason)"
+    case .noAnswer(let program): "program '\(program)' sent no valid answer"
     }
   }
 
@@ -310,15 +314,15 @@ extension ExplorationVerdict {
   /// The verdict in a sentence.
   /// - Parameter findings: The number of errors.
   package func wording(findings: Int) -> String {
-    let found = findings == 0 ? "nothing found" : "\(findings) found"
+    let found = findings == 0 ? "no findings" : "\(findings) finding\(findings == 1 ? "" : "s")"
     switch degree {
     case .exact:
       return findings == 0
-        ? "exact: all states were met, and nothing is wrong in them" : "exact: \(found)"
+        ? "exact: all reachable states were searched, no findings" : "exact: \(found)"
     case .sampled:
-      return "sampled: \(found), for the values that were tried and what was assumed"
+      return "sampled: \(found), for the tried values and the assumptions"
     case .incomplete:
-      return "incomplete: \(found) before the search ended; what was not found may be there"
+      return "incomplete: \(found) before the search ended; the remaining states may contain errors"
     }
   }
 }

@@ -239,7 +239,7 @@ extension TopologyReading {
     guard let pipe = entry.pipe, !pipes.contains(pipe) else { return }
     report(
       .badName, at: path + ["pipe"],
-      "\(owner): there is no pipe '\(pipe)'" + Suggestion.among(pipes, like: pipe))
+      "\(owner): no such pipe '\(pipe)'" + Suggestion.among(pipes, like: pipe))
   }
 
   private mutating func checkTaker(
@@ -251,7 +251,7 @@ extension TopologyReading {
     guard topology.node(name)?.constant != nil else { return }
     report(
       .badValue, at: source.mark(ofKey: path),
-      "\(owner): node '\(name)' is constant and takes no events; leave it out")
+      "\(owner): node '\(name)' is constant and accepts no events; remove the node")
   }
 
   private mutating func checkStates(

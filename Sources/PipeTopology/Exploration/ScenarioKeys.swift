@@ -8,61 +8,61 @@ package enum ScenarioKeys {
   package static let tables = [("A scenario", top.lines), ("A step", step.lines)]
 
   static let top = TopologyMapping(
-    meaning: "Steps of a topology, and what is expected of them.",
+    meaning: "Steps of a topology, and their expected outcomes.",
     start: Scenario(name: "", topology: ""),
     keys: [
       TopologyKey("scenario", \.name, .name, "The scenario's name", isNeeded: true),
       TopologyKey(
         "topology", \.topology, .text("a path"),
-        "The topology file: a path from the scenario's directory", isNeeded: true),
+        "The topology file: a path relative to the scenario's directory", isNeeded: true),
       TopologyKey(
-        "shows", \.shows, .text, "What it was written for: a property, or the code of a finding",
+        "shows", \.shows, .text, "What the scenario shows: a property, or the code of a finding",
         standard: "nothing"),
       TopologyKey(
-        "steps", \.entries, .list(of: "step", step), "The steps, in their order", standard: "none"),
+        "steps", \.entries, .list(of: "step", step), "The steps, in order", standard: "none"),
       TopologyKey(
         "end", \.end, .statesByNode,
-        "The states of nodes after the last step: `{ NODE: STATE }`. Others are not compared",
+        "The states of nodes after the last step: `{ NODE: STATE }`. Other nodes are not compared",
         standard: "none"),
       TopologyKey(
         "pipes", \.pipes, .eventsByPipe,
-        "What pipes hold after the last step: `{ PIPE: [EVENT, …] }`, the next one to be taken "
-          + "first. Others are not compared",
+        "The events in pipes after the last step: `{ PIPE: [EVENT, …] }`, the next event first. "
+          + "Other pipes are not compared",
         standard: "none"),
     ])
 
   static let step = TopologyMapping(
-    meaning: "One step, and what is expected of it.",
+    meaning: "One step, and its expected outcome.",
     start: ScenarioEntry(),
     keys: [
       TopologyKey(
-        "at", \.at, .text("a node's name"), "The node that takes an event, or the composite"),
+        "at", \.at, .text("a node's name"), "The node or composite that takes the event"),
       TopologyKey(
         "takes", \.takes, .state, "The event: a label, or `{ label: { field: value } }`"),
       TopologyKey(
         "from", \.from, .origin,
-        "Where it comes from: `outside`, `{ pipe: NAME }`, `{ effect: OUTPUT }`, or for a "
+        "Where the event comes from: `outside`, `{ pipe: NAME }`, `{ effect: OUTPUT }`, or for a "
           + "composite `{ effect: OUTPUT, of: NODE }`",
         standard: "`outside`"),
       TopologyKey(
         "sends", \.sends, .state,
-        "Instead of `takes`: a node under `any` sends this event"),
+        "Instead of `takes`: the event that a node under `any` sends"),
       TopologyKey("into", \.into, .text("a pipe's name"), "With `sends`: the pipe"),
       TopologyKey(
         "ends", \.ends, .text("an output's name"),
-        "Instead of `takes`: this effect of the node is over, and has given no event"),
+        "Instead of `takes`: the output of the node whose effect ends without giving an event"),
       TopologyKey(
         "crash", \.crash, .text("a node's name"),
-        "Instead of `at` and `takes`: the process of this node is killed. It is not replayed in "
+        "Instead of `at` and `takes`: the node whose process is killed. A crash is not replayed in "
           + "one process"),
       TopologyKey(
         "expect", \.expect, .expectation,
-        "The states of nodes after the step, `{ NODE: STATE }`; or `crash`, where the step ends "
-          + "the process",
-        standard: "that it is taken"),
+        "The states of nodes after the step, `{ NODE: STATE }`; or `crash` if the step ends the "
+          + "process",
+        standard: "the event is accepted"),
       TopologyKey(
         "refused", \.refused, .refusal,
-        "That the event is refused: the reason, or `{ NODE: REASON }`. Reasons are `noTransition`, "
+        "The reason why the event is refused, or `{ NODE: REASON }`. Reasons are `noTransition`, "
           + "`guard`, `thrown`, `asynchronous`, `overdue`, `stateTooLarge` and `undecodable`"),
     ]
   ) { reading, fields, entry in
@@ -187,8 +187,8 @@ extension TopologyReading {
     if let refused = fields["refused"], fields["expect"] != nil {
       report(
         .conflictingKeys, at: source.mark(ofKey: refused.path),
-        "\(place.owner) has both 'expect' and 'refused'; a refused event changes no state: remove "
-          + "one")
+        "\(place.owner) has both 'expect' and 'refused', but a refused event changes no state; "
+          + "remove one of them")
       return false
     }
     return fields.read.isSuperset(of: ["at", "takes"])
@@ -201,7 +201,7 @@ extension TopologyReading {
     guard let other = keys.first(where: { fields[$0] != nil }) else { return false }
     report(
       .conflictingKeys, at: source.mark(ofKey: place.path),
-      "\(fields.place.owner) has both '\(key)' and '\(other)'; make two steps of it")
+      "\(fields.place.owner) has both '\(key)' and '\(other)'; split it into two steps")
     return true
   }
 }
@@ -348,7 +348,7 @@ extension TopologyReading {
     report(
       .badValue, place,
       "cannot be \(place.node.summary)"
-        + Suggestion.among(reasons, like: place.node.scalar?.text ?? "", verb: "the reasons are"))
+        + Suggestion.among(reasons, like: place.node.scalar?.text ?? "", verb: "valid reasons are"))
     return nil
   }
 
@@ -365,8 +365,8 @@ extension TopologyReading {
       guard ["pipe", "effect", "of"].contains(member.key) else {
         report(
           .unknownKey, at: member.mark,
-          "\(place.title) has no key '\(member.key)'"
-            + Suggestion.among(["pipe", "effect", "of"], like: member.key, verb: "the keys are"))
+          "\(place.title): unknown key '\(member.key)'"
+            + Suggestion.among(["pipe", "effect", "of"], like: member.key, verb: "valid keys are"))
         return nil
       }
       guard let text = string(member.value, hint: "a name") else { return nil }

@@ -125,17 +125,17 @@ extension TopologyChecker {
     if !machine.alphabet.contains(event) {
       report(
         .notInAlphabet, at: path,
-        "\(owner): machine '\(machine.machine)' of node '\(name)' takes event '\(event)' in no "
-          + "state"
-          + Suggestion.among(machine.alphabet, like: event, verb: "it takes"))
+        "\(owner): machine '\(machine.machine)' of node '\(name)' does not accept event '\(event)' "
+          + "in any state"
+          + Suggestion.among(machine.alphabet, like: event, verb: "it accepts"))
     }
     let vectors = composites?.composition.vectors(of: name, event: event) ?? []
     guard !vectors.isEmpty else { return }
     let list = Set(vectors.map(\.composite)).sorted().map { "'\($0)'" }.joined(separator: " or ")
     report(
       .synchronizedEvent, at: path,
-      "\(owner): node '\(name)' takes '\(event)' only together with others; name it under "
-        + "composite "
+      "\(owner): node '\(name)' accepts '\(event)' only as a synchronized event; list the event "
+        + "under composite "
         + list)
   }
 
@@ -170,8 +170,8 @@ extension TopologyChecker {
     guard let other else { return }
     report(
       .typeMismatch, at: source.mark(ofKey: path),
-      "\(owner): field '\(name)' of node '\(node)' is of type \(other.type); only whole numbers "
-        + "begin again at 0")
+      "\(owner): field '\(name)' of node '\(node)' has type \(other.type); only integers can be "
+        + "folded")
   }
 
   private mutating func check(_ combination: StateCombination, owner: String, at path: [String]) {
@@ -221,8 +221,8 @@ extension TopologyChecker {
     guard topology.explore?.any.contains(name) == true else { return }
     report(
       .badValue, at: source.mark(ofKey: path),
-      "\(owner): the states of node '\(name)' are not searched, since it is listed under 'any'; "
-        + "remove the node there or here")
+      "\(owner): the states of node '\(name)' are not searched, since the node is listed under "
+        + "'any'; remove the node from 'any', or remove this condition")
   }
 
   /// Rejects conditions on folded fields, because a fold merges states that differ in them.
@@ -237,8 +237,8 @@ extension TopologyChecker {
     }
     report(
       .badValue, at: source.mark(ofKey: path),
-      "\(owner): 'fold' takes states of node '\(name)' for one another that differ in '\(field)', so that no "
-        + "one value of it is known; leave the field out here, or out of 'fold'")
+      "\(owner): 'fold' merges states of node '\(name)' that differ in field '\(field)', so the "
+        + "value of the field is unknown; remove the field from this condition, or from 'fold'")
   }
 
   private mutating func check(
@@ -248,8 +248,8 @@ extension TopologyChecker {
     guard let name = composite.projection else {
       report(
         .badValue, at: source.mark(ofKey: path),
-        "\(owner): composite '\(composite.name)' has no projection, and so no state of its own; name "
-          + "the states of its nodes, or give it a 'projection'")
+        "\(owner): composite '\(composite.name)' has no projection, and therefore no state of its "
+          + "own; name the states of its nodes, or add a 'projection'")
       return
     }
     guard let program = topology.program(of: composite),

@@ -278,7 +278,8 @@ extension TopologyReading {
     if let early = elements.first(where: { $0.node.scalar?.value == .null }) {
       report(
         .badValue, early,
-        "is ~ for an effect that ends without an event; put it at the end of the list, once")
+        "has '~' before the end of the list; write '~' (the effect ends without an event) only "
+          + "once, as the last element")
       return nil
     }
     return EffectPattern(elements.compactMap { pattern($0) }, mayEnd: mayEnd)
@@ -315,7 +316,7 @@ extension TopologyReading {
       guard parts.count == 2, !parts[0].isEmpty, isIdentifier(String(parts[1])) else {
         report(
           .badName, at: member.mark,
-          "\(place.title): '\(member.key)' names no event; write 'NODE.EVENT', as in "
+          "\(place.title): '\(member.key)' is not an event; write 'NODE.EVENT', as in "
             + "'door.personsHaveEntered'")
         continue
       }
@@ -333,11 +334,11 @@ extension TopologyReading {
       return nil
     }
     guard case .sequence(let nodes) = place.node.content, !nodes.isEmpty else {
-      refuse(place, wanted: "a list of values, or whole numbers as in 0..4")
+      refuse(place, wanted: "a list of values, or a range of integers such as 0..4")
       return nil
     }
     guard nodes.count <= ValueSet.limit else {
-      report(.badValue, place, "lists \(nodes.count) values; \(ValueSet.limit) are tried at most")
+      report(.badValue, place, "lists \(nodes.count) values; the limit is \(ValueSet.limit)")
       return nil
     }
     guard case .array(let values)? = json(place) else { return nil }
@@ -347,7 +348,7 @@ extension TopologyReading {
   private mutating func reportRange(_ text: String, at mark: TextPosition, title: String) {
     report(
       .badValue, at: mark,
-      "\(title) cannot be \(text): a range goes up from a lower to a higher whole number, and "
-        + "holds \(ValueSet.limit) values at most")
+      "\(title) cannot be \(text): a range goes from a lower to a higher integer, and has at most "
+        + "\(ValueSet.limit) values")
   }
 }

@@ -44,7 +44,7 @@ struct BadFile: Sendable, CustomTestStringConvertible {
     BadFile("an empty file", file: "", "bad.yaml:1:1: error: the file is empty"),
     BadFile(
       "an unknown key", "a: { machin: Button }",
-      "bad.yaml:4:8: error: node 'a' has no key 'machin'"),
+      "bad.yaml:4:8: error: node 'a': unknown key 'machin'"),
     BadFile(
       "an unknown key that is nearly a known one", "a: { machine: Button, requierd: true }",
       "Did you mean 'required'? [unknown-key]"),
@@ -114,13 +114,13 @@ struct BadFile: Sendable, CustomTestStringConvertible {
       "bad.yaml:4:43: error: node 'a': 'parameters.work' cannot be 99999999999999999999: "),
     BadFile(
       "a node whose name is a number", "1: { machine: Button }",
-      "bad.yaml:4:3: error: node '1': a name is text"),
+      "bad.yaml:4:3: error: node '1': a name must be text"),
     BadFile(
       "a variable that is not set", "a: { machine: Button, environment: { A: ${PR_TEST_NONE} } }",
       "bad.yaml:4:43: error: variable 'PR_TEST_NONE' is not set"),
     BadFile(
       "a composite of a node that does not exist",
-      file: withComposite("{ components: [a, b, c] }"), "there is no node or composite 'c'"),
+      file: withComposite("{ components: [a, b, c] }"), "no such node or composite 'c'"),
     BadFile(
       "a synchronized event that one node alone takes",
       file: withComposite("{ components: [a, b], synchronize: [press] }"),

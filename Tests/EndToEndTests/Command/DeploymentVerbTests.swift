@@ -56,13 +56,14 @@ struct DeploymentVerbTests {
       (
         "orchestrator check hall.yaml --deployment none.yaml", 2,
         "hall.yaml: ok: 3 nodes, 0 pipes\n",
-        "none.yaml: error: there is no such file; check the path [unreadable-file]"
+        "none.yaml: error: no such file; check the path [unreadable-file]"
       ),
       (
         "orchestrator check hall.yaml --deployment hall.yaml", 2,
         "",
-        "hall.yaml:1:1: error: the deployment has no key 'topology'; the keys are 'engine', 'address', "
-          + "'places', 'journals', 'lease', 'image', 'namespace', 'port', 'storage', 'silence' [unknown-key]"
+        "hall.yaml:1:1: error: the deployment: unknown key 'topology'; valid keys are 'engine', "
+          + "'address', 'places', 'journals', 'lease', 'image', 'namespace', 'port', 'storage', "
+          + "'silence' [unknown-key]"
       ),
     ] as [(String, Int32, String, String)])
   func check(line: String, code: Int32, output: String, error: String) throws {
@@ -91,19 +92,20 @@ struct DeploymentVerbTests {
     try #require(lines.count == 4, "\(result.error)")
     #expect(
       lines[0]
-        == "hall.yaml:4:32: error: node 'a': place 'frnt' is not in lab.yaml:2:1; it has 'front', "
+        == "hall.yaml:4:32: error: node 'a': no such place 'frnt' in lab.yaml:2:1; it has 'front', "
         + "'back'. Did you mean 'front'? [unknown-place]")
     #expect(
       lines[1]
-        == "hall.yaml:5:52: error: node 'b' cannot move to another host: what it has recorded stays on "
-        + "the one that is lost, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there, a "
-        + "directory that all hosts see, or write 'on_host_loss: wait' [bad-host-loss]")
+        == "hall.yaml:5:52: error: node 'b' cannot move to another host: its journal stays on the "
+        + "lost host, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there, with a "
+        + "directory that all hosts share, or write 'on_host_loss: wait' [bad-host-loss]")
     #expect(
       lines[2].hasPrefix("hall.yaml:6:17: error: node 'c': program 'TestNodes' has no machine"))
     #expect(
       lines[3].hasPrefix(
-        "lab.yaml:4:20: error: place 'back': 'address' 192.0.2.1 is not this machine's, and engine "
-          + "'local' starts processes on this machine alone; write one that it has: 127.0.0.1"))
+        "lab.yaml:4:20: error: place 'back': 'address' 192.0.2.1 is not an address of this host, "
+          + "and engine 'local' starts processes only on this host; use one of the addresses of "
+          + "this host: 127.0.0.1"))
     #expect(lines[3].hasSuffix("[foreign-address]"))
   }
 
@@ -144,8 +146,8 @@ struct DeploymentVerbTests {
         """)
     #expect(
       result.error
-        == "all.yaml:5:3: warning: place 'side': no node runs there; give a node 'place: "
-        + "side', or remove it [unused-place]\n")
+        == "all.yaml:5:3: warning: place 'side' is not used by any node; write 'place: side' for a "
+        + "node, or remove the place [unused-place]\n")
   }
 
   @Test(

@@ -169,7 +169,7 @@ struct KubernetesExportTests {
       (
         "echo 'engine: local' > l.yaml; sed -i 's/, place: [a-z]*//' hall.yaml; "
           + "orchestrator export kubernetes hall.yaml --deployment l.yaml",
-        "the deployment has engine 'local', and manifests are Kubernetes'"
+        "manifests require engine 'kubernetes', and the deployment has engine 'local'"
       ),
       (
         "sed -i 's/Motor_2/DOOR/' hall.yaml; \(call)",

@@ -81,7 +81,7 @@ struct TopologyInputTests {
       let result = try run("orchestrator check \(options) file", text: text)
       #expect(result.exit == .exited(code: 0))
       #expect(result.output == "file: ok: 1 node, 0 pipes, 1 warning\n")
-      #expect(result.error.hasPrefix("file:3:50: warning: '$HOME' is no variable"), "\(result)")
+      #expect(result.error.hasPrefix("file:3:50: warning: '$HOME' is not expanded"), "\(result)")
     }
   }
 

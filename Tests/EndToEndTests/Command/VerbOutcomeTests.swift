@@ -41,10 +41,10 @@ struct VerbOutcomeTests {
       Row($0, 3, "no topology has run on this host yet")
     }
     + ["check", "config", "graph", "run", "up", "up --wait", "apply", "apply --dry-run"].map {
-      Row($0 + " nofile.yaml", 2, "nofile.yaml: error: there is no such file")
+      Row($0 + " nofile.yaml", 2, "nofile.yaml: error: no such file")
     } + [
       Row("ps -p nope", 3, "no topology 'nope' runs; running: none"),
-      Row("up button", 2, "topology.yaml: error: there is no such file"),
+      Row("up button", 2, "topology.yaml: error: no such file"),
       Row("up ward.yaml nobody", 2, "there is no node 'nobody'; there are 'button'"),
       Row("apply ward.yaml", 3, "no topology 'ward' runs; running: none"),
       Row("apply -p nope ward.yaml", 3, "no topology 'nope' runs; running: none"),
@@ -110,7 +110,7 @@ struct VerbOutcomeTests {
     Row("down --force gate", 2, "use 'orchestrator kill gate'"),
     Row("up --wait ward.yaml gate", 0, "gate: running, pid "),
     Row("up --wait ward.yaml broken", 1, "node 'broken' failed: the journal"),
-    Row("up --wait nofile.yaml gate", 2, "nofile.yaml: error: there is no such file"),
+    Row("up --wait nofile.yaml gate", 2, "nofile.yaml: error: no such file"),
     Row("restart button", 0, "button: running, pid "),
     Row("send button press", 0, #"button: {"pressed":{"times":1}}  (version 1)"#),
     Row("send gate pass", 1, #"node 'gate' refused pass in {"shut":{"passed":0}}"#),

@@ -106,14 +106,14 @@ struct ExploreVerbTests {
     let tool = try tool(Self.independent(5), at: "many.yaml")
     defer { tool.remove() }
     for (options, code, text) in [
-      (["--property", "known"], 0, "exact: all states were met"),
+      (["--property", "known"], 0, "exact: all reachable states were searched"),
       (["--property", "back"], 0, "reduced search"),
       (["--property", "known", "--property", "back"], 0, "reduced search"),
       (["--property", "known", "--no-reduction"], 0, "full search: 1024 states"),
       (
         ["--property", "apart", "--property", "known"], 1, "the search ended at the first violation"
       ),
-      (["--property", "apart", "--property", "known", "--all"], 1, "exact: 1 found"),
+      (["--property", "apart", "--property", "known", "--all"], 1, "exact: 1 finding"),
       (["--property", "known", "--node-states", "2"], 6, "has more than 2 states"),
     ] as [([String], Int32, String)] {
       let program = try tool.start(["check", "--explore", "many.yaml"] + options)
@@ -138,7 +138,7 @@ struct ExploreVerbTests {
     // The property 'apart' is violated within three steps.
     #expect(result.code == 1, "\(result)")
     #expect(result.output.contains("property 'apart' is violated"), "\(result)")
-    #expect(result.output.contains("incomplete: 1 found"), "\(result)")
+    #expect(result.output.contains("incomplete: 1 finding"), "\(result)")
     #expect(result.output.contains("the search was stopped"), "\(result)")
   }
 
@@ -198,13 +198,10 @@ struct ExploreVerbTests {
         "check --explore --file-only halting.yaml",
         "--explore and --file-only cannot be used together"
       ),
-      (
-        "check --explore --property nope halting.yaml",
-        "no such property 'nope' in halting.yaml; it has none"
-      ),
+      ("check --explore --property nope halting.yaml", "no such property 'nope' in halting.yaml; it has none"),
       ("check --explore --graph s.png halting.yaml", "must end in .dot"),
       ("test halting.yaml", "use --in-process"),
-      ("test --in-process halting.yaml", "the scenario has no key 'program'"),
+      ("test --in-process halting.yaml", "the scenario: unknown key 'program'"),
       ("export promila halting.yaml", "Did you mean 'promela'?"),
     ])
   func refused(arguments: String, message: String) async throws {
@@ -224,7 +221,7 @@ struct ExploreVerbTests {
       "check", "--explore", "--time", "1ms", "topologies/relay.yaml", in: nil,
       within: .seconds(60))
     #expect(result.code == 6, "\(result)")
-    #expect(result.output.contains("incomplete: nothing found before the search ended"))
+    #expect(result.output.contains("incomplete: no findings before the search ended"))
     #expect(result.output.contains("raise '--time'"))
   }
 }

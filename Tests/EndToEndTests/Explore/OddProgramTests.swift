@@ -70,7 +70,9 @@ struct OddProgramTests {
         "of the weather", "bad-answer"
       ),
       (
-        "garbage at a row", "opens; read -r line; echo '{'; exec sleep 600", "cannot be used: {;",
+        "garbage at a row", "opens; read -r line; echo '{'; exec sleep 600",
+        "sent an invalid "
+          + "answer: {;",
         "bad-answer"
       ),
       (
@@ -81,7 +83,7 @@ struct OddProgramTests {
       (
         "more answers than questions",
         "opens; echo more; read -r line; echo '{\"unable\":{\"because\":\"of the weather\"}}'; exec sleep 600",
-        "cannot be used: more;", "bad-answer"
+        "sent an invalid answer: more;", "bad-answer"
       ),
       (
         "another machine", "sed -u 's/\"Automaton\"/\"Moody\"/' | TestNodes explore",
@@ -100,9 +102,9 @@ struct OddProgramTests {
         "sends into pipe 'p', which does not lead from it", "bad-answer"
       ),
       (
-        "no answer to the opening", "read -r line; exec sleep 600", "within 10s", "late-answer"
+        "no answer to the opening", "read -r line; exec sleep 600", "after 10s", "late-answer"
       ),
-      ("no answer to a row", "opens; read -r line; exec sleep 600", "within 10s", "late-answer"),
+      ("no answer to a row", "opens; read -r line; exec sleep 600", "after 10s", "late-answer"),
     ])
   func odd(what: String, behaviour: String, message: String, code: String) async throws {
     try await explore(behaviour) { tool, result in
@@ -147,11 +149,12 @@ struct OddProgramTests {
       ),
       (
         "opens; read -r line; exit 4",
-        "crashing step: taking 'x' in state 'at(place: \"0\")' ends the process of 'a': exit code 4"
+        "crashing step: accepting 'x' in state 'at(place: \"0\")' ends the process of 'a': exit "
+          + "code 4"
       ),
       (
         "opens; kill -9 $$",
-        "crashing step: taking 'x' in state 'at(place: \"0\")' ends the process of 'a': "
+        "crashing step: accepting 'x' in state 'at(place: \"0\")' ends the process of 'a': "
       ),
     ])
   func dead(behaviour: String, message: String) async throws {

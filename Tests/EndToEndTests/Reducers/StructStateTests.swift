@@ -164,7 +164,7 @@ struct StructStateTests {
     let bad = try await tool.run("check", "bad.yaml", code: 2)
     #expect(
       bad.error.contains(
-        "machine 'Turner' of node 'turner' has no state 'turns'; its state is a struct, so let its "
-          + "code send into an out-port"), "\(bad)")
+        "machine 'Turner' of node 'turner' has no state 'turns'; its state is a struct: send the "
+          + "event to an out-port in the code of the machine"), "\(bad)")
   }
 }

@@ -31,9 +31,10 @@ struct AsynchronousParticipantTests {
     #expect(result.error.contains("t.yaml:7:66: error: "), "\(result)")
     #expect(
       result.error.contains(
-        "composite 'both', event 'switchOn': participant 'two' takes it by an asynchronous "
-          + "transition, as models, features and closures with 'await' do; it would run before it is "
-          + "known whether the others take the event, so the event is never taken"), "\(result)")
+        "composite 'both', event 'switchOn': participant 'two' has an asynchronous transition, as "
+          + "models, features and closures with 'await' have; the transition would run before "
+          + "the other participants have accepted the event, so the event is never accepted"),
+      "\(result)")
     #expect(
       result.error.contains(
         "'static var selfContained: SelfContainedEvents<Event> { .all(within: .seconds(1)) }'"),

@@ -234,7 +234,7 @@ struct LodgingRunTests {
     #expect(
       check.error.contains(
         "ward.yaml:7:67: error: composite 'pair': program './older' was built with a version of "
-          + "PipeRuntime that coordinates nothing within a node; build it anew, or leave 'within' out "
-          + "[bad-host]"), "\(check)")
+          + "PipeRuntime that does not support embedded coordinators; rebuild the program, or "
+          + "remove 'within' [bad-host]"), "\(check)")
   }
 }

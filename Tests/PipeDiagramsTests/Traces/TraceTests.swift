@@ -73,10 +73,10 @@ struct TraceTests {
         "   0.000000  door     closed --open→ open(persons: 0)  (request 3 of client 7)",
         "   0.000250    display  dark --persons(count: 0)→ lit  (door.out->display.in 9)",
         "   0.002000      display  lit --fade→ dark  (effect of version 8)",
-        "   0.003000  meet together, by both  (transaction 3.17)",
+        "   0.003000  meet, synchronized by both  (transaction 3.17)",
         "   0.003000    left     a → b", #"   0.003500    right    x → y; "<b>""#,
         #"   0.003100    both     {"left":"a","right":"x"} → {"left":"b","right":"y"}"#,
-        "door: 89 steps were not told",
+        "door: 89 steps were not reported",
       ])
   }
 
