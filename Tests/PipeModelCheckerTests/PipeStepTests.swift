@@ -112,7 +112,9 @@ struct PipeStepTests {
 
           """)
     #expect(report.reached.states == 1)
-    #expect(report.findings.first { $0.code == .fullPipes }?.kind == .fullPipes(["a", "b"]))
+    let finding = try #require(report.findings.first { $0.code == .fullPipes })
+    #expect(finding.kind == .fullPipes(["a", "b"]))
+    #expect(finding.message.contains("each of nodes 'a', 'b' waits for capacity"))
   }
 
   @Test("A step that begins below a pipe's capacity may exceed it")

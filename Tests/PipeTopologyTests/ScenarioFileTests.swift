@@ -45,7 +45,11 @@ struct ScenarioFileTests {
 
   @Test("A reason with a message is written as its keyword alone")
   func reasons() throws {
-    for (reason, word) in [("thrown: no paper", "thrown"), ("no such field", "undecodable")] {
+    let reasons = [
+      ("thrown: no paper", "thrown"), ("stateTooLarge", "stateTooLarge"),
+      ("no such field", "undecodable"),
+    ]
+    for (reason, word) in reasons {
       var scenario = Scenario(name: "s", topology: "t.yaml")
       scenario.steps = [
         ScenarioStep(

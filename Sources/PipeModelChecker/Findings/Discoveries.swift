@@ -57,7 +57,7 @@ struct FindingGroup: Hashable {
       case .violated(let property, _): [property]
       case .badAnswer(let program, let problem): [program, problem]
       case .lateAnswer(let program, let node, _): [program, node]
-      case .stuck(let pipes), .fullPipes(let pipes): pipes
+      case .stuck(let names), .fullPipes(let names): names
       case .deadlock: []
       }
   }

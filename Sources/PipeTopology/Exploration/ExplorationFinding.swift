@@ -103,10 +103,10 @@ extension ExplorationFinding {
       return "stuck: \(Self.list(pipes, "pipe")) hold\(pipes.count == 1 ? "s" : "") events that "
         + "the receiver refuses until an event comes from outside; accept these events in the "
         + "receiver, or record them as dead letters"
-    case .fullPipes(let pipes):
-      return "cycle of full pipes: each receiver of \(Self.list(pipes, "pipe")) waits for capacity "
-        + "in the next pipe; send fewer events from a node of the cycle, or raise the 'capacity' "
-        + "of a pipe if the number of events in flight is bounded"
+    case .fullPipes(let nodes):
+      return "cycle of full pipes: each of \(Self.list(nodes, "node")) waits for capacity in a pipe "
+        + "to the next node; send fewer events from a node of the cycle, or raise the 'capacity' of "
+        + "a pipe if the number of events in flight is bounded"
     case .deadLetter(let pipe, let node, let event, let state, let reason):
       return "dead letter: \(Self.refusal(pipe, node, event, state, reason)); add a transition, or "
         + "write 'on_refused: postpone'"

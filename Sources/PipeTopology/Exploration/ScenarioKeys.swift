@@ -83,7 +83,7 @@ struct ScenarioEntry: Sendable {
 
     /// The refusal reasons that a file may name.
     static let reasons = [
-      "noTransition", "guard", "thrown", "asynchronous", "overdue", "undecodable",
+      "noTransition", "guard", "thrown", "asynchronous", "overdue", "stateTooLarge", "undecodable",
     ]
 
     /// Returns the keyword for a reason, which may be followed by a colon and details.
