@@ -142,7 +142,7 @@ struct StateLimitTests {
       Topology(name: "hoard", program: "TestNodes", nodes: [Self.hoarder(2_000_000)]).yaml,
       to: "hoard.yaml")
     let result = try await tool.run("check", "hoard.yaml", code: 2)
-    #expect(result.error.contains("its initial state has 2000"), "\(result)")
+    #expect(result.error.contains("the initial state has 2000"), "\(result)")
     #expect(result.error.contains("the limit is \(Self.limit)"), "\(result)")
   }
 }

@@ -96,6 +96,6 @@ struct FoldTests {
     let report = try await Explored.topology(
       "nodes:\n  n: { machine: Moody }\n", Explored.outside(["n": ["ask"]])
     ) { $0.nodeStateLimit = 1 }
-    for remark in report.verdict.remarks { #expect(!remark.message.contains("effects under way:")) }
+    for remark in report.verdict.remarks { #expect(!remark.message.contains("running effects:")) }
   }
 }

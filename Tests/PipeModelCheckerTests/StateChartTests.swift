@@ -97,7 +97,7 @@ struct StateChartTests {
     var limits = Self.patient
     limits.states = 3
     let chart = try StateChartSearch(loaded, limits: limits).chart(of: "door")
-    #expect(chart.notes == ["there was more to try than is tried for a chart"])
+    #expect(chart.notes == ["the search reached a limit and is incomplete"])
     limits.time = .zero
     let none = try StateChartSearch(loaded, limits: limits).chart(of: "door")
     #expect(none.transitions.isEmpty)
@@ -152,7 +152,7 @@ struct OddStateChartTests {
     let chart = try Self.chart(Self.automaton("0 x 0", "sending z 0"))
     #expect(chart.states.map(\.isReached) == [true, false])
     #expect(chart.transitions.contains(.init("sending", "z", "at", doubt: .seenOnce)))
-    #expect(chart.notes == ["'not met': nothing that was tried leads there"])
+    #expect(chart.notes == ["'not met': no tried event leads to this state"])
     #expect(!chart.finals.contains("sending"))
   }
 

@@ -73,16 +73,16 @@ struct TopologyCompositeTests {
       ),
       (
         "lift: { components: [door, motor], synchronize: [go, ^close] }", "too-few-participants",
-        "only 'door' takes it; a synchronized event has two participants or more"
+        "only 'door' accepts it; a synchronized event requires two or more participants"
       ),
       (
         "lift: { components: [door, motor], synchronize: [go, ^opn] }", "too-few-participants",
-        "no component takes it; a synchronized event has two participants or more; they accept "
+        "no component accepts it; a synchronized event requires two or more participants; they accept "
           + "'open', 'close', 'go', 'arrive'. Did you mean 'open'?"
       ),
       (
         "a: { components: [door, motor] }\nb: { components: [a, odd], synchronize: { ^open: } }",
-        "ambiguous-event", "participant 'a' could take it in 2 ways, door or motor"
+        "ambiguous-event", "participant 'a' could accept it in 2 ways: door or motor"
       ),
       (
         "lift: { components: [door, odd, motor], synchronize: { go: [door, ^odd, motor] } }",

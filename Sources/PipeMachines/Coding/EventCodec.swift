@@ -133,9 +133,10 @@ extension EventCodec {
     plain.set(isSame ? .same : .different, of: place)
     if !isSame {
       Warnings.tell(
-        "\(TypeName.of(Value.self)) says that it is a SynthesizedCodable, and its Codable differs from "
-          + "the compiler's in case '\(EnumCases<Value>.names[plain.tag(of: place)])', which is left to it; take "
-          + "SynthesizedCodable away from the type")
+        "\(TypeName.of(Value.self)) conforms to SynthesizedCodable, but its Codable "
+          + "implementation differs from the compiler's in case "
+          + "'\(EnumCases<Value>.names[plain.tag(of: place)])'; the type's own implementation is "
+          + "used for this case; remove SynthesizedCodable from the type")
     }
     return isSame
   }
@@ -168,7 +169,7 @@ package struct UndecodableValue: Error, Sendable, CustomStringConvertible {
 
   package var description: String {
     let known = cases.map(\.signature).joined(separator: ", ")
-    return "'\(text)' is not a value of \(type)" + (known.isEmpty ? "" : "; it takes \(known)")
+    return "'\(text)' is not a value of \(type)" + (known.isEmpty ? "" : "; its cases are \(known)")
   }
 }
 

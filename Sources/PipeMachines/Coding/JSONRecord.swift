@@ -56,6 +56,7 @@ extension JSONDecoder {
     guard JSONTokens.depth(of: text, upTo: JSONTokens.deepest) > JSONTokens.deepest else { return }
     throw DecodingError.dataCorrupted(
       DecodingError.Context(
-        codingPath: [], debugDescription: "it is nested more than \(JSONTokens.deepest) deep"))
+        codingPath: [],
+        debugDescription: "the JSON is nested more than \(JSONTokens.deepest) levels deep"))
   }
 }

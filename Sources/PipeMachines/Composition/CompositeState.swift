@@ -96,9 +96,9 @@ public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible 
   public var description: String {
     switch self {
     case .count(let count, let expected):
-      "the projection is for \(expected) components, and there are \(count)"
+      "the projection expects the states of \(expected) components, not of \(count)"
     case .type(let type, let place, let expected):
-      "component \(place + 1): the projection is for \(expected), and this is \(type)"
+      "component \(place + 1): the projection expects a state of type \(expected), not \(type)"
     }
   }
 }
@@ -133,7 +133,7 @@ private final class ProjectionReader {
   func next<Value: MachineState>(_: Value.Type) -> Value {
     defer { used += 1 }
     guard let value = values[used] as? Value else {
-      preconditionFailure("The states of a projection are used as they were read.")
+      preconditionFailure("The states of a projection are read and used with different types.")
     }
     return value
   }

@@ -138,14 +138,15 @@ public enum RoutingError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A message that describes the error.
   public var description: String {
     switch self {
-    case .unknownComponent(let name): "there is no component '\(name)'"
-    case .unknownComposite(let name): "there is no composite '\(name)'"
+    case .unknownComponent(let name): "no such component '\(name)'"
+    case .unknownComposite(let name): "no such composite '\(name)'"
     case .notSynchronized(let event, let composite):
-      "composite '\(composite)' does not synchronize '\(event)'; send it to one of its components"
+      "composite '\(composite)' does not synchronize '\(event)'; send the event to a component"
     case .ambiguous(let event, let composites):
       """
-      '\(event)' is synchronized by \(composites.map { "'\($0)'" }.joined(separator: ", ")); send \
-      it to one of them
+      event '\(event)' is synchronized by composites \
+      \(composites.map { "'\($0)'" }.joined(separator: ", ")); send the event to one of these \
+      composites
       """
     case .synchronizedOutside(let event, let composite):
       "'\(event)' is synchronized; send it to composite '\(composite)'"
@@ -250,44 +251,45 @@ extension CompositionError.Problem: CustomStringConvertible {
   public var description: String {
     switch self {
     case .duplicateName(let name):
-      "two machines or composites have the name '\(name)'; rename one"
+      "duplicate name '\(name)' of machines or composites; rename one of them"
     case .noComponents(let composite):
       "composite '\(composite)' has no components"
     case .repeatedComponent(let name, let composite):
       "composite '\(composite)': component '\(name)' is listed twice"
     case .unknownComponent(let name, let composite, let known):
       """
-      composite '\(composite)': component '\(name)' is neither a node nor a composite; there are \
+      composite '\(composite)': no such component '\(name)'; nodes and composites are \
       \(Self.list(known))
       """
     case .cycle(let names):
       "composites contain each other: \(names.joined(separator: " > "))"
     case .unknownParticipant(let name, let event, let composite, let components):
       """
-      composite '\(composite)', event '\(event)': participant '\(name)' is not one of its \
-      components \(Self.list(components))
+      composite '\(composite)', event '\(event)': participant '\(name)' is not a \
+      component of the composite; the components are \(Self.list(components))
       """
     case .notInAlphabet(let name, let event, let composite, let alphabet):
       """
-      composite '\(composite)', event '\(event)': participant '\(name)' never takes it; it takes \
-      \(Self.list(alphabet))
+      composite '\(composite)', event '\(event)': participant '\(name)' does not accept the \
+      event in any state; the participant accepts \(Self.list(alphabet))
       """
     case .tooFewParticipants(let names, let event, let composite):
       """
       composite '\(composite)', event '\(event)': \
-      \(names.isEmpty ? "no component takes it" : "only \(Self.list(names)) takes it"); \
-      a synchronized event has two participants or more
+      \(names.isEmpty ? "no component accepts it" : "only \(Self.list(names)) accepts it"); \
+      a synchronized event requires two or more participants
       """
     case .repeatedEvent(let event, let composite):
       """
-      composite '\(composite)': event '\(event)' is synchronized twice, and a caller could not say \
-      which is meant; make a composite for each
+      composite '\(composite)': event '\(event)' is synchronized twice, so that requests would be \
+      ambiguous; declare a separate composite for each synchronization
       """
     case .alternatives(let vectors, let participant, let event, let composite):
       """
-      composite '\(composite)', event '\(event)': participant '\(participant)' could take it in \
-      \(vectors.count) ways, \(vectors.map { $0.joined(separator: " with ") }
-        .joined(separator: " or ")); synchronize it in '\(participant)', or list other participants
+      composite '\(composite)', event '\(event)': participant '\(participant)' could accept it in \
+      \(vectors.count) ways: \(vectors.map { $0.joined(separator: " with ") }
+        .joined(separator: " or ")); synchronize the event in '\(participant)', or list other \
+      participants
       """
     }
   }

@@ -58,10 +58,11 @@ public enum ExplorationError: Error, Hashable, Sendable, CustomStringConvertible
     switch self {
     case .tooManyStates(let limit):
       """
-      there are more than \(limit) states; give a larger limit, or compose fewer or smaller machines
+      more than \(limit) states; raise the limit, or compose fewer or smaller machines
       """
     case .asynchronous(let event, let state):
-      "the transition of \(event) in state \(state) is asynchronous and cannot be explored"
+      "the transition for event '\(event)' in state '\(state)' is asynchronous and cannot be "
+        + "explored"
     }
   }
 }

@@ -89,7 +89,7 @@ extension Product {
       switch move {
       case .next(let state): next.components[place] = state
       case .suspended(let run): suspended.append((place, run))
-      case .refused: preconditionFailure("A refused move cannot be taken.")
+      case .refused: preconditionFailure("A refused move cannot be applied.")
       }
     }
     if suspended.isEmpty { return .next(next) }

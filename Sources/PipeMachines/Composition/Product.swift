@@ -239,7 +239,7 @@ final class TupleReader {
   func next<Value: MachineState>(_: Value.Type) -> Value {
     place += 1
     guard let value = state.components[place].value as? Value else {
-      preconditionFailure("State \(state) is not one of this composite's.")
+      preconditionFailure("State \(state) does not belong to this composite.")
     }
     return value
   }

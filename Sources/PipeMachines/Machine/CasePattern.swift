@@ -19,10 +19,11 @@ package struct CasePattern<Value>: Sendable {
     guard let tag = Self.tag(of: constructor) else {
       preconditionFailure(
         """
-        \(Value.self): cannot tell which case this constructor makes: several have the same \
-        payload types, or none has, and no sample of them can be made. Pass a case's own \
-        constructor, such as \(Value.self).\(EnumCases<Value>.names.first ?? "name")(label:), and \
-        give cases that carry a class, a function or an 'any Protocol' payloads of different types.
+        \(Value.self): cannot determine the case that this constructor makes: no case, or more \
+        than one case, has its payload types, and no sample of these types can be made. Pass the \
+        constructor of a case, such as \
+        \(Value.self).\(EnumCases<Value>.names.first ?? "name")(label:). If cases have a class, a \
+        function or an 'any Protocol' as payload, use different payload types for each case.
         """)
     }
     self.tag = tag
@@ -49,7 +50,7 @@ package struct CasePattern<Value>: Sendable {
   private static func checkType() {
     precondition(
       TypeMetadata(Value.self).isEnum,
-      "\(Value.self) is not an enum: only enum cases can stand in the machine language.")
+      "\(Value.self) is not an enum: the machine language accepts only enum cases.")
     precondition(
       TypeReading.current == .mirrorOnly || !EnumLayout.of(Value.self).cases.isEmpty,
       "\(Value.self) has no case names: compile it without -disable-reflection-metadata.")
@@ -97,7 +98,7 @@ extension EnumLayout {
   @usableFromInline
   func fail(_ tag: Int, _ type: Any.Type) -> Never {
     preconditionFailure(
-      "\(type): the values of case \(cases[tag].name) are not those of the constructor.")
+      "\(type): the payload of case '\(cases[tag].name)' does not match the constructor.")
   }
 }
 

@@ -122,8 +122,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     precondition(
       !payloads[tag].contains { TypeMetadata($0).kind == TypeMetadata.Kind.function },
       """
-      The case '\(cases[tag].name)' carries a function, which cannot be taken out of it by its \
-      constructor: let it carry a struct that has the function.
+      The payload of case '\(cases[tag].name)' is a function, which a pattern with the case's \
+      constructor cannot match. Wrap the function in a struct.
       """)
     return true
   }

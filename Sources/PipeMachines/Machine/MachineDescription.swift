@@ -155,7 +155,7 @@ package enum CaseMismatch {
   package func text(noun: String, owner: String) -> String {
     switch self {
     case .noCase(let json):
-      "\(json.text) is no \(noun): write a label, or {\"label\":{\"field\":value}}"
+      "\(json.text) is not a valid \(noun); write a label, or {\"label\":{\"field\":value}}"
     case .unknownCase(let name, let known):
       "\(owner) has no \(noun) '\(name)'" + Suggestion.among(known, like: name)
     case .unknownField(let name, let found):

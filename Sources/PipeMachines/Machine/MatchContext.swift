@@ -57,7 +57,8 @@ enum MatchThread {
   private static let key: pthread_key_t = {
     var key = pthread_key_t()
     let failed = pthread_key_create(&key) { $0?.deallocate() }
-    precondition(failed == 0, "No thread-specific storage is left in this process.")
+    precondition(
+      failed == 0, "pthread_key_create failed: no thread-specific storage is left in this process.")
     return key
   }()
 

@@ -46,9 +46,9 @@ package enum MetadataCanary {
 
   /// Returns the warning for a program whose compiler lays out types differently.
   package static func warning(_ difference: Reading) -> String {
-    "this program was built by \(compiler), which lays out types in a way that PipeRuntime does not "
-      + "know (\(difference.what): \(difference.found) instead of \(difference.expected)); machines "
-      + "work as before, but each step is slower. To avoid that, update PipeRuntime or build with Swift 6.3"
+    "this program was built with \(compiler), whose memory layout of types is unknown to "
+      + "PipeRuntime (\(difference.what): \(difference.found) instead of \(difference.expected)); "
+      + "machines work, but each step is slower; update PipeRuntime, or build with Swift 6.3"
   }
 
   /// Reads facts that need no call, at addresses that have been the same in every layout so far.

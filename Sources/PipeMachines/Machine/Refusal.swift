@@ -63,11 +63,11 @@ extension Refusal {
   /// The reason in words, to follow "refused: ".
   package var wording: String {
     switch self {
-    case .noTransition: "that state has no transition for it"
-    case .guard: "the transition's guard said no"
-    case .thrown(let text): "its function threw: \(text)"
-    case .asynchronous: "its transition is asynchronous, so that it can promise nothing"
-    case .overdue: "its asynchronous transition had not returned within its time limit"
+    case .noTransition: "the state has no transition for the event"
+    case .guard: "the transition's guard is false"
+    case .thrown(let text): "the machine's function threw: \(text)"
+    case .asynchronous: "the transition is asynchronous, so the node cannot promise the event"
+    case .overdue: "the asynchronous transition did not return within its time limit"
     case .stateTooLarge: StateSizeLimit.wording
     }
   }
@@ -86,7 +86,7 @@ extension Refusal: Codable {
     let code = try container.decode(String.self)
     guard let refusal = Refusal(code: code, error: nil) else {
       throw DecodingError.dataCorruptedError(
-        in: container, debugDescription: "'\(code)' is no reason of a refusal")
+        in: container, debugDescription: "unknown refusal reason '\(code)'")
     }
     self = refusal
   }

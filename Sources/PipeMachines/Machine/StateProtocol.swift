@@ -23,8 +23,7 @@ public struct UnstableStateError: Error, Hashable, CustomStringConvertible {
 
   /// The error, and how to resolve it.
   public var description: String {
-    "state '\(state)' is not stable, and a model starts only in a stable one; start it in a state "
-      + "whose 'isStable' is true"
+    "state '\(state)' is not stable; start the model in a state whose 'isStable' is true"
   }
 }
 

@@ -7,7 +7,7 @@ package enum StateSizeLimit {
 
   /// The reason why a step to a larger state is refused.
   static let wording =
-    "it leads to a state of more than 1 MiB as JSON, the most that a node may have"
+    "the transition leads to a state of more than 1 MiB as JSON, the limit for a node"
 }
 
 /// An error for a transition that has returned, but whose step is refused.
@@ -112,6 +112,6 @@ extension StateMachine where State: Codable & Sendable {
     guard !_isPOD(State.self) else { return nil }
     let size = state.bytes.count
     guard size > StateSizeLimit.byteCount else { return nil }
-    return "its initial state has \(size) bytes as JSON; the limit is \(StateSizeLimit.byteCount)"
+    return "the initial state has \(size) bytes as JSON; the limit is \(StateSizeLimit.byteCount)"
   }
 }

@@ -21,7 +21,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   init(_ whens: [When<State, Event, Output>]) {
     precondition(
       TypeMetadata(Event.self).isEnum || whens.allSatisfy { $0.transitions == nil },
-      "\(Event.self) is not an enum: only enum cases can stand in the machine language.")
+      "\(Event.self) is not an enum: the machine language accepts only enum cases.")
     self.whens = whens
     eventLayout = EnumLayout.of(Event.self)
     let count = EnumLayout.of(State.self).cases.count

@@ -59,9 +59,10 @@ public enum EffectClock {
   }
 
   private static func misuse(_ duration: Duration, of run: EffectRun) -> String {
-    "the effect of step \(run.key?.version ?? 0) is run again and calls EffectClock.sleep(for: \(duration)), which "
-      + "looks like the time left until a deadline: the time that has passed is taken off twice, and it ends "
-      + "early. Call EffectClock.sleep(until:) with the deadline"
+    "the effect of step \(run.key?.version ?? 0) is run again and calls "
+      + "EffectClock.sleep(for: \(duration)), which looks like the time left until a deadline: the "
+      + "elapsed time is subtracted twice, and the sleep ends early; call "
+      + "EffectClock.sleep(until:) with the deadline"
   }
 }
 

@@ -48,7 +48,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     name: String?, capacity: Int = 1024,
     encode: (@Sendable (Event, inout [UInt8]) throws -> Void)? = nil
   ) {
-    precondition(capacity > 0, "A pipe holds at least one event; capacity is \(capacity).")
+    precondition(capacity > 0, "The capacity of a pipe must be at least 1, not \(capacity).")
     self.name = name
     self.capacity = capacity
     self.encode = encode
@@ -83,8 +83,8 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     for receiver in receivers { receiver.notify() }
     if isFirstLoss {
       tell(
-        "\(subject): nobody receives from it, and it holds \(capacity) events; from here on the oldest "
-          + "give way")
+        "\(subject) has no receiver and is full with \(capacity) events; the oldest events are "
+          + "discarded")
     }
   }
 

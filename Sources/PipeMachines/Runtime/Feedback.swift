@@ -236,8 +236,8 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
   static func problem(at place: Int) -> String {
     """
     feedback \(place) of the runtime has started more than \(FeedbackGuard.startLimit) times \
-    within a second without an event from elsewhere; it is held until the next such event. \
-    Have its effect wait, or its event lead to a state that does not start it again.
+    within a second without an external event; the feedback is held until the next external \
+    event; add a delay to its effect, or move to a state that does not start the feedback again
     """
   }
 }

@@ -48,7 +48,7 @@ extension Machine {
   ) throws -> MachineDescription {
     let unnamed =
       runtime.unnamedPipes > 0
-      ? ["\(runtime.unnamedPipes) of its pipes have no name; take them from 'ports.pipe(NAME)'"]
+      ? ["\(runtime.unnamedPipes) pipes of the machine have no name; use 'ports.pipe(NAME)'"]
       : []
     let initial = try JSONValue(encoding: machine.initial)
     var description = MachineDescription(
@@ -101,7 +101,7 @@ struct NotHostableError: Error, CustomStringConvertible {
   let machine: String
 
   var description: String {
-    "machine '\(machine)' is compiled with PipeMachines alone, which has no nodes; import PipeRuntime in "
-      + "the file that declares it a Machine"
+    "machine '\(machine)' cannot run as a node: its file imports only PipeMachines; import "
+      + "PipeRuntime in the file that declares the conformance to Machine"
   }
 }

@@ -88,7 +88,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     guard let event = event as? Event else { return answer(.refused(.noTransition)) }
     let name = EnumCases<Event>.name(of: event) ?? "\(event)"
     if let deadlock = sender?.deadlock(sending: name, to: ObjectIdentifier(engine)) {
-      engine.onProblem("component '\(self.name)': \(deadlock); the send is refused")
+      engine.onProblem("deadlock in component '\(self.name)': \(deadlock); the send is refused")
       return answer(.refused(.thrown(deadlock)))
     }
     sends.append(Send(event: event, sender: sender, answer: answer))
@@ -205,7 +205,7 @@ extension MachineHost {
 
   func adopt() {
     guard let (event, next, isTentative) = prepared, let next else {
-      preconditionFailure("'\(name)' was not prepared for the event that it is to take.")
+      preconditionFailure("Component '\(name)' was not prepared for the event.")
     }
     prepared = nil
     if isTentative { engine.scope.keep() }
@@ -216,7 +216,9 @@ extension MachineHost {
   }
 
   func enter() {
-    guard let event = adopted else { preconditionFailure("'\(name)' has adopted no state.") }
+    guard let event = adopted else {
+      preconditionFailure("Component '\(name)' has not adopted a state.")
+    }
     adopted = nil
     engine.enterAdopted(on: event)
   }

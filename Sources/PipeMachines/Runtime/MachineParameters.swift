@@ -128,10 +128,10 @@ extension MachineParameters {
     let path = context.codingPath.map(\.stringValue).joined(separator: ".")
     let type =
       switch error {
-      case .typeMismatch(let type, _), .valueNotFound(let type, _): " takes a value of type \(type)"
+      case .typeMismatch(let type, _), .valueNotFound(let type, _): " must be of type \(type)"
       default: ": \(context.debugDescription)"
       }
-    return (path.isEmpty ? "they" : "'\(path)'") + type
+    return (path.isEmpty ? "the value" : "'\(path)'") + type
   }
 }
 
@@ -156,13 +156,14 @@ package enum ParametersError: Error, Hashable, Sendable, CustomStringConvertible
 
   package var description: String {
     switch self {
-    case .notAnObject: "parameters are an object: { name: value }"
+    case .notAnObject: "parameters must be an object: { name: value }"
     case .unknown(let name, let known):
-      "there is no parameter '\(name)'" + Suggestion.among(known, like: name)
+      "unknown parameter '\(name)'"
+        + Suggestion.among(known, like: name, verb: "valid parameters are")
     case .misfit(let name, let value, let type):
       "parameter '\(name)' cannot be \(value.text); write \(SwiftType(type).demand(of: type))"
     case .undecodable(let name, let reason):
-      (name.map { "parameter '\($0)'" } ?? "a parameter") + " does not decode: \(reason)"
+      "cannot decode " + (name.map { "parameter '\($0)'" } ?? "the parameters") + ": \(reason)"
     case .useless(let name, let value, let demand):
       "parameter '\(name)' \(demand)" + (value.map { ", not \($0.text)" } ?? "")
     }

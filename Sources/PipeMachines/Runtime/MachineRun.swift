@@ -145,7 +145,9 @@ extension MachineRun {
     let (sender, name) = (PendingStep.ofCaller, { EnumCases<Event>.name(of: event) ?? "\(event)" })
     if let deadlock = sender?.deadlock(sending: name(), to: id) {
       Warnings.tell(
-        "a machine with states \(TypeName.of(State.self)): \(deadlock); the send is refused")
+        "deadlock in a machine with states \(TypeName.of(State.self)): \(deadlock); the send "
+          + "is refused"
+      )
       return .refused(.thrown(deadlock))
     }
     if sender == nil { PendingStep.watch(sending: name(), to: id) }
@@ -181,7 +183,7 @@ extension MachineRun {
     switch step {
     case .moved(let state, _): answer.resume(returning: .moved(state))
     case .refused(let refusal): answer.resume(returning: .refused(refusal))
-    case .pending: preconditionFailure("An engine ends an event with its outcome.")
+    case .pending: preconditionFailure("The engine ended an event without an outcome.")
     }
   }
 }

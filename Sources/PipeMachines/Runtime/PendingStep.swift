@@ -54,10 +54,10 @@ final class PendingStep: Sendable {
   /// Returns why a send that the step awaits would never return, or `nil` if the send can return.
   func deadlock(sending event: @autoclosure () -> String, to owner: ObjectIdentifier) -> String? {
     guard let blocked = find(owner) else { return nil }
-    let through = blocked === self ? "" : " by way of '\(self.event())'"
+    let through = blocked === self ? "" : " (through the step of '\(self.event())')"
     return
       "the step of '\(blocked.event())'\(through) awaits the send of '\(event())' to its own machine, which "
-      + "takes that only after the step of '\(blocked.event())'"
+      + "processes the send only after the step of '\(blocked.event())'"
   }
 
   /// Whether the machine's current step is this step, or waits for this step.
@@ -83,7 +83,8 @@ final class PendingStep: Sendable {
       try? await ContinuousClock().sleep(for: patience)
       if !blocked.isOver.load(ordering: .relaxed) {
         tell(
-          "\(problem), has not ended for \(patience.shortText), and never does if it waits for that send"
+          "possible deadlock: \(problem); the step has not ended for \(patience.shortText), and "
+            + "never ends if it waits for the send"
         )
       }
     }
@@ -116,9 +117,9 @@ package struct UnreturnedTransitions {
     if !isTold {
       isTold = true
       tell(
-        "\(count) asynchronous transitions of synchronized events run on, though they were cancelled: "
-          + "until one returns, such events are refused as overdue. Let what they wait for end when "
-          + "their task is cancelled")
+        "\(count) asynchronous transitions of synchronized events were cancelled, but are still "
+          + "running; further events with such transitions are refused as overdue until a "
+          + "transition returns; return from the transitions when their task is cancelled")
     }
     return false
   }

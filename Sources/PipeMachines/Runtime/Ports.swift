@@ -43,8 +43,8 @@ public final class Ports: Sendable {
         if let pipe = known.pipe as? EventPipe<Event> { return pipe }
         state.problems.append(
           """
-          port '\(name)' is asked for with events of type \(TypeName.of(Event.self)), and before \
-          with \(known.eventType); give one of the two another name
+          port '\(name)' has two event types, \(known.eventType) and \
+          \(TypeName.of(Event.self)); rename one of the ports
           """)
         return EventPipe(name: name)
       }

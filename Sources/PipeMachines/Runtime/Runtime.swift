@@ -35,8 +35,8 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
     } else {
       let name = EnumCases<Output>.names[effect.tag]
       runtime.problems.append(
-        "output '\(name)' is mapped twice, and the first effect counts; map it once, or give the second "
-          + "effect its own output")
+        "output '\(name)' is mapped to two effects, and only the first effect is used; remove a "
+          + "mapping, or map another output to the second effect")
     }
     return runtime
   }

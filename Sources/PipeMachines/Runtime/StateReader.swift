@@ -184,7 +184,7 @@ extension StateReader {
   {
     await withCheckedContinuation { continuation in
       waiting.withLock { waiting in
-        precondition(waiting == nil, "An iterator is read by one task at a time.")
+        precondition(waiting == nil, "Two tasks read the same iterator at the same time.")
         waiting = continuation
         isWaiting.store(true, ordering: .sequentiallyConsistent)
       }
@@ -241,7 +241,7 @@ final class ReaderWatch: Sendable {
         if await findsStandstill(lag) {
           return tell(
             "\(subject()) waits for an iterator of its states that has not been read for "
-              + "\(Self.patience.shortText); read it, or let go of it")
+              + "\(Self.patience.shortText); read the iterator, or release it")
         }
         begun.store(false, ordering: .sequentiallyConsistent)
         // The machine may have started to wait again while it saw this task as running.

@@ -111,11 +111,11 @@ public enum SynchronizedEventError: Error, Hashable, Sendable, CustomStringConve
   public var description: String {
     switch self {
     case .noCase(let json):
-      "\(json.text) is no event; write one as \"name\" or {\"name\":{\"field\":value}}"
+      "\(json.text) is not a valid event; write \"name\" or {\"name\":{\"field\":value}}"
     case .unknownCase(let name, let type):
       "'\(type)' has no case '\(name)'"
     case .otherPayload(let name, let type, let problem):
-      "the payload of '\(name)' is not that of '\(type)': \(problem)"
+      "the payload of event '\(name)' does not match type '\(type)': \(problem)"
     }
   }
 }
@@ -145,14 +145,14 @@ extension Withholding: CustomStringConvertible {
   public var description: String {
     let why =
       switch reason {
-      case .noTransition: "has no transition for it"
-      case .guard: "has a guard that says no"
-      case .thrown(let error): "has a function that threw '\(error)'"
-      case .asynchronous: "has an asynchronous transition, and can promise nothing"
-      case .overdue: "has an asynchronous transition that had not returned within its time limit"
-      case .stateTooLarge: "has a transition to a state of more than 1 MiB as JSON"
+      case .noTransition: "the state has no transition for the event"
+      case .guard: "the transition's guard is false"
+      case .thrown(let error): "the machine's function threw: \(error)"
+      case .asynchronous: "the transition is asynchronous, so the node cannot promise the event"
+      case .overdue: "the asynchronous transition did not return within its time limit"
+      case .stateTooLarge: "the transition leads to a state of more than 1 MiB as JSON"
       }
-    return "'\(participant)' \(why) in state \(state.text)"
+    return "'\(participant)' refuses the event in state \(state.text): \(why)"
   }
 }
 

@@ -41,7 +41,8 @@ extension TransactionID: Codable {
     let text = try container.decode(String.self)
     guard let transaction = TransactionID(text) else {
       throw DecodingError.dataCorruptedError(
-        in: container, debugDescription: "'\(text)' is no transaction; one is like 3.17")
+        in: container,
+        debugDescription: "'\(text)' is not a transaction ID; write an ID such as 3.17")
     }
     self = transaction
   }

@@ -163,12 +163,12 @@ struct SeenSteps {
     }
     if !untried.isEmpty {
       chart.notes.append(
-        "no value is known to try \(untried.joined(separator: ", ")) with; give some in the file, "
-          + "under explore.values, as '\(node).\(untried[0])'")
+        "not tried, since values are missing: \(untried.joined(separator: ", ")); add values in "
+          + "the topology file under 'explore: values', as '\(node).\(untried[0])'")
     }
-    if isCut { chart.notes.append("there was more to try than is tried for a chart") }
+    if isCut { chart.notes.append("the search reached a limit and is incomplete") }
     if reached.count < chart.states.count {
-      chart.notes.append("'not met': nothing that was tried leads there")
+      chart.notes.append("'not met': no tried event leads to this state")
     }
     return chart
   }

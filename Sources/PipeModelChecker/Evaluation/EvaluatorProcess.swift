@@ -34,7 +34,7 @@ final class EvaluatorProcess {
     var ends: [Int32] = [-1, -1]
     let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     guard socketpair(AF_UNIX, type, 0, &ends) == 0 else {
-      throw .notStarted("cannot make a socket: \(SystemError.text(of: errno))")
+      throw .notStarted("cannot create a socket pair: \(SystemError.text(of: errno))")
     }
     defer { close(ends[1]) }
     input = ends[0]
@@ -68,7 +68,7 @@ final class EvaluatorProcess {
     _ request: EvaluatorRequest, _ count: Int
   ) -> (answers: [EvaluatorAnswer], trouble: EvaluatorError?) {
     guard var line = try? JSONRecord.encode(request) else {
-      return ([], .garbage("a state or an event that cannot be written as JSON"))
+      return ([], .garbage("cannot encode a state or an event as JSON"))
     }
     line.append(UInt8(ascii: "\n"))
     // Unsolicited output would be mistaken for the answer.
@@ -168,7 +168,7 @@ final class EvaluatorProcess {
     let deadline = ContinuousClock.now + .seconds(1)
     while open.contains(child.error), ContinuousClock.now < deadline { _ = read(until: deadline) }
     child.signal(.kill, group: true)
-    let exit = child.wait()?.description ?? "it is gone"
+    let exit = child.wait()?.description ?? "unknown exit status"
     let lines = String(decoding: errors, as: UTF8.self).split(separator: "\n")
     let said = lines.first { $0.contains("Fatal error") } ?? lines.last
     return .ended(said.map { "\(exit): \($0)" } ?? exit)

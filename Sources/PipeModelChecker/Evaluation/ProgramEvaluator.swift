@@ -173,7 +173,7 @@ final class ProgramEvaluator {
     switch answer {
     case .invalid(let problem), .undecodable(let problem): problem
     case .unable(let reason): reason
-    case .opened, .moved, .refused, .projected: "an answer to another question"
+    case .opened, .moved, .refused, .projected: "the answer does not match the request"
     }
   }
 }
@@ -209,7 +209,7 @@ final class ProgramEvaluators {
     _ program: String, _ environment: [String: String]
   ) throws(EvaluatorError) -> ProgramEvaluator {
     guard let path = loaded.programs[program] else {
-      throw .notStarted("there is no program '\(program)'")
+      throw .notStarted("no such program '\(program)'")
     }
     let environment = ProcessEnvironment.current.merging(environment) { _, own in own }
     let key = Key(path: path, environment: environment)

@@ -138,7 +138,7 @@ extension TopologyModel {
     case .refused(let refusal, _): "refused: \(refusal.code)"
     case .undecodable(let problem), .invalid(let problem): problem
     case .unable(let reason): reason
-    case .opened, .projected: "an answer to another question"
+    case .opened, .projected: "the answer does not match the request"
     }
   }
 
@@ -186,15 +186,16 @@ struct AnswerCheck {
     let state = opening.configuration.state
     // Another encoding may write the same values differently, but the case is the same.
     if description.stateFields == nil, state.caseName != description.initial.caseName {
-      return "node '\(node)' begins in state '\(state.caseText)', and \(machine) in state "
+      return
+        "node '\(node)' starts in state '\(state.caseText)', but \(machine) lists initial state "
         + "'\(description.initial.caseText)'"
     }
     if let name = Self.first(of: opening.events.keys, notIn: description.events.map(\.name)) {
-      return "node '\(node)' takes event '\(name)', which \(machine) does not have"
+      return "node '\(node)' accepts event '\(name)', which \(machine) does not list"
     }
     let effects = opening.works.map(\.name).filter { !$0.hasPrefix("feedback") }
     if let name = Self.first(of: effects, notIn: description.outputs.map(\.name)) {
-      return "node '\(node)' has output '\(name)', which \(machine) does not have"
+      return "node '\(node)' has output '\(name)', which \(machine) does not list"
     }
     return problem(in: opening.sends)
   }
@@ -202,11 +203,11 @@ struct AnswerCheck {
   /// Returns a description of an error in the events that a step sends, or `nil` if there is none.
   func problem(in sends: [EvaluatorSend]) -> String? {
     Self.first(of: sends.map(\.pipe), notIn: pipes).map {
-      "node '\(node)' sends into pipe '\($0)', which does not lead from it"
+      "node '\(node)' sends to pipe '\($0)', which is not an outbound pipe of the node"
     }
   }
 
-  private var machine: String { "machine '\(description.machine)', as it describes itself," }
+  private var machine: String { "the description of machine '\(description.machine)'" }
 
   private static func first(
     of names: some Sequence<String>, notIn known: some Collection<String>

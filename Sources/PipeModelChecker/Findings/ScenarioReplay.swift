@@ -61,7 +61,7 @@ package struct ScenarioReplay {
       guard held.map(Self.canonical) != events.map(Self.canonical) else { continue }
       throw Failure(
         path: path,
-        description: "pipe '\(name)' holds \(Self.text(held)) at the end, and not "
+        description: "pipe '\(name)' contains \(Self.text(held)) at the end, expected "
           + "\(Self.text(events))")
     }
   }
@@ -86,8 +86,9 @@ package struct ScenarioReplay {
     case .crash:
       throw Failure(
         path: path,
-        description: "a process is killed here, which cannot be done without processes; leave the "
-          + "step out, or run the scenario on nodes")
+        description:
+          "step 'crash' kills a process, and a replay in one process runs no nodes; remove the "
+          + "step, or run the scenario on nodes")
     }
     let movers = try movers(of: owner, event, origin, at: path)
     try checkRoom(for: movers, at: path)
@@ -103,7 +104,7 @@ package struct ScenarioReplay {
           (mover.node, "undecodable", configurations[mover.node] ?? .init(state: .null)))
       case .unable(let reason), .invalid(let reason):
         throw Failure(
-          path: path, description: "node '\(mover.node)' cannot tell what it would do: \(reason)")
+          path: path, description: "node '\(mover.node)' cannot evaluate the step: \(reason)")
       case .opened, .projected, nil: return
       }
     }
@@ -116,8 +117,8 @@ package struct ScenarioReplay {
     if let first = refusals.first {
       throw Failure(
         path: path,
-        description: "'\(first.node)' refuses '\(event.caseText)' in state "
-          + "'\(state(of: first.node).caseText)' (\(first.reason)), and should take it")
+        description: "'\(first.node)' refuses event '\(event.caseText)' in state "
+          + "'\(state(of: first.node).caseText)' (\(first.reason)), but should accept it")
     }
     if let taken { queues[taken.pipe]?.remove(at: taken.place) }
     let moving = model.composites.filter { $0.moves(with: moved.map(\.node), in: model) }
@@ -133,12 +134,16 @@ package struct ScenarioReplay {
             from: before, to: states(of: composite), movers: moved.map(\.node)))
       } catch {
         throw Failure(
-          path: path, description: "composite '\(composite.name)' has no state then: \(error)")
+          path: path,
+          description:
+            "cannot compute the state of composite '\(composite.name)' after the step: \(error)")
       }
     }
     if case .processEnds = step.outcome {
       throw Failure(
-        path: path, description: "'\(owner)' takes '\(event.caseText)', and should end by that")
+        path: path,
+        description:
+          "'\(owner)' accepts event '\(event.caseText)', but the step should end the process")
     }
     if case .states(let states) = step.outcome { try compare(states, at: path + ["expect"]) }
   }
@@ -167,7 +172,9 @@ package struct ScenarioReplay {
     guard case .any = model.nodes[number].kind else {
       throw Failure(
         path: path + ["sends"],
-        description: "node '\(node)' sends by its own steps; only one under 'any' can be told to")
+        description:
+          "node '\(node)' sends events by its own steps; 'sends' requires a node listed under 'any'"
+      )
     }
     guard let number = model.pipe(named: pipe), model.pipes[number].specification.sender == node
     else { throw unknownPipe(pipe, at: path + ["into"]) }
@@ -183,7 +190,8 @@ package struct ScenarioReplay {
     try checkIsUnderWay(effect, of: node, at: path + ["ends"])
     let mover = Mover(node: node, input: .end(effect: effect))
     guard case .moved(let next, _) = try answer(mover, at: path, outcome) else {
-      throw Failure(path: path, description: "node '\(node)' cannot tell what comes of that")
+      throw Failure(
+        path: path, description: "node '\(node)' cannot evaluate the end of effect '\(effect)'")
     }
     configurations[node] = next
     if case .states(let states) = outcome { try compare(states, at: path + ["expect"]) }
@@ -193,18 +201,18 @@ package struct ScenarioReplay {
     _ refusals: [(node: String, reason: String, EvaluatorConfiguration)], by node: String?,
     _ reason: String?, _ owner: String, _ event: JSONValue, at path: [String]
   ) throws(Failure) {
-    let wanted = node.map { "by '\($0)'" } ?? "by anybody"
+    let wanted = node.map { "by '\($0)'" } ?? "by any node"
     guard
       let found = refusals.first(where: { refusal in
         (node ?? refusal.node) == refusal.node && (reason ?? refusal.reason) == refusal.reason
       })
     else {
       let happened =
-        refusals.first.map { "'\($0.node)' refuses it (\($0.reason))" } ?? "'\(owner)' takes it"
+        refusals.first.map { "'\($0.node)' refuses it (\($0.reason))" } ?? "'\(owner)' accepts it"
       throw Failure(
         path: path + ["refused"],
-        description: "'\(event.caseText)' should be refused \(wanted)"
-          + (reason.map { " (\($0))" } ?? "") + ", and \(happened)")
+        description: "event '\(event.caseText)' should be refused \(wanted)"
+          + (reason.map { " (\($0))" } ?? "") + ", but \(happened)")
     }
     // The effect that emitted the event may have ended.
     configurations[found.node] = found.2
@@ -222,7 +230,7 @@ package struct ScenarioReplay {
     case .any: return .moved(configuration: configuration, sends: [])
     case .constant: return .refused(because: .noTransition, configuration: configuration)
     case .silent:
-      throw Failure(path: path, description: "the program of node '\(mover.node)' gives no answer")
+      throw Failure(path: path, description: "the program of node '\(mover.node)' did not answer")
     case .machine(let oracle):
       if let problem = mover.problem { return .undecodable(problem: problem) }
       switch oracle.row(mover.node, configuration, [mover.input])[0] {
@@ -230,9 +238,9 @@ package struct ScenarioReplay {
       case .impure(let answers): return answers[0]
       case .trouble(.ended(let how)):
         if case .processEnds = outcome { return nil }
-        throw Failure(path: path, description: "the process of '\(mover.node)' ends: \(how)")
+        throw Failure(path: path, description: "the process of node '\(mover.node)' ended: \(how)")
       case .trouble(let trouble):
-        throw Failure(path: path, description: "node '\(mover.node)' gives no answer: \(trouble)")
+        throw Failure(path: path, description: "node '\(mover.node)' did not answer: \(trouble)")
       }
     }
   }
@@ -250,7 +258,7 @@ package struct ScenarioReplay {
         return [
           Mover(
             node: owner, input: .take(event: event),
-            problem: "'\(name)' is synchronized, and comes only through its composite")
+            problem: "'\(name)' is synchronized; the node accepts it only through a composite")
         ]
       }
     } else if loaded.topology.composite(owner) != nil {
@@ -260,7 +268,8 @@ package struct ScenarioReplay {
         nodes = [own]
       } else {
         throw Failure(
-          path: path + ["takes"], description: "composite '\(owner)' takes no event '\(name)'")
+          path: path + ["takes"],
+          description: "composite '\(owner)' does not accept event '\(name)'")
       }
     } else {
       throw unknownNode(owner, at: path + ["at"])
@@ -269,7 +278,8 @@ package struct ScenarioReplay {
       throw Failure(
         path: path + ["from"],
         description:
-          "effect '\(output)' of '\(giver)' gives '\(owner)' nothing: it is an effect of another node"
+          "effect '\(output)' of node '\(giver)' cannot give events to '\(owner)': the effect "
+          + "belongs to another node"
       )
     }
     return try nodes.map { (node) throws(Failure) in
@@ -288,9 +298,9 @@ package struct ScenarioReplay {
     guard !running.contains(effect) else { return }
     throw Failure(
       path: path,
-      description: "effect '\(effect)' of '\(node)' is not under way in state "
+      description: "effect '\(effect)' of node '\(node)' is not running in state "
         + "'\(state(of: node).caseText)'"
-        + Suggestion.among(running, like: effect, verb: "it has"))
+        + Suggestion.among(running, like: effect, verb: "running effects are"))
   }
 
   private func checkRoom(for movers: [Mover], at path: [String]) throws(Failure) {
@@ -310,7 +320,7 @@ package struct ScenarioReplay {
     guard (queues[pipe.name] ?? []).count >= capacity else { return }
     throw Failure(
       path: path,
-      description: "'\(sender)' takes nothing: its pipe '\(pipe.name)' is full with "
+      description: "'\(sender)' accepts no events: its outbound pipe '\(pipe.name)' is full with "
         + "\(capacity) events")
   }
 
@@ -325,7 +335,7 @@ package struct ScenarioReplay {
     guard let place = held.firstIndex(where: { Self.canonical($0) == wanted }) else {
       throw Failure(
         path: path + ["from"],
-        description: "pipe '\(name)' holds \(Self.text(held)), and not '\(event.caseText)'")
+        description: "pipe '\(name)' contains \(Self.text(held)), expected '\(event.caseText)'")
     }
     guard place > 0 else { return (name, 0) }
     // Only events that the node refuses may come before it.
@@ -339,8 +349,9 @@ package struct ScenarioReplay {
       if isRefused { continue }
       throw Failure(
         path: path + ["from"],
-        description: "'\(earlier.caseText)' stands before '\(event.caseText)' in pipe '\(name)', "
-          + "and is taken first")
+        description:
+          "event '\(earlier.caseText)' is before event '\(event.caseText)' in pipe '\(name)', "
+          + "and must be taken first")
     }
     return (name, place)
   }
@@ -359,7 +370,7 @@ package struct ScenarioReplay {
       }
       throw Failure(
         path: path + [name],
-        description: "'\(name)' is in state '\(condition.text(of: stands))', and not "
+        description: "'\(name)' is in state '\(condition.text(of: stands))', expected "
           + "'\(condition.text(of: state))'")
     }
   }
@@ -387,6 +398,6 @@ package struct ScenarioReplay {
   }
 
   private static func text(_ events: [JSONValue]) -> String {
-    events.isEmpty ? "nothing" : events.map { "'\($0.caseText)'" }.joined(separator: ", ")
+    events.isEmpty ? "no events" : events.map { "'\($0.caseText)'" }.joined(separator: ", ")
   }
 }

@@ -115,7 +115,7 @@ final class ExploredNode {
       Self.collect(configuration.state, "", into: &values)
     }
     let field = values.max { ($0.value.count, $1.key) < ($1.value.count, $0.key) }
-    if effects.count > (field?.value.count ?? 0) { return "effects under way" }
+    if effects.count > (field?.value.count ?? 0) { return "running effects" }
     return field?.key
   }
 

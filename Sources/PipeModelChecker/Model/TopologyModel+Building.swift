@@ -185,7 +185,7 @@ extension TopologyModel {
       let name = event.caseName ?? ""
       let problem: String? =
         nodes[place].synchronized[name] == nil
-        ? nil : "'\(name)' is synchronized, and comes only through its composite"
+        ? nil : "'\(name)' is synchronized; the node accepts it only through a composite"
       return try add(
         action(
           owner: receiver, event: event, origin: .pipe(send.pipe),

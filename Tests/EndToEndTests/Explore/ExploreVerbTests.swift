@@ -62,20 +62,19 @@ struct ExploreVerbTests {
   @Test(
     "A scenario that deviates from the topology is reported at its line",
     arguments: [
-      ("{ at: left, takes: y }", "4:5", "'left' refuses 'y' in state 'at(place: \"0\")'"),
+      ("{ at: left, takes: y }", "4:5", "'left' refuses event 'y' in state 'at(place: \"0\")'"),
       ("{ at: lefd, takes: x }", "4:11", "Did you mean 'left'?"),
       (
         "{ at: left, takes: x, expect: { left: { at: { place: '2' } } } }", "4:43",
-        "is in state 'at(place: \"1\")', and not 'at(place: \"2\")'"
+        "is in state 'at(place: \"1\")', expected 'at(place: \"2\")'"
       ),
-      ("{ at: left, takes: x, refused: guard }", "4:36", "should be refused by anybody (guard)"),
+      ("{ at: left, takes: x, refused: guard }", "4:36", "should be refused by any node (guard)"),
       ("{ at: left, takes: x, from: { pipe: p } }", "4:33", "the topology has no pipe 'p'"),
       (
         "{ at: left, takes: x, from: { effect: e } }", "4:33",
-        "effect 'e' of 'left' is not under "
-          + "way"
+        "effect 'e' of node 'left' is not running"
       ),
-      ("{ crash: left }", "4:5", "cannot be done without processes"),
+      ("{ crash: left }", "4:5", "a replay in one process runs no nodes"),
     ])
   func otherwise(step: String, place: String, message: String) async throws {
     let tool = try tool(Self.halting)

@@ -78,7 +78,7 @@ struct OddProgramTests {
       (
         "an answer to another question at a row",
         "opens; while read -r line; do echo '{\"projected\":{\"state\":1}}'; done",
-        "an answer to another question", "bad-answer"
+        "the answer does not match the request", "bad-answer"
       ),
       (
         "more answers than questions",
@@ -92,14 +92,14 @@ struct OddProgramTests {
       (
         "another machine without parameters",
         "sed -u 's/\"machine\":\"[A-Za-z]*\"/\"machine\":\"Moody\"/; s/\"steps\":\\[[^]]*\\]//' | TestNodes explore",
-        "node 'a' begins in state 'calm', and machine 'Automaton', as it describes itself, in state "
-          + "'at(place: \"0\")'", "bad-answer"
+        "node 'a' starts in state 'calm', but the description of machine 'Automaton' lists initial "
+          + "state 'at(place: \"0\")'", "bad-answer"
       ),
       (
         "a pipe that there is not",
         "opens; while read -r line; do echo '{\"moved\":{\"configuration\":{\"state\":{\"at\":{\"place\":\"1\"}},"
           + "\"effects\":[]},\"sends\":[{\"pipe\":\"p\",\"event\":\"x\"}]}}'; done",
-        "sends into pipe 'p', which does not lead from it", "bad-answer"
+        "sends to pipe 'p', which is not an outbound pipe", "bad-answer"
       ),
       (
         "no answer to the opening", "read -r line; exec sleep 600", "after 10s", "late-answer"

@@ -74,10 +74,10 @@ struct DeadLetterCommandTests {
       #expect(refused.output == "")
       #expect(
         refused.error == """
-          orchestrator: error: node 'gate' refused dead letter 2 again in shut(passed: 0): that state \
-          has no transition for it; the dead letter is kept
-          orchestrator: error: node 'gate' refused dead letter 3 again in shut(passed: 0): that state \
-          has no transition for it; the dead letter is kept
+          orchestrator: error: node 'gate' refused dead letter 2 again in shut(passed: 0): the state has \
+          no transition for the event; the dead letter is kept
+          orchestrator: error: node 'gate' refused dead letter 3 again in shut(passed: 0): the state has \
+          no transition for the event; the dead letter is kept
 
           """)
       #expect(try await listed(tool) == [1, 2, 3, 4])

@@ -44,7 +44,7 @@ struct MoviesNodeTests {
       try await topology.expect(
         "failing",
         is: failedLoaded("no-such-movies.json' cannot be opened: No such file or directory"))
-      try await topology.expect("hanging", is: failedLoaded("no answer within 2 s"))
+      try await topology.expect("hanging", is: failedLoaded("timed out after 2 s"))
       try await topology.send("movies", MoviesList.Event.load(3))
       try await topology.expect("movies", "three movies") { (state: List) in
         if case .loaded(let movies) = state { movies.count == 3 } else { false }
@@ -126,7 +126,7 @@ struct MoviesNodeTests {
       try await topology.send("list", MoviesList.Event.onAppear)
       let loading = try await topology.expect("list", List.loading(1))
       let restart = try await topology.killUntil(.milliseconds(2_500), after: loading)
-      let failed = try await topology.expect("list", is: failedLoaded("no answer within 3 s"))
+      let failed = try await topology.expect("list", is: failedLoaded("timed out after 3 s"))
       #expect(failed.time - loading.time >= 2_950_000_000)
       // About half a second is left of the three seconds.
       #expect(failed.time - restart < 2_000_000_000)

@@ -38,7 +38,8 @@ struct StructStateTests {
       try await expect(
         "send", "turner", "fail", code: 1,
         error:
-          #"'turner' refused fail in {"turns":{"count":1}}: its function threw: it will not fail"#)
+          #"'turner' refused fail in {"turns":{"count":1}}: the machine's function threw: "#
+          + "it will not fail")
       // A node that is too busy to answer is listed with its last known state.
       try await topology.expectStatus(of: "turner", "version 1") { $0.status?.version == 1 }
       try await expect("ps", output: "(turns: [count: 1])")
@@ -63,7 +64,7 @@ struct StructStateTests {
     try await withTopology(Self.turner(spins: true)) { topology in
       try await topology.send("turner", Turner.Event.turn)
       try await topology.expectLog(
-        "turner", contains: "is held until the next such event", within: .seconds(60))
+        "turner", contains: "is held until the next external event", within: .seconds(60))
       let limit = UInt64(Feedback<Turner.State, Turner.Event>.startLimit)
       let held = try await topology.expectStatus(of: "turner", "no effect") {
         $0.status?.effects == 0 && ($0.status?.version ?? 0) >= limit
@@ -133,8 +134,8 @@ struct StructStateTests {
       try await expect("why", "turner", "turn", output: "  (turns: [count: 1])  ")
       try await expect(
         "dead-letters", "turner", "resend", "2", code: 1,
-        error:
-          "refused dead letter 2 again in (turns: [count: 1]): its function threw: it will not fail"
+        error: "refused dead letter 2 again in (turns: [count: 1]): the machine's function threw: "
+          + "it will not fail"
       )
       try await topology.stop("turner")
       try await expect("journal", "turner", output: "  state      (turns: [count: 1])  (version 1)")

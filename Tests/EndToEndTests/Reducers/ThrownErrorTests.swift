@@ -32,7 +32,7 @@ struct ThrownErrorTests {
       try await topology.expectStatus(of: "left", "no step") { $0.status?.version == 0 }
       let tool = CommandLineTool(beside: topology)
       let text = try await tool.run("send", "left", "fail", code: 1)
-      #expect(text.error.contains("its function threw: it will not fail"), "\(text)")
+      #expect(text.error.contains("the machine's function threw: it will not fail"), "\(text)")
       let json = try await tool.run("send", "left", "fail", "-o", "json")
       let record = try JSONValue(parsing: Array(json.output.utf8))
       #expect(record["reason"] == "thrown" && record["error"] == "it will not fail", "\(json)")
@@ -58,10 +58,10 @@ struct ThrownErrorTests {
       let terminal = try PseudoTerminal(
         CommandLineTool.products + "/TestNodes",
         ["view", "TurnerView", "alone", "-p", topology.topology],
-        environment: topology.directory.environment(), columns: 70, rows: 4)
+        environment: topology.directory.environment(), columns: 80, rows: 4)
       try await terminal.expect("turned 0 times")
       terminal.type("f")
-      try await terminal.expect("refused: fail, its function threw: it will not fail")
+      try await terminal.expect("refused: fail, the machine's function threw: it will not fail")
       terminal.type("t")
       try await terminal.expect("turned 1 times")
       #expect(!terminal.lines.joined().contains("refused"))
@@ -95,7 +95,8 @@ struct ThrownErrorTests {
       let tool = CommandLineTool(beside: topology)
       let text = try await tool.run("send", "other", "fail", code: 1)
       #expect(
-        text.error.contains("is in (turns: [count: 0]): its function threw: it will not fail"),
+        text.error.contains(
+          "is in (turns: [count: 0]): the machine's function threw: it will not fail"),
         "\(text)")
       #expect(try await topology.client.synchronize("pair", Turner.Event.turn).isCommitted)
     }

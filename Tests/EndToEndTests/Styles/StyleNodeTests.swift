@@ -141,7 +141,7 @@ struct StyleNodeTests {
       #expect(result.error.contains("t.yaml:5:"), "\(result)")
       #expect(
         result.error.contains(
-          "state 'wobbling' is not stable, and a model starts only in a stable one"), "\(result)")
+          "state 'wobbling' is not stable; start the model in a state"), "\(result)")
       #expect(result.error.split(separator: "\n").count == 1, "\(result)")
     }
   }

@@ -68,7 +68,7 @@ struct AsynchronousParticipantTests {
       #expect(!withheld.isEmpty && withheld.allSatisfy { $0.reason == .asynchronous })
       let tool = CommandLineTool(beside: topology)
       let sent = try await tool.run("send", "both", "go", code: 1)
-      #expect(sent.error.contains("asynchronous, so that it can promise nothing"), "\(sent)")
+      #expect(sent.error.contains("asynchronous, so the node cannot promise the event"), "\(sent)")
       let why = try await tool.run("why", "both", "go", code: 4)
       #expect(why.output.contains("do the waiting in an effect"), "\(why)")
     }

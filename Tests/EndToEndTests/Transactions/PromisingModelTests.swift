@@ -115,7 +115,7 @@ struct PromisingModelTests {
         try await Self.freeze(topology)
       }
       try await topology.expectLog(
-        "left", contains: "4 asynchronous transitions of synchronized events run on")
+        "left", contains: "4 asynchronous transitions of synchronized events were cancelled")
       #expect(topology.logs("left").filter { $0.contains("freezes") }.count == 4)
       try await Self.expectCounts(topology, 0)
     }

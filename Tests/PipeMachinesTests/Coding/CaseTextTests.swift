@@ -61,7 +61,7 @@ struct CaseTextTests {
   @Test(
     "JSON that matches no case is an error that says what to write",
     arguments: [
-      ("[1]", #"[1] is no event: write a label, or {"label":{"field":value}}"#),
+      ("[1]", #"[1] is not a valid event; write a label, or {"label":{"field":value}}"#),
       (
         #""strat""#,
         "machine 'Motor' has no event 'strat'; it has 'call', 'start'. Did you mean 'start'?"

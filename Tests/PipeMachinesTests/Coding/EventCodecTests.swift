@@ -40,7 +40,7 @@ struct EventCodecTests {
     }
     #expect(
       "\(try #require(error))"
-        == #"'{"on":{}}' is not a value of EventCodecTests.Event; it takes one(Int), "#
+        == #"'{"on":{}}' is not a value of EventCodecTests.Event; its cases are one(Int), "#
         + "labelled(name: String, count: Optional<Int>), bare, other")
     #expect(throws: UndecodableValue.self) { try EventCodec<Event>().decode([]) }
     #expect(throws: UndecodableValue.self) {

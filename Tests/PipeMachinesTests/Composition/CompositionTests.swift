@@ -184,8 +184,8 @@ struct CompositionTests {
       [["A"], ["B"]], participant: "inner", event: "e", composite: "outer")
     #expect(
       problem.description == """
-        composite 'outer', event 'e': participant 'inner' could take it in 2 ways, A or B; \
-        synchronize it in 'inner', or list other participants
+        composite 'outer', event 'e': participant 'inner' could accept it in 2 ways: A or B; \
+        synchronize the event in 'inner', or list other participants
         """)
   }
 }

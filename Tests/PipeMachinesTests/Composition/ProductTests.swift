@@ -47,7 +47,7 @@ struct ProductTests {
     #expect(withheld.map(\.reason) == [.guard, .noTransition])
     #expect(
       withheld[0].description == """
-        'door' has a guard that says no in state {"open":{"persons":1}}
+        'door' refuses the event in state {"open":{"persons":1}}: the transition's guard is false
         """)
   }
 

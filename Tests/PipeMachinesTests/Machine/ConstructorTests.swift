@@ -83,7 +83,7 @@ struct ConstructorTests {
       _ = CasePattern(constructor: Twin.handleA)
     }
     let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-    #expect(text.contains("payloads of different types"), "\(text)")
+    #expect(text.contains("use different payload types"), "\(text)")
   }
 
   @Test("Twins of every shape match as events")

@@ -76,7 +76,7 @@ struct EffectDeadlineTests {
     }
     #expect(times.count == 1 && Self.isAbout(times[0], .seconds(200)), "\(times)")
     #expect(warnings.count == 1)
-    #expect(warnings.first?.contains("Call EffectClock.sleep(until:) with the deadline") == true)
+    #expect(warnings.first?.contains("call EffectClock.sleep(until:) with the deadline") == true)
   }
 
   @Test("A sleep for a fixed time is shortened by the time that has passed, without a warning")

@@ -39,10 +39,10 @@ struct MachineParametersTests {
       (["limit": .number(0.5)], "limit", "parameter 'limit' cannot be 0.5"),
       (
         ["flors": 3], "flors",
-        "there is no parameter 'flors'; it has 'floors', 'level', 'limit', 'names', 'ratio'. "
+        "unknown parameter 'flors'; valid parameters are 'floors', 'level', 'limit', 'names', 'ratio'. "
           + "Did you mean 'floors'?"
       ),
-      ([1], nil, "parameters are an object"),
+      ([1], nil, "parameters must be an object"),
     ] as [(JSONValue, String?, String)])
   func refused(given: JSONValue, name: String?, message: String) throws {
     let error = try #require(throws: ParametersError.self) { try Parameters(parameters: given) }

@@ -95,8 +95,8 @@ struct PipeTests {
     }
     #expect(
       told.withLock { $0 } == [
-        "a pipe of Count events: nobody receives from it, and it holds 2 events; from here on the "
-          + "oldest give way"
+        "a pipe of Count events has no receiver and is full with 2 events; the oldest events are "
+          + "discarded"
       ])
   }
 

@@ -123,7 +123,7 @@ struct MoviesListTests {
       await clock.advance(by: .milliseconds(9_999))
       #expect(model.state == .loading(1))
       await clock.advance(by: .milliseconds(1))
-      await wait(model) { $0 == .failedLoaded(1, LoadFailure("no answer within 10 s")) }
+      await wait(model) { $0 == .failedLoaded(1, LoadFailure("timed out after 10 s")) }
       #expect(await calls.next() == .cancelled(page: 1))
     }
     if !listens { await service.answer(1) }

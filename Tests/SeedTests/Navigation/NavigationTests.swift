@@ -104,7 +104,7 @@ struct NavigationTabsTests {
     #expect(tabs.shown == .detail(item: 3))
     let before = tabs
     let error = #expect(throws: NavigationError.self) { try tabs.show([.detail(item: 3)]) }
-    #expect(error?.description.contains("there are 'quizzes', 'results', 'profile'") == true)
+    #expect(error?.description.contains("root screens are 'quizzes', 'results', 'profile'") == true)
     #expect(tabs == before)
   }
 
@@ -158,19 +158,23 @@ struct DeepLinkTests {
     arguments: [
       (
         "hmoe/Elm/7",
-        "link 'hmoe/Elm/7' leads nowhere; there are 'home', 'home/{street}', "
+        "no route matches link 'hmoe/Elm/7'; link patterns are 'home', 'home/{street}', "
           + "'home/{street}/{number}'. Did you mean 'home/Elm/7'?"
       ),
       (
         "somewhere/else/entirely/far",
-        "link 'somewhere/else/entirely/far' leads nowhere; there are "
+        "no route matches link 'somewhere/else/entirely/far'; link patterns are "
           + "'home', 'home/{street}', 'home/{street}/{number}'"
       ),
       (
         "home/Elm/seven",
-        "link 'home/Elm/seven': 'seven' stands for '{number}' and is no Int; give one"
+        "link 'home/Elm/seven': invalid value 'seven' for '{number}'; use a value of type Int"
       ),
-      ("", "link '' leads nowhere; there are 'home', 'home/{street}', 'home/{street}/{number}'"),
+      (
+        "",
+        "no route matches link ''; link patterns are "
+          + "'home', 'home/{street}', 'home/{street}/{number}'"
+      ),
       (String(repeating: "x", count: 2_000), "a link of 2000 bytes is too long; the limit is 1024"),
     ])
   func nowhere(link: String, message: String) {
@@ -187,17 +191,17 @@ struct DeepLinkTests {
     ]
     #expect(
       links.problems == [
-        "link pattern '{a}/{b}' has 2 placeholders, and its closure takes 1 values; there must be "
-          + "as many",
-        "link pattern '{a}/x/{a}' has a placeholder twice; give each a name of its own",
-        "link pattern '/' has no words; give it some",
+        "link pattern '{a}/{b}' has 2 placeholders, but its closure takes 1 values; the numbers "
+          + "must be equal",
+        "link pattern '{a}/x/{a}' has a duplicate placeholder; rename one of the placeholders",
+        "link pattern '/' is empty; add a word",
       ])
     #expect(throws: NavigationError.self) { try links.path(to: "1/2") }
     #expect(Place.links.problems == [])
     #expect(MainRoute.links.problems == [])
     #expect(UnauthenticatedRoute.links.problems == [])
     let none = #expect(throws: NavigationError.self) { try Bare.path(to: "only") }
-    #expect(none?.description.contains("there are no patterns") == true)
+    #expect(none?.description.contains("there are no link patterns") == true)
   }
 }
 
@@ -246,12 +250,12 @@ struct MainCoordinatorTests {
   @Test(
     "what does not belong to what is shown is refused",
     arguments: [
-      Misplaced([], .open(item: 1), "nobody is logged in"),
-      Misplaced([], .logOut, "nobody is logged in"),
-      Misplaced([], .switchTo(tab: .results), "nobody is logged in"),
+      Misplaced([], .open(item: 1), "no user is logged in"),
+      Misplaced([], .logOut, "no user is logged in"),
+      Misplaced([], .switchTo(tab: .results), "no user is logged in"),
       Misplaced([], .pop, "the root is shown"), Misplaced([], .dismiss, "no sheet is shown"),
-      Misplaced([.logIn], .logIn, "somebody is logged in"),
-      Misplaced([.logIn], .register, "somebody is logged in"),
+      Misplaced([.logIn], .logIn, "a user is logged in"),
+      Misplaced([.logIn], .register, "a user is logged in"),
       Misplaced([.logIn], .pop, "the root is shown"),
       Misplaced([.logIn], .answer(number: 1), "'detail' is not shown"),
       Misplaced([.logIn, .openSheet(about: "x")], .open(item: 1), "dismiss it first"),

@@ -173,8 +173,8 @@ final class HostedModel<Model: HostableModel>: Sendable {
     }
     guard isUntold else { return }
     Self.warn(
-      "the model has gone to '\(state)' by itself; let 'event(forChangeTo:)' say which event that "
-        + "stands for")
+      "the model changed to state '\(state)' without an event; return an event for this change "
+        + "from 'event(forChangeTo:)'")
   }
 
   /// Returns the first announced change that the event describes.

@@ -69,7 +69,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     do {
       _ = try hosted.model()
     } catch {
-      Hosted.warn("the model cannot take '\(event)': \(error)")
+      Hosted.warn("the model cannot accept event '\(event)': \(error)")
       throw error
     }
     follow(hosted)
@@ -126,7 +126,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     do {
       _ = try hosted.model()
     } catch {
-      Hosted.warn("the model cannot take '\(event)': \(error)")
+      Hosted.warn("the model cannot accept event '\(event)': \(error)")
       throw error
     }
     let next = try await hosted.take(event, nil)

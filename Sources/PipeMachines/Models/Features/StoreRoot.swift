@@ -71,7 +71,8 @@ final class StoreRoot<State: Sendable> {
     let (own, caller) = (ObjectIdentifier(self), PendingStep.ofCaller)
     if let deadlock = caller?.deadlock(sending: name(), to: own) {
       Warnings.tell(
-        "a store: \(deadlock). The send does not wait; post the action with 'store.send' and no 'await'"
+        "deadlock in a store: \(deadlock); the send does not wait; call 'store.send' "
+          + "without 'await'"
       )
       return post(step, name)
     }

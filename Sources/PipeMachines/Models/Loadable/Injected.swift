@@ -60,7 +60,8 @@ public struct Injected<Service: Sendable>: Sendable {
   public init() {
     guard let service = Services.current.resolve(Service.self) else {
       preconditionFailure(
-        "no service of type \(Service.self) is registered; register one in 'Services' before")
+        "no service of type \(Service.self) is registered; register the service in 'Services' first"
+      )
     }
     wrappedValue = service
   }

@@ -119,7 +119,7 @@ private func withTimeLimit<Result: Sendable>(
   }
   let timer = Task {
     try await EffectRun.$current.withValue(run) { try await EffectClock.sleep(for: limit) }
-    gives.yield(.failure(LoadFailure("no answer within \(limit.shortText)")))
+    gives.yield(.failure(LoadFailure("timed out after \(limit.shortText)")))
   }
   defer {
     working.cancel()

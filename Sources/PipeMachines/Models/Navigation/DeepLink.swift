@@ -49,13 +49,13 @@ public struct DeepLink<Route: RouteType>: Sendable {
     let names = segments.compactMap { segment in
       if case .placeholder(let name) = segment { name } else { nil }
     }
-    if segments.isEmpty { return "link pattern '\(pattern)' has no words; give it some" }
+    if segments.isEmpty { return "link pattern '\(pattern)' is empty; add a word" }
     if Set(names).count < names.count {
-      return "link pattern '\(pattern)' has a placeholder twice; give each a name of its own"
+      return "link pattern '\(pattern)' has a duplicate placeholder; rename one of the placeholders"
     }
     if names.count != values {
-      return "link pattern '\(pattern)' has \(names.count) placeholders, and its closure takes "
-        + "\(values) values; there must be as many"
+      return "link pattern '\(pattern)' has \(names.count) placeholders, but its closure takes "
+        + "\(values) values; the numbers must be equal"
     }
     return nil
   }

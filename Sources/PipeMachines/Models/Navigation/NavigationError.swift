@@ -35,25 +35,27 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
     switch self {
     case .unknownLink(let link, let known, let nearest):
       known.isEmpty
-        ? "link '\(link)' leads nowhere: there are no patterns; list some in 'links'"
-        : "link '\(link)' leads nowhere; there are "
+        ? "no route matches link '\(link)': there are no link patterns; list patterns in 'links'"
+        : "no route matches link '\(link)'; link patterns are "
           + known.map { "'\($0)'" }.joined(separator: ", ")
           + Suggestion.hint(nearest)
     case .unfitValue(let link, let value, let placeholder, let type):
-      "link '\(link)': '\(value)' stands for '{\(placeholder)}' and is no \(type); give one"
+      "link '\(link)': invalid value '\(value)' for '{\(placeholder)}'; use a value of type \(type)"
     case .linkTooLong(let count):
       "a link of \(count) bytes is too long; the limit is \(NavigationLimits.linkByteCount)"
     case .malformedPattern(let problem): problem
     case .alreadyShown(let route): "'\(route)' is shown already"
-    case .atRoot: "the root is shown, and there is nothing to go back to; push a screen first"
+    case .atRoot: "the root is shown, and there is no previous screen; push a screen first"
     case .sheetIsShown(let route): "the sheet '\(route)' is shown; dismiss it first"
     case .noSheet: "no sheet is shown; present one first"
-    case .tooDeep(let limit): "\(limit) screens are on the stack, and no more fit; pop some first"
+    case .tooDeep(let limit):
+      "the navigation stack is full with \(limit) screens; pop a screen first"
     case .otherRoot(let route, let known):
-      "'\(route)' is no root here" + Suggestion.among(known, like: route, verb: "there are")
+      "'\(route)' is not a root screen"
+        + Suggestion.among(known, like: route, verb: "root screens are")
     case .notShown(let screen): "'\(screen)' is not shown; open it first"
-    case .unauthenticated: "nobody is logged in; log in first"
-    case .authenticated: "somebody is logged in; log out first"
+    case .unauthenticated: "no user is logged in; log in first"
+    case .authenticated: "a user is logged in; log out first"
     }
   }
 }

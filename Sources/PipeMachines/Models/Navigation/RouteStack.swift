@@ -85,7 +85,7 @@ extension RouteStack where Route == Never {
   /// Unavailable: a stack of values has no coordinator that makes its screens.
   @available(
     *, unavailable,
-    message: "the stack of a coordinator that is an object is CoordinatorStack(initial:)"
+    message: "use CoordinatorStack(initial:) for a coordinator that is a class"
   )
   public init<Coordinator: NavigationCoordinatable, Screen>(
     initial root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
