@@ -179,6 +179,8 @@ docs: setup
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks
+	@tools/setup python3-minimal
+	@/usr/bin/python3 tools/check-language.py
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks

@@ -18,6 +18,17 @@ package enum EvaluatorError: Error, Hashable, Sendable {
   case garbage(String)
 }
 
+extension EvaluatorError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .notStarted(let reason): "the process cannot be started: \(reason)"
+    case .ended(let exit): "the process \(exit)"
+    case .late(let time): "the process sent nothing for \(time)"
+    case .garbage(let details): "the answer is invalid: \(details)"
+    }
+  }
+}
+
 /// A process of a program that evaluates single steps.
 final class EvaluatorProcess {
   private var child: ChildProcess

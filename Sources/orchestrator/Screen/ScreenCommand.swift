@@ -117,7 +117,7 @@ package enum ScreenCommand: Hashable, Sendable {
     case .page(.all): "shows all lists"
     case .page(let page): "shows only the \(page.title)"
     case .filter: "shows only the rows that contain a text; Esc shows all rows"
-    case .send: "sends an event with a form: to a node, a composite or the receiver of a pipe"
+    case .send: "sends an event with a form, also through the selected pipe"
     case .why: "shows which events are enabled, and which nodes block the others"
     case .steer(let steering): "\(steering.meaning); asks first"
     case .freeze: "freezes the screen, or unfreezes it"

@@ -80,7 +80,7 @@ struct PartlyUpTests {
 
       let alone = try await run(["up", "--no-deps", "--wait", "chain.yaml", "needier"])
       #expect(alone.code == 1, "\(alone)")
-      #expect(alone.error.contains("node 'needier' waits for 'needy'"), "\(alone)")
+      #expect(alone.error.contains("node 'needier' waits for dependency 'needy'"), "\(alone)")
       let both = try await run(["up", "--wait", "chain.yaml", "needier"])
       #expect(both.code == 0, "\(both)")
 

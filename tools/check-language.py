@@ -2,7 +2,7 @@
 """Fails on words and sentences that a reader would have to read twice.
 
 Checks comments, string literals and names of tests in Swift, and the prose of Markdown: no avoided words, a summary in each
-doc comment, and short sentences in the documents. `tools/check-language PATH…` checks some files; `--count` prints the
+doc comment, and short sentences in the documents. `tools/check-language.py PATH…` checks some files; `--count` prints the
 number of findings by kind. Exceptions are in tools/language-exceptions.txt, each with its reason.
 """
 
