@@ -5,13 +5,13 @@ import PipeSupport
 struct TopologyKey<Model: Sendable>: Sendable {
   let name: String
   /// Whether the key is required.
-  let isNeeded: Bool
+  let isRequired: Bool
   /// Reads the key's value into the model; returns whether there is a value.
   let read: @Sendable (inout TopologyReading, TopologyCursor, inout Model) -> Bool
   /// Writes the key's value, or returns `nil` to leave out the key.
   let write: @Sendable (Model) -> OrderedValue?
   private let meaning: String
-  private let standard: String?
+  private let defaultText: String?
   private let schema: JSONValue
   fileprivate let definitions: [String: JSONValue]
   private let rows: [TopologyRow]
@@ -19,15 +19,15 @@ struct TopologyKey<Model: Sendable>: Sendable {
   /// - Parameters:
   ///   - kind: The kind of the value.
   ///   - meaning: A description in one line, with code in backquotes.
-  ///   - standard: The default in words; `nil` for the value that the model starts with.
+  ///   - defaultText: The default in words; `nil` for the value that the model starts with.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Model, Value> & Sendable, _ kind: TopologyValue<Value>,
-    _ meaning: String, standard: String? = nil, isNeeded: Bool = false
+    _ meaning: String, default defaultText: String? = nil, isRequired: Bool = false
   ) {
     self.name = name
-    self.isNeeded = isNeeded
+    self.isRequired = isRequired
     self.meaning = meaning
-    self.standard = isNeeded ? "required" : standard
+    self.defaultText = isRequired ? "required" : defaultText
     schema = kind.schema
     definitions = kind.definitions
     rows = kind.rows
@@ -42,14 +42,14 @@ struct TopologyKey<Model: Sendable>: Sendable {
   /// Makes a key with an optional value.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Model, Value?> & Sendable, _ kind: TopologyValue<Value>,
-    _ meaning: String, standard: String = "", isNeeded: Bool = false
+    _ meaning: String, default defaultText: String = "", isRequired: Bool = false
   ) {
-    self.init(name, path, kind.optional, meaning, standard: standard, isNeeded: isNeeded)
+    self.init(name, path, kind.optional, meaning, default: defaultText, isRequired: isRequired)
   }
 
   /// - Parameter start: The model without any keys.
-  fileprivate func standard(in start: Model) -> String {
-    if let standard { return standard }
+  fileprivate func defaultText(in start: Model) -> String {
+    if let defaultText { return defaultText }
     guard case .leaf(let value)? = write(start) else { return "" }
     return switch value {
     case .string, .bool: "`\(value.string ?? value.text)`"
@@ -59,20 +59,20 @@ struct TopologyKey<Model: Sendable>: Sendable {
 
   fileprivate func described(in start: Model) -> JSONValue {
     var text = meaning + "."
-    let standard = standard(in: start)
-    if !isNeeded, !standard.isEmpty { text += " Default: \(standard)." }
+    let defaultText = defaultText(in: start)
+    if !isRequired, !defaultText.isEmpty { text += " Default: \(defaultText)." }
     return schema.described(text.replacing("`", with: ""))
   }
 
   /// Returns the key's row in the documentation, and the rows of the keys in its mapping.
   fileprivate func rows(in start: Model) -> [TopologyRow] {
-    [(name, meaning, standard(in: start))]
-      + rows.map { (key: "\(name).\($0.key)", meaning: $0.meaning, standard: $0.standard) }
+    [(name, meaning, defaultText(in: start))]
+      + rows.map { (key: "\(name).\($0.key)", meaning: $0.meaning, defaultText: $0.defaultText) }
   }
 }
 
 /// A row of a table in docs/TOPOLOGY.md.
-typealias TopologyRow = (key: String, meaning: String, standard: String)
+typealias TopologyRow = (key: String, meaning: String, defaultText: String)
 
 /// The keys of a mapping in a topology file, in the order in which they are written, and the model
 /// that they are read into.
@@ -108,7 +108,7 @@ struct TopologyMapping<Model: Sendable>: Sendable {
       fields.places[key.name] = place
       if key.read(&reading, place, &model) { fields.read.insert(key.name) }
     }
-    for key in keys where key.isNeeded && fields.places[key.name] == nil {
+    for key in keys where key.isRequired && fields.places[key.name] == nil {
       reading.report(.missingKey, place, "has no '\(key.name)'; add it")
     }
     return check(&reading, fields, &model) ? model : nil
@@ -125,7 +125,7 @@ struct TopologyMapping<Model: Sendable>: Sendable {
       "properties": .object(
         Dictionary(keys.map { ($0.name, $0.described(in: start)) }) { first, _ in first }),
     ]
-    let needed = keys.filter(\.isNeeded).map(\.name)
+    let needed = keys.filter(\.isRequired).map(\.name)
     if !needed.isEmpty { schema["required"] = .texts(needed) }
     return .object(schema.merging(rules) { _, rule in rule })
   }
@@ -143,7 +143,7 @@ struct TopologyMapping<Model: Sendable>: Sendable {
   var rows: [TopologyRow] { keys.flatMap { $0.rows(in: start) } }
 
   /// The lines of its table in docs/TOPOLOGY.md.
-  var lines: [String] { rows.map { "| `\($0.key)` | \($0.meaning) | \($0.standard) |" } }
+  var lines: [String] { rows.map { "| `\($0.key)` | \($0.meaning) | \($0.defaultText) |" } }
 }
 
 /// The keys of one mapping as written in a file.

@@ -22,29 +22,29 @@ package enum TopologyKeys {
       TopologyKey(
         "topology", \.name, .name,
         "The name of the topology, by which commands find it while it runs",
-        isNeeded: true),
+        isRequired: true),
       TopologyKey(
         "program", \.program, .text,
         "The executable that contains the machines of the nodes: a path relative to the file's "
           + "directory, or a name that is looked up beside `orchestrator`, beside the file, and "
           + "in `PATH`",
-        standard: "each node's own"),
+        default: "each node's own"),
       TopologyKey(
         "environment", \.environment, .environment, "Variables for all nodes: `{ NAME: value }`",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "nodes", \.nodes, .named(.node, node, \.name, isEmpty: false),
-        "The nodes by name: one process each", isNeeded: true),
+        "The nodes by name: one process each", isRequired: true),
       TopologyKey(
         "pipes", \.pipeEntries, .list(of: "pipe", pipe),
-        "A list of the pipes that carry events between nodes", standard: "none"),
+        "A list of the pipes that carry events between nodes", default: "none"),
       TopologyKey(
         "composites", \.composites, .named(.composite, composite, \.name),
-        "The composites by name: nodes that take synchronized events together", standard: "none"),
+        "The composites by name: nodes that take synchronized events together", default: "none"),
       TopologyKey(
         "monitors", \.monitors, .named(.monitor, monitor, \.name),
         "The monitors by name: read-only processes that start with the topology",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "timeouts", \.timeouts, .keys(timeouts),
         "Time limits for the start, the heartbeats and the stop of a node, without the time in "
@@ -52,11 +52,11 @@ package enum TopologyKeys {
       TopologyKey("logs", \.logs, .keys(logs), "How much of each log is kept"),
       TopologyKey(
         "explore", \.explore, .section(explore, as: "explore"),
-        "Settings for `orchestrator check --explore`", standard: "assumed, and reported"),
+        "Settings for `orchestrator check --explore`", default: "assumed, and reported"),
       TopologyKey(
         "silence", \.silence, .codes,
         "The expected warnings of `check`, as a list of their codes: `[unconnected-port]`",
-        standard: "none"),
+        default: "none"),
     ], rules: ["patternProperties": ["^x-": true]])
 
   private static let timeouts = TopologyMapping(
@@ -97,19 +97,19 @@ package enum TopologyKeys {
       ),
       TopologyKey(
         "program", \.program, .text, "As at the top level, for this node",
-        standard: "the topology's"),
+        default: "the topology's"),
       TopologyKey(
         "parameters", \.parameters, .object,
         "The machine's parameters. A value of the wrong type, or that `validate()` rejects, is an "
           + "error at that value. `TopologyFile.path(of:)` resolves a file name in a parameter "
           + "relative to the topology file",
-        standard: "the machine's defaults"),
+        default: "the machine's defaults"),
       TopologyKey(
-        "environment", \.environment, .environment, "Variables for this node", standard: "none"),
+        "environment", \.environment, .environment, "Variables for this node", default: "none"),
       TopologyKey(
         "working_directory", \.workingDirectory, .text,
         "The working directory of the process: a path relative to the file's directory",
-        standard: "the orchestrator's"),
+        default: "the orchestrator's"),
       TopologyKey("stop", \.stop, .keys(stop), "How the node is stopped"),
       TopologyKey("logs", \.logs, .unlessDefault(nodeLogs), "How much of the node's log is kept"),
       TopologyKey("restart", \.restart, .keys(restart), "When the node is restarted"),
@@ -121,22 +121,22 @@ package enum TopologyKeys {
         "A list of nodes, or `{ NODE: ready }`, or `{ NODE: { state: STATE } }`: the node starts "
           + "after these nodes are running and have been in that state, and stops before these "
           + "nodes",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "durability", \.durability, .choice,
         "What the node's state and events survive: nothing (`none`), a crash of any process at any "
           + "time (`process`), or a loss of power as well (`power`)",
-        standard: "`\(Durability.standard.rawValue)`"),
+        default: "`\(Durability.standard.rawValue)`"),
       TopologyKey(
         "place", \.place, .placeName,
         "Where the node runs: the name of a place in the deployment file. Has no effect without a "
           + "deployment file",
-        standard: "where the orchestrator runs"),
+        default: "where the orchestrator runs"),
       TopologyKey(
         "on_host_loss", \.writtenHostLossPolicy, .choice,
         "With `place`: what happens to the node when its host may be lost: `wait` until its "
           + "process is known to have ended, or `move` to another host",
-        standard: "`\(HostLossPolicy.wait.rawValue)`"),
+        default: "`\(HostLossPolicy.wait.rawValue)`"),
     ],
     rules: [
       "anyOf": [["required": ["machine"]], ["required": ["constant"]]],
@@ -157,7 +157,7 @@ package enum TopologyKeys {
           + StopSignal.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")),
       TopologyKey(
         "timeout", \.timeout, .positiveDuration, "From the request to stop until SIGKILL",
-        standard: "`timeouts.stop`"),
+        default: "`timeouts.stop`"),
     ])
 
   private static let nodeLogs = TopologyMapping(
@@ -165,10 +165,10 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "max_size", \.maxSize, .byteSize(in: LogRetention.sizeRange),
-        "As at the top level, for this node", standard: "`logs.max_size`"),
+        "As at the top level, for this node", default: "`logs.max_size`"),
       TopologyKey(
         "max_files", \.maxFiles, .integer(in: LogRetention.fileRange, unit: "files"),
-        "As at the top level, for this node", standard: "`logs.max_files`"),
+        "As at the top level, for this node", default: "`logs.max_files`"),
     ])
 
   private static let restart = TopologyMapping(
@@ -231,13 +231,13 @@ package enum TopologyKeys {
         "from", \.from, .end,
         "`NODE.PORT`, an out-port that the machine declares; or `NODE` or `COMPOSITE`, with "
           + "`when` and `send`",
-        isNeeded: true),
+        isRequired: true),
       TopologyKey(
         "when", \.when, .enteredState,
         "A state of the sender: an event is sent on each entry into that state. For a composite, a "
           + "state of its projection, or without a projection the states of nodes, `{ NODE: "
           + "STATE }`"),
-      TopologyKey("to", \.to, .end, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", isNeeded: true),
+      TopologyKey("to", \.to, .end, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", isRequired: true),
       TopologyKey(
         "send", \.send, .event,
         "The event to send: a label, or `{ label: { field: value } }`. `$name` is the state's "
@@ -245,7 +245,7 @@ package enum TopologyKeys {
           + "a composite without a projection, `$NODE` is that node's state"),
       TopologyKey(
         "name", \.pipe.name, .pipeName, "The pipe's name",
-        standard: "derived from its ends: `door:closed->motor:start`"),
+        default: "derived from its ends: `door:closed->motor:start`"),
       TopologyKey(
         "capacity", \.pipe.capacity,
         .integer(in: PipeSpecification.capacityRange, unit: "events"),
@@ -259,7 +259,7 @@ package enum TopologyKeys {
       TopologyKey(
         "durability", \.pipe.durability, .choice,
         "As for a node, and not higher than the durability of its two nodes",
-        standard: "the lower "
+        default: "the lower "
           + "durability of its nodes"),
     ],
     rules: [
@@ -280,28 +280,28 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "components", \.components, .names,
-        "A list of nodes with a machine, and of other composites", isNeeded: true),
+        "A list of nodes with a machine, and of other composites", isRequired: true),
       TopologyKey(
         "synchronize", \.synchronize, .synchronized,
         "The events that components take together, all or none: `{ EVENT: [COMPONENT, …] }`, or a "
           + "list of events. Without a list of participants, every component that accepts the "
           + "event in some state participates",
-        standard: "none: each event belongs to one component"),
+        default: "none: each event belongs to one component"),
       TopologyKey(
         "projection", \.projection, .text,
         "A composite state that the program registers, computed from the nodes' states in the "
           + "order of `components`",
-        standard: "an object with the nodes' states by name"),
+        default: "an object with the nodes' states by name"),
       TopologyKey(
         "program", \.program, .text,
         "The program that coordinates the composite, as at the top level",
-        standard: "the topology's"),
+        default: "the topology's"),
       TopologyKey(
         "within", \.within, .text,
         "A participating node whose process embeds the coordinator: events cost less, but while "
           + "that node computes or restarts, no event is coordinated. The same node for all "
           + "composites that share participants",
-        standard: "a separate process"),
+        default: "a separate process"),
     ]
   ) { _, fields, _ in
     // Without components the composite is unusable; its other keys are read only for their errors.
@@ -316,60 +316,60 @@ package enum TopologyKeys {
         "capacity", \.capacity, .integer(in: PipeSpecification.capacityRange, unit: "events"),
         "The maximum number of events in each pipe during the search, unless the pipe's own "
           + "capacity is lower",
-        standard: "\(ExploreSection.standardCapacity) at first, raised while the verdict may "
+        default: "\(ExploreSection.standardCapacity) at first, raised while the verdict may "
           + "depend on it"),
       TopologyKey(
         "from_outside", \.fromOutside, .eventsFromOutside,
         "The events that come from outside: `{ NODE: [EVENT, …] }`, with the name of a node or "
           + "composite. An event is a label, or `{ label: { field: value } }`, where `0..4` is a "
           + "range of integers",
-        standard: "assumed: events that no node or effect gives"),
+        default: "assumed: events that no node or effect gives"),
       TopologyKey(
         "values", \.values, .valuesToTry,
         "The values to try: `{ NODE.EVENT: { FIELD: [value, …] } }`, or `0..4`",
-        standard: "all values of Booleans and bare cases, some values of other types"),
+        default: "all values of Booleans and bare cases, some values of other types"),
       TopologyKey(
         "gives", \.gives, .eventsOfEffects,
         "The events that effects may give: `{ NODE: { OUTPUT: [EVENT, …] } }`. `~` at the end: the "
           + "effect may also end without an event",
-        standard: "the events that the machine declares; else assumed: events that nothing else "
+        default: "the events that the machine declares; else assumed: events that nothing else "
           + "gives"),
       TopologyKey(
         "fold", \.fold, .folds,
         "Integer fields of states that wrap to 0: `{ NODE: { FIELD: 8 } }` treats 8 as 0, and 9 as "
           + "1. The merged states must behave alike, which is checked",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "any", \.any, .nodesToAssume,
         "A list of nodes whose steps cannot be searched: these nodes may accept and send any event "
           + "at any time",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "end", \.end, .ends,
         "Final states, which are no deadlocks: `{ NODE: STATE }`, or a list of such mappings",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "properties", \.properties, .properties,
         "The properties to check, by name: `{ never: { NODE: STATE } }` or `{ always_possible: { "
           + "NODE: STATE } }`, where several nodes are in their states at the same time",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "allow", \.allow, .list(of: "finding", allowed),
         "A list of expected findings, each with a reason: these findings are counted, and do not "
           + "fail the check",
-        standard: "none"),
+        default: "none"),
     ])
 
   static let allowed = TopologyMapping(
     meaning: "Findings of a search that are expected.",
     start: AllowedFinding(.deadlock, reason: ""),
     keys: [
-      TopologyKey("finding", \.finding, .choice, "The code of the findings", isNeeded: true),
-      TopologyKey("node", \.node, .text, "The node or composite", standard: "any"),
-      TopologyKey("pipe", \.pipe, .text, "The pipe, by its name", standard: "any"),
-      TopologyKey("event", \.event, .text, "The label of the event", standard: "any"),
-      TopologyKey("state", \.state, .text, "The label of the state", standard: "any"),
-      TopologyKey("reason", \.reason, .text, "Why the findings are expected", isNeeded: true),
+      TopologyKey("finding", \.finding, .choice, "The code of the findings", isRequired: true),
+      TopologyKey("node", \.node, .text, "The node or composite", default: "any"),
+      TopologyKey("pipe", \.pipe, .text, "The pipe, by its name", default: "any"),
+      TopologyKey("event", \.event, .text, "The label of the event", default: "any"),
+      TopologyKey("state", \.state, .text, "The label of the state", default: "any"),
+      TopologyKey("reason", \.reason, .text, "Why the findings are expected", isRequired: true),
     ])
 
   static let property = TopologyMapping(
@@ -401,19 +401,19 @@ package enum TopologyKeys {
     start: MonitorSpecification("", name: ""),
     keys: [
       TopologyKey(
-        "monitor", \.monitor, .text, "The monitor's registered name", isNeeded: true),
+        "monitor", \.monitor, .text, "The monitor's registered name", isRequired: true),
       TopologyKey(
-        "watch", \.watch, .watched, "A list of nodes and composites", standard: "all"),
+        "watch", \.watch, .watched, "A list of nodes and composites", default: "all"),
       TopologyKey(
         "program", \.program, .text, "The program that contains the monitor, as at the top level",
-        standard: "the topology's"),
+        default: "the topology's"),
       TopologyKey(
         "parameters", \.parameters, .object,
         "The parameters of the monitor, if the monitor is a `ParameterizedMonitor`",
-        standard: "the monitor's defaults"),
+        default: "the monitor's defaults"),
       TopologyKey(
         "environment", \.environment, .environment, "Variables for this monitor",
-        standard: "none"),
+        default: "none"),
     ])
 }
 

@@ -199,7 +199,7 @@ extension LaunchPlan {
 
   private static func ownAddress(_ deployment: Deployment?, _ job: SlurmJob?) throws -> String {
     if let address = deployment?.address { return address }
-    guard let job else { return Deployment.standardAddress }
+    guard let job else { return Deployment.defaultAddress }
     guard let own = job.ownAddress() else { throw SlurmError.noAddress(job: job.id) }
     return own
   }

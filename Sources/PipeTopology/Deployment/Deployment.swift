@@ -21,7 +21,7 @@ public struct Deployment: Sendable {
   public var engine: Engine
   /// The numeric IPv4 address at which the orchestrator and the nodes without a place listen.
   ///
-  /// `nil` uses ``standardAddress`` or, with ``Engine/slurm``, the address of the orchestrator's
+  /// `nil` uses ``defaultAddress`` or, with ``Engine/slurm``, the address of the orchestrator's
   /// host.
   public var address: String?
   /// The places, in the order of the file.
@@ -47,22 +47,22 @@ public struct Deployment: Sendable {
   public var silence: [Diagnostic.Code]
 
   /// The default port.
-  public static let standardPort = 7300
+  public static let defaultPort = 7300
 
   /// The default lease.
-  public static let standardLease: Duration = .seconds(5)
+  public static let defaultLease: Duration = .seconds(5)
   /// The range of leases: longer than a process takes to part from its peers, and shorter than `up`
   /// waits.
   public static let leaseTerms: ClosedRange<Duration> = .seconds(2)...(.seconds(30))
 
   /// The default address, for a deployment on one host.
-  public static let standardAddress = "127.0.0.1"
+  public static let defaultAddress = "127.0.0.1"
 
   /// Makes a deployment.
   public init(
     engine: Engine = .local, address: String? = nil, places: [Placement] = [],
-    journals: String? = nil, lease: Duration = Deployment.standardLease, image: String? = nil,
-    namespace: String? = nil, port: Int = Deployment.standardPort,
+    journals: String? = nil, lease: Duration = Deployment.defaultLease, image: String? = nil,
+    namespace: String? = nil, port: Int = Deployment.defaultPort,
     storage: DeploymentStorage = DeploymentStorage(), silence: [Diagnostic.Code] = []
   ) {
     self.silence = silence

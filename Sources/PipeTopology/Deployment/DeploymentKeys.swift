@@ -20,40 +20,40 @@ package enum DeploymentKeys {
         "address", \.address, .address,
         "The address at which the orchestrator and the nodes without a place listen: a numeric "
           + "IPv4 address",
-        standard: "`127.0.0.1`; with `slurm` the address of the orchestrator's host"),
+        default: "`127.0.0.1`; with `slurm` the address of the orchestrator's host"),
       TopologyKey(
         "places", \.places, .named(.place, place, \.name),
-        "The places by name; nodes refer to them with `place`", standard: "none"),
+        "The places by name; nodes refer to them with `place`", default: "none"),
       TopologyKey(
         "journals", \.journals, .text("a path"),
         "The directory of the journals of nodes with `on_host_loss: move`, shared by all hosts: a "
           + "path relative to the file's directory. Required if such a node has a journal",
-        standard: "a directory on each host"),
+        default: "a directory on each host"),
       TopologyKey(
         "lease", \.lease, .leaseTerm,
         "With `slurm`: how long a node with `on_host_loss: move` runs without contact to the "
           + "orchestrator, from 2s to 30s. After another tenth of that time the node can be "
-          + "started on another host", standard: "`5s`"),
+          + "started on another host", default: "`5s`"),
       TopologyKey(
         "image", \.image, .image,
         "With `kubernetes`: the image of all containers, which contains `orchestrator` and the "
           + "topology's programs",
-        standard: "required with `kubernetes`"),
+        default: "required with `kubernetes`"),
       TopologyKey(
         "namespace", \.namespace, .namespace, "With `kubernetes`: the namespace",
-        standard: "the topology's name as a DNS label"),
+        default: "the topology's name as a DNS label"),
       TopologyKey(
         "port", \.port, .port, "With `kubernetes`: the port on which the orchestrator listens",
-        standard: "7300"),
+        default: "7300"),
       TopologyKey(
         "storage", \.storage, .unlessDefault(storage),
         "With `kubernetes`: the volume claim of each process that has a journal",
-        standard: "see below"),
+        default: "see below"),
       TopologyKey(
         "silence", \.silence, .codes,
         "The expected warnings of `check` about this file, as a list of their codes: "
           + "`[unused-place]`",
-        standard: "none"),
+        default: "none"),
     ],
     rules: [
       "patternProperties": ["^x-": true],
@@ -74,23 +74,23 @@ package enum DeploymentKeys {
       TopologyKey(
         "address", \.address, .address,
         "With `local`: the address at which its nodes listen, a numeric IPv4 address",
-        standard: "required with `local`"),
+        default: "required with `local`"),
       TopologyKey(
         "hosts", \.hosts, .hosts,
         "With `slurm`: its hosts, by their names in Slurm. Nodes are assigned to the hosts in "
           + "turn, in the order of the topology. With `kubernetes`: nodes of the cluster, by "
           + "their `kubernetes.io/hostname`; the scheduler chooses among them",
-        standard: "required with `slurm`; with `kubernetes` either `hosts` or `labels`"),
+        default: "required with `slurm`; with `kubernetes` either `hosts` or `labels`"),
       TopologyKey(
         "spare", \.spare, .hosts,
         "With `slurm`: hosts to which its nodes with `on_host_loss: move` move first when their "
           + "host is lost",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "labels", \.labels, .labels,
         "With `kubernetes`: labels that a node of the cluster must have to run the pods of this "
           + "place: `{ NAME: value }`",
-        standard: "with `kubernetes` either `labels` or `hosts`"),
+        default: "with `kubernetes` either `labels` or `hosts`"),
     ])
 
   private static let storage = TopologyMapping(
@@ -104,7 +104,7 @@ package enum DeploymentKeys {
       ),
       TopologyKey(
         "class", \.className, .storageClass, "The storage class of each volume",
-        standard: "the cluster's default class"),
+        default: "the cluster's default class"),
     ])
 }
 
@@ -148,7 +148,7 @@ extension TopologyValue<Duration> {
     // The default is not written, because some engines refuse the key.
     var kind = Self(
       schema: duration.schema,
-      write: { $0 == Deployment.standardLease ? nil : duration.write($0) }
+      write: { $0 == Deployment.defaultLease ? nil : duration.write($0) }
     ) { reading, place in
       guard let term = duration.read(&reading, place) else { return nil }
       guard terms.contains(term) else {

@@ -67,7 +67,7 @@ extension TopologyValue<Int> {
     ]
     return Self(
       schema: .orVariable(schema),
-      write: { $0 == Deployment.standardPort ? nil : .leaf(.integer(Int64($0))) }
+      write: { $0 == Deployment.defaultPort ? nil : .leaf(.integer(Int64($0))) }
     ) { reading, place in
       if let port = place.node.scalar?.typed.integer.flatMap(Int.init(exactly:)),
         range.contains(port)

@@ -11,24 +11,24 @@ package enum ScenarioKeys {
     meaning: "Steps of a topology, and their expected outcomes.",
     start: Scenario(name: "", topology: ""),
     keys: [
-      TopologyKey("scenario", \.name, .name, "The scenario's name", isNeeded: true),
+      TopologyKey("scenario", \.name, .name, "The scenario's name", isRequired: true),
       TopologyKey(
         "topology", \.topology, .text("a path"),
-        "The topology file: a path relative to the scenario's directory", isNeeded: true),
+        "The topology file: a path relative to the scenario's directory", isRequired: true),
       TopologyKey(
         "shows", \.shows, .text, "What the scenario shows: a property, or the code of a finding",
-        standard: "nothing"),
+        default: "nothing"),
       TopologyKey(
-        "steps", \.entries, .list(of: "step", step), "The steps, in order", standard: "none"),
+        "steps", \.entries, .list(of: "step", step), "The steps, in order", default: "none"),
       TopologyKey(
         "end", \.end, .statesByNode,
         "The states of nodes after the last step: `{ NODE: STATE }`. Other nodes are not compared",
-        standard: "none"),
+        default: "none"),
       TopologyKey(
         "pipes", \.pipes, .eventsByPipe,
         "The events in pipes after the last step: `{ PIPE: [EVENT, …] }`, the next event first. "
           + "Other pipes are not compared",
-        standard: "none"),
+        default: "none"),
     ])
 
   static let step = TopologyMapping(
@@ -43,7 +43,7 @@ package enum ScenarioKeys {
         "from", \.from, .origin,
         "Where the event comes from: `outside`, `{ pipe: NAME }`, `{ effect: OUTPUT }`, or for a "
           + "composite `{ effect: OUTPUT, of: NODE }`",
-        standard: "`outside`"),
+        default: "`outside`"),
       TopologyKey(
         "sends", \.sends, .state,
         "Instead of `takes`: the event that a node under `any` sends"),
@@ -59,7 +59,7 @@ package enum ScenarioKeys {
         "expect", \.expect, .expectation,
         "The states of nodes after the step, `{ NODE: STATE }`; or `crash` if the step ends the "
           + "process",
-        standard: "the event is accepted"),
+        default: "the event is accepted"),
       TopologyKey(
         "refused", \.refused, .refusal,
         "The reason why the event is refused, or `{ NODE: REASON }`. Reasons are `noTransition`, "

@@ -79,7 +79,7 @@ struct TopologyRun {
     if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
     let plan = try LaunchPlan(
       loaded, directories: directories, job: job,
-      at: agentKeys.map { (address ?? Deployment.standardAddress, $0) })
+      at: agentKeys.map { (address ?? Deployment.defaultAddress, $0) })
     if let unknown = nodes.first(where: { !plan.names.contains($0) }) {
       throw TopologyClientError.unknownNode(unknown, known: plan.names)
     }

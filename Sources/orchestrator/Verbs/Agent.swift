@@ -30,7 +30,7 @@ struct Agent: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let key = try arguments.required("key", of: description)
-    let address = arguments.value("address") ?? Deployment.standardAddress
+    let address = arguments.value("address") ?? Deployment.defaultAddress
     guard IPv4Address(address) != nil else {
       throw CommandError(
         "--address: '\(address)' is not a numeric IPv4 address such as 10.0.0.7", code: .usage)
