@@ -57,7 +57,7 @@ struct ScreenRunTests {
       terminal.resize(columns: 30, rows: 8)
       try await terminal.expect("Tab nex…")
       try await terminal.expectQuit()
-      #expect(terminal.lines.joined().contains("goes on"))
+      #expect(terminal.lines.joined().contains("keeps running"))
       #expect(try await topology.status("door").isRunning)
     }
   }
@@ -124,7 +124,7 @@ struct ScreenRunTests {
       topology.orchestrator.signal(.terminate)
       #expect(try await terminal.expectEnd() == .exited(code: 0))
       terminal.expectRestored()
-      #expect(terminal.lines.joined().contains("topology 'relay' has gone down"))
+      #expect(terminal.lines.joined().contains("topology 'relay' has stopped"))
       #expect(try await topology.expectEnd() == 0)
     }
   }
