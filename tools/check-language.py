@@ -131,13 +131,12 @@ def check(path, allowed):
 
 
 def files(arguments):
-    if arguments:
-        return arguments
-    found = []
-    for root in ["Sources", "Tests", "Benchmarks", "docs"]:
+    found = [name for name in os.listdir(ROOT) if name.endswith(".md")] if not arguments else []
+    for root in arguments or ["Sources", "Tests", "Benchmarks", "docs"]:
+        if os.path.isfile(os.path.join(ROOT, root)):
+            found.append(root)
         for folder, _, names in os.walk(os.path.join(ROOT, root)):
             found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith((".swift", ".md"))]
-    found += [name for name in os.listdir(ROOT) if name.endswith(".md")]
     return sorted(path for path in found if path not in UNCHECKED)
 
 
