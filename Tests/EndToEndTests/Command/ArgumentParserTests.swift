@@ -61,7 +61,7 @@ struct ArgumentParserTests {
       (["config", "a", "b"], "unexpected argument 'b'"),
       (["run", "a", "b/c"], "invalid value 'b/c' for NODE"),
       (["logs", "a/b"], "invalid value 'a/b' for NODE"),
-      (["completion", "tcsh"], "choose bash, zsh, fish"),
+      (["completion", "tcsh"], "must be one of bash, zsh, fish"),
     ] as [([String], String)])
   func errors(line: [String], text: String) throws {
     let error = try #require(throws: UsageError.self) { try parse(line) }

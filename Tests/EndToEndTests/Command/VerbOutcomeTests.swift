@@ -56,7 +56,7 @@ struct VerbOutcomeTests {
       Row("nosuchverb", 2, "orchestrator --help"),
       Row("ps --nosuchoption", 2, "orchestrator ps --help"),
       Row("pipe", 2, "orchestrator pipe --help"),
-      Row("pipe list", 2, "choose ls, info, hz, echo, send"),
+      Row("pipe list", 2, "must be one of ls, info, hz, echo, send"),
       Row("pipe info", 2, "orchestrator pipe --help"),
       Row("pipe ls 1", 2, "orchestrator pipe --help"),
       Row("pipe send 1", 2, "orchestrator pipe --help"),
@@ -145,7 +145,7 @@ struct VerbOutcomeTests {
       let directories = try RuntimeDirectories(topology: "ward", roots: tool.directory.roots)
       try FileSystem.makeDirectories(directories.journals, mode: 0o700)
       try FileSystem.replace(directories.journal(of: "broken"), with: Array("no journal".utf8))
-      try await check(Row("up --wait ward.yaml", 1, "ward: 1 of 3 nodes failed. "), tool)
+      try await check(Row("up --wait ward.yaml", 1, "ward: 1 of 3 nodes failed; "), tool)
       for row in Self.nobody + Self.oneHasFailed { try await check(row, tool) }
     }
   }

@@ -72,7 +72,7 @@ struct PackageNameTests {
     let texts = InitError.NameProblem.allCases.map { InitError.name("x", $0).description }
     #expect(Set(texts).count == texts.count)
     for text in texts {
-      #expect(text.contains("choose") || text.contains("--") || text.contains("write"))
+      #expect(["choose", "--", "write", "use "].contains { text.contains($0) })
     }
   }
 }

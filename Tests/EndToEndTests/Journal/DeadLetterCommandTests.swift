@@ -118,7 +118,7 @@ struct DeadLetterCommandTests {
       let result = try await tool.run("dead-letters", "gate", "-o", "jsonl")
       #expect(result.output.split(separator: "\n").count == 5, "\(result)")
       #expect(
-        result.error == "the last 5 of 7; a node without a journal keeps no more\n", "\(result)")
+        result.error == "showing the last 5 of 7 dead letters; a node without a journal keeps no more\n", "\(result)")
       try await topology.send("gate", Gate.Event.open)
       #expect(
         try await topology.client.resend(letter: 7, of: "gate")
@@ -172,7 +172,7 @@ struct DeadLetterCommandTests {
   @Test(
     "A wrong call of 'letters' is an error that says what is expected",
     arguments: [
-      (["gate", "sned"], "choose list, show, resend, drop"),
+      (["gate", "sned"], "must be one of list, show, resend, drop"),
       (["gate", "show"], "'show' requires the ID of a dead letter"),
       (["gate", "list", "1"], "'list' takes no ID"),
       (["gate", "drop"], "'drop' requires the IDs of dead letters, or --all"),

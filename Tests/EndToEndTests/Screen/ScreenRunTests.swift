@@ -91,7 +91,7 @@ struct ScreenRunTests {
       try await terminal.expect("n2: stopped")
       try await terminal.expect("n2  stopped")
       terminal.type("uu")
-      try await terminal.expect("n2: runs")
+      try await terminal.expect("n2: started")
       try await terminal.expect("n2  running")
       try await terminal.expectQuit()
     }
