@@ -44,7 +44,8 @@ package struct ClientKeys: Sendable {
     case .remote(let topology): return topology.place
     case .monitor(let keys):
       guard let key = PublicKey(keys.control) else {
-        throw TopologyClientError.failed("'\(keys.control)' is no public key of a control socket")
+        throw TopologyClientError.failed(
+          "'\(keys.control)' is not a public key of a control socket")
       }
       return PeerEndpoint(control, key: key, own: try KeyFile.read(keys.path))
     }

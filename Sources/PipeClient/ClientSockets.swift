@@ -157,7 +157,7 @@ final class ClientSockets {
             name,
             request.isSent
               ? "\(request.reason); waited \(request.timeout.shortText)"
-              : "nobody answered at its inbox within \(request.timeout.shortText)")))
+              : "no answer from its inbox within \(request.timeout.shortText)")))
   }
 
   /// Fails a request that was not sent. While the node answers other requests, the request
@@ -173,9 +173,10 @@ final class ClientSockets {
         peer.isConnected
           ? .busy(
             request.node.name,
-            "\(peer.requests.count) requests of this client wait for its answers, and none came within \(time)"
+            "\(peer.requests.count) requests of this client are waiting for answers, and the node "
+              + "sent no answer within \(time)"
           )
-          : .nodeDown(request.node.name, "nobody answered at its inbox within \(time)")))
+          : .nodeDown(request.node.name, "no answer from its inbox within \(time)")))
   }
 
   private func finish(
@@ -310,7 +311,7 @@ final class ClientSockets {
     guard DeployedEndpoints.isName(name) else { return PeerEndpoint(name) }
     guard let keys else {
       throw TopologyClientError.failed(
-        "the node is bound for other hosts, and this client has no key: attach by the topology's name"
+        "the node requires a key, and this client has no key; attach by the topology's name"
       )
     }
     let own = try pair ?? keys.pair()
@@ -504,10 +505,10 @@ extension RequestReply {
         .outcome(.refused(Refusal(of: body) ?? .noTransition, state: state)))
     case .synchronized:
       body.flatMap { TransactionReply(json: $0) }.map { .success(.synchronized($0)) }
-        ?? .failure(.failed("composite '\(node)' answered in a form that this client cannot read"))
+        ?? .failure(.failed("composite '\(node)' sent an answer that this client cannot read"))
     case .explained:
       body.map { .success(.explained($0)) }
-        ?? .failure(.failed("node '\(node)' answered in a form that this client cannot read"))
+        ?? .failure(.failed("node '\(node)' sent an answer that this client cannot read"))
     case .busy: .failure(.busy(node, text))
     case .invalid: .failure(.invalidEvent(node, text))
     case .unavailable: .failure(.nodeDown(node, text))

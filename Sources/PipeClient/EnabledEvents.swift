@@ -163,28 +163,29 @@ extension EventBlocker: CustomStringConvertible {
   /// - Parameter time: Formats a time in nanoseconds since 1970.
   package func wording(of time: (Int64) -> String) -> String {
     switch self {
-    case .refused(.noTransition): "that state has no transition for it"
-    case .refused(.guard): "the transition's guard says no"
-    case .refused(.thrown(let error)): "its function throws: \(error)"
+    case .refused(.noTransition): "the state has no transition for the event"
+    case .refused(.guard): "the transition's guard is false"
+    case .refused(.thrown(let error)): "the machine's function throws: \(error)"
     case .refused(.asynchronous):
-      "its transition is asynchronous, so that it can promise nothing: it never takes the event "
-        + "together with others; state that it is self-contained, or give it a transition that does "
-        + "not wait, and do the waiting in an effect"
-    case .refused(.overdue): "its asynchronous transition had not returned within its time limit"
+      "the transition is asynchronous, so the node cannot promise the event and never accepts it "
+        + "together with other nodes; declare the transition as self-contained, or use a "
+        + "synchronous transition and wait in an effect"
+    case .refused(.overdue): "the asynchronous transition did not return within its time limit"
     case .refused(.stateTooLarge): Refusal.stateTooLarge.wording
-    case .inTransition: "it is busy: an asynchronous transition has not returned"
+    case .inTransition: "the node is busy: an asynchronous transition has not returned"
     case .pipesFull(let names):
       names.isEmpty
-        ? "it is busy: a pipe that leads from it is full"
-        : "it is busy: full \(names.count == 1 ? "is its pipe" : "are its pipes") "
+        ? "the node is busy: an outbound pipe is full"
+        : "the node is busy: full outbound \(names.count == 1 ? "pipe" : "pipes") "
           + names.map { "'\($0)'" }.joined(separator: ", ")
-    case .inTransaction(let transaction): "it is busy in transaction \(transaction)"
+    case .inTransaction(let transaction): "the node is busy in transaction \(transaction)"
     case .inDoubt(let doubt):
-      "it is in doubt in transaction \(doubt.transaction) (\(doubt.composite): \(doubt.event)) since "
+      "the node is in doubt in transaction \(doubt.transaction) (\(doubt.composite): "
+        + "\(doubt.event)) since "
         + time(doubt.since)
-    case .notConnected: "it is not connected to its coordinator"
-    case .down(let reason): "it does not run: \(reason)"
-    case .silent(let limit): "it has not answered within \(limit.shortText)"
+    case .notConnected: "the node is not connected to its coordinator"
+    case .down(let reason): "the node is not running: \(reason)"
+    case .silent(let limit): "the node did not answer within \(limit.shortText)"
     case .unreadable(let problem): problem
     }
   }

@@ -58,13 +58,14 @@ extension RequestOutcome {
   /// - Parameter fields: The names of the state's fields, if the state is a struct.
   package func wording(of event: JSONValue, by node: String, fields: [String]?) -> String {
     switch self {
-    case .moved(let version, .null): "\(node): \(event.shortText()) was taken  (version \(version))"
+    case .moved(let version, .null): "\(node): \(event.shortText()) was accepted  (version "
+      + "\(version))"
     case .moved(let version, let state):
       "\(node): \(state.typedText.printable)  (version \(version))"
     case .refused(let refusal, let state):
       "node '\(node)' refused \(event.shortTypedText) in \(state.shortTypedText): "
         + refusal.wording.printable
-    case .done: "\(node): \(event.shortTypedText) was taken"
+    case .done: "\(node): \(event.shortTypedText) was accepted"
     }
   }
 }
@@ -77,7 +78,7 @@ extension SynchronizedReply {
   package func wording(
     of event: JSONValue?, by composite: String, _ fields: [String: [String]]
   ) -> String {
-    let what = event?.shortTypedText ?? "it"
+    let what = event?.shortTypedText ?? "the event"
     switch self {
     case .committed(let transaction, let versions):
       let moved = versions.sorted { $0.key < $1.key }.map { "\($0.key) version \($0.value)" }
@@ -87,17 +88,17 @@ extension SynchronizedReply {
     case .busy(let names):
       let who = names.map { "'\($0)'" }.joined(separator: ", ")
       return
-        "composite '\(composite)' is busy: \(who) \(names.count == 1 ? "takes" : "take") no event "
-        + "now. Nothing was applied; try again."
+        "composite '\(composite)' is busy: \(who) \(names.count == 1 ? "accepts" : "accept") no "
+          + "event now; nothing was applied; try again"
     case .unavailable(let name):
       return name == composite
-        ? "composite '\(composite)' did not take \(what): it does not run, or gave it up. Nothing was "
-          + "applied"
-        : "composite '\(composite)': participant '\(name)' does not run. Nothing was applied"
+        ? "composite '\(composite)' did not accept \(what): the composite is not running, or "
+          + "aborted the event; nothing was applied"
+        : "composite '\(composite)': participant '\(name)' is not running; nothing was applied"
     case .unknown(let transaction):
       return
-        "composite '\(composite)': what became of transaction \(transaction) is not known yet; "
-        + "'orchestrator send \(composite) --ask \(transaction)' asks again"
+        "composite '\(composite)': the outcome of transaction \(transaction) is not known yet; "
+          + "'orchestrator send \(composite) --ask \(transaction)' asks again"
     }
   }
 }

@@ -116,7 +116,7 @@ final class OrchestratorLink {
       let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
       guard let answer = try? JSONRecord.decode(ControlAnswer.self, from: body) else {
         return pending.completion(
-          .failure(.failed("the orchestrator answered in a form that this client cannot read")))
+          .failure(.failed("the orchestrator sent an answer that this client cannot read")))
       }
       if case .directory(let directory) = answer { onDirectory?(directory) }
       pending.completion(.success(answer))

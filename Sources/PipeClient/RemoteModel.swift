@@ -154,7 +154,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     switch answer {
     case .moved(_, let state): .moved(try RemoteTypes.decode(state, of: node))
     case .refused(let refusal, _): .refused(refusal)
-    case .done: throw TopologyClientError.failed("an answer out of place")
+    case .done: throw TopologyClientError.failed("received an unexpected answer")
     }
   }
 
@@ -179,7 +179,7 @@ extension RemoteModel {
     let directory = try await client.directory()
     let node = try client.node(name, in: directory)
     switch node.kind {
-    case .monitor: throw TopologyClientError.otherType(name, "it is a monitor, and has no states")
+    case .monitor: throw TopologyClientError.otherType(name, "a monitor has no states")
     // The states of these are checked when they arrive.
     case .composite, .constant: return node
     case .machine: break
@@ -291,7 +291,7 @@ struct RemoteTypes {
   /// checked when they arrive.
   func problem(with machine: MachineDescription) -> String? {
     if states.isEmpty != machine.states.isEmpty {
-      return "its states are not of type '\(state)': "
+      return "the node's states are not of type '\(state)': "
         + (states.isEmpty ? "they are cases of an enum" : "they are structs")
     }
     for own in machine.states {
@@ -313,7 +313,7 @@ struct RemoteTypes {
     of own: CaseDescription, from others: [CaseDescription], of holder: String
   ) -> String? {
     guard let other = others.first(where: { $0.name == own.name }) else {
-      return "which \(holder) has not" + Suggestion.among(others.map(\.name), like: own.name)
+      return "which \(holder) does not have" + Suggestion.among(others.map(\.name), like: own.name)
     }
     return other.fields == own.fields ? nil : "which \(holder) has as \(other.wording)"
   }
@@ -323,7 +323,8 @@ struct RemoteTypes {
     _ state: JSONValue, of node: String
   ) throws(TopologyClientError) -> State {
     do { return try EventCodec<State>().decode(state.bytes) } catch {
-      throw .otherType(node, "its state is none of '\(TypeName.of(State.self))': \(error)")
+      throw .otherType(node, "the node's state is not of type '\(TypeName.of(State.self))': "
+        + "\(error)")
     }
   }
 }

@@ -28,8 +28,8 @@ extension TopologyClient {
       return .refused(
         withheld.first?.reason ?? .noTransition, state: withheld.first?.state ?? .null)
     case .busy(let names):
-      throw .busy(composite, "\(names.joined(separator: ", ")) took no event")
-    case .unavailable(let name): throw .busy(composite, "'\(name)' does not run")
+      throw .busy(composite, "\(names.joined(separator: ", ")) accepted no event")
+    case .unavailable(let name): throw .busy(composite, "'\(name)' is not running")
     case .unknown: throw .unknownOutcome(composite, after: nil)
     }
   }
@@ -100,9 +100,9 @@ extension TopologyClient {
     if case (.composite, .event) = (node.kind, content) { throw CompositeAsked() }
     let problem: String? =
       switch (node.kind, content) {
-      case (.constant, _): "it is constant and takes no events"
-      case (.monitor, _): "it is a monitor and takes no events"
-      case (.machine, .synchronize): "it is no composite"
+      case (.constant, _): "a constant node accepts no events"
+      case (.monitor, _): "a monitor accepts no events"
+      case (.machine, .synchronize): "the node is not a composite"
       case (.machine, .event), (.machine, .deadLetter), (.composite, .deadLetter),
         (.composite, .synchronize), (.machine, .explain), (.composite, .explain),
         (.composite, .event):
@@ -127,7 +127,8 @@ extension TopologyClientError {
   fileprivate func asTimeout(of node: String, after time: Duration) -> TopologyClientError {
     guard case .nodeDown(_, let reason) = self else { return self }
     return .timedOut(
-      "after \(time.shortText): node '\(node)' runs and took nothing: \(reason). Nothing was applied"
+      "after \(time.shortText): node '\(node)' is running, but accepted no event: \(reason); "
+        + "nothing was applied"
     )
   }
 }
@@ -206,7 +207,7 @@ extension TopologyClient {
       composite,
       plan.vector(of: event) == nil
         ? plan.refusal(of: event)
-        : "it synchronizes '\(event)', which is asked for by 'synchronize'")
+        : "the composite synchronizes '\(event)'; request this event with 'synchronize'")
   }
 
   /// Returns the plan of a composite; `nil` until the nodes have reported its parts.
@@ -215,7 +216,7 @@ extension TopologyClient {
   }
 
   static func unknownComposite(_ name: String) -> TopologyClientError {
-    .failed("nothing is known of composite '\(name)'; try again")
+    .failed("composite '\(name)' is not known yet; try again")
   }
 }
 

@@ -79,8 +79,8 @@ extension TopologyClient {
   ) async throws -> TopologyOutcome? {
     let topology = topology
     let late = TopologyClientError.timedOut(
-      "after \(timeout.shortText): '\(topology)' is still ending"
-        + (force ? "" : "; 'orchestrator down --force' kills it"))
+      "after \(timeout.shortText): topology '\(topology)' is still stopping"
+        + (force ? "" : "; 'orchestrator down --force' kills its processes"))
     let answer: ControlAnswer = try await call { sockets, resume in
       let progress = Locked((isTaken: false, isTold: false))
       @Sendable func tell(_ result: Result<ControlAnswer, TopologyClientError>) {
@@ -114,7 +114,7 @@ extension TopologyClient {
     _ request: ChangeRequest, within timeout: Duration
   ) async throws -> PlannedChange {
     let late = TopologyClientError.timedOut(
-      "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing is changed")
+      "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing was changed")
     return try await command(.plan(request), timeout: timeout, late: late).take {
       if case .planned(let planned) = $0 { planned } else { nil }
     }
@@ -123,8 +123,8 @@ extension TopologyClient {
   /// Applies a file that was planned, and waits until its new processes run.
   package func apply(_ planned: PlannedChange, within timeout: Duration) async throws {
     let late = TopologyClientError.timedOut(
-      "after \(timeout.shortText), waiting for the change to come through; the orchestrator goes "
-        + "on with it")
+      "after \(timeout.shortText), waiting for the change to be applied; the orchestrator "
+        + "continues to apply the change")
     try await command(.apply(plan: planned.number), timeout: timeout, late: late).takeDone()
   }
 
@@ -135,7 +135,7 @@ extension TopologyClient {
     try await check(nodes)
     let names = nodes.map { "'\($0)'" }.joined(separator: ", ")
     let text =
-      "after \(timeout.shortText), waiting for \(names) to \(goal); the orchestrator goes on trying"
+      "after \(timeout.shortText), waiting for \(names) to \(goal); the orchestrator keeps trying"
     let late = TopologyClientError.timedOut(text)
     do {
       return try await self.command(command, timeout: timeout, late: late)
@@ -148,7 +148,7 @@ extension TopologyClient {
   private func reasons(of nodes: [String]) async -> String {
     guard let directory = try? await directory(fresh: false) else { return "" }
     let known = nodes.compactMap { name in
-      directory[node: name]?.reason.map { "'\(name)' \($0)" }
+      directory[node: name]?.reason.map { "'\(name)': \($0)" }
     }
     return known.isEmpty ? "" : ": " + known.joined(separator: "; ")
   }

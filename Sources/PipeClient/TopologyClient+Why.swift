@@ -41,10 +41,10 @@ extension TopologyClient {
     var questions: [EnablednessQuestion] = []
     switch target.kind {
     case .monitor:
-      throw TopologyClientError.invalidEvent(name, "it is a monitor and takes no events")
+      throw TopologyClientError.invalidEvent(name, "a monitor accepts no events")
     case .constant:
       if event != nil {
-        throw TopologyClientError.invalidEvent(name, "it is constant and takes no events")
+        throw TopologyClientError.invalidEvent(name, "a constant node accepts no events")
       }
     case .machine:
       questions = Self.questions(about: name, try await describe(name), classes)
@@ -97,7 +97,7 @@ extension TopologyClient {
   private func answer<Explanation: Decodable & Sendable>(
     of name: String, _ event: [UInt8], in directory: TopologyDirectory, _ timeout: Duration
   ) async -> NodeAnswer<Explanation> {
-    guard let node = directory[node: name] else { return .failure(.down("it is not there")) }
+    guard let node = directory[node: name] else { return .failure(.down("no such node")) }
     guard node.isRunning else {
       return .failure(.down(node.reason.map { "\(node.phase): \($0)" } ?? node.phase))
     }
@@ -106,10 +106,10 @@ extension TopologyClient {
         sockets.request(node, .explain(event), timeout: timeout, resume)
       }
       guard case .explained(let json) = answer, let explanation = try? json.decode(Explanation.self)
-      else { return .failure(.unreadable("it answered in a form that this client cannot read")) }
+      else { return .failure(.unreadable("the node sent an answer that this client cannot read")) }
       return .success(explanation)
     } catch TopologyClientError.unknownOutcome(_, after: .none) {
-      return .failure(.down("it has just gone"))
+      return .failure(.down("the node has just ended"))
     } catch TopologyClientError.unknownOutcome(_, after: let time?) {
       return .failure(.silent(time))
     } catch TopologyClientError.nodeDown(_, let reason) {
@@ -173,7 +173,7 @@ extension TopologyClient {
     let bare = machine.events.map { CaseDescription(name: $0.name) }
     let problem = bare.problem(with: label, noun: "event", owner: owner)
     throw .invalidEvent(
-      node, problem ?? "\(owner) takes event '\(event.caseName ?? "")' in no state")
+      node, problem ?? "\(owner) accepts event '\(event.caseName ?? "")' in no state")
   }
 
   /// Returns the questions about an event of a composite.

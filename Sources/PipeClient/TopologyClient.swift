@@ -185,8 +185,8 @@ public final class TopologyClient: Sendable {
     guard bytes.count <= WireLimits.eventByteCount else {
       throw TopologyClientError.invalidEvent(
         name,
-        "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount). "
-          + "Send a reference to large data, such as a file's path.")
+        "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount); send a "
+          + "reference to large data, such as a file path")
     }
     let timeout = timeout ?? answerTimeout
     do {

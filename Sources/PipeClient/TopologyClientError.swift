@@ -61,42 +61,46 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     case broken
   }
 
-  static let outOfPlace = TopologyClientError.failed("an answer out of place")
+  static let outOfPlace = TopologyClientError.failed("received an unexpected answer")
 
   /// A description of the error, with what to do next.
   public var description: String {
     switch self {
     case .notRunning(let name, let running):
-      "no topology '\(name)' runs" + Suggestion.among(running, like: name, verb: "running:")
+      "topology '\(name)' is not running" + Suggestion.among(running, like: name, verb: "running:")
     case .orphaned(let name, let nodes, let file, let deployment):
-      "the orchestrator of '\(name)' was killed and "
-        + "\(nodes.count == 1 ? "1 node lives" : "\(nodes.count) nodes live") on: '"
-        + "\(OrphanedTopology.upCommand(file: file, deployment: deployment))' adopts them, 'orchestrator down -p \(name)' ends them"
-    case .noneRunning: "no topology runs; 'orchestrator up FILE' starts one"
+      "the orchestrator of '\(name)' was killed, and "
+        + "\(nodes.count == 1 ? "1 node is" : "\(nodes.count) nodes are") still running; "
+        + "'\(OrphanedTopology.upCommand(file: file, deployment: deployment))' adopts them, "
+        + "'orchestrator down -p \(name)' ends them"
+    case .noneRunning: "no topology is running; 'orchestrator up FILE' starts a topology"
     case .ambiguous(let names):
-      "\(names.count) topologies run; choose one with -p: \(names.joined(separator: ", "))"
+      "\(names.count) topologies are running; choose a topology with -p: "
+        + "\(names.joined(separator: ", "))"
     case .orchestratorGone(let name):
-      "the orchestrator of '\(name)' is gone"
+      "the orchestrator of '\(name)' is no longer running"
     case .unreachable(let endpoint, let reason): reason.wording(at: endpoint)
     case .unusableKey(let reason): reason
     case .notAnswering(let name, let time):
-      "the orchestrator of '\(name)' did not answer within \(time.shortText): it is stopped, hung or "
-        + "very busy. Try again, or end it with 'orchestrator down -p \(name) --force'"
+      "the orchestrator of '\(name)' did not answer within \(time.shortText): the process is "
+        + "stopped, hung or very busy; try again, or end the orchestrator with 'orchestrator "
+        + "down -p \(name) --force'"
     case .unknownNode(let name, let known):
-      "there is no node '\(name)'" + Suggestion.among(known, like: name, verb: "there are")
+      "no such node '\(name)'" + Suggestion.among(known, like: name, verb: "the nodes are")
         + ([".yaml", ".yml", ".json"].contains { name.hasSuffix($0) }
-          ? ". A topology that runs is meant by its name, with -p NAME: 'orchestrator ls' lists them"
+          ? "; name a running topology with -p NAME; 'orchestrator ls' lists the running topologies"
           : "")
     case .unknownPipe(let name, let known):
-      "there is no pipe '\(name)'" + Suggestion.among(known, like: name, verb: "there are")
-    case .nodeDown(let node, let reason): "node '\(node)' does not run: \(reason)"
+      "no such pipe '\(name)'" + Suggestion.among(known, like: name, verb: "the pipes are")
+    case .nodeDown(let node, let reason): "node '\(node)' is not running: \(reason)"
     case .busy(let node, let reason):
-      "node '\(node)' is busy: \(reason). Nothing was applied; try again."
+      "node '\(node)' is busy: \(reason); nothing was applied; try again"
     case .invalidEvent(let node, let reason): "node '\(node)': \(reason)"
     case .unknownOutcome(let node, let time):
       "node '\(node)' "
-        + (time.map { "did not answer within \($0.shortText)" } ?? "went away before it answered")
-        + ": the event may have been applied or not. Look at its state before sending it again."
+        + (time.map { "did not answer within \($0.shortText)" } ?? "ended before it answered")
+        + "; the outcome is unknown: the event may or may not have been applied; check the node's "
+        + "state before you send the event again"
     case .otherType(let node, let reason): "node '\(node)' is of another type: \(reason)"
     case .timedOut(let what): "timed out \(what)"
     case .failed(let reason): reason
@@ -122,28 +126,31 @@ extension TopologyClientError {
 extension TopologyClientError.Unreachable {
   /// Returns a description of the reason, with what to do next.
   fileprivate func wording(at endpoint: String) -> String {
-    let copy = "copy 'client.key' anew from the runtime directory on its host"
+    let copy = "copy 'client.key' again from the runtime directory on the orchestrator's host"
     return switch self {
     case .silent(let time):
-      "no orchestrator answered at \(endpoint) within \(time.shortText): look whether it runs ('orchestrator ls' on "
-        + "its host), and whether its address and port are to be reached from here; --connect names another one"
+      "no orchestrator answered at \(endpoint) within \(time.shortText): check that the "
+        + "orchestrator is running ('orchestrator ls' on its host), and that its address and "
+        + "port are reachable from this host; --connect names another endpoint"
     case .unfinished(let time):
-      "whoever answers at \(endpoint) did not let this client in within \(time.shortText): an orchestrator that is "
-        + "stopped or hung, one that does not know this key, or another program. Try again, or \(copy)"
+      "the process at \(endpoint) did not admit this client within \(time.shortText): the "
+        + "orchestrator is stopped or hung, or does not know this key, or another program uses "
+        + "this port; try again, or \(copy)"
     case .unknownHost(let host):
-      "no address is known here for '\(host)': write another name, or the address in numbers, with --connect "
-        + "tcp://HOST:PORT"
+      "unknown host '\(host)': no address found; write another name or a numeric address with "
+        + "--connect tcp://HOST:PORT"
     case .otherKey:
-      "whoever answers at \(endpoint) is not the orchestrator that the key file is of. Each run has new keys: where "
-        + "the topology was started anew, \(copy)"
+      "the process at \(endpoint) is not the orchestrator of the key file; each run has new keys: "
+        + "if the topology was started again, \(copy)"
     case .turnedAway:
-      "the orchestrator at \(endpoint) does not let in the key of this file: \(copy)"
+      "the orchestrator at \(endpoint) rejected the key of this file; \(copy)"
     case .lost:
-      "the connection to \(endpoint) broke before the orchestrator answered: the command may have been carried out, "
-        + "or may yet be. Look at 'orchestrator ps' before giving it again"
+      "the connection to \(endpoint) was lost before the orchestrator answered; the outcome is "
+        + "unknown: the command may or may not be executed; check 'orchestrator ps' before you "
+        + "repeat the command"
     case .broken:
-      "the connection to \(endpoint) was lost, and did not come again: the topology may go on, or its orchestrator was "
-        + "killed. Look at 'orchestrator ps'"
+      "the connection to \(endpoint) was lost and could not be restored: the topology may still be "
+        + "running, or its orchestrator was killed; check 'orchestrator ps'"
     }
   }
 }

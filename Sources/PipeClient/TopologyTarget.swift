@@ -35,14 +35,16 @@ extension ParsedArguments {
       guard let key = value(Option.key.long) else {
         guard let endpoint = value(Option.connect.long) else { return .local(topology) }
         throw .unusableKey(
-          "--connect needs --key FILE, a copy of mode 600 of 'client.key' in the runtime directory of the topology, "
-            + "on the host of the orchestrator at '\(endpoint)': $XDG_RUNTIME_DIR/piperuntime/NAME there"
+          "--connect requires --key FILE; copy 'client.key' with mode 600 from the host of the "
+            + "orchestrator at '\(endpoint)', from the runtime directory of the topology: "
+            + "$XDG_RUNTIME_DIR/piperuntime/NAME"
         )
       }
       let remote = try RemoteTopology(key: key, at: value(Option.connect.long))
       if let topology, topology != remote.name {
         throw .unusableKey(
-          "the key file '\(key)' is of topology '\(remote.name)', and -p names '\(topology)': leave -p out"
+          "the key file '\(key)' belongs to topology '\(remote.name)', but -p names '\(topology)'; "
+            + "omit -p"
         )
       }
       return .remote(remote)
@@ -80,7 +82,7 @@ package struct RemoteTopology: Sendable {
     let place = endpoint ?? address.endpoint
     guard let control = PublicKey(address.key), NetworkAddress(place) != nil else {
       throw .unusableKey(
-        "'\(place)' is no endpoint to connect to: it must be like tcp://HOST:PORT")
+        "'\(place)' is not an endpoint to connect to; the expected form is tcp://HOST:PORT")
     }
     self.control = control
     isRedirected = place != address.endpoint

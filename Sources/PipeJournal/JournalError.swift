@@ -50,35 +50,37 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .missing(let path, let node):
-      "node '\(node)' has no journal: there is no '\(path)'. Its durability is 'none', or it has "
-        + "never run, or was reset"
+      "node '\(node)' has no journal: no such file '\(path)'; the durability of the node is "
+        + "'none', or the node has never run, or was reset"
     case .inaccessible(let path, _, let reason):
-      "the journal '\(path)' cannot be used: \(reason). Correct that, and start the node again"
+      "the journal '\(path)' cannot be used: \(reason); correct the problem, and start the node "
+        + "again"
     case .full(let path):
-      "the journal '\(path)' cannot be written: the disk is full. Nothing that was accepted is "
-        + "lost; free some space, and it goes on"
+      "the journal '\(path)' cannot be written: the disk is full; no accepted event is lost; free "
+        + "disk space, and the node continues"
     case .damaged(let path, let node, let reason):
-      "the journal '\(path)' is damaged: \(reason). Put a copy of it back, or start the node "
-        + "anew with 'orchestrator reset \(node)'"
+      "the journal '\(path)' is damaged: \(reason); restore a copy of the journal, or reset the "
+        + "node with 'orchestrator reset \(node)'"
     case .otherVersion(let path, let node, let found):
-      "the journal '\(path)' has tables of version \(found), and this program reads version "
-        + "\(JournalSchema.version). Run the program that wrote it, or start the node anew with "
-        + "'orchestrator reset \(node)'"
+      "the journal '\(path)' has schema version \(found), but this program reads version "
+        + "\(JournalSchema.version); run the program that wrote the journal, or reset the node "
+        + "with 'orchestrator reset \(node)'"
     case .other(let path, let node, let what, let found, let expected):
-      "the journal '\(path)' is of \(what) '\(found)', not of '\(expected)'. Correct the "
-        + "topology, or start the node anew with 'orchestrator reset \(node)'"
+      "the journal '\(path)' belongs to \(what) '\(found)', not to '\(expected)'; correct the "
+        + "topology, or reset the node with 'orchestrator reset \(node)'"
     case .undecodable(let path, let node, let problem):
-      "the journal '\(path)' was written by another version of the machine: \(problem). Run that "
-        + "version, or start the node anew with 'orchestrator reset \(node)'"
+      "the journal '\(path)' was written by another version of the machine: \(problem); run that "
+        + "version, or reset the node with 'orchestrator reset \(node)'"
     case .stateTooLarge(let path, let node, let byteCount):
-      "the journal '\(path)' has a state of \(byteCount) bytes as JSON, which is more than fits into a message. "
-        + "Start the node anew with 'orchestrator reset \(node)'"
+      "the journal '\(path)' has a state of \(byteCount) bytes as JSON, which exceeds the limit of "
+        + "a message; reset the node with 'orchestrator reset \(node)'"
     case .locked(let path, let pid):
       "the journal '\(path)' is in use by process \(pid.map(String.init) ?? "?"), an earlier "
-        + "incarnation of the node; end it first"
+        + "incarnation of the node; end this process first"
     case .superseded(let path, let incarnation, let later):
-      "the journal '\(path)' belongs to start \(later) of the node, and this is start \(incarnation): it must not "
-        + "go on. Does another orchestrator run the topology, with the same 'journals'? End one of them"
+      "the journal '\(path)' belongs to incarnation \(later) of the node, so incarnation "
+        + "\(incarnation) must end; if another orchestrator runs the topology with the same "
+        + "'journals', end one of the orchestrators"
     case .failed(let path, let reason): "the journal '\(path)': \(reason)"
     }
   }
@@ -105,8 +107,8 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
       self = .failed(
         path: path,
         reason:
-          "\(error.description). Another process has it; a node that may move to another host lets nobody "
-          + "read its journal while it runs")
+          "\(error.description); another process has opened the journal; the journal of a node "
+            + "that may move to another host cannot be read while the node is running")
     case .other: self = .failed(path: path, reason: error.description)
     }
   }
@@ -128,7 +130,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
       var status = stat()
       let owner =
         stat(file, &status) == 0 && status.st_uid != geteuid()
-        ? "; it belongs to user \(status.st_uid), and this is user \(geteuid())" : ""
+        ? "; the owner is user \(status.st_uid), and this process runs as user \(geteuid())" : ""
       _ = access(file, mode)
       return "'\(file)': \(SystemError.text(of: errno))\(owner)"
     }

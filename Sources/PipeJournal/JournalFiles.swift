@@ -45,7 +45,7 @@ package final class JournalFiles {
       guard unlink(path + suffix) == 0 || errno == ENOENT else {
         throw .inaccessible(
           path: path + suffix, node: node,
-          reason: "it cannot be removed: \(SystemError.text(of: errno))")
+          reason: "the file cannot be removed: \(SystemError.text(of: errno))")
       }
     }
     try FileSystem.noteReset(path, node: node)

@@ -75,32 +75,34 @@ extension StepMarkerFile {
       guard opening.isOpen else { return false }
       guard opening.isSameBoot else { return true }
       throw refuse(
-        "its file '.step' \(existed ? "was overwritten" : "was taken away"), and the node had not "
-          + "stopped in order: its last records were there")
+        "the '.step' file was \(existed ? "overwritten" : "removed"), and the node had not stopped "
+          + "gracefully: the last records were in this file")
     }
-    guard former.stream == stream else { throw refuse("its file '.step' is of another journal") }
+    guard former.stream == stream else {
+      throw refuse("the '.step' file belongs to another journal")
+    }
     // After a power failure, records that waited in memory may be lost.
     guard former.isSameBoot || durability == .power else { return false }
     guard last >= former.record else {
       throw refuse(
-        "it ends at record \(last), and record \(former.record) was made: its file '-wal' "
-          + "was taken away, or one of its files is an older copy")
+        "the journal ends at record \(last), but record \(former.record) was written: the '-wal' "
+          + "file was removed, or a file of the journal is an older copy")
     }
     guard former.isSameBoot else { return false }
     // The file notes a record before any part of the record reaches the database.
     guard written <= max(former.record, former.written), former.opening >= opening.count else {
       throw refuse(
-        "its file '.step' is an older copy: that ends at record \(former.record) of opening "
-          + "\(former.opening), and the database at record \(written) of opening \(opening.count)")
+        "the '.step' file is an older copy: it ends at record \(former.record) of opening "
+          + "\(former.opening), the database at record \(written) of opening \(opening.count)")
     }
     guard former.opening <= opening.count + 1 else {
       throw refuse(
-        "it is an older copy: it was opened \(opening.count) times, and its file '.step' "
+        "the journal is an older copy: it was opened \(opening.count) times, its '.step' file "
           + "\(former.opening) times")
     }
     guard hasPrepared else {
       throw refuse(
-        "its file '.step' does not have the synchronized event that the node was last prepared for")
+        "the '.step' file lacks the synchronized event that the node was last prepared for")
     }
     return false
   }

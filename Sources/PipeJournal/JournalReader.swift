@@ -237,10 +237,10 @@ enum JournalCheck {
     var status = stat()
     if stat(path, &status) == 0 {
       guard status.st_mode & S_IFMT == S_IFREG else {
-        throw JournalError.inaccessible(path: path, node: node, reason: "it is not a file")
+        throw JournalError.inaccessible(path: path, node: node, reason: "not a regular file")
       }
       guard status.st_size > 0 else {
-        throw JournalError.damaged(path: path, node: node, reason: "it is empty")
+        throw JournalError.damaged(path: path, node: node, reason: "the file is empty")
       }
       return true
     }
@@ -251,7 +251,7 @@ enum JournalCheck {
     // SQLite would read the log into a new journal.
     if stat(path + "-wal", &status) == 0, status.st_size > 0 {
       throw JournalError.damaged(
-        path: path, node: node, reason: "it is gone, and its file '-wal' is still there")
+        path: path, node: node, reason: "the file is missing, but its '-wal' file exists")
     }
     return false
   }
@@ -259,7 +259,7 @@ enum JournalCheck {
   /// Throws if the file is not a journal, has another version, or is inconsistent.
   static func whole(_ database: Database, _ path: String, node: String) throws {
     guard try number("PRAGMA application_id", in: database) == JournalSchema.application else {
-      throw JournalError.damaged(path: path, node: node, reason: "it is no journal")
+      throw JournalError.damaged(path: path, node: node, reason: "the file is not a journal")
     }
     let version = try version(of: database)
     guard JournalSchema.readable.contains(version) else {
@@ -280,7 +280,7 @@ enum JournalCheck {
   /// Returns the random id of the journal.
   static func stream(of database: Database, _ path: String, node: String) throws -> UInt64 {
     guard let stream = try meta("id", in: database).flatMap({ UInt64($0) }) else {
-      throw JournalError.damaged(path: path, node: node, reason: "it has no id")
+      throw JournalError.damaged(path: path, node: node, reason: "the journal has no id")
     }
     return stream
   }

@@ -121,7 +121,7 @@ struct EncodedOperation {
 /// The error that a record is complete but has an operation or a value that this program does not
 /// know.
 struct UnreadableRecord: Error, CustomStringConvertible {
-  var description: String { "a record in its log cannot be read" }
+  var description: String { "a record in the log of the journal cannot be read" }
 }
 
 /// The operations of some records that determine the final contents of the database. Rows that are

@@ -107,7 +107,7 @@ package final class StepMarkerFile {
       close(descriptor)
       throw .damaged(
         path: journal, node: node,
-        reason: "its file '.step' was truncated: it has \(size) bytes of \(Self.fileByteCount)")
+        reason: "the '.step' file was truncated: it has \(size) of \(Self.fileByteCount) bytes")
     }
     guard posix_fallocate(descriptor, 0, off_t(Self.fileByteCount)) == 0 else {
       close(descriptor)
@@ -235,7 +235,7 @@ package final class StepMarkerFile {
     guard recordedBefore > 0 else { return }
     throw .damaged(
       path: path, node: node,
-      reason: "there is none, and record \(recordedBefore) was made: it was taken away")
+      reason: "the file is missing, but record \(recordedBefore) was written: the file was removed")
   }
 
   // MARK: The prepared step

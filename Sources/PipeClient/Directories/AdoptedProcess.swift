@@ -134,11 +134,12 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
     case .exited(let code): "exit code \(code)"
     case .signalled(let number): "killed by \(Signal(number: number))"
     case .untold(saidGoodbye: true):
-      "ended in order; an adopted process, whose exit code is not known"
-    case .untold(saidGoodbye: false): "gone; an adopted process, whose exit code is not known"
-    case .unseen(isCertain: true): "gone from its host, with an exit code that is not known"
-    case .leaseRanOut: "ended where nobody sees it: its lease has run out"
-    case .unseen(isCertain: false): "given up: its host does not tell whether it has ended"
+      "stopped gracefully; exit code unknown (adopted process)"
+    case .untold(saidGoodbye: false): "ended; exit code unknown (adopted process)"
+    case .unseen(isCertain: true): "ended on another host; exit code unknown"
+    case .leaseRanOut: "lost contact to the process on another host; its lease has expired"
+    case .unseen(isCertain: false): "given up: the host does not report whether the process has "
+      + "ended"
     }
   }
 }

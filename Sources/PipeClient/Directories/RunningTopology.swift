@@ -156,6 +156,6 @@ package struct OrphanedTopology: Sendable {
 
   /// `orphaned: 2 nodes live`
   package var status: String {
-    "orphaned: \(nodes.count == 1 ? "1 node lives" : "\(nodes.count) nodes live")"
+    "orphaned: \(nodes.count == 1 ? "1 node is" : "\(nodes.count) nodes are") still running"
   }
 }

@@ -61,10 +61,11 @@ extension RuntimeRoots {
     let reason =
       switch fallback {
       case .unset: "XDG_RUNTIME_DIR is not set"
-      case .foreign(let path): "XDG_RUNTIME_DIR, '\(path)', is no directory of yours"
+      case .foreign(let path): "XDG_RUNTIME_DIR, '\(path)', is not a directory that you own"
       }
-    return "\(reason), so sockets are in '\(runtime)'; a command for which it is set looks "
-      + "elsewhere. Set it, or PIPERUNTIME_ROOT, alike for all"
+    return "\(reason), so sockets are in '\(runtime)'; commands with another XDG_RUNTIME_DIR do "
+      + "not find the topology; set XDG_RUNTIME_DIR or PIPERUNTIME_ROOT to the same directory "
+      + "for all commands"
   }
 }
 
@@ -219,26 +220,27 @@ extension DirectoryError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .unsafeName(let name):
-      "the name '\(name)' cannot be used for files: use 1 to 64 of A-Z a-z 0-9 _ . -, "
-        + "and no dot first"
+      "'\(name)' is not a valid file name; use 1 to 64 characters of A-Z a-z 0-9 _ . -, without a "
+        + "leading dot"
     case .pathTooLong(let path):
-      "the socket path '\(path)' is \(path.utf8.count) bytes long and the system's limit is "
-        + "\(RuntimeDirectories.pathLimit): shorten the topology's or the node's name, or set "
+      "the socket path '\(path)' is \(path.utf8.count) bytes long; the system's limit is "
+        + "\(RuntimeDirectories.pathLimit); shorten the topology's or the node's name, or set "
         + "PIPERUNTIME_ROOT to a shorter directory"
     case .notOurs(let path, let owner?):
-      "'\(path)' belongs to user \(owner) and is not used: remove it, or set XDG_RUNTIME_DIR or "
-        + "PIPERUNTIME_ROOT to a directory of yours"
+      "'\(path)' belongs to user \(owner); remove this directory, or set XDG_RUNTIME_DIR or "
+        + "PIPERUNTIME_ROOT to a directory that you own"
     case .notOurs(let path, nil):
-      "'\(path)' is not a directory: remove it, or set PIPERUNTIME_ROOT to another directory"
+      "'\(path)' is not a directory; remove this file, or set PIPERUNTIME_ROOT to another directory"
     case .alreadyRunning(let topology, let pid, let file):
       "topology '\(topology)' is already running"
         + (pid.map { " (pid \($0)\(file.map { ", \($0)" } ?? ""))" } ?? "")
-        + ": stop it with `orchestrator down -p \(topology)`, or give this one another name"
+        + "; stop the topology with 'orchestrator down -p \(topology)', or start this topology "
+        + "under another name"
     case .unknownProcess(let record):
-      "a process that was being started when its orchestrator was killed holds '\(record)' and does "
-        + "not say which one it is: end it (see 'fuser \(record)'), and try again"
+      "an unidentified process, which was starting when its orchestrator was killed, holds "
+        + "'\(record)'; find the process with 'fuser \(record)', end it, and try again"
     case .unusable(let purpose, let error):
-      "there is no place for \(purpose.contents): '\(error.subject ?? "?")' cannot be "
+      "no directory for \(purpose.contents): '\(error.subject ?? "?")' cannot be "
         + (error.call == "mkdir" ? "made" : "written to")
         + " (\(SystemError.text(of: error.code))); make it writable, or name another place with "
         + "\(purpose.variable) or PIPERUNTIME_ROOT"

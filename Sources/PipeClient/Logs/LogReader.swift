@@ -26,7 +26,7 @@ package struct LogReader {
 
   /// Returns the message that there is no log of a node.
   package static func unknown(_ node: String, of topology: String, known: [String]) -> String {
-    "topology '\(topology)' has no log of a node '\(node)'"
+    "topology '\(topology)' has no log of node '\(node)'"
       + (known.isEmpty ? "" : Suggestion.among(known, like: node))
   }
 

@@ -151,14 +151,15 @@ package final class LogWriter {
   private func findInterference() {
     guard descriptor >= 0 else { return }
     if FileIdentity(path) != identity {
-      interference = "the log file was removed or moved by another program; it begins again here"
+      interference = "the log file was removed or moved by another program; a new log file begins "
+        + "here"
       close(descriptor)
       (descriptor, identity) = (-1, nil)
       // The whole directory may have been removed.
       try? FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o700)
     } else if let size = Self.size(of: descriptor), size != self.size {
       if size < self.size {
-        interference = "the log file was truncated by another program; it goes on here"
+        interference = "the log file was truncated by another program; the log continues here"
       }
       self.size = size
       // Begins a new file, so that no reader takes a position in the old text for one in the new text.

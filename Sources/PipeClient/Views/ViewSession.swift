@@ -173,7 +173,7 @@ package struct ViewSession {
   package mutating func look(at directory: TopologyDirectory) -> [Action] {
     if case .ended = phase { return [] }
     guard let node = directory[node: node] else {
-      return end(.nodeDown(node: self.node, reason: "the topology has it no more"))
+      return end(.nodeDown(node: self.node, reason: "the node was removed from the topology"))
     }
     if directory.phase == "stopping" {
       return end(.topologyDown("topology '\(directory.topology)' is going down"))
@@ -273,7 +273,7 @@ package struct ViewSession {
     let needed = TerminalSize(columns: minimum.columns, rows: minimum.rows + 1)
     guard size.columns >= needed.columns, size.rows >= needed.rows else {
       return Self.wrapped(
-        "The view needs \(needed), and the terminal has \(size). Make it larger.", size)
+        "the terminal is too small: the view needs \(needed), the terminal has \(size)", size)
     }
     let room = room
     var lines = body(size: room)
@@ -337,10 +337,11 @@ package enum ViewEnding: Hashable, Sendable {
     switch self {
     case .quit, .terminalClosed: nil
     case .nodeDown(let node, let reason):
-      "node '\(node)' does not run any more: \(reason)"
+      "node '\(node)' is no longer running: \(reason)"
     case .topologyDown(let reason): reason
     case .otherStates(let node, let view, let problem):
-      "view '\(view)' cannot show node '\(node)': \(problem). Name a node whose states it shows."
+      "view '\(view)' cannot show node '\(node)': \(problem); name a node whose states the view "
+        + "can show"
     case .failed(let problem, _): problem
     }
   }

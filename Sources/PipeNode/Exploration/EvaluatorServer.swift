@@ -15,7 +15,7 @@ package struct EvaluatorServer {
   package static func description(of program: String) -> CommandDescription {
     CommandDescription(
       "explore", of: program,
-      "Answers for single steps of its machines, for 'orchestrator check --explore'")
+      "Evaluates single steps of the program's machines, for 'orchestrator check --explore'")
   }
 
   /// Answers requests from stdin on stdout until stdin ends. Output of the machines goes to stderr.
@@ -43,7 +43,7 @@ package struct EvaluatorServer {
     do {
       request = try JSONRecord.decode(EvaluatorRequest.self, from: Array(line.utf8))
     } catch {
-      return tell(.invalid(problem: "that is no request: \(error)"))
+      return tell(.invalid(problem: "malformed request: \(error)"))
     }
     switch request {
     case .open(let node, let machine, let parameters, let outs):

@@ -86,8 +86,8 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
       return .moved(configuration: try wire(next), sends: try sends.take())
     case .refused(let refusal, let next):
       return .refused(because: refusal, configuration: try wire(next))
-    case .asynchronous: return .unable(because: "its transition is asynchronous")
-    case nil: return .invalid(problem: "that effect is not under way")
+    case .asynchronous: return .unable(because: "the transition is asynchronous")
+    case nil: return .invalid(problem: "no such effect is running")
     }
   }
 

@@ -68,11 +68,12 @@ final class EmbeddedNodes {
       arguments = try NodeArguments(
         try description.parse(lodging.arguments.dropFirst()), of: "node")
     } catch {
-      return turnAway("", 0, because: "its arguments cannot be read: \(error)", at: shell)
+      return turnAway("", 0, because: "the node's arguments are invalid: \(error)", at: shell)
     }
     let name = arguments.node
     if isClosed {
-      return turnAway(name, arguments.incarnation, because: "it is stopping", at: shell)
+      return turnAway(
+        name, arguments.incarnation, because: "the carrier node is stopping", at: shell)
     }
     if let present = lodgers[name] {
       // A repeated request; or the node of a former orchestrator is still present.
@@ -207,7 +208,7 @@ struct RecordLock {
       let record = try? JSONValue(parsing: written.prefix { $0 != 0x0A })
         .decode(ProcessRecord.self)
       guard record?.incarnation == incarnation else {
-        throw NodeSetupError("'\(path)' is the record of another start")
+        throw NodeSetupError("'\(path)' is the record of another incarnation")
       }
       try FileSystem.write(Self.ownStatus(), to: descriptor, path: path)
     } catch {

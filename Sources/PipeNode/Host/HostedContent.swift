@@ -118,11 +118,11 @@ extension HostedContent {
     _ configuration: NodeConfiguration
   ) throws {
     if let unable = content as? FailedContent {
-      throw NodeSetupError(unable.problem ?? "it cannot run")
+      throw NodeSetupError(unable.problem ?? "the node cannot run")
     }
     guard let piped = content.asTakesInputs else {
       guard outs.isEmpty, ins.isEmpty else {
-        throw NodeSetupError("'\(description.machine)' neither sends nor takes events")
+        throw NodeSetupError("'\(description.machine)' neither sends nor accepts events")
       }
       return
     }
@@ -133,7 +133,7 @@ extension HostedContent {
   /// Connects the content to pipes that start at it and are added while it runs.
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
     guard let piped = content.asTakesInputs else {
-      throw NodeSetupError("'\(description.machine)' neither sends nor takes events")
+      throw NodeSetupError("'\(description.machine)' neither sends nor accepts events")
     }
     try piped.extend(by: outs)
   }
@@ -147,28 +147,30 @@ extension HostedContent {
     reply(
       .invalid(
         content.asCoordinates != nil
-          ? "it is a composite, whose events come as 'synchronize'" : "it takes no events"))
+          ? "the node is a composite; send its events as 'synchronize'"
+          : "the node accepts no "
+            + "events"))
   }
 
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply
   ) {
     guard let content = content.asCoordinates else {
-      return reply(.invalid("it is no composite"))
+      return reply(.invalid("the node is not a composite"))
     }
     content.synchronize(header, body, reply: reply)
   }
 
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let content = content.asHasDeadLetters else {
-      return reply(.invalid("it has no dead letters"))
+      return reply(.invalid("the node has no dead letters"))
     }
     content.deadLetter(id, drops: drops, reply: reply)
   }
 
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
     guard let content = content.asAnswersQuestions else {
-      return reply(.invalid("it takes no events"))
+      return reply(.invalid("the node accepts no events"))
     }
     content.explain(body, reply: reply)
   }
@@ -187,6 +189,6 @@ package struct Hosting: _Hosting {
   /// Returns the environment that a machine was given. Throws if another runtime made it.
   static func of(_ machine: String, _ hosting: any _Hosting) throws -> Hosting {
     if let hosting = hosting as? Hosting { return hosting }
-    throw NodeSetupError("machine '\(machine)' is to be hosted by another runtime")
+    throw NodeSetupError("machine '\(machine)' must be hosted by another runtime")
   }
 }

@@ -78,7 +78,7 @@ protocol TakesInputs: NodeContent {
 
 extension TakesInputs {
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
-    throw NodeSetupError("it takes its pipes when it starts")
+    throw NodeSetupError("the node accepts pipes only when it starts")
   }
 }
 

@@ -106,13 +106,13 @@ package struct NodeHost {
       durability: place.durability, heldBy: mayMove ? arguments.incarnation : nil)
     if journal.isFirst, arguments.incarnation > 1 {
       log.warning(
-        "this is start \(arguments.incarnation), and there was no journal '\(place.path)': the node "
-          + "begins anew. If it kept one before, what that had recorded is lost")
+        "incarnation \(arguments.incarnation) found no journal '\(place.path)': the node starts in "
+          + "its initial state; if the node had a journal before, its records are lost")
     }
     if journal.lacksLog {
       log.warning(
-        "the file '\(place.path).step' of the journal is missing, and the system was started since: the node "
-          + "may have lost what it recorded in the last quarter of a second before that")
+        "the file '\(place.path).step' of the journal is missing after a reboot: the node may have "
+          + "lost the records of the last 0.25 s before the reboot")
     }
     return journal
   }

@@ -29,7 +29,7 @@ final class NodeInbox {
   private(set) var garbage: UInt64 = 0
   /// The reason to answer requests with while the node does not run; `nil` while it runs.
   @exclusivity(unchecked)
-  var unavailable: String? = "it has not started yet"
+  var unavailable: String? = "the node has not started yet"
 
   private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
   private static let pipePrefix = Array(WireName.pipe("").utf8)

@@ -16,13 +16,13 @@ struct NodeKeys {
     guard let keys = arguments.keys else { return nil }
     guard let control = PublicKey(keys.control) else {
       throw NodeSetupError(
-        "'--control-key' is '\(keys.control)', which is no public key: it has 40 characters, and is the "
-          + "'public' of the orchestrator's key file")
+        "'--control-key' is '\(keys.control)', which is not a public key; use the 40 characters of "
+          + "'public' in the orchestrator's key file")
     }
     guard let handler = place.handler else {
       throw NodeSetupError(
-        "'\(arguments.node)' has a key, and the node in whose process it is to live has none: both are "
-          + "to be on one host with all others, or neither")
+        "node '\(arguments.node)' has a key, but its carrier node has none; give keys to both "
+          + "nodes, or to neither if all nodes are on one host")
     }
     do {
       pair =
@@ -42,7 +42,7 @@ struct NodeKeys {
       try gate.secure(socket, as: pair)
       try socket.bind(NetworkEndpoint.resolved(endpoint))
     } catch {
-      throw NodeSetupError("\(error). \(Self.advice(error.code))")
+      throw NodeSetupError("\(error); \(Self.advice(error.code))")
     }
     return socket.lastEndpoint ?? endpoint
   }
@@ -50,12 +50,13 @@ struct NodeKeys {
   private static func advice(_ code: Int32) -> String {
     switch code {
     case EADDRINUSE:
-      "Another program has that port: end it, or let the system choose one, with '*' for the port"
+      "another program uses this port; end that program, or write '*' as the port to let the "
+        + "system choose a port"
     case EADDRNOTAVAIL, ENODEV:
-      "This machine does not have that address: look at 'places' in the deployment file, and at "
-        + "'ip address' here"
-    case EACCES: "That port is one for the system alone: take one above 1023, or '*'"
-    default: "A node is bound to an endpoint like 'tcp://10.0.0.7:*'"
+      "this host does not have this address; check 'places' in the deployment file, and the output "
+        + "of 'ip address' on this host"
+    case EACCES: "this port is reserved for the system; use a port above 1023, or '*'"
+    default: "the endpoint of a node must be like 'tcp://10.0.0.7:*'"
     }
   }
 }
@@ -72,7 +73,8 @@ final class NodeOffHost {
 
   /// A hint at possible causes, for a message that no orchestrator answers.
   static let reasonsForSilence =
-    ". One that has another key than '--control-key' says, or that does not know the one of '--key', does not"
+    "; an orchestrator does not answer if its key differs from '--control-key', or if it does not "
+    + "know the key of '--key'"
 
   init(_ keys: NodeKeys, log: NodeLog) {
     self.keys = keys

@@ -42,8 +42,8 @@ final class NodeLease {
     }
     guard let isTaken else {
       throw NodeSetupError(
-        "no orchestrator answered at '\(control.endpoint)' within \(patience.shortText), and it has a lease, without "
-          + "which it must not run" + NodeOffHost.reasonsForSilence)
+        "no orchestrator answered at '\(control.endpoint)' within \(patience.shortText); the node "
+          + "must not run without a lease from the orchestrator" + NodeOffHost.reasonsForSilence)
     }
     if isTaken { lease.keep(on: loop) }
     return isTaken

@@ -23,7 +23,7 @@ package struct NodeLog: Sendable {
   /// Logs the first malformed frames, then ever fewer of them. The status has their count.
   func garbage(_ error: any Error, from peer: String, count: UInt64) {
     guard count.isWorthLogging else { return }
-    warning("passed over \(error), from \(peer) (\(count) so far)")
+    warning("ignored \(error), from \(peer) (\(count) so far)")
   }
 
   /// Logs that the node reconnects to a silent peer, the first times and then ever less often.
@@ -31,7 +31,7 @@ package struct NodeLog: Sendable {
   func silence(of peer: String, at endpoint: String, as name: String, count: UInt64) {
     guard count.isWorthLogging else { return }
     warning(
-      "\(peer) says nothing: connecting to it anew. If it runs, another program has "
-        + "connected to '\(endpoint)' under this end's name, '\(name)' (\(count) so far)")
+      "\(peer) does not respond; reconnecting; if \(peer) is running, another program has "
+        + "connected to '\(endpoint)' with the same routing id, '\(name)' (\(count) so far)")
   }
 }

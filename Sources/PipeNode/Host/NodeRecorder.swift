@@ -82,11 +82,11 @@ final class NodeRecorder {
     do {
       try journal.writeAnew()
       return
-        "its journal '\(journal.path)' was removed while it ran; it has been written anew from "
-        + "what the node held, and nothing is lost"
+        "the journal '\(journal.path)' was removed while the node was running; the node has "
+          + "written the journal again from memory, and nothing is lost"
     } catch {
-      return "its journal '\(journal.path)' was removed while it ran, and what it had recorded is "
-        + "lost: it cannot be written anew, \(error)"
+      return "the journal '\(journal.path)' was removed while the node was running, and its "
+        + "records are lost: the journal cannot be written again: \(error)"
     }
   }
 }

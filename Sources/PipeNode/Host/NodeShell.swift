@@ -286,7 +286,7 @@ final class NodeShell {
       outs.tap(to: feed)
       control.say(.ready)
     } catch {
-      fail("its pipes cannot be connected: \(error)")
+      fail("the node's pipes cannot be connected: \(error)")
     }
   }
 
@@ -304,7 +304,7 @@ final class NodeShell {
       content.trace(to: feed)
       outs.tap(to: feed)
     } catch {
-      fail("pipes cannot be added to it: \(error)")
+      fail("pipes cannot be added to the node: \(error)")
     }
   }
 
@@ -359,7 +359,7 @@ final class NodeShell {
     case .drain:
       Failpoint.hit(.drainBefore)
       commitTurn()
-      inbox.unavailable = "it is stopping"
+      inbox.unavailable = "the node is stopping"
       content.stop()
       loop.schedule(after: Self.drainTimeout, for: self) { $0.perform(.drainTimeout) }
     case .leave: leave()
@@ -383,7 +383,7 @@ final class NodeShell {
     do {
       control.say(.hello, try JSONRecord.encode(hello))
     } catch {
-      fail("its description cannot be written as JSON: \(error)")
+      fail("the node's description cannot be written as JSON: \(error)")
     }
   }
 
@@ -424,7 +424,7 @@ final class NodeShell {
   private func leave(because reason: String = "") {
     guard !hasLeft else { return }
     hasLeft = true
-    lodgers?.endAll(because: "'\(arguments.node)', in whose process it lives, ended")
+    lodgers?.endAll(because: "carrier node '\(arguments.node)' ended")
     content.stop()
     if exitCode == 0 { recorder.finish() }
     outs.sayGoodbye()

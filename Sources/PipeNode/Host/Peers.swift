@@ -79,8 +79,8 @@ final class Peers {
     let names = Set(peer.names.map { Array($0.utf8) })
     if keys.gate.allow(key, as: .only(names)) { return }
     log.warning(
-      "'\(peer.name)' is to be let in with key '\(key)', which was revoked before: it is turned away. "
-        + "Start that node again, with a key pair of its own")
+      "node '\(peer.name)' is rejected: its key '\(key)' was revoked before; restart the node with "
+        + "its own key pair")
   }
 
   private func places(at peer: PeerList.Peer) -> PeerEndpoints? {

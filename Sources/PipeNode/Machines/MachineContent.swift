@@ -58,7 +58,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     engine.mayShow = { [log = hosting.log] state in
       if meter.fits(state) { return true }
       log.warning(
-        "a state that a transition goes through is not shown: \(Refusal.stateTooLarge.wording)")
+        "an intermediate state of a transition is not shown: \(Refusal.stateTooLarge.wording)")
       return false
     }
     core = try MachineCore(engine, meter, hosting: hosting)
@@ -117,8 +117,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     pipes.restore(contents.consumed)
     for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurable(name) {
       core.log.warning(
-        "pipe '\(name)' no longer leads from here; \(sent.events.count) events that were not "
-          + "delivered stay in the journal")
+        "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
+          + "stay in the journal")
     }
     core.journal?.forgetContents()
   }

@@ -101,14 +101,16 @@ final class MachineCore<Hosted: Machine> {
     let isKept = letters.add(
       effect.letter(named: name, state: try? JSONValue(parsing: states.encode(state))))
     let what =
-      "effect '\(name)' of step \(effect.origin.version) has ended the node \(effect.count) times in a row"
+      "effect '\(name)' of step \(effect.origin.version) ended the node's process \(effect.count) "
+      + "times in a row"
     if isKept {
       log.warning(
-        "\(what). It does not run again: it is dead letter \(letters.count), which "
-          + "'orchestrator dead-letters \(node)' shows, runs again (resend) or forgets (drop)")
+        "\(what); the effect is now dead letter \(letters.count) and does not run again; "
+          + "'orchestrator dead-letters \(node)' shows the dead letter, runs the effect again "
+          + "(resend) or discards it (drop)")
     } else {
       engine.effects.discard(effect.origin)
-      log.warning("\(what). It is cancelled: there is no space for another dead letter")
+      log.warning("\(what); the effect is cancelled: the limit of dead letters is reached")
     }
   }
 

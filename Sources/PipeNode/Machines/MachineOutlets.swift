@@ -103,7 +103,7 @@ final class MachineOutlets: PortBinder {
     case .success(let bytes):
       told =
         StepReport.obstacle(toTelling: bytes).map { leaveOut(because: $0) } == nil ? bytes : nil
-    case .failure(let error): leaveOut(because: "it cannot be written: \(error)")
+    case .failure(let error): leaveOut(because: "the state cannot be written as JSON: \(error)")
     }
     for (pipe, steps) in tellers {
       let step = StepReport(
@@ -118,8 +118,8 @@ final class MachineOutlets: PortBinder {
     guard untold.isWorthLogging else { return }
     let names = tellers.map { "'\($0.0.name)'" }.joined(separator: ", ")
     log.warning(
-      "pipe \(names): a step is told without its state, and composites that pipes lead from are in no "
-        + "state meanwhile: \(obstacle) (\(untold) times by now)")
+      "pipe \(names): a step is reported without its state, and composites with outbound pipes "
+        + "have no state until the next report: \(obstacle) (\(untold) times so far)")
   }
 
   /// Whether a pipe of a rule or of step reports is full. The next step then waits, since it may
@@ -199,7 +199,9 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @uncheck
     if pipes.isEmpty {
       discarded += 1
       if discarded == 1 {
-        log.warning("port '\(port)': no pipe leads from it; what is sent there goes nowhere")
+        log.warning(
+          "port '\(port)' is not connected to a pipe; events sent to the port are "
+            + "discarded")
       }
     }
     // Iterates by index: a loop over the array would retain it for each event.
@@ -219,7 +221,7 @@ struct StateRule {
     _ rule: NodeConfiguration.Rule, pipe: String, states: [CaseDescription]
   ) throws {
     guard let tag = states.firstIndex(where: { $0.name == rule.when }) else {
-      throw NodeSetupError("pipe '\(pipe)': there is no state '\(rule.when ?? "")'")
+      throw NodeSetupError("pipe '\(pipe)': no such state '\(rule.when ?? "")'")
     }
     self.tag = tag
     template = try PayloadTemplate(rule.send)

@@ -71,8 +71,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       guard let prepared = restored?.prepared, prepared.move.version == core.engine.version + 1
       else { return }
       return core.log.warning(
-        "the node may have promised to take part in synchronized event \(prepared.transaction), "
-          + "and is in no composite any more")
+        "the node is no longer part of a composite, but may have promised to take synchronized "
+          + "event \(prepared.transaction)")
     }
     core.join(
       Participant(
@@ -83,7 +83,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private func evaluate(_ bytes: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer {
     guard core.engine.canTakeInput, !outlets.isFull else { throw .busy }
     guard let body = TransactionBody(bytes) else {
-      core.log.warning("a synchronized event came without a composite's name or an event")
+      core.log.warning("received a synchronized event without a composite's name or an event")
       throw refused(.noTransition)
     }
     let event: Hosted.Event
@@ -155,7 +155,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       core.engine.scope.stand(in: next)
     } catch {
       core.onEnd?(
-        "synchronized event \(step.transaction) is committed, and its step cannot be taken: \(error)"
+        "synchronized event \(step.transaction) is committed, but the node cannot apply the step: "
+          + "\(error)"
       )
     }
   }
@@ -256,8 +257,9 @@ extension MachineParticipant {
       reply.resume(false)
       let names = composites.map { "'\($0)'" }.joined(separator: " and ")
       core.onEnd?(
-        "an effect gave '\(name)', which composites \(names) synchronize, and nobody can tell "
-          + "through which it is to be taken; let a pipe of more than one event send it to one of them"
+        "an effect emitted '\(name)', but the composite is ambiguous: composites \(names) "
+          + "synchronize the event; send the event to the intended composite through a pipe with "
+          + "capacity 2 or more"
       )
       return
     }

@@ -68,8 +68,8 @@ final class MachinePipes<Hosted: Machine> {
     for (name, consumed) in consumed where !consumed.postponed.isEmpty {
       guard let index = ins.firstIndex(where: { $0.name == name && $0.state.isDurable }) else {
         core.log.warning(
-          "pipe '\(name)' no longer leads here; \(consumed.postponed.count) events that it "
-            + "postponed stay in the journal")
+          "pipe '\(name)' no longer ends at this node; \(consumed.postponed.count) postponed "
+            + "events stay in the journal")
         continue
       }
       for (id, sequence, bytes) in consumed.postponed {
@@ -144,7 +144,7 @@ final class MachinePipes<Hosted: Machine> {
     if event.postponement == nil {
       if let error = refusal.error {
         core.log.warning(
-          "pipe '\(pipe.name)': event \(event.sequence) is put off, since the machine's function "
+          "pipe '\(pipe.name)': event \(event.sequence) is postponed: the machine's function "
             + "threw: \(error)")
       }
       let number = postponed.nextNumber()
@@ -157,7 +157,7 @@ final class MachinePipes<Hosted: Machine> {
           // process.
           return dispose(
             of: event, .null, of: index,
-            because: "refused: \(refusal.code), and cannot be put off: \(error)")
+            because: "refused: \(refusal.code); the event cannot be postponed: \(error)")
         }
         pipe.postpone(event.sequence, of: event.stream)
       }

@@ -54,18 +54,19 @@ final class MachineRequests<Hosted: Machine> {
     switch book.admit(&key, oldest: oldest, hasCapacity: hasCapacity, reply: reply) {
     case .answered(let answer): answerWhenRecorded(answer, to: reply)
     case .waiting: break
-    case .full: reply(.unavailable("\(Self.waitingRequests) requests wait already"))
+    case .full: reply(.unavailable("the request queue is full: \(Self.waitingRequests) requests "
+      + "are waiting"))
     case .forgotten(let last): reply(.forgotten(through: last))
     case .new:
       if let full = outlets.full.first {
-        answer(key, .busy("its pipe '\(full)' is full"))
+        answer(key, .busy("pipe '\(full)' is full"))
       } else if let poison = core.poison, poison.matches(key.source, key.id) {
         if !isPoisonDisposed {
           _ = core.dispose(
             of: core.json(of: event), key.id, from: "request", because: poison.reason, .record)
           isPoisonDisposed = true
         }
-        let refusal = Refusal.thrown(poison.reason + "; it is a dead letter now")
+        let refusal = Refusal.thrown(poison.reason + "; the event is now a dead letter")
         let answer = RequestReply.refused(
           refusal, version: core.engine.version, state: core.stateBytes)
         guard let reply = book.finish(key, answer, isDeadLetter: true) else { return }
@@ -82,7 +83,7 @@ final class MachineRequests<Hosted: Machine> {
   @export(interface)
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let letter = core.letters[id] else {
-      return reply(.invalid("it has no dead letter \(id)"))
+      return reply(.invalid("no such dead letter \(id)"))
     }
     if let effect = EffectOrigin(ofLetterFrom: letter.pipe, letter.sequence) {
       return deadLetter(id, of: effect, drops: drops, reply)
@@ -105,13 +106,14 @@ final class MachineRequests<Hosted: Machine> {
   private func deadLetter(
     _ id: UInt64, of effect: EffectOrigin, drops: Bool, _ reply: @escaping Reply
   ) {
-    guard core.isStarted else { return reply(.unavailable("it has not started yet")) }
+    guard core.isStarted else { return reply(.unavailable("the node has not started yet")) }
     if drops {
       core.engine.effects.discard(effect)
     } else if !core.engine.effects.unpark(effect) {
       return reply(
         .invalid(
-          "the machine has cancelled the effect of step \(effect.version) since; dead letter \(id) can only be dropped"
+          "the machine has cancelled the effect of step \(effect.version); dead letter \(id) can "
+            + "only be dropped"
         ))
     }
     if !drops { core.resent = effect }
@@ -145,7 +147,7 @@ final class MachineRequests<Hosted: Machine> {
 
   @export(interface)
   private func take(_ event: Hosted.Event, ofDeadLetter id: UInt64, _ reply: @escaping Reply) {
-    guard core.letters[id] != nil else { return reply(.invalid("it has no dead letter \(id)")) }
+    guard core.letters[id] != nil else { return reply(.invalid("no such dead letter \(id)")) }
     core.engine.take(event, cause: "letter \(id)") { [self] outcome in
       if case .moved = outcome { core.letters.remove(id) }
       answerWhenRecorded(answer(to: outcome), to: reply)
@@ -160,14 +162,14 @@ final class MachineRequests<Hosted: Machine> {
       return .refused(refusal, version: core.engine.version, state: core.stateBytes)
     case .pending:
       // The engine never reports this outcome to a caller that waits for the step.
-      return .unavailable("its step has not ended")
+      return .unavailable("the step has not ended")
     }
   }
 
   /// Answers the waiting clients that the node is stopping: this process applies no more events.
   @export(interface)
   func stop() {
-    let unavailable = RequestReply.unavailable("it is stopping")
+    let unavailable = RequestReply.unavailable("the node is stopping")
     for case .deadLetter(_, _, let reply) in core.inbox.removeRequests() { reply(unavailable) }
     for reply in book.takeWaiting() { reply(unavailable) }
   }

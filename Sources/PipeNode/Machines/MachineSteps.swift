@@ -58,7 +58,7 @@ final class MachineSteps<Hosted: Machine> {
     }
     core.log.warning(
       "the journal '\(path)' has a state of \(recordedSize) bytes as JSON; the limit is "
-        + "\(StateSizeLimit.byteCount). Steps to a state that is larger still are refused")
+        + "\(StateSizeLimit.byteCount); steps to an even larger state are refused")
   }
 
   private func state(_ bytes: [UInt8]) throws -> Hosted.State {
@@ -109,7 +109,8 @@ final class MachineSteps<Hosted: Machine> {
           of: state, origin, elapsed: effect.elapsed, isParked: isPoison || parked.contains(origin))
       else {
         core.log.warning(
-          "the effect of step \(origin.version) was under way, and the machine does not have it any more"
+          "cannot resume the effect of step \(origin.version): the machine no longer has this "
+            + "effect"
         )
         continue
       }
@@ -135,8 +136,9 @@ final class MachineSteps<Hosted: Machine> {
     guard core.meter.isExact || state.count <= max(StateSizeLimit.byteCount, recordedSize) else {
       journal.mark.measureEachStepNext()
       throw NodeSetupError(
-        "a step led to a state of \(state.count) bytes as JSON; the limit is \(StateSizeLimit.byteCount). "
-          + "The node takes its last steps again, and refuses that one")
+        "a step produced a state of \(state.count) bytes as JSON; the limit is "
+          + "\(StateSizeLimit.byteCount); after a restart, the node repeats its last steps and "
+          + "refuses this step")
     }
     lastSize = state.count
     try journal.moved(

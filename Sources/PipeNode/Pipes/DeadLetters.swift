@@ -134,7 +134,7 @@ struct RefusedEvent {
     _ policy: RefusalPolicy, in letters: inout DeadLetters, log: NodeLog
   ) -> String? {
     switch policy {
-    case .fail: return wording + ", and the pipe says 'on_refused: fail'"
+    case .fail: return wording + "; the pipe has 'on_refused: fail'"
     case .record, .postpone:
       let isKept = letters.add(
         DeadLetter(
@@ -142,9 +142,9 @@ struct RefusedEvent {
           version: version, time: WallClock.nanoseconds))
       if !isKept, letters.lost.isWorthLogging {
         log.warning(
-          "\(wording). It is not kept: there are \(letters.present) dead letters, the most that a "
-            + "node keeps (\(letters.lost) lost so far). 'orchestrator dead-letters' lists, resends and "
-            + "drops them")
+          "\(wording); the event is lost: the limit of \(letters.present) dead letters is reached "
+            + "(\(letters.lost) lost so far); 'orchestrator dead-letters' lists, resends and drops "
+            + "dead letters")
       } else if isKept, letters.count.isWorthLogging {
         log.warning("\(wording) (\(letters.count) dead letters so far)")
       }

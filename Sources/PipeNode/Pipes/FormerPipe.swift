@@ -42,9 +42,9 @@ struct FormerPipe {
       sent.events.removeFirst(min(count, sent.events.count))
       self.sent = sent
       log.note(
-        "pipe '\(name)' led to '\(former)' and leads to '\(receiver)' now: '\(former)' has taken its "
-          + "events up to \(sent.acknowledged), and \(sent.events.count) after that go to "
-          + "'\(receiver)'")
+        "pipe '\(name)' was redirected from '\(former)' to '\(receiver)': '\(former)' has accepted "
+          + "the events up to \(sent.acknowledged), and the next \(sent.events.count) events go "
+          + "to '\(receiver)'")
     }
     let next = JournalContents.Receiver(receiver, turnedAfter: sent?.acknowledged ?? 0)
     let sent = sent
@@ -69,8 +69,8 @@ struct FormerPipe {
       return 0
     } catch {
       throw NodeSetupError(
-        "pipe '\(pipe)' led to '\(receiver)', and what that has taken of it cannot be told: "
-          + "\(error)")
+        "pipe '\(pipe)' was redirected from '\(receiver)', and the last event that '\(receiver)' "
+          + "accepted is unknown: \(error)")
     }
   }
 }

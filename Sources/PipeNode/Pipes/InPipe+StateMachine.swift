@@ -30,13 +30,13 @@ package struct InPipeStateMachine: Sendable {
     package var description: String {
       switch self {
       case .lostWithReceiver(let count, let through):
-        "gap: up to \(count) events before number \(through + 1) were under way when this node "
+        "gap: up to \(count) events before number \(through + 1) were in flight when this node "
           + "died, and are lost"
       case .senderRestarted(let after):
-        "gap: the sender died after event \(after) and started anew; what it had queued is lost"
+        "gap: the sender died after event \(after) and restarted; its queued events are lost"
       case .forgotten(let from, let through):
-        "gap: events \(from) to \(through) were acknowledged, and this node's journal does not "
-          + "have them"
+        "gap: events \(from) to \(through) were acknowledged, but are missing in this node's "
+          + "journal"
       }
     }
   }

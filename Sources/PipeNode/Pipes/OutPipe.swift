@@ -297,13 +297,13 @@ final class OutPipe: Touchable {
       case .report(let lost, let through):
         self.lost += lost
         log.warning(
-          "pipe '\(name)': up to \(lost) events through number \(through) were under way when the "
+          "pipe '\(name)': up to \(lost) events through number \(through) were in flight when the "
             + "receiver died, and are lost")
       case .isBehind(let received):
         onFailure?(
-          "pipe '\(name)': its receiver has event \(received), and this node's journal ends at "
-            + "\(state.queued): the journal is an old one. Put the newest back, or start both nodes "
-            + "anew with 'orchestrator reset'")
+          "pipe '\(name)': the receiver has event \(received), but this node's journal ends at "
+            + "event \(state.queued): the journal is an old copy; restore the newest copy, or "
+            + "reset both nodes with 'orchestrator reset'")
       }
     }
   }
@@ -338,7 +338,7 @@ final class OutPipe: Touchable {
     do {
       try socket.connect(to: place)
     } catch {
-      log.warning("pipe '\(name)' does not get to its receiver '\(receiver)': \(error)")
+      log.warning("pipe '\(name)' cannot connect to its receiver '\(receiver)': \(error)")
     }
   }
 }
@@ -348,8 +348,8 @@ struct EventTooLarge: Error, CustomStringConvertible {
   var byteCount: Int
 
   var description: String {
-    "it has \(byteCount) bytes; the limit is \(WireLimits.eventByteCount). Send a reference to "
-      + "large data, such as a file's path."
+    "the event has \(byteCount) bytes; the limit is \(WireLimits.eventByteCount); send a reference "
+      + "to large data, such as a file path"
   }
 }
 

@@ -142,8 +142,9 @@ final class OutPipes {
     longest = (awaited, since, now + (now - since))
     let coordinators = reports.filter(isUnrecorded).map { "'\($0.receiver)'" }
     log.warning(
-      "answers, events and states of this node have been held back for \((now - since).shortText): coordinator "
-        + "\(coordinators.joined(separator: ", ")) has not recorded the report of a step. Is it running?"
+      "answers, events and states of this node have been blocked for \((now - since).shortText): "
+        + "coordinator \(coordinators.joined(separator: ", ")) has not recorded the report of a "
+        + "step; check that the coordinator is running"
     )
   }
 

@@ -18,14 +18,14 @@ struct PoisonEvent {
     guard journal.fatalEffect == nil, let step = journal.mark.interrupted else { return nil }
     let count = try journal.attempts(of: step)
     log.warning(
-      "the last process ended during the step of event \(step.sequence) of '\(step.source)': "
-        + "\(count) in a row, and after \(Self.limit) the event is put away")
+      "the previous process ended during the step of event \(step.sequence) of '\(step.source)' "
+        + "(\(count) times in a row); after \(Self.limit) times, the event becomes a dead letter")
     guard count >= Self.limit else { return nil }
     self.step = step
     self.count = count
   }
 
-  var reason: String { "its step ended the node \(count) times in a row" }
+  var reason: String { "the event's step ended the node's process \(count) times in a row" }
 
   func matches(_ source: String, _ sequence: UInt64) -> Bool {
     step.sequence == sequence && step.source == source
@@ -49,8 +49,8 @@ struct PoisonEffect {
     count = try journal.attempts(of: origin)
     self.origin = origin
     log.warning(
-      "the effect of step \(origin.version) ended the last process: \(count) in a row, and after "
-        + "\(PoisonEvent.limit) the effect is put away")
+      "the effect of step \(origin.version) ended the previous process (\(count) times in a row); "
+        + "after \(PoisonEvent.limit) times, the effect becomes a dead letter")
     guard count >= PoisonEvent.limit else { return nil }
   }
 
@@ -59,7 +59,7 @@ struct PoisonEffect {
   func letter(named name: String, state: JSONValue?) -> DeadLetter {
     DeadLetter(
       id: 0, pipe: origin.letterSource(named: name), sequence: origin.version,
-      event: .string(name), reason: "the effect ended the node \(count) times in a row",
+      event: .string(name), reason: "the effect ended the node's process \(count) times in a row",
       state: state, version: origin.version, time: WallClock.nanoseconds)
   }
 }

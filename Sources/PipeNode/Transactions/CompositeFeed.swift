@@ -163,7 +163,7 @@ extension PeerFeeds: TalksWithPeers {
     do {
       try watch.connect(to: places.feed)
     } catch {
-      log.warning("the states of '\(peer)' are not heard: \(error)")
+      log.warning("cannot subscribe to the states of '\(peer)': \(error)")
     }
   }
 }

@@ -19,7 +19,7 @@ package struct CompositeRules {
     package var node: String
 
     package var description: String {
-      "node '\(node)' is in a state that it cannot tell; its log says why"
+      "node '\(node)' cannot report its state; check the log of node '\(node)'"
     }
   }
 

@@ -206,10 +206,10 @@ package struct StepWaits: Sendable {
     /// The log message.
     package var warning: String {
       func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
-      return "synchronized event \(wait.transaction): \(list(wait.told)) told of it at least "
-        + "\(duration.shortText) ago, and \(list(wait.missing)) not yet: until then what "
-        + "\(list(wait.told)) did after it counts for no pipe of a composite. Does "
-        + "\(wait.missing.count == 1 ? "it" : "each of them") run?"
+      return "synchronized event \(wait.transaction): reported by \(list(wait.told)) at least "
+        + "\(duration.shortText) ago, but not yet by \(list(wait.missing)); until then, the "
+        + "pipes of composites do not see the later steps of \(list(wait.told)); "
+        + "\(wait.missing.count == 1 ? "is" : "are") \(list(wait.missing)) running?"
     }
   }
 

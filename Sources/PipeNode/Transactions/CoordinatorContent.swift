@@ -75,14 +75,15 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     for (name, sent) in journal?.contents?.sent ?? [:]
     where !sent.events.isEmpty && !names.contains(name) {
       log.warning(
-        "pipe '\(name)' no longer leads from here; \(sent.events.count) events that were not "
-          + "delivered stay in the journal")
+        "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
+          + "stay in the journal")
     }
   }
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {
     guard let plan = configuration.plan else {
-      throw NodeSetupError("the orchestrator did not tell which composites it is to coordinate")
+      throw NodeSetupError(
+        "the orchestrator did not send the composites that the node must coordinate")
     }
     self.services = services
     self.plan = plan
@@ -107,8 +108,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
     guard !recovered.isEmpty else { return }
     log.note(
-      "\(recovered.count) synchronized events are committed, and not all participants have said "
-        + "that they know: they are told again")
+      "\(recovered.count) synchronized events are committed, but not acknowledged by all "
+        + "participants; the commits are sent again")
   }
 
   /// Takes over from former coordinators of these composites: logs and counts the events that they
@@ -121,7 +122,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
           outs.first { $0.1.name == name }?.1.lose(count)
         }
       } catch {
-        log.warning("what process '\(former.name)' had still to send cannot be told: \(error)")
+        log.warning("the unsent events of process '\(former.name)' cannot be read: \(error)")
       }
     }
   }
@@ -141,7 +142,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
         self?.told($0)
       }
     } catch {
-      onEnd?("its participants cannot be connected: \(error)")
+      onEnd?("cannot connect to the participants: \(error)")
     }
   }
 
@@ -212,7 +213,9 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     do {
       onEnd?("\(try journal?.refuse(because: reason).description ?? reason)")
     } catch {
-      onEnd?("its journal is not the one that it had: \(reason). That cannot be noted: \(error)")
+      onEnd?(
+        "the journal cannot be used: \(reason); this error cannot be recorded in the journal: "
+          + "\(error)")
     }
   }
 
@@ -233,8 +236,9 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     for transaction in coordinator.transactionsUnderWay {
       for gone in transaction.participants where !participants.contains(gone) {
         log.warning(
-          "synchronized event \(transaction.id) was committed, and '\(gone)' has not said that it "
-            + "knows; it takes part no more, and is not waited for")
+          "synchronized event \(transaction.id) was committed, but '\(gone)' has not acknowledged "
+            + "the commit; '\(gone)' is no longer a participant, and the coordinator stops "
+            + "waiting")
         perform(coordinator.received(.ack(transaction.id), from: gone))
       }
     }
@@ -290,13 +294,13 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     case .broadcast: ask(Array(body), .broadcast, as: id, reply: reply)
     case .ask:
       guard let transaction = TransactionID(String(decoding: body, as: UTF8.self)) else {
-        return reply(.invalid("the number of a transaction is like 3.17"))
+        return reply(.invalid("invalid transaction number; the expected form is 3.17"))
       }
       callers.keep(id, reply)
       perform(coordinator.ask(id, for: transaction))
     case .withdraw: perform(coordinator.withdraw(id))
     case .acknowledge: coordinator.acknowledge(id.caller, before: id.number)
-    case nil: reply(.invalid("there is no mode \(header.flags)"))
+    case nil: reply(.invalid("unknown mode \(header.flags)"))
     }
   }
 

@@ -222,7 +222,7 @@ final class CoordinatorLink {
     do {
       try connect()
     } catch {
-      log.warning("participant '\(participant)' is not reached: \(error)")
+      log.warning("cannot connect to participant '\(participant)': \(error)")
     }
   }
 

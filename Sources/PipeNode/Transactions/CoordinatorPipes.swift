@@ -88,7 +88,7 @@ final class CoordinatorPipes {
 
   /// Requests the event of a dead letter again, or drops it.
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    guard let letter = letters[id] else { return reply(.invalid("it has no dead letter \(id)")) }
+    guard let letter = letters[id] else { return reply(.invalid("no such dead letter \(id)")) }
     if drops {
       letters.remove(id)
       // Answered before the removal is recorded: a dead letter that comes back is harmless.

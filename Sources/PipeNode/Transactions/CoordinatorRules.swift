@@ -80,7 +80,7 @@ final class CoordinatorRules {
       pipe.keep(sequence, of: pipe.state.stream)
       let step = StepReport(event)
       if step == nil {
-        log.warning("pipe '\(pipe.name)': event \(sequence) tells no step, and is passed over")
+        log.warning("pipe '\(pipe.name)': event \(sequence) is not a step report, and is ignored")
       }
       // An event without a step is replaced by a report that changes nothing.
       steps.append(
@@ -121,8 +121,8 @@ final class CoordinatorRules {
       failures += 1
       guard failures & (failures - 1) == 0 else { return }
       log.warning(
-        "composite '\(composite)': its state cannot be made of those of its nodes, so that its pipes "
-          + "send nothing: \(error) (\(failures) times by now)")
+        "composite '\(composite)': the state cannot be computed from the states of its nodes, so "
+          + "its pipes send nothing: \(error) (\(failures) times so far)")
     }
     for event in events { outs[event.pipe]?.enqueue { $0 += event.event } }
     for (node, told) in step.told {

@@ -128,14 +128,14 @@ package enum JournalMismatch: Hashable, Sendable {
   package var reason: String {
     switch self {
     case .otherJournal(let participant):
-      "it is a new one or another one, and participant '\(participant)' has promised synchronized events under the "
-        + "journal that this composite had: that was taken away, and was not reset"
+      "the journal was replaced: participant '\(participant)' has promised synchronized events "
+        + "under the former journal of this composite, which was removed without a reset"
     case .lacksCommit(let transaction, let participant):
-      "participant '\(participant)' has taken synchronized event \(transaction), which this journal does not have: "
-        + "it is an older copy"
+      "the journal is an older copy: it lacks synchronized event \(transaction), which participant "
+        + "'\(participant)' has taken"
     case .lacksStart(let transaction, let participant):
-      "participant '\(participant)' has promised to take synchronized event \(transaction), of a start of this "
-        + "composite which this journal does not have: it is an older copy"
+      "the journal is an older copy: it lacks the epoch of synchronized event \(transaction), "
+        + "which participant '\(participant)' has promised to take"
     }
   }
 }

@@ -316,10 +316,10 @@ package enum CoordinatorJournalConflict: Hashable, Sendable {
   package var warning: String {
     switch self {
     case .queryOfForgotten(let transaction, let participant):
-      "participant '\(participant)' has promised to take synchronized event \(transaction), of "
-        + "which nothing is known any more: the journal is not the one that this composite had, or "
-        + "the composites were renamed. It is told that the event was given up. Where others have "
-        + "taken it, their states do not agree now"
+      "participant '\(participant)' has promised to take synchronized event \(transaction), which "
+        + "is unknown: the journal of this composite was replaced, or the composites were "
+        + "renamed; the coordinator answers that the event was aborted; if other participants "
+        + "have taken the event, the states of the participants are now inconsistent"
     }
   }
 }

@@ -21,8 +21,8 @@ struct FormerCoordinator {
     composites.map(\.name).filter { $0 != node }.compactMap { name in
       do { return try FormerCoordinator(name, beside: journal) } catch {
         log.warning(
-          "composite '\(name)' was coordinated by a process of its name, and what that had still to send "
-            + "cannot be told: \(error)")
+          "composite '\(name)' was coordinated by a process of the same name, and the unsent "
+            + "events of that process cannot be read: \(error)")
         return nil
       }
     }
@@ -61,9 +61,9 @@ struct FormerCoordinator {
       let count = sent.queued - max(taken, sent.acknowledged)
       lost[pipe] = count
       log.warning(
-        "pipe '\(pipe)': \(count) events that process '\(name)' was to send to '\(receiver)' are lost: "
-          + "the topology's file gives its composites this process instead. List '\(name)' first "
-          + "of them in the file to keep the process")
+        "pipe '\(pipe)': \(count) events from process '\(name)' to '\(receiver)' are lost: by the "
+          + "topology file, this process now coordinates the composites of process '\(name)'; to "
+          + "keep process '\(name)', list '\(name)' before these composites in the topology file")
     }
     let components = try journal.components()
     guard !sent.isEmpty || !components.isEmpty || !received.isEmpty else { return lost }

@@ -15,7 +15,7 @@ final class InDoubtWatch {
       case .restart: "a restart"
       case .lostConnection: "a lost connection"
       case .silence:
-        "a silence of \(Duration.nanoseconds(InDoubtWatch.queryInterval).shortText)"
+        "\(Duration.nanoseconds(InDoubtWatch.queryInterval).shortText) without a message"
       }
     }
   }
@@ -27,7 +27,7 @@ final class InDoubtWatch {
     fileprivate var text: String {
       switch self {
       case .committed: "committed"
-      case .aborted: "given up"
+      case .aborted: "aborted"
       }
     }
   }
@@ -76,14 +76,14 @@ final class InDoubtWatch {
     isNoted = true
     log.note(
       "synchronized event \(prepared.transaction) is in doubt after \(cause.text): the node has "
-        + "promised to take it, and asks '\(coordinator)' how it has ended")
+        + "promised to take the event, and asks '\(coordinator)' for the outcome")
   }
 
   /// Logs the outcome of an event that was in doubt.
   func note(_ end: End, of transaction: TransactionID, prepared: PreparedStep?) {
     guard isNoted, prepared?.transaction == transaction else { return }
     isNoted = false
-    log.note("synchronized event \(transaction) is in doubt no more: it was \(end.text)")
+    log.note("synchronized event \(transaction) is no longer in doubt: the event was \(end.text)")
   }
 
   // MARK: The timer

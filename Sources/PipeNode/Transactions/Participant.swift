@@ -280,7 +280,7 @@ final class Participant {
     let actions = state.limitPassed(transaction)
     guard !actions.isEmpty else { return }
     log.note(
-      "synchronized event \(transaction), '\(event)', is refused: its transition had not returned "
+      "synchronized event \(transaction), '\(event)', is refused: its transition did not return "
         + "within \(limit.shortText)")
     perform(actions)
   }
@@ -370,7 +370,7 @@ final class Participant {
       machine.taken(event)
     case .committed(let event): emitted.noteTaken(event)
     case .invalid(let event, let reason):
-      log.warning("an effect gave an event that cannot be taken: \(reason)")
+      log.warning("an effect emitted an event that cannot be accepted: \(reason)")
       event.reply.resume(false)
     case nil: break
     }

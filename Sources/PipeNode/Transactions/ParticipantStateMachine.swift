@@ -399,12 +399,12 @@ package enum ParticipantConflict: Hashable, Sendable {
   package var warning: String {
     switch self {
     case .commitOfUnknown(let transaction):
-      "synchronized event \(transaction) was committed, and this node knows nothing of it: "
-        + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
-        + "The step is lost"
+      "synchronized event \(transaction) was committed, but is unknown to this node: the process "
+        + "that had agreed to the event kept no journal, or its journal was removed; the step is "
+        + "lost"
     case .abortOfCommitted(let transaction):
-      "synchronized event \(transaction) was committed here, and the coordinator says that it was "
-        + "not: its journal is not the one it had"
+      "synchronized event \(transaction) was committed at this node, but the coordinator reports "
+        + "an abort: the journal of the coordinator was replaced"
     }
   }
 }

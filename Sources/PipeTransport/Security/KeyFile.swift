@@ -140,22 +140,22 @@ extension KeyFileError: CustomStringConvertible {
     switch self {
     case .system(let error): "the key file cannot be used: \(error)"
     case .notAFile(let path):
-      "the key file '\(path)' is no file: name the one that holds the key pair"
+      "the key file '\(path)' is not a regular file; name the file that contains the key pair"
     case .notOurs(let path, let owner):
-      "the key file '\(path)' belongs to user \(owner) and is not used: make a copy of your own, "
-        + "of mode 600"
+      "the key file '\(path)' belongs to user \(owner); make your own copy with mode 600"
     case .open(let path, let mode):
-      "the key file '\(path)' has mode \(String(mode, radix: 8)), so that others may read it: 'chmod 600 "
-        + "\(path)' keeps them out. Who has read it before has the key, until the topology is started anew"
+      "the key file '\(path)' has mode \(String(mode, radix: 8)), so other users can read it; run "
+        + "'chmod 600 \(path)'; other users who have read the file can use the key until the "
+        + "topology is started again"
     case .malformed("-"):
-      "standard input does not hold a key pair, {\"public\":KEY,\"secret\":KEY} with 40 characters each: '--key -' "
-        + "takes what a key file holds"
+      "standard input does not contain a key pair, {\"public\":KEY,\"secret\":KEY} with 40 "
+        + "characters each; '--key -' requires the content of a key file"
     case .malformed(let path):
-      "the key file '\(path)' does not hold a key pair, {\"public\":KEY,\"secret\":KEY} with 40 "
-        + "characters each: it was cut off, or is another file"
+      "the key file '\(path)' does not contain a key pair, {\"public\":KEY,\"secret\":KEY} with 40 "
+        + "characters each: the file is truncated, or is not a key file"
     case .noControl(let path):
-      "the key file '\(path)' does not say which orchestrator its pair is for: take a copy of 'client.key' in the "
-        + "runtime directory of the topology"
+      "the key file '\(path)' does not name the orchestrator of its key pair; copy 'client.key' "
+        + "from the runtime directory of the topology"
     }
   }
 }

@@ -84,19 +84,20 @@ package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
     let told =
       switch reason {
       case .unknownKey:
-        "turned away \(peer): \(key) is not known here. If it is one of this topology, it gets in by "
-          + "itself as soon as the orchestrator has told of it; else see who runs there"
+        "rejected \(peer): \(key) is unknown; a peer of this topology is admitted as soon as the "
+          + "orchestrator has announced its key; otherwise, check which program connects from "
+          + "there"
       case .revokedKey:
-        "turned away \(peer): \(key) was revoked, since another process has taken its place. "
-          + "If it still runs, end it"
+        "rejected \(peer): \(key) was revoked, because another process has replaced the peer; if "
+          + "the peer is still running, end the peer"
       case .foreignName(""):
-        "passed over a message of \(peer) and cut the connection: \(key) belongs to a "
-          + "name, and the peer has none, or a later connection has it now"
+        "ignored a message from \(peer) and closed the connection: \(key) belongs to a name, and "
+          + "the peer has no name, or a later connection has this name now"
       case .foreignName(let name):
-        "passed over a message of \(peer) and cut the connection: \(key) does not belong to "
+        "ignored a message from \(peer) and closed the connection: \(key) does not belong to "
           + "'\(name)'"
       case .afterwards:
-        "passed over a message of \(peer) and cut the connection: \(key) is not allowed any more"
+        "ignored a message from \(peer) and closed the connection: \(key) is no longer allowed"
       }
     return "\(told) (\(count) so far)"
   }

@@ -115,12 +115,12 @@ package enum FrameError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .short(let byteCount):
-      "a frame of \(byteCount) bytes; its header alone has \(FrameHeader.byteCount)"
+      "a frame of \(byteCount) bytes; the header alone has \(FrameHeader.byteCount) bytes"
     case .magic(let byte): "a frame that starts with byte \(byte), not \(FrameHeader.magic)"
     case .version(let version):
-      "a frame of protocol version \(version); this is version \(FrameHeader.version)"
-    case .kind(let kind): "a frame of the unknown kind \(kind)"
-    case .body(let kind): "a frame of kind '\(kind)' whose body is malformed"
+      "a frame of protocol version \(version); expected version \(FrameHeader.version)"
+    case .kind(let kind): "a frame of unknown kind \(kind)"
+    case .body(let kind): "a frame of kind '\(kind)' with a malformed body"
     case .epoch(let epoch): "a transaction of epoch \(epoch), which no coordinator can have begun"
     }
   }

@@ -110,32 +110,33 @@ package struct NodeArguments: Hashable, Sendable {
   package static func description(of program: String) -> CommandDescription {
     let names = ValueKind.text("A,B")
     return CommandDescription(
-      "run", of: program, "Called by 'orchestrator run FILE', which starts nodes",
+      "run", of: program, "Runs one node; 'orchestrator run FILE' calls this command",
       options: [
         Option("topology", value: .topology, "The topology that the node is part of"),
         Option("node", value: .node, "The node's name"),
-        Option("machine", value: .text("MACHINE"), "The machine that it hosts, by registered name"),
-        Option("parameters", value: .text("JSON"), "The machine's, or the monitor's, parameters"),
-        Option("constant", value: .text("JSON"), "The state in which it stays"),
-        Option("monitor", value: .text("MONITOR"), "The monitor that it is, by registered name"),
+        Option("machine", value: .text("MACHINE"), "The machine of the node, by registered name"),
+        Option("parameters", value: .text("JSON"), "The parameters of the machine or the monitor"),
+        Option("constant", value: .text("JSON"), "The state of a constant node"),
+        Option("monitor", value: .text("MONITOR"), "The monitor to run, by registered name"),
         Option("watch", value: names, "The nodes that a monitor watches. Default: all"),
-        Option("composites", value: names, "The composites that it coordinates"),
-        Option("control", value: .text("ENDPOINT"), "Where its orchestrator is"),
-        Option("inbox", value: .text("ENDPOINT"), "Where it takes events"),
-        Option("feed", value: .text("ENDPOINT"), "Where it tells its states"),
-        Option("incarnation", value: .count("N"), "The count of its starts. Default: 1"),
-        Option("journal", value: .file, "Where its journal is. Default: it keeps none"),
+        Option("composites", value: names, "The composites that the node coordinates"),
+        Option("control", value: .text("ENDPOINT"), "The endpoint of the orchestrator"),
+        Option("inbox", value: .text("ENDPOINT"), "The endpoint at which the node accepts events"),
+        Option("feed", value: .text("ENDPOINT"), "The endpoint at which the node publishes its "
+          + "states"),
+        Option("incarnation", value: .count("N"), "The number of starts of the node. Default: 1"),
+        Option("journal", value: .file, "The file of the node's journal. Default: no journal"),
         Option(
           "durability", value: .choice("LEVEL", [Durability.process, .power].map(\.rawValue)),
-          "What its journal survives. Default: process"),
+          "What the journal survives. Default: process"),
         Option(
           "key", value: .file,
-          "Where its key pair is, - for standard input. Default: its sockets have none"),
+          "The file of the node's key pair; - reads standard input. Default: no key pair"),
         Option(
-          "control-key", value: .text("KEY"), "The public key of its orchestrator, with '--key'"),
+          "control-key", value: .text("KEY"), "The public key of the orchestrator, with '--key'"),
         Option(
           "lease", value: .count("MS", from: 1),
-          "The milliseconds that it may go on without its orchestrator. Default: no limit"),
+          "Maximum time without contact to the orchestrator, in milliseconds. Default: no limit"),
       ])
   }
 
@@ -184,7 +185,7 @@ extension JSONValue {
   /// Parses the value of a JSON option.
   package init(argument text: String, of option: String) throws(UsageError) {
     guard let value = try? JSONValue(parsing: text.utf8) else {
-      throw .invalidValue(of: option, value: text, wanted: "it must be JSON")
+      throw .invalidValue(of: option, value: text, wanted: "expected JSON")
     }
     self = value
   }

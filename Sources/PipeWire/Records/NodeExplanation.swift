@@ -60,7 +60,7 @@ extension RequestReply {
   /// Returns a reply with an explanation as JSON.
   package static func explained(by explanation: some Encodable) -> RequestReply {
     do { return .explained(try JSONRecord.encode(explanation)) } catch {
-      return .invalid("what it would say cannot be written as JSON: \(error)")
+      return .invalid("the explanation cannot be written as JSON: \(error)")
     }
   }
 }

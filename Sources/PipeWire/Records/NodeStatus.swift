@@ -219,11 +219,11 @@ extension StatusError: CustomStringConvertible {
     let fault =
       switch self {
       case .lacksKey(let key): "lacks the key '\(key)'"
-      case .wrongValue(let key): "has a value under '\(key)' that does not belong there"
-      case .unreadable: "is no JSON object"
+      case .wrongValue(let key): "has an invalid value for the key '\(key)'"
+      case .unreadable: "is not a JSON object"
       }
-    return "its status \(fault), and is not shown; rebuild its program with the same version of "
-      + "PipeRuntime as the orchestrator"
+    return "the node's status \(fault), and is not shown; rebuild the node's program with the same "
+      + "version of PipeRuntime as the orchestrator"
   }
 }
 

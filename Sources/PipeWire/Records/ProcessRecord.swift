@@ -106,11 +106,11 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     package var description: String {
       switch self {
       case .program(let wanted): "its program is now '\(wanted)'"
-      case .host(let wanted?): "it is to live within '\(wanted)' now"
-      case .host(wanted: nil): "it is to have a process of its own now"
-      case .build: "its program was built anew"
-      case .place(let wanted): "its place is at \(wanted) now"
-      case .hosted: "what it hosts, or a parameter of it, was changed"
+      case .host(let wanted?): "its carrier node is now '\(wanted)'"
+      case .host(wanted: nil): "it now has its own process"
+      case .build: "its program was rebuilt"
+      case .place(let wanted): "the address of its place is now \(wanted)"
+      case .hosted: "its machine, parameters or durability were changed"
       case .environment: "its environment was changed"
       case .directory: "its working directory was changed"
       case .pipes: "its pipes were changed"

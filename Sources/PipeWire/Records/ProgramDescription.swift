@@ -68,14 +68,14 @@ package struct DescriptionRequest: Hashable, Sendable {
   /// `PROGRAM describe`
   package static func description(of program: String) -> CommandDescription {
     CommandDescription(
-      "describe", of: program, "Writes what its machines take and give, as JSON",
+      "describe", of: program, "Describes the program's machines as JSON",
       options: [
         Option(
           "machine", value: .text("MACHINE"), repeats: true,
-          "Of this machine alone, by registered name"),
+          "Describes only this machine, by registered name"),
         Option(
           "parameters", value: .text("JSON"), repeats: true,
-          "With these parameters of the machine before. Default: {}"),
+          "The parameters of the preceding machine. Default: {}"),
       ])
   }
 

@@ -84,7 +84,7 @@ extension TopologyChange {
     let parts = [
       ("added", count { $0 == .starts }), ("removed", count { $0 == .stops }),
       ("restarted", count { $0.restartReason != nil }),
-      ("taken over", count { $0.isTakenOver }), ("unchanged", count { $0 == .unchanged }),
+      ("updated", count { $0.isTakenOver }), ("unchanged", count { $0 == .unchanged }),
     ].filter { $0.1 > 0 }
     return parts.enumerated().map { index, part in
       let noun = index > 0 ? "" : part.1 == 1 ? " node" : " nodes"
@@ -135,8 +135,8 @@ extension TopologyChange.Fate: CustomStringConvertible {
     case .stops: "stops"
     case .restarts(let reason): "restarts: \(reason)"
     case .startsAgain(let reason): "starts again: \(reason)"
-    case .staysStopped(let reason): "stays stopped, and starts anew by hand: \(reason)"
-    case .takenOver(let aspects): "\(aspects.text), taken over without a restart"
+    case .staysStopped(let reason): "stays stopped until started manually: \(reason)"
+    case .takenOver(let aspects): "\(aspects.text), updated without a restart"
     case .unchanged: "unchanged"
     }
   }
@@ -146,8 +146,8 @@ extension TopologyChange.Reason: CustomStringConvertible {
   package var description: String {
     switch self {
     case .launch(let difference): "\(difference)"
-    case .watched: "what it watches was changed"
-    case .host(let node): "it lives within '\(node)', which does"
+    case .watched: "the watched nodes were changed"
+    case .host(let node): "carrier node '\(node)' restarts"
     case .supervision(let aspects): aspects.text
     }
   }

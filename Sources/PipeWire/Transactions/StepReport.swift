@@ -34,13 +34,14 @@ package struct StepReport: Hashable, Sendable {
   /// Returns why a state cannot be reported, and what to do about it; `nil` if it can.
   package static func obstacle(toTelling state: [UInt8]) -> String? {
     let advice =
-      "Keep large data elsewhere, and a reference to it in the state, such as a file's path"
+      "keep large data outside the state, and a reference to the data, such as a file path, in the "
+      + "state"
     if state.count > stateByteCount {
-      return "it has \(state.count) bytes; the limit is \(stateByteCount). \(advice)"
+      return "the state has \(state.count) bytes; the limit is \(stateByteCount); \(advice)"
     }
     let depth = state.withUnsafeBytes { JSONTokens.depth(of: $0, upTo: stateDepth) }
     guard depth > stateDepth else { return nil }
-    return "it is nested more than \(stateDepth) deep, which is the limit. \(advice)"
+    return "the state is nested more than \(stateDepth) levels deep, which is the limit; \(advice)"
   }
 
   /// Appends the report as JSON.

@@ -232,7 +232,7 @@ package enum TransactionRequestError: Error, Hashable, Sendable, CustomStringCon
   /// A sentence that describes the error.
   package var description: String {
     switch self {
-    case .body: "the body is a composite's name, a line feed and an event"
+    case .body: "malformed body; expected a composite's name, a line feed and an event"
     case .noEvent(let json): SynchronizedEventError.noCase(json).description
     case .unknownComposite(let name): RoutingError.unknownComposite(name).description
     case .notSynchronized(let reason), .payload(let reason): reason
