@@ -127,7 +127,7 @@ struct DurableLetterTests {
       let letter = try #require(patient.status?.recentLetters.first)
       #expect(letter.pipe == "dose")
       #expect(letter.sequence == 1)
-      #expect(letter.reason == "its step ended the node 3 times in a row")
+      #expect(letter.reason == "the event's step ended the node's process 3 times in a row")
       let touched = try await topology.send("patient", Fragile.Event.touch)
       #expect(touched == .moved(version: 1, state: ["well": ["steps": 1]]))
     }
@@ -151,7 +151,10 @@ struct DurableLetterTests {
         Issue.record("the event must be refused")
         return
       }
-      #expect(text == "its step ended the node 3 times in a row; it is a dead letter now")
+      #expect(
+        text
+          == "the event's step ended the node's process 3 times in a row; the event is now a dead letter"
+      )
       #expect(state == ["well": ["steps": 0]])
       #expect(node.status?.recentLetters.first?.pipe == "request")
     }

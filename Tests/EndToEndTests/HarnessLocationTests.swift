@@ -69,7 +69,7 @@ struct FailingTests {
       switch self {
       case .state, .afterCaughtFailure: "node 'button' was not pressed(times: 3)"
       case .predicate: "node 'button' was not pressed often"
-      case .event, .kill: "there is no node 'buton'"
+      case .event, .kill: "no such node 'buton'"
       }
     }
   }

@@ -176,9 +176,9 @@ struct MeetingPartsTests {
     var counts = MeetingCounts()
     for text in [
       "piperuntime: synchronized event 3.1 is in doubt after a restart: the node has promised",
-      "piperuntime: synchronized event 3.2 is in doubt after a silence of 200 ms: the node has",
-      "piperuntime: synchronized event 3.1 is in doubt no more: it was committed",
-      "piperuntime: synchronized event 3.2 is in doubt no more: it was given up",
+      "piperuntime: synchronized event 3.2 is in doubt after 200 ms without a message: the node has",
+      "piperuntime: synchronized event 3.1 is no longer in doubt: the event was committed",
+      "piperuntime: synchronized event 3.2 is no longer in doubt: the event was given up",
       "piperuntime: 1 synchronized events are committed, and not all participants have said that",
     ] {
       counts.take(

@@ -57,7 +57,7 @@ struct NamesakeTests {
       let namesake = try await Namesake("pipe/numbers", at: topology.status("sink").inbox)
       try await topology.send("source", Source.Event.go(count: 100))
       try await topology.expect("sink", Sink.State.counting(last: 110, count: 110, wrong: 0))
-      try await topology.expectLog("source", contains: "under this end's name, 'pipe/numbers'")
+      try await topology.expectLog("source", contains: "with the same routing id, 'pipe/numbers'")
       #expect(try await topology.status("sink").status?.gaps == 0)
       namesake.leave()
     }
@@ -69,7 +69,7 @@ struct NamesakeTests {
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       let namesake = try await Namesake("sync/pair", at: topology.status("left").inbox)
       #expect(try await topology.meet(mode: .await(nil)).isCommitted)
-      try await topology.expectLog("pair", contains: "under this end's name, 'sync/pair'")
+      try await topology.expectLog("pair", contains: "with the same routing id, 'sync/pair'")
       namesake.leave()
     }
   }
@@ -123,7 +123,7 @@ struct NamesakeTests {
       """
     try await withTopology(yaml: yaml) { topology in
       let namesake = try await Namesake("node/button", at: topology.control)
-      try await topology.expectLog("button", contains: "under this end's name, 'node/button'")
+      try await topology.expectLog("button", contains: "with the same routing id, 'node/button'")
       // The node's status reaches the orchestrator again.
       try await topology.send("button", Button.Event.press)
       let button = try await topology.expectStatus(of: "button", "its state") {

@@ -26,7 +26,7 @@ struct NodeCommandTests {
       (["run"], "option '--topology' is missing\nTry 'nodes run --help'."),
       (["run", "--nod", "n"], "unknown option '--nod'. Did you mean '--node'?"),
       (["run", "--topology"], "option '--topology' requires a value: --topology NAME"),
-      (whole + ["--parameters", "{"], "invalid value '{' for --parameters: it must be JSON"),
+      (whole + ["--parameters", "{"], "invalid value '{' for --parameters: expected JSON"),
       (whole + ["--incarnation", "x"], "invalid value 'x' for --incarnation: must be an integer"),
       (
         whole + ["--journal", "/j", "--durability", "none"],

@@ -196,7 +196,7 @@ struct PipeTests {
       let gate = try await topology.expectStatus(of: "gate", "its failure") {
         $0.phase == "failed"
       }
-      #expect(gate.reason?.hasSuffix("and the pipe says 'on_refused: fail'") == true)
+      #expect(gate.reason?.hasSuffix("the pipe has 'on_refused: fail'") == true)
       try await topology.expectLog(
         "gate", contains: "event 1 \"pass\": refused: noTransition, in state")
       #expect(try await topology.status("button").isRunning)

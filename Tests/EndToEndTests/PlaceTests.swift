@@ -29,7 +29,7 @@ struct PlaceTests {
       #expect(result.code == 1, "\(result)")
       #expect(
         result.error.contains(
-          "error: there is no place for logs and journals: '\(file)/piperuntime/pressed' cannot be "
+          "error: no directory for logs and journals: '\(file)/piperuntime/pressed' cannot be "
             + "made (Not a directory); make it writable, or name another place with XDG_STATE_HOME "
             + "or PIPERUNTIME_ROOT\n"), "\(result)")
       #expect(!result.error.contains("errno"))

@@ -69,7 +69,7 @@ struct PoisonEffectTests {
       #expect(letter.pipe == "effect stunt")
       #expect(letter.sequence == 1)
       #expect(letter.event == "stunt")
-      #expect(letter.reason == "the effect ended the node 3 times in a row")
+      #expect(letter.reason == "the effect ended the node's process 3 times in a row")
       #expect(letter.state?["performing"] != nil)
       // The feedback runs in this process as well.
       #expect(node.status?.effects == 1)
@@ -117,7 +117,7 @@ struct PoisonEffectTests {
       await #expect {
         try await stage.topology.client.resend(letter: letter.id, of: "node")
       } throws: { error in
-        "\(error)".contains("cancelled the effect of step 1")
+        "\(error)".contains("cancelled cannot resume the effect of step 1")
       }
       #expect(try await stage.topology.status("node").status?.letters == 1)
       try await stage.topology.client.drop(letter: letter.id, of: "node")

@@ -39,7 +39,7 @@ struct RestartingNodeTests {
       try await topology.expectStatus(of: "button", "a pause") { $0.phase == "backing off" }
       let tool = CommandLineTool(beside: topology)
       let result = try await tool.run("send", "button", "press", "--timeout", "200ms", code: 1)
-      #expect(result.error.contains("node 'button' does not run: "), "\(result)")
+      #expect(result.error.contains("node 'button' is not running: "), "\(result)")
       #expect(result.error.contains("; waited 200 ms\n"), "\(result)")
       try await topology.start("button")
       try await topology.expectStatus(of: "button", "no step") {

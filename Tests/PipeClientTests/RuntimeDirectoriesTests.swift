@@ -61,7 +61,7 @@ struct RuntimeDirectoriesTests {
     #expect(state == .unusable(.state, cause))
     #expect(
       state.description
-        == "there is no place for logs and journals: '\(file)/piperuntime/lift' cannot be made (Not "
+        == "no directory for logs and journals: '\(file)/piperuntime/lift' cannot be made (Not "
         + "a directory); make it writable, or name another place with XDG_STATE_HOME or "
         + "PIPERUNTIME_ROOT")
     if geteuid() != 0 {
@@ -98,7 +98,7 @@ struct RuntimeDirectoriesTests {
     }
     #expect(try endpoint(name).utf8.count == "ipc://".utf8.count + 107)
     let error = try #require(throws: DirectoryError.self) { try endpoint(name + "x") }
-    #expect(error.description.contains("is 108 bytes long and the system's limit is 107"))
+    #expect(error.description.contains("is 108 bytes long; the system's limit is 107"))
     #expect(error.description.contains("PIPERUNTIME_ROOT"))
   }
 

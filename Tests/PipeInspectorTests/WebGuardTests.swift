@@ -163,7 +163,7 @@ struct WebServiceTests {
 
     func answer(_ question: InspectionRequest) async throws -> JSONValue {
       if question == .machine(node: "gone") {
-        throw InspectionRequestError("there is no node 'gone'")
+        throw InspectionRequestError("no such node 'gone'")
       }
       return .string("\(question)")
     }

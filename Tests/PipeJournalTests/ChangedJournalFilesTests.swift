@@ -249,7 +249,7 @@ struct ChangedJournalFilesTests {
     let error = try #require(throws: JournalError.self) { try Self.open(path, .process) }
     #expect(
       error.description.contains(
-        "its file '.step' was taken away, and the node had not stopped in order"))
+        "the '.step' file was was taken away, and the node had not stopped in order"))
   }
 
   @Test("The number of the last record covers every record, even one without a step")
@@ -262,6 +262,7 @@ struct ChangedJournalFilesTests {
     files[".step"]?.replaceSubrange(log, with: [UInt8](repeating: 0, count: log.count))
     try Self.put(files, at: path)
     let error = try #require(throws: JournalError.self) { try Self.open(path, .process) }
-    #expect(error.description.contains("it ends at record 5, and record 7 was made"), "\(error)")
+    #expect(
+      error.description.contains("the journal ends at record 5, and record 7 was made"), "\(error)")
   }
 }

@@ -31,7 +31,7 @@ struct JournalReaderTests {
       #expect(!FileSystem.exists(path))
     }
     try withFile(Array("log".utf8), suffix: "-wal") { path in
-      let reason = "it is gone, and its file '-wal' is still there"
+      let reason = "the file is missing, but its '-wal' file exists"
       #expect(throws: JournalError.damaged(path: path, node: "door", reason: reason)) {
         try JournalReader(path, node: "door")
       }

@@ -198,14 +198,14 @@ struct LodgingTests {
       from: now, to: [now[0], subject("motor", "2"), now[2]], states: states)
     #expect(
       restart.lines == [
-        "~ motor  restarts: what it hosts, or a parameter of it, was changed",
-        "~ lift   restarts: it lives within 'motor', which does",
+        "~ motor  restarts: its machine, parameters or durability were changed",
+        "~ lift   restarts: carrier node 'motor' restarts",
       ])
     let out = TopologyChange(from: now, to: [now[0], now[1], subject("lift")], states: states)
-    #expect(out.lines == ["~ lift  restarts: it is to have a process of its own now"])
+    #expect(out.lines == ["~ lift  restarts: it now has its own process"])
     let moved = TopologyChange(
       from: now, to: [now[0], now[1], subject("lift", host: "door")], states: states)
-    #expect(moved.lines == ["~ lift  restarts: it is to live within 'door' now"])
+    #expect(moved.lines == ["~ lift  restarts: its carrier node is now 'door' now"])
     var stopped = states
     stopped["lift"] = .stopped(.requested)
     let held = TopologyChange(

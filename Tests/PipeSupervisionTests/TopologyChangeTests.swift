@@ -53,9 +53,9 @@ struct TopologyChangeTests {
     #expect(
       change.lines == [
         "+ lamp     starts",
-        "~ door     restarts: what it hosts, or a parameter of it, was changed",
-        "= motor    restart policy differs, taken over without a restart",
-        "~ audit    restarts: what it watches was changed",
+        "~ door     restarts: its machine, parameters or durability were changed",
+        "= motor    restart policy differs, updated without a restart",
+        "~ audit    restarts: the watched nodes were changed",
         "- counter  stops",
       ])
     #expect(change.replaced == ["door", "audit"])
@@ -70,9 +70,9 @@ struct TopologyChangeTests {
       (.stopped(.completed), "~ a  starts again: its program is now '/bin/cat'"),
       (
         .stopped(.requested),
-        "= a  stays stopped, and starts anew by hand: its program is now '/bin/cat'"
+        "= a  stays stopped until started manually: its program is now '/bin/cat'"
       ),
-      (.idle, "= a  stays stopped, and starts anew by hand: its program is now '/bin/cat'"),
+      (.idle, "= a  stays stopped until started manually: its program is now '/bin/cat'"),
       (.running, "~ a  restarts: its program is now '/bin/cat'"),
     ] as [(NodeLifecycle.State, String)])
   func notRunning(state: NodeLifecycle.State, line: String) {
@@ -90,7 +90,7 @@ struct TopologyChangeTests {
     wanted.member.timeouts = Timeouts(start: .seconds(77))
     for (state, line) in [
       (.failed(reason: "x"), "~ a  starts again: restart policy and timeouts differ"),
-      (up, "= a  restart policy and timeouts differ, taken over without a restart"),
+      (up, "= a  restart policy and timeouts differ, updated without a restart"),
     ] as [(NodeLifecycle.State, String)] {
       let change = TopologyChange(from: [subject("a")], to: [wanted], states: ["a": state])
       #expect(change.lines == [line])
@@ -105,7 +105,7 @@ struct TopologyChangeTests {
     #expect(reordered.isEmpty)
     let fewer = TopologyChange(
       from: from, to: [subject("a", dependencies: ["b"])], states: ["a": up])
-    #expect(fewer.lines == ["= a  depends_on differs, taken over without a restart"])
+    #expect(fewer.lines == ["= a  depends_on differs, updated without a restart"])
   }
 }
 

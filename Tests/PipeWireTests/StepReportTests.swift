@@ -47,6 +47,6 @@ struct StepReportTests {
     let large = try #require(StepReport.obstacle(toTelling: Array("\"\(text)x\"".utf8)))
     #expect(large.hasPrefix("it has 1048449 bytes; the limit is 1048448. "))
     let deep = try #require(StepReport.obstacle(toTelling: Array("[\(nest)]".utf8)))
-    #expect(deep.hasPrefix("it is nested more than 498 deep, which is the limit. "))
+    #expect(deep.hasPrefix("the state is nested more than 498 levels deep, which is the limit. "))
   }
 }

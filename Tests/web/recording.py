@@ -149,7 +149,7 @@ REPLIES = {
     "/api/enabled": {"name": "door", "kind": "machine", "version": 4, "events": [
         {"event": "doorHasLocked", "composite": None, "verdict": "withheld", "participants": ["door"],
          "fields": [], "because": [{"participant": "door", "state": {"open": {"persons": 0}},
-                                    "reason": "that state has no transition for it"}]},
+                                    "reason": "the state has no transition for the event"}]},
         {"event": "closeButtonWasPressed", "composite": None, "verdict": "enabled", "participants": ["door"],
          "fields": [], "because": []},
         {"event": "personsHaveEntered", "composite": None, "verdict": "dependsOnValue",

@@ -47,7 +47,7 @@ struct BadEventTests {
       }
       let tool = CommandLineTool(beside: topology)
       let result = try await tool.run("send", "a", "press", code: 1)
-      #expect(result.error.contains("node 'a' does not run: stopped"))
+      #expect(result.error.contains("node 'a' is not running: stopped"))
       try await topology.start("a")
       #expect(try await topology.status("a").status?.state == ["pressed": ["times": 0]])
       await #expect(throws: TopologyClientError.unknownNode("z", known: ["a", "b", "c"])) {

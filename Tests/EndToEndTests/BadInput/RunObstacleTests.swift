@@ -20,7 +20,7 @@ struct RunObstacleTests {
         "PIPERUNTIME_ROOT": tool.directory.path + "/a-directory-that-makes-it-longer"
       ]) { _, own in own }, directory: tool.directory.path)
     let result = try await tool.end(of: program, code: 1)
-    #expect(result.error.contains("bytes long and the system's limit is 107"))
+    #expect(result.error.contains("bytes long; the system's limit is 107"))
     #expect(result.error.contains("PIPERUNTIME_ROOT"))
   }
 

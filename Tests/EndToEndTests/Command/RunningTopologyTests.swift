@@ -81,9 +81,9 @@ struct RunningTopologyTests {
         ("orchestrator send n1 tokn", 2, "", "Did you mean 'token'?"),
         (
           "orchestrator send n3 token", 2, "",
-          "there is no node 'n3'; there are 'n1', 'n2', 'still'"
+          "no such node 'n3'; there are 'n1', 'n2', 'still'"
         ),
-        ("orchestrator send still go", 2, "", "it is constant and takes no events"),
+        ("orchestrator send still go", 2, "", "a constant node accepts no events"),
         (
           "orchestrator send n1 \(token)", 0,
           #"n1: {"passing":{"count":1,"n":7}}  (version 1)"# + "\n", ""
@@ -119,7 +119,9 @@ struct RunningTopologyTests {
         ("orchestrator stop n1", 0, "n1: stopped\n", ""),
         ("orchestrator status >/dev/null", 1, "", ""),
         ("orchestrator status n2 >/dev/null", 0, "", ""),
-        ("orchestrator send n1 '{\"token\":{\"n\":1}}'", 1, "", "node 'n1' does not run: stopped"),
+        (
+          "orchestrator send n1 '{\"token\":{\"n\":1}}'", 1, "", "node 'n1' is not running: stopped"
+        ),
         ("orchestrator kill n1", 1, "", "node 'n1' has no process: the node is stopped"),
         ("orchestrator wait n1=idle --timeout 50ms", 124, "", "'n1' is stopped, not in idle"),
         (
@@ -133,10 +135,10 @@ struct RunningTopologyTests {
             + "| grep -q '\"node\":\"n2\".*\"restarts\":2,\"running\":true' && break; sleep 0.02; done; "
             + "orchestrator ps -q", 0, "n1\nn2\nstill\n", ""
         ),
-        ("orchestrator stop n4", 2, "", "there is no node 'n4'"),
+        ("orchestrator stop n4", 2, "", "no such node 'n4'"),
         (
           "orchestrator ps -p rela", 3, "",
-          "no topology 'rela' runs; running: 'relay'. Did you mean"
+          "topology 'rela' is not running; running: 'relay'. Did you mean"
         ),
       ], of: relay)
     #expect(relay.end() == .exited(code: 0))
@@ -151,7 +153,7 @@ struct RunningTopologyTests {
         ("orchestrator ps n2 | cut -d ' ' -f 1", 0, "NODE\nn2\n", ""),
         (
           "orchestrator ps n4 n1", 2, "",
-          "there is no node 'n4'; there are 'n1', 'n2', 'still'"
+          "no such node 'n4'; there are 'n1', 'n2', 'still'"
         ),
         ("orchestrator dead-letters n1 -o json", 0, "[]\n", ""),
         ("orchestrator dead-letters n1", 0, "", "node 'n1' has no dead letters\n"),
@@ -235,7 +237,10 @@ struct RunningTopologyTests {
     try expect(
       [
         ("orchestrator kill -s STOP n1 > pid", 0, "", ""),
-        ("orchestrator down --timeout 2s", 124, "", "'orchestrator down --force' kills it"),
+        (
+          "orchestrator down --timeout 2s", 124, "",
+          "'orchestrator down --force' kills its processes"
+        ),
         ("orchestrator down --force", 0, "relay: down\n", ""),
         ("orchestrator down", 3, "", "no topology runs"),
         ("kill -0 $(grep -o '[0-9]*$' pid)", 1, "", "No such process"),

@@ -109,7 +109,7 @@ struct TerminalTests {
       let unknown = try orchestrator(["monitor", "opne"], of: topology)
       #expect(try await unknown.expectEnd() == .exited(code: 2))
       unknown.expectRestored()
-      #expect(unknown.lines.joined().contains("there is no node 'opne'"))
+      #expect(unknown.lines.joined().contains("no such node 'opne'"))
     }
   }
 

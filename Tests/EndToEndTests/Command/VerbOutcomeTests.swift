@@ -36,19 +36,21 @@ struct VerbOutcomeTests {
   ]
 
   private static let nothingRuns =
-    verbsOnTopology.map { Row($0, 3, "no topology runs; 'orchestrator up FILE' starts one") }
+    verbsOnTopology.map {
+      Row($0, 3, "no topology is running; 'orchestrator up FILE' starts a topology")
+    }
     + ["logs button", "journal button", "letters button", "reset button"].map {
       Row($0, 3, "no topology has run on this host yet")
     }
     + ["check", "config", "graph", "run", "up", "up --wait", "apply", "apply --dry-run"].map {
       Row($0 + " nofile.yaml", 2, "nofile.yaml: error: no such file")
     } + [
-      Row("ps -p nope", 3, "no topology 'nope' runs; running: none"),
+      Row("ps -p nope", 3, "topology 'nope' is not running; running: none"),
       Row("up button", 2, "topology.yaml: error: no such file"),
-      Row("up ward.yaml nobody", 2, "there is no node 'nobody'; there are 'button'"),
-      Row("apply ward.yaml", 3, "no topology 'ward' runs; running: none"),
-      Row("apply -p nope ward.yaml", 3, "no topology 'nope' runs; running: none"),
-      Row("web", 3, "no topology runs; 'orchestrator up FILE' starts one"),
+      Row("up ward.yaml nobody", 2, "no such node 'nobody'; there are 'button'"),
+      Row("apply ward.yaml", 3, "topology 'ward' is not running; running: none"),
+      Row("apply -p nope ward.yaml", 3, "topology 'nope' is not running; running: none"),
+      Row("web", 3, "no topology is running; 'orchestrator up FILE' starts a topology"),
       Row("web --port 70000", 2, "invalid value '70000' for --port"),
       Row("ls", 0, "NAME  STATUS  PID  UPTIME  FILE"),
       Row("ls -q", 0, ""),
@@ -70,11 +72,11 @@ struct VerbOutcomeTests {
       "down",
       "up ward.yaml",
     ].map {
-      Row($0 + " nobody", 2, "there is no node 'nobody'; there are 'button', 'gate', 'broken'")
+      Row($0 + " nobody", 2, "no such node 'nobody'; there are 'button', 'gate', 'broken'")
     }
     + [
-      Row("send nobody press", 2, "there is no node 'nobody'"),
-      Row("wait nobody=x", 2, "there is no node 'nobody'"),
+      Row("send nobody press", 2, "no such node 'nobody'"),
+      Row("wait nobody=x", 2, "no such node 'nobody'"),
       Row("logs nobody", 2, "has no log of a node 'nobody'; it has 'broken', 'button', 'gate'"),
       Row(
         "journal nobody", 2,
@@ -97,14 +99,14 @@ struct VerbOutcomeTests {
     Row("start broken", 1, "node 'broken' failed: the journal"),
     Row("restart broken", 1, "node 'broken' failed: the journal"),
     Row("kill broken", 1, "node 'broken' has no process: the node is failed"),
-    Row("send broken press", 1, "node 'broken' does not run: the journal"),
+    Row("send broken press", 1, "node 'broken' is not running: the journal"),
     Row(
       "wait broken=pressed --timeout 100ms", 124,
       "timed out after 100 ms: 'broken' is failed (the journal"),
     Row("stop broken", 0, "broken: failed"),
     Row("stop gate", 0, "gate: stopped"),
     Row("stop gate", 0, "gate: stopped"),
-    Row("send gate pass", 1, "node 'gate' does not run: stopped"),
+    Row("send gate pass", 1, "node 'gate' is not running: stopped"),
     Row("start gate", 0, "gate: running, pid "),
     Row("down gate", 0, "gate: stopped"),
     Row("down --force gate", 2, "use 'orchestrator kill gate'"),
@@ -119,11 +121,11 @@ struct VerbOutcomeTests {
     Row("wait button=nope", 2, "node 'button' has no state 'nope'; it has 'pressed'"),
     Row("wait gate=open --timeout 100ms", 124, ", not in open"),
     Row("why gate open", 0, "yes"),
-    Row("why gate pass", 4, "that state has no transition for it"),
+    Row("why gate pass", 4, "the state has no transition for the event"),
     Row("describe gate", 0, ""),
     Row("trace --for 10ms button", 0, "no node took a step within 10 ms"),
     Row("pipe ls", 0, "#  PIPE  SENT  APPLIED  UNDER WAY  CAPACITY  TROUBLE"),
-    Row("pipe info 1", 2, "there is no pipe '1'"),
+    Row("pipe info 1", 2, "no such pipe '1'"),
     Row("pipe hz -n 1", 1, "topology 'ward' has no pipes"),
     Row("graph --live", 0, ""),
     Row("graph gate --live", 0, ""),

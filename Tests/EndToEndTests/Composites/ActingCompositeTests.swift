@@ -170,7 +170,9 @@ struct ActingCompositeTests {
       async let answer = topology.send("left", Party.Event.disagree)
       try await topology.expectLog(
         "left",
-        contains: ": coordinator 'pair' has not recorded the report of a step. Is it running?")
+        contains:
+          ": coordinator 'pair' has not recorded the report of a step; check that the coordinator is running"
+      )
       try await topology.expectStatus(of: "left", "the pipe that blocks it") {
         $0.status?.blocked == ["steps of left to pair"]
       }
@@ -213,7 +215,7 @@ struct ActingCompositeTests {
       try await topology.expectLog(
         "left", contains: "pipe 'steps of left to pair': a step is told without its state")
       try await topology.expectLog(
-        "pair", contains: "node 'left' is in a state that it cannot tell; its log says why")
+        "pair", contains: "node 'left' cannot report its state")
       try await topology.send("left", Hoarder.Event.grow(byteCount: 1))
       try await topology.expect("counter", Party.State.willing(met: 0, steps: 2))
     }
@@ -226,7 +228,7 @@ struct ActingCompositeTests {
     file.nodes[1].restart = RestartPolicy(.never)
     try await withTopology(file) { topology in
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
-      try await topology.expectLog("pair", contains: "'left' told of it at least ")
+      try await topology.expectLog("pair", contains: "reported by 'left' at least ")
       try await topology.expectLog("pair", contains: ", and 'right' not yet: ")
     }
   }

@@ -44,7 +44,8 @@ struct AmbiguousEffectTests {
       let reason = guest.reason ?? ""
       #expect(
         reason.contains(
-          "an effect gave 'take', which composites 'seat1' and 'seat2' synchronize"), "\(reason)")
+          "an effect emitted 'take', but the composite is ambiguous: composites 'seat1' and 'seat2' synchronize"
+        ), "\(reason)")
       #expect(
         reason.contains("let a pipe of more than one event send it to one of them"), "\(reason)")
       // Other clients request the event by the composite's name, as usual.

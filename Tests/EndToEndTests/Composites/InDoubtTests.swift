@@ -160,7 +160,7 @@ struct InDoubtTests {
       let describe = try await tool.run("describe", "pair")
       #expect(describe.output.contains("  in doubt      'left' in doubt in"), "\(describe)")
       let why = try await tool.run("why", "left", "step", code: 4)
-      #expect(why.output.contains("it is in doubt in transaction"), "\(why)")
+      #expect(why.output.contains("the node is in doubt in transaction"), "\(why)")
       let record = try await tool.run("ps", "-o", "jsonl")
       let lines = try record.output.split(separator: "\n").map { try JSONValue(parsing: $0.utf8) }
       for line in lines {

@@ -197,11 +197,11 @@ struct WhyTests {
       ("lift", "opn", "composite 'lift' has no event 'opn'"),
       ("door", "opn", "machine 'LiftDoor' has no event 'opn'; it has"),
       ("motor", "enter", "machine 'LiftMotor' has no event 'enter'"),
-      ("house", "open", "there is no node 'house'"),
+      ("house", "open", "no such node 'house'"),
       ("lift", ["go": ["flor": 1]], "event 'go(floor: Int)' has no field 'flor'"),
       ("door", ["enter": ["persons": "two"]], "field 'persons' of event"),
-      ("preview", "open", "it is constant and takes no events"),
-      ("audit", "open", "it is a monitor and takes no events"),
+      ("preview", "open", "a constant node accepts no events"),
+      ("audit", "open", "a monitor accepts no events"),
     ]
     var lift = try ExampleTopology.slowLift()
     lift.nodes.append(.constant("closed", name: "preview", machine: "LiftDoor"))

@@ -32,10 +32,10 @@ struct WhyVerbTests {
               go(floor: Int)  by its values  lift: door, motor  'motor' is in standing(floor: 0): \
             depends on the event's values
               open            yes            lift: door, motor
-              floorReached    no             motor              that state has no transition for it
+              floorReached    no             motor              the state has no transition for the event
               emergencyStop   yes            lift: door, motor
               reset           no             lift: door, motor  'door' is in closed: that state has \
-            no transition for it; 'motor' is in standing(floor: 0): that state has no transition for it
+            no transition for it; 'motor' is in standing(floor: 0): the state has no transition for the event
 
             """
           ),
@@ -65,7 +65,7 @@ struct WhyVerbTests {
             lift: go(floor: Int) through composite lift: blocked
               PARTICIPANT  TAKES IT  STATE               VERSION  BECAUSE
               door         yes       closed                    0
-              motor        no        standing(floor: 0)        0  the transition's guard says no
+              motor        no        standing(floor: 0)        0  the transition's guard is false
 
             """
           ),
@@ -74,7 +74,7 @@ struct WhyVerbTests {
             """
             door: close: blocked
               PARTICIPANT  TAKES IT  STATE   VERSION  BECAUSE
-              door         no        closed        0  that state has no transition for it
+              door         no        closed        0  the state has no transition for the event
 
             """
           ),
@@ -82,7 +82,7 @@ struct WhyVerbTests {
             ["lift", #"{"go":{"floor":0}}"#, "-o", "jsonl"], 4,
             #"{"answers":[{"because":"","participant":"door","reason":null,"state":"closed","#
               + #""verdict":"enabled","version":0},"#
-              + #"{"because":"the transition's guard says no","participant":"motor","#
+              + #"{"because":"the transition's guard is false","participant":"motor","#
               + #""reason":"guard","state":{"standing":{"floor":0}},"verdict":"withheld","#
               + #""version":0}],"composite":"lift","event":"go","#
               + #""fields":[{"name":"floor","type":"Int"}],"name":"lift","#

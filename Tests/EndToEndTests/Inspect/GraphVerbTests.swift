@@ -197,9 +197,9 @@ struct GraphVerbTests {
       ("pair", 2, "'pair' is a composite and has no state chart"),
       ("watcher", 2, "'watcher' is a monitor and has no state chart"),
       ("sky", 2, "node 'sky' is constant and has no state chart"),
-      ("nobody", 2, "there is no node 'nobody'"), ("left right", 2, "unexpected argument 'right'"),
+      ("nobody", 2, "no such node 'nobody'"), ("left right", 2, "unexpected argument 'right'"),
       ("left -o png", 2, "invalid value 'png' for -o: must be one of ascii"),
-      ("left --live", 3, "no topology 'parts' runs"),
+      ("left --live", 3, "topology 'parts' is not running"),
     ])
   func noStates(arguments: String, code: Int32, message: String) async throws {
     let tool = try CommandLineTool()

@@ -100,7 +100,7 @@ struct MetricsVerbTests {
   func named() async throws {
     try await CommandLineTool.launching { tool in
       let inspector = try await InspectorProgram(tool, "metrics", "-p", "ward")
-      #expect(inspector.program.errorText.contains("no topology 'ward' runs"))
+      #expect(inspector.program.errorText.contains("topology 'ward' is not running"))
       #expect(inspector.program.errorText.contains("waiting for the topology"))
       try await inspector.await("piperuntime_up{topology=\"ward\"} 0")
       try await inspector.stop(tool)
@@ -118,7 +118,7 @@ struct MetricsVerbTests {
         ),
         ("metrics -p ward --port 65536", 2, "invalid value '65536' for --port"),
         ("metrics -p ward --address here", 2, "'here' is not a numeric address"),
-        ("metrics", 3, "no topology runs; 'orchestrator up FILE' starts one"),
+        ("metrics", 3, "no topology is running; 'orchestrator up FILE' starts a topology"),
         ("metrix", 2, "Did you mean 'metrics'?"), ("", 2, "missing verb"),
         ("metrics --all", 2, "unknown option '--all'"),
         ("metrics ward", 2, "unexpected argument 'ward'"),

@@ -49,7 +49,7 @@ struct BadJournalTests {
       what: "another program's database",
       happen: {
         try $0.run("PRAGMA application_id = 7")
-      }, says: ["is damaged: it is no journal", copy, reset]),
+      }, says: ["is damaged: the file is not a journal", copy, reset]),
     Case(
       what: "a header that is written over",
       happen: {
@@ -82,29 +82,32 @@ struct BadJournalTests {
         try #require(unlink(file.path + "-wal") == 0)
         // The journal's own log still had the same records.
         try file.write([UInt8](repeating: 0, count: 64 << 10), at: 8192, of: ".step")
-      }, says: ["is damaged: it ends at record", "its file '-wal' was taken away", copy, reset]),
+      },
+      says: [
+        "is damaged: the journal ends at record", "its file '-wal' was taken away", copy, reset,
+      ]),
     Case(
       what: "its log taken away in part",
       happen: { file in
         try #require(truncate(file.path + ".step", 1064) == 0)
-      }, says: ["is damaged: its file '.step' was truncated: it has 1064 bytes", copy, reset]),
+      }, says: ["is damaged: the '.step' file was was truncated: it has 1064 bytes", copy, reset]),
     Case(
       what: "its database taken away",
       happen: { file in
         try #require(unlink(file.path) == 0)
-      }, says: ["is damaged: it is gone, and its file '-wal' is still there", copy, reset]),
+      }, says: ["is damaged: the file is missing, but its '-wal' file exists", copy, reset]),
     Case(
       what: "all of it taken away but the mark",
       happen: { file in
         try #require(unlink(file.path) == 0)
         try #require(unlink(file.path + "-wal") == 0)
-      }, says: ["is damaged: there is none, and record", copy, reset]),
+      }, says: ["is damaged: the file is missing, but record", copy, reset]),
     Case(
       what: "a directory in its place",
       happen: { file in
         try #require(unlink(file.path) == 0)
         try #require(mkdir(file.path, 0o700) == 0)
-      }, says: ["cannot be used: it is not a file"]),
+      }, says: ["cannot be used: not a regular file"]),
   ]
 
   @Test(

@@ -52,7 +52,7 @@ struct DeadLetterCommandTests {
       #expect(try await listed(tool) == [1, 2, 3, 4])
       for action in ["resend", "drop"] {
         let result = try await tool.run("dead-letters", "gate", action, "1", code: 1)
-        #expect(result.error.contains("node 'gate' does not run: stopped"), "\(result)")
+        #expect(result.error.contains("node 'gate' is not running: stopped"), "\(result)")
         #expect(result.error.contains("'orchestrator start gate'"), "\(result)")
       }
       topology.orchestrator.signal(.terminate)
@@ -87,7 +87,7 @@ struct DeadLetterCommandTests {
       #expect(taken.output == "gate: dead letter 2 accepted: open(passed: 1)  (version 2)\n")
       #expect(try await listed(tool) == [1, 3, 4])
       let again = try await tool.run("dead-letters", "gate", "resend", "2", code: 2)
-      #expect(again.error == "orchestrator: error: node 'gate': it has no dead letter 2\n")
+      #expect(again.error == "orchestrator: error: node 'gate': no such dead letter 2\n")
 
       let dropped = try await tool.run("dead-letters", "gate", "drop", "3", "-o", "jsonl", code: 0)
       #expect(dropped.output == "{\"letter\":3,\"node\":\"gate\",\"outcome\":\"done\"}\n")
@@ -118,7 +118,9 @@ struct DeadLetterCommandTests {
       let result = try await tool.run("dead-letters", "gate", "-o", "jsonl")
       #expect(result.output.split(separator: "\n").count == 5, "\(result)")
       #expect(
-        result.error == "showing the last 5 of 7 dead letters; a node without a journal keeps no more\n", "\(result)")
+        result.error
+          == "showing the last 5 of 7 dead letters; a node without a journal keeps no more\n",
+        "\(result)")
       try await topology.send("gate", Gate.Event.open)
       #expect(
         try await topology.client.resend(letter: 7, of: "gate")
@@ -133,7 +135,7 @@ struct DeadLetterCommandTests {
       #expect(left == [2, 3, 4, 5, 6])
       try await topology.stop("gate")
       let stopped = try await tool.run("dead-letters", "gate", code: 1)
-      #expect(stopped.error.contains("it keeps no journal of its letters"), "\(stopped)")
+      #expect(stopped.error.contains("the node has no journal with its dead letters"), "\(stopped)")
       let journal = try await tool.run("journal", "gate", code: 1)
       #expect(journal.error.contains("node 'gate' has no journal"), "\(journal)")
       #expect(journal.error.contains("durability is 'none'"), "\(journal)")
@@ -160,7 +162,7 @@ struct DeadLetterCommandTests {
       let result = try await CommandLineTool(beside: topology).run(
         "dead-letters", "patient", "resend", "1")
       #expect(result.code == 1, "\(result)")
-      #expect(result.error.contains("went away before it answered"), "\(result)")
+      #expect(result.error.contains("ended before it answered"), "\(result)")
       let after = try await topology.expectStatus(of: "patient", "a new process") {
         $0.isRunning && $0.incarnation > before
       }
@@ -211,7 +213,7 @@ struct DeadLetterCommandTests {
       #expect(try await topology.status("gate").status?.refused == UInt64(limit + over))
       try await topology.expectLog(
         "gate",
-        contains: "It is not kept: there are \(limit) dead letters, the most that a node keeps (1 ")
+        contains: "the event is lost: the limit of \(limit) dead letters is reached (1 ")
       // Losses are logged at decreasing rates: the first three, then 4, 8, 16 and 32.
       #expect(topology.logs("gate").count { $0.contains("It is not kept: ") } == 7)
 

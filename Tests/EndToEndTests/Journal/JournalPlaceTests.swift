@@ -222,7 +222,8 @@ struct JournalPlaceTests {
     #expect(failed == true, "\(output)")
     #expect(output.contains(path), "\(output)")
     #expect(output.contains("Permission denied"), "\(output)")
-    #expect(output.contains("belongs to user 0, and this is user \(nobody)"), "\(output)")
+    #expect(
+      output.contains("belongs to user 0, and this process runs as user \(nobody)"), "\(output)")
     run.closeInput()
     _ = try await tool.result(of: run)
   }

@@ -53,7 +53,8 @@ struct ResetTests {
       // Both participants learn that the transaction was aborted, and record it when they stop.
       try await topology.start("left", "right", "pair")
       for name in ["left", "right"] {
-        try await topology.expectLog(name, contains: "is in doubt no more: it was given up")
+        try await topology.expectLog(
+          name, contains: "is no longer in doubt: the event was given up")
       }
       try await topology.stop("left", "right", "pair")
       let reset = try await tool.run("reset", "pair", code: 0)

@@ -295,7 +295,9 @@ struct DeployedAdoptionTests {
         if isMoved { #expect(node.inbox.hasPrefix("tcp://127.0.0.4:"), "\(node)") }
       }
       #expect(
-        try ward.log("sink").contains { $0.contains("not adopted: its place is at 127.0.0.4 now") })
+        try ward.log("sink").contains {
+          $0.contains("not adopted: the address of its place is now 127.0.0.4 now")
+        })
 
       pids = try await ward.pids()
       try await ward.killOrchestrator()

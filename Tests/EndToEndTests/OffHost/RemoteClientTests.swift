@@ -116,7 +116,7 @@ struct RemoteClientTests {
         ["ps", "--connect", "tcp://127.0.0.3:1"] + own, code: 3, with: "no orchestrator answered")
       try await fails(
         ["ps", "--connect", "tcp://nowhere.invalid:4000"] + own, code: 3,
-        with: "no address is known here for 'nowhere.invalid'")
+        with: "unknown host 'nowhere.invalid'")
       // The orchestrator's key of a former run.
       let other = try CurveKeyPair.make().publicKey.text
       try host.write("former.key", replacing: key, with: other)
@@ -131,7 +131,7 @@ struct RemoteClientTests {
         stranger, for: ControlAddress(topology: "ward", endpoint: endpoint, key: key), to: path)
       for verb in [["ps"], ["send", "button", "press"], ["logs"], ["down"]] {
         try await fails(
-          verb + ["--key", path], code: 3, with: "did not let this client in within 5 s")
+          verb + ["--key", path], code: 3, with: "did not admit this client within 5 s")
       }
       #expect(try await ward.directory()[node: "button"]?.status?.version == 0)
       // A node's key does not identify a client.

@@ -35,7 +35,7 @@ struct AddedComponentTests {
       #expect(
         plan == """
           ward: 1 node added, 1 taken over, 2 unchanged
-          = gate     pipes that lead from it differ, taken over without a restart
+          = gate     pipes that lead from it differ, updated without a restart
           + feature  starts
 
           """)

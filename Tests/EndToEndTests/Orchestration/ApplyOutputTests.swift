@@ -12,7 +12,7 @@ struct ApplyOutputTests {
         ["node": "same", "change": "unchanged", "reason": .null],
         [
           "node": "changed", "change": "restarts",
-          "reason": "what it hosts, or a parameter of it, was changed",
+          "reason": "its machine, parameters or durability were changed",
         ],
         ["node": "added", "change": "starts", "reason": .null],
         ["node": "gone", "change": "stops", "reason": .null],

@@ -22,7 +22,7 @@ struct ApplyRefusalTests {
 
       try ward.write(Ward.changed.replacing("topology: ward", with: "topology: other"))
       let other = try await ward.apply(code: 3)
-      #expect(other.error.contains("no topology 'other' runs"), "\(other)")
+      #expect(other.error.contains("topology 'other' is not running"), "\(other)")
       #expect(try await ward.pids() == before)
       #expect(try await ward.directory().isRunning)
 

@@ -81,7 +81,7 @@ struct ApplyTests {
       #expect(
         result.output == """
           ward: 1 node restarted, 2 unchanged
-          ~ changed  restarts: its program was built anew
+          ~ changed  restarts: its program was rebuilt
 
           """)
       let after = try await ward.pids()
@@ -108,7 +108,7 @@ struct ApplyTests {
       #expect(
         failed.output == """
           ward: 1 node added, 1 removed, 1 taken over, 1 unchanged
-          = changed  stays stopped, and starts anew by hand: what it hosts, or a parameter of it, was \
+          = changed  stays stopped until started manually: what it hosts, or a parameter of it, was \
           changed
           + added    starts
           - gone     stops

@@ -69,7 +69,7 @@ struct IncompleteStartTests {
       // No event reaches the node before it runs.
       let send = try await tool.run(
         "send", "needy", "press", "--timeout", "2s", within: .seconds(60), code: 1)
-      #expect(send.error.contains("node 'needy' does not run"), "\(send)")
+      #expect(send.error.contains("node 'needy' is not running"), "\(send)")
     }
   }
 }

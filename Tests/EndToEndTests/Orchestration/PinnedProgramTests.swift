@@ -79,7 +79,7 @@ struct PinnedProgramTests {
       try await write(
         Self.script.replacing("first", with: "second"), to: "compiled", ward.tool)
       let apply = try await ward.run("apply", "ward.yaml")
-      #expect(apply.output.contains("~ compiled  restarts: its program was built anew"), "\(apply)")
+      #expect(apply.output.contains("~ compiled  restarts: its program was rebuilt"), "\(apply)")
       for node in try await ward.directory().nodes {
         let pid = try #require(node.pid)
         let environment = FileSystem.text(of: "/proc/\(pid)/environ")

@@ -230,7 +230,8 @@ struct RemovedFilesTests {
       #expect(unlink(log) == 0)
       await #expect(throws: TopologyClientError.self) { try await ward.start("patient") }
       let reason = try await ward.status("patient").reason
-      #expect(reason?.contains("its file '.step' was taken away") == true, "\(reason ?? "none")")
+      #expect(
+        reason?.contains("the '.step' file was was taken away") == true, "\(reason ?? "none")")
     }
   }
 
@@ -243,12 +244,12 @@ struct RemovedFilesTests {
       for suffix in ["", "-wal", "-shm"] { unlink(journal + suffix) }
       await #expect(throws: TopologyClientError.self) { try await ward.start("patient") }
       let reason = try await ward.status("patient").reason
-      #expect(reason?.contains("there is none, and record") == true, "\(reason ?? "none")")
+      #expect(reason?.contains("the file is missing, but record") == true, "\(reason ?? "none")")
 
       #expect(unlink(journal + ".step") == 0)
       try await ward.start("patient")
       try await ward.expectLog(
-        "patient", contains: "this is start 3, and there was no journal '\(journal)'")
+        "patient", contains: "incarnation 3, found no journal '\(journal)'")
       try await ward.expectStatus(of: "patient", "a state anew") {
         $0.status?.state == ["well": ["steps": 0]]
       }

@@ -126,7 +126,7 @@ struct StartAfterStateTests {
         #expect(late.code == 124 && late.output.isEmpty, "\(late)")
         #expect(
           late.error.hasSuffix(
-            "timed out after 200 ms, waiting for 'guest' to run; the orchestrator goes on trying: "
+            "timed out after 200 ms, waiting for 'guest' to run; the orchestrator keeps trying: "
               + "'guest' waits for 'gate' to be open\n"), "\(late)")
       }
       ward.orchestrator.signal(.interrupt)

@@ -52,7 +52,7 @@ struct StopOutcomeTests {
     try await DetachedTopology.with(ward) { ward in
       let send = try ward.tool.start(["send", "bad", #"{"exit":{"code":3}}"#, "--timeout", "1h"])
       let result = try await ward.end(of: send, code: 1)
-      #expect(result.error.contains("node 'bad' went away before it answered"), "\(result)")
+      #expect(result.error.contains("node 'bad' ended before it answered"), "\(result)")
     }
   }
 
@@ -120,7 +120,8 @@ struct StopOutcomeTests {
       let sent = try await pair.run("send", "other", #"{"exit":{"code":3}}"#, code: 1)
       #expect(
         sent.error.contains(
-          "its step ended the node 3 times in a row; it is a dead letter now"), "\(sent)")
+          "the event's step ended the node's process 3 times in a row; the event is now a dead letter"
+        ), "\(sent)")
       let letters = try await pair.run("dead-letters", "other")
       #expect(letters.output.contains("exit"), "\(letters)")
     }

@@ -18,7 +18,7 @@ enum Ward {
 
   static let plan = """
     ward: 1 node added, 1 removed, 1 restarted, 1 unchanged
-    ~ changed  restarts: what it hosts, or a parameter of it, was changed
+    ~ changed  restarts: its machine, parameters or durability were changed
     + added    starts
     - gone     stops
 

@@ -37,7 +37,7 @@ struct ThrownErrorTests {
       let record = try JSONValue(parsing: Array(json.output.utf8))
       #expect(record["reason"] == "thrown" && record["error"] == "it will not fail", "\(json)")
       let why = try await tool.run("why", "left", "fail", code: 4)
-      #expect(why.output.contains("its function throws: it will not fail"), "\(why)")
+      #expect(why.output.contains("the machine's function throws: it will not fail"), "\(why)")
     }
   }
 

@@ -163,7 +163,7 @@ struct RemoteModelProblemTests {
     try await withTopology(yaml: Self.text) { topology in
       #expect(
         try await problem("exampel", of: topology).description
-          == "there is no node 'exampel'; there are 'example', 'kettle', 'shown', 'other'. Did you "
+          == "no such node 'exampel'; there are 'example', 'kettle', 'shown', 'other'. Did you "
           + "mean 'example'?")
       #expect(
         try await problem("kettle", of: topology).description
@@ -191,7 +191,7 @@ struct RemoteModelProblemTests {
       #expect(model.state == .state2(message: "half"))
       model.eventA()
       for await problem in model.problemDidChange where problem != nil {
-        #expect(problem?.description.contains("it is constant and takes no events") == true)
+        #expect(problem?.description.contains("a constant node accepts no events") == true)
         break
       }
     }
@@ -216,7 +216,7 @@ struct RemoteModelProblemTests {
       guard case .refused(.thrown(let text)) = await view.send(.eventA) else {
         return #expect(Bool(false))
       }
-      #expect(text.contains("node 'example' does not run"), "\(text)")
+      #expect(text.contains("node 'example' is not running"), "\(text)")
       try await topology.client.start(["example"])
       #expect(
         try await model.send(.eventB(param: 1), resumeWhen: .state1(message: ""))

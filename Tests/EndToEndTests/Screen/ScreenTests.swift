@@ -153,7 +153,7 @@ struct ScreenTests {
     let lines = Self.text(&screen)
     #expect(lines[1] == "door  running  closed" && lines[2] == "version 3  pid 7  up 6 s")
     #expect(lines.contains("▶ ✓  open   → opening"))
-    #expect(lines.contains("  ✗  close  that state has no transition for it"))
+    #expect(lines.contains("  ✗  close  the state has no transition for the event"))
     #expect(lines.contains("  HISTORY") && lines.contains("  no state reported yet"))
     #expect(Self.press("⎋", &screen) == [.follow(nil)])
     #expect(Self.text(&screen)[2].hasPrefix("▶ door"))

@@ -77,7 +77,7 @@ struct ChangedCompositeTests {
       }
       #expect(
         try parties.log("left").contains {
-          $0.contains("pipe 'told' led to 'third' and leads to 'pair' now: 'third' has taken")
+          $0.contains("pipe 'told' led to 'third' to 'pair' now: 'third' has taken")
         })
       // Turns the pipe back: the composite has taken the second event.
       try await parties.run("down")
@@ -130,7 +130,7 @@ struct ChangedCompositeTests {
 
       try await parties.run("down")
       try await parties.up()
-      let lost = "pipe 'told': 1 events that process 'pair' was to send to 'counter' are lost"
+      let lost = "pipe 'told': 1 events from process 'pair' to 'counter' are lost"
       #expect(try parties.log("other").contains { $0.contains(lost) })
       try await parties.await("it is counted") {
         $0[node: "other"]?.status?.outs.first?.lost == 1

@@ -193,9 +193,9 @@ struct LodgingRunTests {
     try await DetachedTopology.with(Self.file()) { ward in
       let before = try await ward.pids()
       let moves: [(place: String, process: String?, reason: String)] = [
-        ("", nil, "it is to have a process of its own now"),
-        (", within: right", "right", "it is to live within 'right' now"),
-        (", within: left", "left", "it is to live within 'left' now"),
+        ("", nil, "it now has its own process"),
+        (", within: right", "right", "its carrier node is now 'right' now"),
+        (", within: left", "left", "its carrier node is now 'left' now"),
       ]
       for (number, move) in moves.enumerated() {
         try ward.write(Self.file(move.place))

@@ -187,7 +187,7 @@ struct ViewTests {
       #expect(try await terminal.expectEnd() == .exited(code: 1))
       terminal.expectRestored()
       let lines = terminal.lines.joined()
-      #expect(lines.contains("TestNodes: node 'left' does not run any more"), "\(lines)")
+      #expect(lines.contains("TestNodes: node 'left' is no longer running"), "\(lines)")
     }
   }
 
@@ -288,7 +288,7 @@ struct ViewTests {
       ),
       (["DoorView", "open", "--tpology", "x"], 2, "Did you mean '--topology'?"),
       (["DoorView", "heated"], 2, "view 'DoorView' cannot show node 'heated'"),
-      (["DoorView", "open", "-p", "nowhere"], 3, "no topology 'nowhere' runs"),
+      (["DoorView", "open", "-p", "nowhere"], 3, "topology 'nowhere' is not running"),
     ])
   func problems(arguments: [String], code: Int32, message: String) async throws {
     try await withTopology(yaml: Self.constants) { topology in

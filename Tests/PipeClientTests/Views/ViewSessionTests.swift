@@ -171,7 +171,7 @@ struct ViewSessionTests {
     var removed = session
     #expect(
       removed.look(at: gone)
-        == [.end(.nodeDown(node: "n", reason: "the topology has it no more"))])
+        == [.end(.nodeDown(node: "n", reason: "the node was removed from the topology"))])
     var other = session
     #expect(
       other.look(at: directory(node: "failed", isRunning: false))

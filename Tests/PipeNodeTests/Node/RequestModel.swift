@@ -242,7 +242,7 @@ struct RequestModel {
       }
       clients[index].requests[new] = Request(event: request.event)
       send(new, of: index)
-    case .done, .synchronized, .explained: violations.append("an answer out of place")
+    case .done, .synchronized, .explained: violations.append("received an unexpected answer")
     }
   }
 

@@ -108,7 +108,7 @@ struct CompositeRulesTests {
     var rules = try Self.rules(rule)
     #expect(move(["a": "open", "b": "idle"], in: &rules) == ["out \"go\""])
     #expect(move(["a": nil, "b": "idle"], in: &rules) == [])
-    #expect(problems == ["pair: node 'a' is in a state that it cannot tell; its log says why"])
+    #expect(problems == ["pair: node 'a' cannot report its state; check the log of node 'a'"])
     #expect(move(["b": "idle"], in: &rules) == [])
     // The next process does not know the state, either.
     rules = try Self.rules(rule, nodes: nodes)

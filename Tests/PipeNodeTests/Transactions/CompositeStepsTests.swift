@@ -161,8 +161,8 @@ struct CompositeStepsTests {
     #expect(told(21, []) == [] && told(30) == [] && told(35) == [.seconds(5)])
     #expect(
       StepWaits.Told(wait, for: .seconds(5)).warning
-        == "synchronized event 1.7: 'a' told of it at least 5 s ago, and 'b' not yet: until then what "
-        + "'a' did after it counts for no pipe of a composite. Does it run?")
+        == "synchronized event 1.7: reported by 'a' at least 5 s ago, but not yet by 'b'; until then, the "
+        + "pipes of composites do not see the later steps of 'a'; is 'b' running?")
   }
 
   /// Nodes that take steps, send each other events and synchronize at random. A node with an

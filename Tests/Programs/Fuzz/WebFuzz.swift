@@ -24,7 +24,7 @@ enum WebFuzz {
     func answer(_ question: InspectionRequest) async throws -> JSONValue {
       asked.withLock { $0 = question }
       if case .machine("gone") = question {
-        throw InspectionRequestError("there is no node 'gone'")
+        throw InspectionRequestError("no such node 'gone'")
       }
       return ["asked": .string("\(question)")]
     }

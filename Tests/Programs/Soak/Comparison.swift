@@ -33,7 +33,7 @@ struct Comparison: Equatable {
       let state = status.state
     else {
       isQuiet = false
-      differences.append("node '\(node.name)' does not run: \(information?.phase ?? "unknown")")
+      differences.append("node '\(node.name)' is not running: \(information?.phase ?? "unknown")")
       return
     }
     if !status.outs.allSatisfy({ $0.applied == $0.events && $0.waiting == 0 })

@@ -44,7 +44,7 @@ package struct FaultCounts: Equatable {
       if entry.text.hasPrefix("not adopted: ") { replaced += 1 }
     }
     guard entry.stream == .err else { return }
-    if entry.text.contains(" under this end's name, ") { takenBack += 1 }
+    if entry.text.contains(" with the same routing id, ") { takenBack += 1 }
     guard entry.text.hasPrefix("failpoint ") else { return }
     // failpoint record.after: crash (hit 3)
     let words = entry.text.split(separator: " ")
