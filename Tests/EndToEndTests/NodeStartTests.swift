@@ -26,7 +26,7 @@ struct NodeStartTests {
         "topology: ward\nprogram: TestNodes\ntimeouts: { start: 60s, stop: 60s }\nnodes:\n"
           + nodes.joined(), to: "ward.yaml")
       let up = try await tool.run("up", "--wait", "ward.yaml", within: .seconds(60), code: 1)
-      #expect(up.error.contains("ward: 15 of 30 nodes failed. "), "\(up)")
+      #expect(up.error.contains("ward: 15 of 30 nodes failed; "), "\(up)")
       let client = try TopologyClient(
         topology: "ward",
         control: RuntimeDirectories(topology: "ward", roots: tool.directory.roots)

@@ -90,7 +90,7 @@ struct TerminalTests {
       let terminal = try orchestrator(["monitor", "--timeout", "1s"], of: topology)
       #expect(try await terminal.expectEnd() == .exited(code: 0))
       terminal.expectRestored()
-      #expect(terminal.lines.joined().contains("topology 'button' goes on"))
+      #expect(terminal.lines.joined().contains("topology 'button' keeps running"))
     }
   }
 

@@ -45,10 +45,10 @@ struct ResetTests {
       let refused = try await tool.run("reset", "pair", code: 1)
       #expect(
         refused.error.contains(
-          "node 'left' has promised to take synchronized event 1.1, \"meet\" of composite 'pair'"),
+          "node 'left' is in doubt about synchronized event 1.1, \"meet\" of composite 'pair'"),
         "\(refused)")
       let one = try await tool.run("reset", "pair", "left", code: 1)
-      #expect(one.error.contains("node 'right' has promised"), "\(one)")
+      #expect(one.error.contains("node 'right' is in doubt"), "\(one)")
 
       // Both participants learn that the transaction was aborted, and record it when they stop.
       try await topology.start("left", "right", "pair")

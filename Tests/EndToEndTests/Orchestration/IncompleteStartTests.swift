@@ -38,7 +38,7 @@ struct IncompleteStartTests {
       #expect(
         lines.last
           == """
-          orchestrator: error: chain: 1 of 4 nodes failed, 2 of 4 nodes wait for others; \
+          orchestrator: error: chain: 1 of 4 nodes failed, 2 of 4 nodes wait for other nodes; \
           'orchestrator status -p chain' shows details, 'orchestrator down -p chain' stops the other \
           nodes
           """, "\(up)")
