@@ -201,7 +201,7 @@ class Watching(PageTest):
             "const names = [...document.querySelectorAll('#logs b')].map((one) => one.textContent);"
             " return names.length > 0 && names.every((one) => one === 'door')"))
         self.fill("grep", "no line has this")
-        self.wait(lambda: self.count("#logs li") == 0 and "No line" in self.text("#lines"))
+        self.wait(lambda: self.count("#logs li") == 0 and "No matching lines" in self.text("#lines"))
         self.fill("grep", "")
         self.wait(lambda: self.count("#logs li") > 0)
         # Before the first step nothing was written that a later instant has.

@@ -49,7 +49,7 @@ async function lookAtChosen() {
 // A part for each thing that is told, which stays as long as that is the same: so does what is being typed.
 function showNode(states) {
   const name = model.chosen;
-  byId('h-node').textContent = name || 'No node chosen';
+  byId('h-node').textContent = name || 'No node selected';
   const node = model.topology.nodes.find((one) => one.name === name);
   const parts = node ? nodeParts(node, states.get(name) || {})
     : [part('none', name ? 'There is no such node at this time.' : 'Choose a node to see its states and events.')];
@@ -172,7 +172,7 @@ function seenTransitions(name) {
   return [...edges.values()].sort((a, b) => (a.from + ' ' + a.to < b.from + ' ' + b.to ? -1 : 1));
 }
 
-const verdicts = { enabled: '✓ takes it', withheld: '✗ withholds it', dependsOnValue: '? by its values',
+const verdicts = { enabled: '✓ takes it', withheld: '✗ blocks it', dependsOnValue: '? by its values',
   undetermined: '? only a run can tell' };
 
 function eventParts(node) {
