@@ -56,8 +56,8 @@ def exceptions():
     return found
 
 
-def swift_texts(lines):
-    """The comments and string literals of a Swift file: (line number, kind, text)."""
+def swift_texts(lines, has_messages):
+    """The comments, names of tests and, if wanted, string literals of a Swift file: (line number, kind, text)."""
     previous = ""
     for number, line in enumerate(lines, 1):
         stripped = line.strip()
@@ -68,9 +68,10 @@ def swift_texts(lines):
             code, _, comment = line.partition(" // ")
             if comment:
                 yield number, "comment", comment.strip()
-            for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line):
+            is_name = re.match(r"@(Test|Suite)\(", stripped) or re.match(r"@(Test|Suite)\($", previous)
+            for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line) if has_messages or is_name else []:
                 if " " in text.strip():
-                    yield number, "message", text
+                    yield number, "message", re.sub(r"\\\([^()]*(?:\([^()]*\)[^()]*)*\)", "", text)
         previous = stripped
 
 
@@ -113,7 +114,7 @@ def check(path, allowed):
                 yield number, kind, f"'{word}': {advice}"
 
     if path.endswith(".swift"):
-        for number, kind, text in swift_texts(lines):
+        for number, kind, text in swift_texts(lines, not path.startswith("Tests/")):
             if kind == "summary" and NO_SUMMARY.match(text) and "no-summary" not in words:
                 yield number, "summary", f"a doc comment that begins with '{text.split()[0]}' has no summary: name the subject"
             yield from avoided(number, text, "message" if kind == "message" else "comment")

@@ -72,7 +72,7 @@ struct SynchronizedSection {
     }
     report.note(
       "medians of \(repeats) × \(count.grouped), from the call of a task on a client's own thread "
-        + "until it is told that all have moved")
+        + "until the caller knows that all have moved")
   }
 
   /// Measures the messages and records of an event with k participants. There are a request and its
