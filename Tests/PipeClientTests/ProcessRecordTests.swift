@@ -135,7 +135,7 @@ struct ProcessRecordTests {
     lock.release()
     #expect(FileSystem.entries(of: directories.runtime) == held)
     let orphan = try #require(OrphanedTopology.find(directories))
-    #expect(orphan.file == "/lift.yaml" && orphan.status == "orphaned: 1 node lives")
+    #expect(orphan.file == "/lift.yaml" && orphan.status == "orphaned: 1 node is still running")
     #expect(orphan.deployment == nil && !orphan.isDeployed)
     #expect(orphan.upCommand == "orchestrator up /lift.yaml")
     #expect(OrphanedTopology.all(in: root.roots).map(\.name) == ["lift"])

@@ -34,13 +34,13 @@ struct RuntimeDirectoriesTests {
     #expect(
       unset.hasPrefix(
         "XDG_RUNTIME_DIR is not set, so sockets are in '/tmp/piperuntime-\(geteuid())'; "))
-    #expect(unset.contains("Set it, or PIPERUNTIME_ROOT, alike for all"))
+    #expect(unset.contains("set XDG_RUNTIME_DIR or PIPERUNTIME_ROOT"))
     #expect(note(["XDG_RUNTIME_DIR": ""]) == unset)
     for foreign in [
       note(["XDG_RUNTIME_DIR": own.path], user: geteuid() + 1),
       note(["XDG_RUNTIME_DIR": own.path + "/none"]),
     ] {
-      #expect(foreign?.contains("is no directory of yours, so sockets are in '/tmp/") == true)
+      #expect(foreign?.contains("is not a directory that you own, so sockets are in '/tmp/") == true)
     }
   }
 

@@ -249,7 +249,7 @@ struct ChangedJournalFilesTests {
     let error = try #require(throws: JournalError.self) { try Self.open(path, .process) }
     #expect(
       error.description.contains(
-        "the '.step' file was was taken away, and the node had not stopped in order"))
+        "the '.step' file was removed, and the node had not stopped gracefully"))
   }
 
   @Test("The number of the last record covers every record, even one without a step")
@@ -263,6 +263,6 @@ struct ChangedJournalFilesTests {
     try Self.put(files, at: path)
     let error = try #require(throws: JournalError.self) { try Self.open(path, .process) }
     #expect(
-      error.description.contains("the journal ends at record 5, and record 7 was made"), "\(error)")
+      error.description.contains("the journal ends at record 5, but record 7 was written"), "\(error)")
   }
 }

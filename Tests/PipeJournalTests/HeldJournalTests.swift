@@ -27,7 +27,7 @@ struct HeldJournalTests {
       }
       let error = try #require(throws: JournalError.self) { try open(path, by: 6) }
       #expect(error == .superseded(path: path, incarnation: 6, by: 7))
-      #expect("\(error)".contains("belongs to start 7 of the node, and incarnation 6"))
+      #expect("\(error)".contains("belongs to incarnation 7 of the node, so incarnation 6"))
       #expect(!error.isTransient)
       for next: UInt64 in [7, 8] {
         #expect(try open(path, by: next).contents?.consumed["told"]?.applied == nil)
@@ -49,7 +49,7 @@ struct HeldJournalTests {
         let error = try #require(throws: JournalError.self) {
           try JournalReader(path, node: "door")
         }
-        #expect("\(error)".contains("lets nobody read its journal while it runs"))
+        #expect("\(error)".contains("cannot be read while the node is running"))
         withExtendedLifetime(journal) {}
       }
       #expect(try JournalReader(path, node: "door").machine == "m")

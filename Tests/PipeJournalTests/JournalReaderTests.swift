@@ -117,7 +117,7 @@ struct JournalReaderTests {
     arguments: [
       (.missing(path: "/j/door.sqlite", node: "door"), "has never run"),
       (.inaccessible(path: "/j/door.sqlite", node: "door", reason: "no"), "start the node again"),
-      (.full(path: "/j/door.sqlite"), "free some space"),
+      (.full(path: "/j/door.sqlite"), "free disk space"),
       (.damaged(path: "/j/door.sqlite", node: "door", reason: "no"), "orchestrator reset door"),
       (.otherVersion(path: "/j/door.sqlite", node: "door", found: 2), "orchestrator reset door"),
       (

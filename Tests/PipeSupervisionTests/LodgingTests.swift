@@ -205,7 +205,7 @@ struct LodgingTests {
     #expect(out.lines == ["~ lift  restarts: it now has its own process"])
     let moved = TopologyChange(
       from: now, to: [now[0], now[1], subject("lift", host: "door")], states: states)
-    #expect(moved.lines == ["~ lift  restarts: its carrier node is now 'door' now"])
+    #expect(moved.lines == ["~ lift  restarts: its carrier node is now 'door'"])
     var stopped = states
     stopped["lift"] = .stopped(.requested)
     let held = TopologyChange(

@@ -104,7 +104,7 @@ struct NodeAdoptionTests {
     var node = adopting()
     node.take(.answered(.running), .exited(.untold(saidGoodbye: saidGoodbye)))
     #expect(node.state.name == state)
-    #expect(ProcessExit.untold(saidGoodbye: saidGoodbye).description.contains("not known"))
+    #expect(ProcessExit.untold(saidGoodbye: saidGoodbye).description.contains("unknown"))
   }
 
   @Test("A topology adopts running nodes, starts the others, and opens the start barrier for all")

@@ -49,7 +49,7 @@ struct TopologyChangeTests {
         "door": up, "motor": up, "counter": up, "display": up, "screen": up, "audit": up,
       ])
     #expect(
-      change.summary == "1 node added, 1 removed, 2 restarted, 1 taken over, 2 unchanged")
+      change.summary == "1 node added, 1 removed, 2 restarted, 1 updated, 2 unchanged")
     #expect(
       change.lines == [
         "+ lamp     starts",

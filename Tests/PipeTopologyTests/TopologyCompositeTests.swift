@@ -208,7 +208,7 @@ struct TopologyCompositeTests {
       ),
       (
         "[{ from: panel, when: idle, to: lift, send: ^opn }]", "not-synchronized",
-        "composite 'lift' has no event 'opn'; the composite synchronizes 'go', 'open'. Did you mean 'open'?"
+        "composite 'lift' has no event 'opn'; it synchronizes 'go', 'open'. Did you mean 'open'?"
       ),
       (
         "[{ from: panel.closes, to: ^lift }]", "not-synchronized",
@@ -396,7 +396,7 @@ struct TopologyCompositeTests {
     #expect(lift.own == ["close": "door", "arrive": "motor"])
     #expect(
       lift.refusal(of: "opn")
-        == "composite 'lift' has no event 'opn'; the composite synchronizes 'go', 'open'. Did you mean "
+        == "composite 'lift' has no event 'opn'; it synchronizes 'go', 'open'. Did you mean "
         + "'open'?")
     let house = try #require(plan["house"])
     #expect(house.components == ["lift", "panel"])

@@ -138,7 +138,7 @@ struct SecuredSocketTests {
     try await until { server.now.refusals.contains { $0.reason == .foreignName("") } }
     #expect(nameless.now.received == 0)
     let refusal = try #require(server.now.refusals.first)
-    #expect("\(refusal)".contains("belongs to a name, and the peer has none"))
+    #expect("\(refusal)".contains("belongs to a name, and the peer has no name"))
   }
 
   @Test("A client may use any name that does not belong to a pipe, coordinator or node")

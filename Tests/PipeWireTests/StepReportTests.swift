@@ -45,8 +45,8 @@ struct StepReportTests {
       #expect(StepReport(bytes) == step)
     }
     let large = try #require(StepReport.obstacle(toTelling: Array("\"\(text)x\"".utf8)))
-    #expect(large.hasPrefix("it has 1048449 bytes; the limit is 1048448. "))
+    #expect(large.hasPrefix("the state has 1048449 bytes; the limit is 1048448; "))
     let deep = try #require(StepReport.obstacle(toTelling: Array("[\(nest)]".utf8)))
-    #expect(deep.hasPrefix("the state is nested more than 498 levels deep, which is the limit. "))
+    #expect(deep.hasPrefix("the state is nested more than 498 levels deep, which is the limit; "))
   }
 }

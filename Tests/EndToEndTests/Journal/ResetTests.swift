@@ -32,8 +32,8 @@ struct ResetTests {
         topology: topology.topology, control: topology.control,
         answerTimeout: TopologyHarness.clientTimeout)
       let reply = Task { try await caller.synchronize("pair", Party.Event.meet) }
-      try await topology.expectLog("right", contains: "is in doubt after a silence")
-      try await topology.expectLog("left", contains: "is in doubt after a silence")
+      try await topology.expectLog("right", contains: "without a message")
+      try await topology.expectLog("left", contains: "without a message")
       // A closed client does not repeat its request.
       caller.close()
       await #expect(throws: TopologyClientError.self) { try await reply.value }

@@ -34,7 +34,7 @@ struct AddedComponentTests {
       let plan = try await ward.run("apply", "-p", "ward", "added.yaml").output
       #expect(
         plan == """
-          ward: 1 node added, 1 taken over, 2 unchanged
+          ward: 1 node added, 1 updated, 2 unchanged
           = gate     pipes that lead from it differ, updated without a restart
           + feature  starts
 

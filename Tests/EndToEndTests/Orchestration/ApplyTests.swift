@@ -107,7 +107,7 @@ struct ApplyTests {
       let failed = try await ward.apply(code: 1)
       #expect(
         failed.output == """
-          ward: 1 node added, 1 removed, 1 taken over, 1 unchanged
+          ward: 1 node added, 1 removed, 1 updated, 1 unchanged
           = changed  stays stopped until started manually: what it hosts, or a parameter of it, was \
           changed
           + added    starts

@@ -54,7 +54,7 @@ struct LogRetentionTests {
 
       try ward.write(Self.ward("{ max_size: 8KiB, max_files: 4 }"))
       let plan =
-        "ward: 1 node taken over, 1 unchanged\n= loud  logs differ, updated without a restart\n"
+        "ward: 1 node updated, 1 unchanged\n= loud  logs differ, updated without a restart\n"
       #expect(try await ward.apply().output == plan)
       try await shout(2001, ward)
       #expect(

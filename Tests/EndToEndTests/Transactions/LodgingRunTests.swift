@@ -194,8 +194,8 @@ struct LodgingRunTests {
       let before = try await ward.pids()
       let moves: [(place: String, process: String?, reason: String)] = [
         ("", nil, "it now has its own process"),
-        (", within: right", "right", "its carrier node is now 'right' now"),
-        (", within: left", "left", "its carrier node is now 'left' now"),
+        (", within: right", "right", "its carrier node is now 'right'"),
+        (", within: left", "left", "its carrier node is now 'left'"),
       ]
       for (number, move) in moves.enumerated() {
         try ward.write(Self.file(move.place))

@@ -60,7 +60,7 @@ struct ProtocolFaultTests {
     case .nothing: break
     case .answer: _ = try await reply
     case .doubt(let participant):
-      try await topology.expectLog(participant, contains: "is in doubt after a silence")
+      try await topology.expectLog(participant, contains: "without a message")
     }
     try await topology.resume(fault.node)
     return try await reply
@@ -75,7 +75,7 @@ struct ProtocolFaultTests {
     let environment = [FailpointCounter.rulesVariable: rules]
     try await withTopology(Parties.pair(environment: environment)) { topology in
       async let reply = topology.meet()
-      try await topology.expectLog("left", contains: "is in doubt after a silence")
+      try await topology.expectLog("left", contains: "without a message")
       async let step = topology.send("left", Party.Event.step)
       switch kind {
       case .crash:

@@ -267,7 +267,7 @@ struct HandWrittenCodableTests {
     }
     #expect(warnings.count == 1)
     #expect(warnings.first?.contains("in case 'clamped'") == true)
-    #expect(warnings.first?.contains("take SynthesizedCodable away") == true)
+    #expect(warnings.first?.contains("remove SynthesizedCodable from the type") == true)
   }
 
   @Test("A type that encodes differently is detected and uses its own encoding", .valuesInPlace)
