@@ -129,7 +129,7 @@ struct StateLimitTests {
       _ = try? await topology.start("node")
       let node = try await topology.expectStatus(of: "node", "its failure") { $0.phase == "failed" }
       #expect(
-        node.reason?.contains("more than fits into a message") == true, "\(node.reason ?? "")")
+        node.reason?.contains("exceeds the limit of a message") == true, "\(node.reason ?? "")")
       #expect(node.reason?.contains("orchestrator reset node") == true)
     }
   }

@@ -59,12 +59,12 @@ struct StatusFrameTests {
       }, "\(output())")
     let line = try #require(
       output().split(separator: "\n").first { $0.contains(status.told) }, "\(output())")
-    #expect(line.hasPrefix("gate: its status \(status.told)"))
-    #expect(line.contains("rebuild its program with the same version of PipeRuntime"))
+    #expect(line.hasPrefix("gate: the node's status \(status.told)"))
+    #expect(line.contains("rebuild the node's program with the same version of PipeRuntime"))
     let ps = try await node.tool.run("ps")
-    #expect(ps.output.contains("its status "), "\(ps)")
+    #expect(ps.output.contains("the node's status "), "\(ps)")
     let page = try await node.tool.run("status")
-    #expect(page.output.contains("its status \(status.told)"), "\(page)")
+    #expect(page.output.contains("the node's status \(status.told)"), "\(page)")
     let log = try await node.tool.run("logs", "gate").output
     #expect(log.split(separator: "\n").count { $0.contains(status.told) } == 1, "\(log)")
 

@@ -295,7 +295,8 @@ struct AgentTests {
         let isTold: Bool? = try await poll(within: .seconds(20)) {
           let told = agents.orchestrator.errorText + agents.orchestrator.outputText
           return told.contains(
-            key == "stranger" ? "is not known here" : "does not belong to 'agent/left'")
+            key == "stranger"
+              ? "is unknown; a peer of this topology" : "does not belong to 'agent/left'")
             ? true : nil
         }
         #expect(isTold == true, "\(agents.orchestrator.errorText)")

@@ -242,7 +242,7 @@ struct RunningTopologyTests {
           "'orchestrator down --force' kills its processes"
         ),
         ("orchestrator down --force", 0, "relay: down\n", ""),
-        ("orchestrator down", 3, "", "no topology runs"),
+        ("orchestrator down", 3, "", "no topology is running"),
         ("kill -0 $(grep -o '[0-9]*$' pid)", 1, "", "No such process"),
       ], of: relay)
     #expect(relay.end(byItself: true) == .exited(code: 130))

@@ -86,7 +86,7 @@ extension VerbOutcomeTests {
     Row("why gate", 0, ""),
     Row("journal both", 0, ""),
     Row("pipe send p1 press", 0, "button: "),
-    Row(#"send frag {"exit":{"code":3}}"#, 1, "it is a dead letter"),
+    Row(#"send frag {"exit":{"code":3}}"#, 1, "the event is now a dead letter"),
     Row("letters frag", 0, "the event's step ended the node's process 3 times in a row"),
     Row("letters frag show 1", 0, "(version 0)"),
     Row("letters frag drop 1", 0, "frag: dead letter 1 dropped"),

@@ -133,9 +133,9 @@ struct VerbOutcomeTests {
     Row("logs button", 0, "button | "),
     Row("journal button", 0, "pressed(times: 1)"),
     Row("reset button", 1, "'orchestrator stop button'"),
-    Row("down ward.yaml", 2, "A topology that runs is meant by its name, with -p NAME"),
+    Row("down ward.yaml", 2, "name a running topology with -p NAME"),
     Row("down --timeout 60s", 0, "ward: down"),
-    Row("down", 3, "no topology runs"),
+    Row("down", 3, "no topology is running"),
     Row("reset button", 0, "button: "),
   ]
 

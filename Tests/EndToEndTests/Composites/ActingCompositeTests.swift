@@ -196,7 +196,8 @@ struct ActingCompositeTests {
       }
       try await topology.expectLog(
         "pair",
-        contains: "composite 'pair': its state cannot be made of those of its nodes, so that its "
+        contains:
+          "composite 'pair': the state cannot be computed from the states of its nodes, so its "
           + "pipes send nothing")
       try await topology.expect("counter", Party.State.willing(met: 0, steps: 1))
       try await topology.send("left", Party.Event.step)
@@ -213,7 +214,7 @@ struct ActingCompositeTests {
       try await topology.send("left", Hoarder.Event.grow(byteCount: (1 << 20) - 60))
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       try await topology.expectLog(
-        "left", contains: "pipe 'steps of left to pair': a step is told without its state")
+        "left", contains: "pipe 'steps of left to pair': a step is reported without its state")
       try await topology.expectLog(
         "pair", contains: "node 'left' cannot report its state")
       try await topology.send("left", Hoarder.Event.grow(byteCount: 1))

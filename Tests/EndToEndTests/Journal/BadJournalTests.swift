@@ -17,7 +17,7 @@ struct BadJournalTests {
   }
 
   private static let reset = "'orchestrator reset gate'"
-  private static let copy = "Put a copy of it back"
+  private static let copy = "restore a copy of the journal"
 
   static let cases: [Case] = [
     Case(
@@ -84,7 +84,7 @@ struct BadJournalTests {
         try file.write([UInt8](repeating: 0, count: 64 << 10), at: 8192, of: ".step")
       },
       says: [
-        "is damaged: the journal ends at record", "its file '-wal' was taken away", copy, reset,
+        "is damaged: the journal ends at record", "the '-wal' file was removed", copy, reset,
       ]),
     Case(
       what: "its log taken away in part",

@@ -138,7 +138,7 @@ struct DeadLetterCommandTests {
       #expect(stopped.error.contains("the node has no journal with its dead letters"), "\(stopped)")
       let journal = try await tool.run("journal", "gate", code: 1)
       #expect(journal.error.contains("node 'gate' has no journal"), "\(journal)")
-      #expect(journal.error.contains("durability is 'none'"), "\(journal)")
+      #expect(journal.error.contains("the durability of the node is 'none'"), "\(journal)")
     }
   }
 
@@ -215,7 +215,7 @@ struct DeadLetterCommandTests {
         "gate",
         contains: "the event is lost: the limit of \(limit) dead letters is reached (1 ")
       // Losses are logged at decreasing rates: the first three, then 4, 8, 16 and 32.
-      #expect(topology.logs("gate").count { $0.contains("It is not kept: ") } == 7)
+      #expect(topology.logs("gate").count { $0.contains("the event is lost: ") } == 7)
 
       let tool = CommandLineTool(beside: topology)
       #expect(try await listed(tool, lost: over) == Array(1...Int64(limit)))

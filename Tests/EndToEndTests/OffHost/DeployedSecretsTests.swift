@@ -88,7 +88,7 @@ struct DeployedSecretsTests {
       let (control, node) = try await places(ward)
       let key = try #require(node.key.flatMap { PublicKey($0) })
       let pair = try CurveKeyPair.make()
-      let turnedAway = "its key '\(pair.publicKey)' is not known here"
+      let turnedAway = "its key '\(pair.publicKey)' is unknown"
       let files = ward.tool.directory
       let ends = [
         (WireName.node("sink"), control.place(as: pair), "orchestrator"),

@@ -184,11 +184,11 @@ struct PipeOffHostTests {
     arguments: [
       Obstacle(
         address: "tcp://192.0.2.1:*",
-        says: ["'tcp://192.0.2.1:*'", "This machine does not have that address", "places"]),
+        says: ["'tcp://192.0.2.1:*'", "this host does not have this address", "places"]),
       Obstacle(
-        address: "tcp://nowhere.invalid:*", says: ["This machine does not have that address"]),
-      Obstacle(address: "taken", says: ["Another program has that port"]),
-      Obstacle(address: "tcp:/127.0.0.1", says: ["A node is bound to an endpoint like 'tcp://"]),
+        address: "tcp://nowhere.invalid:*", says: ["this host does not have this address"]),
+      Obstacle(address: "taken", says: ["another program uses this port"]),
+      Obstacle(address: "tcp:/127.0.0.1", says: ["the endpoint of a node must be like 'tcp://"]),
     ])
   func obstacle(_ obstacle: Obstacle) async throws {
     try await CommandLineTool.launching { tool in

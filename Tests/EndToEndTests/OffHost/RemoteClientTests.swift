@@ -107,7 +107,8 @@ struct RemoteClientTests {
           sourceLocation: location)
       }
       let own = ["--key", OtherHost.key]
-      try await fails(["ps", "--connect", endpoint], code: 2, with: "--connect needs --key FILE")
+      try await fails(
+        ["ps", "--connect", endpoint], code: 2, with: "--connect requires --key FILE")
       try await fails(["ps", "--connect", "here"] + own, code: 2, with: "tcp://HOST:PORT")
       try await fails(["ps", "-p", "other"] + own, code: 2, with: "is of topology 'ward'")
       try await fails(["ps", "--key", "nothing"], code: 2, with: "nothing")
@@ -121,7 +122,7 @@ struct RemoteClientTests {
       let other = try CurveKeyPair.make().publicKey.text
       try host.write("former.key", replacing: key, with: other)
       try await fails(
-        ["ps", "--key", "former.key"], code: 3, with: "not the orchestrator that the key file is of"
+        ["ps", "--key", "former.key"], code: 3, with: "is not the orchestrator of the key file"
       )
       // A client that knows the endpoint and the orchestrator's key, with a key of its own that is
       // not admitted.
@@ -136,7 +137,7 @@ struct RemoteClientTests {
       #expect(try await ward.directory()[node: "button"]?.status?.version == 0)
       // A node's key does not identify a client.
       try await fails(
-        ["ps", "--key", try ward.directories.controlKey], code: 2, with: "copy of 'client.key'")
+        ["ps", "--key", try ward.directories.controlKey], code: 2, with: "copy 'client.key'")
       chmod(host.key, 0o644)
       try await fails(["ps"] + own, code: 2, with: "'chmod 600 \(OtherHost.key)'")
       chmod(host.key, 0o600)

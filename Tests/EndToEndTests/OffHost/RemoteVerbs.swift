@@ -33,7 +33,7 @@ struct RemoteVerbs {
   }
 
   private func look() async throws {
-    #expect(try await host.tool.run("ps", code: 3).error.contains("no topology runs"))
+    #expect(try await host.tool.run("ps", code: 3).error.contains("no topology is running"))
     let ps = try await host.run("ps")
     for name in ["button", "gate", "left", "right", "pair"] { #expect(ps.output.contains(name)) }
     let rows = try await host.run("ps", "-o", "jsonl", "gate").output

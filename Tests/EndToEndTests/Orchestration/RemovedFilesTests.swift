@@ -207,7 +207,8 @@ struct RemovedFilesTests {
         $0.isRunning && $0.incarnation == 2 && $0.status?.state == ["well": ["steps": 6]]
       }
       try await ward.expectLog(
-        "patient", contains: "was removed while it ran; it has been written anew")
+        "patient",
+        contains: "was removed while the node was running; the node has written the journal again")
       try await ward.send("patient", Fragile.Event.touch)
       try await ward.kill("patient")
       try await ward.expect("patient", is: ["well": ["steps": 7]])

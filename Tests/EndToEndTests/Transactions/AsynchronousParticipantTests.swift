@@ -70,7 +70,7 @@ struct AsynchronousParticipantTests {
       let sent = try await tool.run("send", "both", "go", code: 1)
       #expect(sent.error.contains("asynchronous, so the node cannot promise the event"), "\(sent)")
       let why = try await tool.run("why", "both", "go", code: 4)
-      #expect(why.output.contains("do the waiting in an effect"), "\(why)")
+      #expect(why.output.contains("use a synchronous transition"), "\(why)")
     }
   }
 }

@@ -84,9 +84,9 @@ struct ForeignCoordinatorJournalTests {
     let reason = try #require(trio.reason)
     let says =
       switch loss {
-      case .removed: "under the journal that this composite had"
-      case .older: "which this journal does not have"
-      case .ofEarlierStart: "which this journal does not have"
+      case .removed: "under the former journal of this composite"
+      case .older: "the journal is an older copy"
+      case .ofEarlierStart: "the journal is an older copy"
       }
     for part in ["'\(file.path)' is damaged", says, "'orchestrator reset trio'"] {
       #expect(reason.contains(part), "\(reason)")

@@ -139,7 +139,7 @@ struct SynchronizedFaultTests {
       // One call: the client repeats the request with the same number.
       #expect(try await topology.meet().isCommitted)
       try await topology.expectMet(1)
-      try await topology.expectLog("left", contains: "it was given up")
+      try await topology.expectLog("left", contains: "the event was given up")
     }
   }
 
@@ -157,7 +157,7 @@ struct SynchronizedFaultTests {
       try await topology.expectLog("left", contains: "failpoint prepare.recorded: crash")
       #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
       try await topology.expectMet(committed + 1)
-      #expect(!topology.logs("left").contains { $0.contains("The step is lost") })
+      #expect(!topology.logs("left").contains { $0.contains("the step is lost") })
     }
   }
 
@@ -231,7 +231,7 @@ struct SynchronizedFaultTests {
       try await topology.start("left")
       try await topology.expectStatus(of: "left", "to run") { $0.isRunning }
       #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
-      #expect(!topology.logs("left").contains { $0.contains("The step is lost") })
+      #expect(!topology.logs("left").contains { $0.contains("the step is lost") })
     }
   }
 
@@ -244,7 +244,7 @@ struct SynchronizedFaultTests {
     let pair = Parties.pair(environment: environment, durability: .volatile, within: host)
     try await withTopology(pair) { topology in
       for _ in 0..<2 { #expect(try await topology.meet().isCommitted) }
-      try await topology.expectLog("left", contains: "The step is lost")
+      try await topology.expectLog("left", contains: "the step is lost")
       #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
       for (name, met) in [("left", 1), ("right", 3)] {
         let state = try JSONValue(encoding: Party.State.willing(met: met, steps: 0))

@@ -38,7 +38,7 @@ struct ViewTests {
         ])
       // A constant node accepts no events, and the status line says so.
       terminal.type("o")
-      try await terminal.expect("it is constant and takes")
+      try await terminal.expect("a constant node accepts")
       try await terminal.expectQuit()
       #expect(terminal.lines.allSatisfy { $0 == "" })
     }

@@ -52,22 +52,22 @@ package struct MeetingCounts: Equatable, Sendable {
   }
 
   /// The causes of doubt, as the nodes' logs name them.
-  static let causes = ["a restart", "a lost connection", "a silence"]
+  static let causes = ["a restart", "a lost connection", "without a message"]
 
   /// Counts a line of a node's log that reports a doubt or its end.
   package mutating func take(_ entry: LogEntry) {
     guard entry.stream == .err else { return }
     if entry.text.contains(" is in doubt after ") {
-      for cause in Self.causes where entry.text.contains(" is in doubt after \(cause)") {
+      for cause in Self.causes where entry.text.contains(cause) {
         doubts[cause, default: 0] += 1
       }
-    } else if entry.text.contains(" is in doubt no more: ") {
-      if entry.text.hasSuffix("it was committed") {
+    } else if entry.text.contains(" is no longer in doubt: ") {
+      if entry.text.hasSuffix("the event was committed") {
         doubtsCommitted += 1
       } else {
         doubtsAborted += 1
       }
-    } else if entry.text.contains(" are committed, and not all participants have said ") {
+    } else if entry.text.contains(" are committed, but not acknowledged ") {
       recoveries += 1
     }
   }
