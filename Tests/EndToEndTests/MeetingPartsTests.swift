@@ -179,12 +179,12 @@ struct MeetingPartsTests {
       "piperuntime: synchronized event 3.2 is in doubt after 200 ms without a message: the node has",
       "piperuntime: synchronized event 3.1 is no longer in doubt: the event was committed",
       "piperuntime: synchronized event 3.2 is no longer in doubt: the event was given up",
-      "piperuntime: 1 synchronized events are committed, and not all participants have said that",
+      "piperuntime: 1 synchronized events are committed, but not acknowledged by all participants",
     ] {
       counts.take(
         LogEntry(node: "m1", time: Timestamp(milliseconds: 0), stream: .err, text: text))
     }
-    #expect(counts.doubts == ["a restart": 1, "a silence": 1])
+    #expect(counts.doubts == ["a restart": 1, "without a message": 1])
     #expect(counts.doubtsCommitted == 1)
     #expect(counts.doubtsAborted == 1)
     #expect(counts.recoveries == 1)
