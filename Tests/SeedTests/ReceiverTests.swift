@@ -116,7 +116,7 @@ struct ReceiverTests {
     }
   }
 
-  @Test("A slow iterator causes no warning as long as it is read")
+  @Test("A slow iterator causes no warning while it is read")
   func slowIterator() async {
     await withManualClock { clock in
       let sequence = telling { AsyncStateMachineSequence(stateMachine: doors) }

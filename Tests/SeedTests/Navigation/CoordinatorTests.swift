@@ -145,7 +145,7 @@ struct CoordinatorTests {
 }
 
 extension [String] {
-  /// The same names after the root, which is created first.
+  /// These names, after the name of the root. The root is created first.
   fileprivate var withStart: [String] { ["start"] + self }
 }
 
