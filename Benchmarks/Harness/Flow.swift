@@ -115,7 +115,7 @@ struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.Ra
 
   private let baseline: Case
 
-  /// Adds the figures of the cases next to those of the first case, in the order of the cases.
+  /// Adds the figures of the cases next to the figures of the first case, in the order of the cases.
   /// - Parameters:
   ///   - hasSwitches: Whether voluntary context switches are reported, too.
   ///   - judged: The figures of a case that may be at most 2 % above the first case.

@@ -6,7 +6,7 @@ struct PhilosophersTable {
   /// The meals of the philosophers with the least and the most in one measurement, relative to the
   /// mean.
   private(set) var shares = (least: 1.0, most: 1.0)
-  /// The same, as counts.
+  /// The meals of these philosophers, as counts.
   private(set) var meals = (least: Int.max, most: 0)
   /// The costs of a meal in the last measurement.
   private(set) var costs = ""

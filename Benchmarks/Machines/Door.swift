@@ -56,7 +56,7 @@ enum Door {
     }
   }
 
-  /// The same machine as a plain function. It is not inlined, so that the optimizer cannot remove
+  /// The machine as a plain function. It is not inlined, so that the optimizer cannot remove
   /// the loop around it.
   @inline(never)
   static func next(_ state: State, _ event: Event) -> State? {

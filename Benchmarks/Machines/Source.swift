@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Sends events as fast as they are taken, and reports the time until the last one was taken.
+/// Sends events as fast as the receiver accepts them, and reports the time until the receiver has
+/// accepted the last one.
 ///
 /// Tokens that it sends to itself drive it: each token makes one step, which sends a burst of
 /// events and the token again.

@@ -6,7 +6,7 @@ import PipeSupervision
 /// A state machine of Erlang/OTP, a `gen_statem`, in two virtual machines. It is compared with a
 /// pipe.
 final class ErlangPeer {
-  /// A measured task. The names are those of the Erlang functions.
+  /// A measured task. The raw values are the names of the Erlang functions.
   enum Task: String, CaseIterable {
     /// Casts within the virtual machine, until the last one is taken.
     case localCasts = "local_casts"

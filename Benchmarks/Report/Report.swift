@@ -11,7 +11,7 @@ struct Report {
   private var begun = ContinuousClock.now
   private var record = BenchmarkRecord(
     machine: HostMachine.summary, time: Timestamp.now.description)
-  /// An earlier run, whose figures are printed next to those of this run.
+  /// An earlier run, whose figures are printed next to the figures of this run.
   private let earlier: BenchmarkRecord?
 
   private static let widths = (name: 48, value: 15, ratio: 9, target: 17)

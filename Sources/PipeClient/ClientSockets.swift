@@ -18,7 +18,7 @@ final class ClientSockets {
   private let endpoint: String
   private let patience: Duration
   private var peers: [String: ClientPeer] = [:]
-  /// Distinguishes this client's requests from those of other clients.
+  /// A random number that distinguishes this client's requests from the requests of other clients.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
   /// The feeds that the client reads, by the ids of their watches.
   private var watches: [UInt64: FollowedFeeds] = [:]
@@ -332,7 +332,7 @@ final class ClientSockets {
   /// Looks up places if a request may wait for a node that has moved.
   private func lookForPlacesIfNeeded() { if needsPlaces { lookForPlaces() } }
 
-  /// Looks up places repeatedly, as long as they are required.
+  /// Looks up places repeatedly while they are required.
   private func lookForPlaces() {
     guard !isAskingForPlaces, let link = try? linkForPlaces() else { return }
     isAskingForPlaces = true

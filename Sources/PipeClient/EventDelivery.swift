@@ -122,6 +122,6 @@ extension JSONValue {
   /// A state or an event as a person types it: a label, or JSON.
   package var typedText: String { string ?? text }
 
-  /// The same text, cut to a maximum length.
+  /// The typed text, cut to a maximum length.
   fileprivate var shortTypedText: String { typedText.printable.cut(to: 200) }
 }

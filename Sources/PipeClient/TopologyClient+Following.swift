@@ -60,7 +60,7 @@ extension TopologyClient {
   }
 }
 
-/// A frame of a feed as it was received. A reader need not decode the parts that it does not use.
+/// A received frame of a feed. A reader need not decode the parts that it does not use.
 package struct FeedFrame: Sendable {
   /// The number of the node's name; see ``FeedTopic``.
   package var topic: UInt32
@@ -82,7 +82,7 @@ package struct StepFollowing: Sendable {
 }
 
 extension TopologyClient {
-  /// Follows the steps of nodes, and the events that they refuse, as they are received.
+  /// Follows the steps of nodes, and the events that they refuse, as received frames.
   /// - Parameters:
   ///   - nodes: The nodes to follow. Nodes that are not there are left out.
   ///   - end: Called when no more frames come: the topology has gone down, or the client is closed.

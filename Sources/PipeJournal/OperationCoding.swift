@@ -84,7 +84,7 @@ struct EncodedOperation {
     return values
   }
 
-  /// Returns the first values as they are encoded. Equal values have the same encoding.
+  /// Returns the encoding of the first values. Equal values have the same encoding.
   func key(_ count: Int) -> [UInt8] {
     var place = 0
     for _ in 0..<count { place = Self.end(ofValueAt: place, in: bytes) ?? place }

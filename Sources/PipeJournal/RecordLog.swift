@@ -2,7 +2,7 @@
 /// process there, at the cost of a copy.
 ///
 /// Records are numbered, and the database knows the number of its last record. So records that are
-/// in both places are skipped, and the rest of an earlier round of the log is told apart from the
+/// in both places are skipped, and the rest of an earlier round of the log is distinguished from the
 /// records after it.
 struct RecordLog {
   /// The size of this part of the file. Unit: bytes.

@@ -14,7 +14,7 @@ public struct PipeSpecification: Hashable, Sendable {
     case states([String: String], send: JSONValue)
   }
 
-  /// What happens to an event that the receiver refuses.
+  /// The policy for an event that the receiver refuses.
   public typealias OnRefused = RefusalPolicy
 
   /// The name; unique among pipes.
@@ -29,7 +29,7 @@ public struct PipeSpecification: Hashable, Sendable {
   public var inPort: String?
   /// The number of events in flight at which the sender must stop. Default: 1024. Range: 1…65536.
   public var capacity: Int
-  /// What happens to an event that the receiver refuses. Default: ``RefusalPolicy/record``.
+  /// The policy for an event that the receiver refuses. Default: ``RefusalPolicy/record``.
   public var onRefused: OnRefused
   /// The durability of the pipe's events; `nil` uses the lower level of its two nodes.
   public var durability: Durability?

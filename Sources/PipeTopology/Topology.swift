@@ -173,7 +173,7 @@ extension Topology: Equatable {
 }
 
 extension Topology {
-  /// The same topology with every default written out.
+  /// The topology with every default written out.
   public var resolved: Topology {
     var resolved = self
     for index in nodes.indices {

@@ -176,7 +176,7 @@ package enum NamePattern {
   }
 }
 
-/// Reads topology files: YAML, of which JSON is a subset.
+/// Reads topology files: YAML, which includes JSON.
 ///
 /// The reader checks everything that depends on the file alone; ``TopologyChecker`` checks the rest
 /// against the programs. Source: docs/TOPOLOGY.md.
@@ -227,7 +227,7 @@ public enum TopologyReader {
   ///
   /// A malformed pipe is left out of the topology and of the source map.
   /// - Throws: All errors of a file that no topology can be made of.
-  /// - Parameter environment: The variables that override those of a `.env` file in the same
+  /// - Parameter environment: The variables that override the variables of a `.env` file in the same
   ///   directory.
   package static func examine(
     _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current

@@ -18,7 +18,7 @@ struct TopologyValue<Value: Sendable>: Sendable {
   /// Reads the value, or returns `nil` after reporting an error.
   let read: Read
 
-  /// The same kind for an optional value.
+  /// This kind for an optional value.
   var optional: TopologyValue<Value?> {
     TopologyValue<Value?>(
       schema: schema, definitions: definitions, rows: rows, write: { $0.flatMap(write) }

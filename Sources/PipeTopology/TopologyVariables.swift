@@ -304,7 +304,7 @@ package enum UsedVariables {
   }
 
   /// Returns the values of the variables that differ from their default, by name.
-  /// - Parameter environment: The variables that override those of a `.env` file in the same
+  /// - Parameter environment: The variables that override the variables of a `.env` file in the same
   ///   directory.
   package static func of(
     _ input: TopologyInput, as kind: Kind,

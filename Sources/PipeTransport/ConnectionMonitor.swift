@@ -52,7 +52,7 @@ package final class ConnectionMonitor {
   package func read(_ event: (Event) -> Void) { readEndpoints { what, _ in event(what) } }
 
   /// Reads the events since the last call, with the endpoint of each connection.
-  /// - Parameter event: Called with the endpoint as it was passed to `connect`, if this end connected.
+  /// - Parameter event: Called with the endpoint that was passed to `connect`, if this end connected.
   package func readEndpoints(_ event: (Event, _ endpoint: String) -> Void) {
     readCodes { code, endpoint in
       event(code == ZMQ_EVENT_DISCONNECTED ? .disconnected : .connected, endpoint)

@@ -1,6 +1,6 @@
 // swift-format-ignore-file
-// What PipeMachines uses of Combine, as Apple declares it, for `tools/check-portable` to compile against.
-// Nothing here does anything.
+// The parts of Combine that PipeMachines uses, as Apple declares them, so that `tools/check-portable` can
+// compile against them. The functions do nothing.
 
 public protocol Publisher<Output, Failure> {
   associatedtype Output

@@ -1,4 +1,4 @@
 // swift-format-ignore-file
-// The C library by its name on Apple's systems, for `tools/check-portable` to compile against.
+// The C library under its name on Apple's systems, for `tools/check-portable` to compile against.
 
 @_exported import Glibc

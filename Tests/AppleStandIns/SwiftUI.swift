@@ -1,6 +1,6 @@
 // swift-format-ignore-file
-// What PipeMachines uses of SwiftUI, as Apple declares it, for `tools/check-portable` to compile against.
-// Nothing here does anything.
+// The parts of SwiftUI that PipeMachines uses, as Apple declares them, so that `tools/check-portable` can
+// compile against them. The functions do nothing.
 
 public struct Binding<Value> {
   public init(

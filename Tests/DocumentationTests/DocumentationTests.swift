@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 import Testing
 
-@Suite("The documentation's examples")
+@Suite("The examples in the documentation")
 struct DocumentationTests {
   private static let root: String = {
     // Tests/DocumentationTests/DocumentationTests.swift
@@ -14,7 +14,7 @@ struct DocumentationTests {
   private static let catalogue = root + "/Sources/PipeRuntime/PipeRuntime.docc"
   private static let sources = FileSystem.directory(of: #filePath)
 
-  @Test("are the very lines that are compiled and run as tests")
+  @Test("The Swift examples in the documentation are exactly the examples compiled by these tests")
   func examples() throws {
     let compiled = try Set(Self.compiledExamples())
     let shown = try Self.blocks("swift")
@@ -29,7 +29,7 @@ struct DocumentationTests {
     #expect(shown.count > 20)
   }
 
-  @Test("that are topologies fit the machines beside them")
+  @Test("The topologies in the documentation pass the check against their machines")
   func topologies() throws {
     let blocks = try Self.blocks("yaml")
     #expect(!blocks.isEmpty)
@@ -47,7 +47,7 @@ struct DocumentationTests {
     }
   }
 
-  /// What stands between `docs: begin` and `docs: end` in the sources of these tests.
+  /// Returns the texts between `docs: begin` and `docs: end` in the sources of these tests.
   private static func compiledExamples() throws -> [String] {
     var examples: [String] = []
     for file in FileSystem.entries(of: sources) where file.hasSuffix(".swift") {
@@ -66,7 +66,7 @@ struct DocumentationTests {
     return examples
   }
 
-  /// The code blocks of the articles in one language.
+  /// Returns the code blocks of the articles in one language.
   private static func blocks(_ language: String) throws -> [(file: String, text: String)] {
     var blocks: [(file: String, text: String)] = []
     for file in FileSystem.entries(of: catalogue) where file.hasSuffix(".md") {
@@ -90,7 +90,7 @@ struct DocumentationTests {
     return blocks
   }
 
-  /// The lines without the indentation that they share.
+  /// Joins the lines, without their common indentation.
   private static func joined(_ lines: [String]) -> String {
     let indentation = lines.filter { !$0.isEmpty }.map { $0.prefix { $0 == " " }.count }.min() ?? 0
     return lines.map { String($0.dropFirst(indentation)) + "\n" }.joined()

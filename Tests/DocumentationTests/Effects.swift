@@ -7,13 +7,13 @@ private struct Motor: Sendable {
   func turn(speed: Int) async -> Bool { speed > 0 }
 }
 
-/// Turns once for each key.
+/// A motor that records its idempotency keys.
 private actor KeyedMotor {
   private(set) var keys: [String] = []
   func turn(speed: Int, idempotencyKey key: String) { keys.append(key) }
 }
 
-@Suite("Effects, as documented", .stallLimit(.seconds(60)))
+@Suite("Documented effects", .stallLimit(.seconds(60)))
 struct Effects {
   private func closes(_ runtime: Runtime<State, Event, Output>) async -> Bool {
     let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: runtime)
@@ -22,7 +22,7 @@ struct Effects {
     return await !recorder.wait(until: .closed).isEmpty
   }
 
-  @Test("an effect of one event, and one of none")
+  @Test("An effect returns one event or none")
   func event() async {
     // docs: begin
     let runtime = Runtime<State, Event, Output>()
@@ -35,7 +35,7 @@ struct Effects {
     #expect(await closes(runtime))
   }
 
-  @Test("an effect that says which piece of work it is")
+  @Test("An effect has an idempotency key with its run and the version of its step")
   func idempotency() async {
     let motor = KeyedMotor()
     // docs: begin
@@ -51,12 +51,12 @@ struct Effects {
     #expect(await closes(runtime))
     let keys = await motor.keys
     #expect(keys.count == 1)
-    // The machine, the run, and the version of the step.
+    // The key contains the machine, the run, and the version of the step.
     #expect(keys.first?.hasPrefix("local/") == true)
     #expect(keys.first?.hasSuffix("/1") == true)
   }
 
-  @Test("an effect of many events")
+  @Test("An effect can return a sequence of events")
   func events() async {
     // docs: begin
     let runtime = Runtime<State, Event, Output>()
@@ -73,7 +73,7 @@ struct Effects {
     #expect(await closes(runtime))
   }
 
-  @Test("a priority and a strategy")
+  @Test("An effect with a priority and a strategy runs")
   func strategy() async {
     // docs: begin
     let runtime = Runtime<State, Event, Output>()
@@ -86,7 +86,7 @@ struct Effects {
     #expect(await closes(runtime))
   }
 
-  @Test("a dependency")
+  @Test("'inject' passes a dependency to an effect")
   func dependency() async {
     // docs: begin
     func close(speed: Int, motor: Motor) async -> Event? {
@@ -99,7 +99,7 @@ struct Effects {
     #expect(await closes(runtime))
   }
 
-  @Test("an error is turned into an event")
+  @Test("'catch' accepts an effect that throws")
   func failure() async {
     struct Jammed: Error {}
     // docs: begin
@@ -117,7 +117,7 @@ struct Effects {
     #expect(await closes(runtime))
   }
 
-  @Test("a sequence's error is the event that the machine has for failures")
+  @Test("An error of a sequence becomes the machine's event for failures")
   func failureEvent() async {
     struct Unplugged: Error {}
     enum Reading: DSLCompatible, Equatable { case none, value(Double), failed(String) }
@@ -158,7 +158,7 @@ struct Effects {
       await recorder.states(count: 3) == [.none, .value(21.5), .failed("Unplugged()")])
   }
 
-  @Test("middleware")
+  @Test("A run with middleware for states and events reaches its last state")
   func middleware() async {
     // docs: begin
     let runtime = Runtime<State, Event, Output>()

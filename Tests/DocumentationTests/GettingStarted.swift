@@ -54,9 +54,9 @@ func close(speed: Int) async -> Event {
 }
 // docs: end
 
-@Suite("Getting started, as documented")
+@Suite("Documented first steps")
 struct GettingStarted {
-  @Test("the elevator runs from open to closed", .stallLimit(.seconds(60)))
+  @Test("The elevator runs from open to closed", .stallLimit(.seconds(60)))
   func run() async {
     // docs: begin
     let runtime = Runtime<State, Event, Output>()
@@ -74,7 +74,7 @@ struct GettingStarted {
     #expect("\(door.state)" == "closed")
   }
 
-  @Test("'send' tells what became of the event")
+  @Test("'send' returns the refusal of an event with its reason")
   func outcome() async {
     let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: Runtime())
     var reason: Refusal?

@@ -7,9 +7,9 @@ private enum Signal: DSLCompatible { case timeIsUp, carPassed, fault(code: Int),
 private enum Lamp: DSLCompatible { case wait(seconds: Int), alarm }
 private typealias Crossing = StateMachine<Light, Signal, Lamp>
 
-@Suite("The machine language, as documented")
+@Suite("Documented machine language")
 struct MachineLanguage {
-  @Test("a state by its value, and by its constructor")
+  @Test("A 'When' describes a state by its value or its constructor")
   func when() {
     let machine = Crossing(initial: .red) {
       // docs: begin
@@ -34,7 +34,7 @@ struct MachineLanguage {
       .assertNoTransition(when: .red, on: .carPassed)
   }
 
-  @Test("several states at once")
+  @Test("A 'OneOf' describes several states or events at once")
   func oneOf() {
     let machine = Crossing(initial: .red) {
       // docs: begin
@@ -62,7 +62,7 @@ struct MachineLanguage {
       .assertNoTransition(when: .off, on: .reset)
   }
 
-  @Test("guards choose among transitions, in the order written")
+  @Test("Guards choose among transitions in the order written")
   func guards() {
     let machine = Crossing(initial: .red) {
       // docs: begin
@@ -90,7 +90,7 @@ struct MachineLanguage {
       .assert(when: .broken(code: 700), execute: .alarm)
   }
 
-  @Test("several descriptions of one state add up")
+  @Test("Several 'When's for one state add up, and their overlaps are listed")
   func overlap() {
     // docs: begin
     let machine = StateMachine<Light, Signal, Lamp>(initial: .red) {
@@ -131,7 +131,7 @@ struct MachineLanguage {
       .assert(when: .green(cars: 0), on: .timeIsUp, transitionTo: .off)
   }
 
-  @Test("transitions that have names, and a list of them")
+  @Test("Transitions can have names and be kept in a list")
   func values() {
     // docs: begin
     let onPowerCut = On(event: Signal.powerCut) { Transition(to: Light.off) }
@@ -159,7 +159,7 @@ struct MachineLanguage {
       .assertNoTransition(when: .off, on: .powerCut)
   }
 
-  @Test("a transition that suspends")
+  @Test("A transition can suspend")
   func suspends() async {
     @Sendable func repair(_ code: Int) async -> Bool { code < 100 }
     let machine = Crossing(initial: .red) {
@@ -177,7 +177,7 @@ struct MachineLanguage {
       .assertEventually(when: .broken(code: 7), on: .reset, transitionTo: .red)
   }
 
-  @Test("a machine can be asked without being run")
+  @Test("A machine computes a step without being run")
   func asks() async throws {
     // docs: begin
     switch stateMachine.reduce(.open(persons: 12), .closeButtonWasPressed) {

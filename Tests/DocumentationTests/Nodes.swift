@@ -60,9 +60,9 @@ struct Heating: NodeProgram {
 }
 // docs: end
 
-@Suite("Nodes, as documented")
+@Suite("Documented nodes")
 struct NodesTests {
-  @Test("a machine of a node is tested like any other")
+  @Test("A machine of a node is tested like any other machine")
   func thermostat() {
     XCTStateMachine(Thermostat.stateMachine(Thermostat.Parameters()))
       .assert(when: .idle, on: .measured(degrees: 20), transitionTo: .heating(since: 20))

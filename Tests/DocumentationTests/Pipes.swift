@@ -6,9 +6,9 @@ import Testing
 enum Sign: DSLCompatible { case dark, shows(persons: Int) }
 enum SignEvent: DSLCompatible { case clear, show(persons: Int) }
 
-@Suite("Pipes, as documented", .stallLimit(.seconds(60)))
+@Suite("Documented pipes", .stallLimit(.seconds(60)))
 struct Pipes {
-  @Test("connect two machines of one process")
+  @Test("A pipe connects two machines in one process")
   func connects() async {
     // docs: begin
     let pipe = EventPipe<SignEvent>()

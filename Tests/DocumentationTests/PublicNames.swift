@@ -3,9 +3,9 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-// Every public name beside Foundation's. `Pipe` is left out: Foundation has one, and so this library's own name
-// for it is `EventPipe`. `Binding` and `NavigationStack`, which SwiftUI has, stand for `ValueBinding` and
-// `RouteStack` here.
+// Every public name, in a file that imports Foundation. `Pipe` is omitted, because Foundation has a type of
+// that name; with Foundation, the type is called `EventPipe`. `Binding` and `NavigationStack` are aliases of
+// `ValueBinding` and `RouteStack` on platforms without SwiftUI.
 
 private typealias Names<
   State: MachineState & StateProtocol & Hashable,
@@ -111,7 +111,7 @@ private let functions: Set<String> = ["inject", "withTopology", "withManualClock
 
 @Suite("Public names")
 struct PublicNames {
-  @Test("each stands in a file that imports Foundation, and so clashes with none of its names")
+  @Test("Each public name can be used in a file that imports Foundation")
   func all() throws {
     var root = #filePath
     for _ in 0..<3 { root = FileSystem.directory(of: root) }
@@ -134,7 +134,7 @@ struct PublicNames {
     #expect(seen > 150)
   }
 
-  /// The name of the type, the protocol, the alias or the function that a line declares.
+  /// Returns the name of the type, protocol, alias or function that a line declares.
   private func declaredName(_ words: [String]) -> String? {
     let kinds = ["struct", "class", "enum", "protocol", "actor", "typealias", "func"]
     guard let kind = words.firstIndex(where: kinds.contains), kind + 1 < words.count else {

@@ -3,9 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Testing, as documented", .stallLimit(.seconds(60)))
+@Suite("Documented test kit", .stallLimit(.seconds(60)))
 struct TestingGuide {
-  @Test("assertions on a machine")
+  @Test("The documented assertions on a machine hold")
   func assertions() {
     // docs: begin
     XCTStateMachine(stateMachine)
@@ -20,7 +20,7 @@ struct TestingGuide {
     // docs: end
   }
 
-  @Test("a scenario")
+  @Test("The documented scenario holds")
   func scenario() {
     // docs: begin
     XCTStateMachine(stateMachine).assert(steps: [
@@ -32,7 +32,7 @@ struct TestingGuide {
     // docs: end
   }
 
-  @Test("coverage")
+  @Test("The documented coverage is complete with its exception")
   func coverage() {
     // docs: begin
     let coverage = TransitionCoverage(stateMachine)
@@ -48,7 +48,7 @@ struct TestingGuide {
   private enum Sum: DSLCompatible, Equatable { case zero, some }
   private enum Change: DSLCompatible { case add, clear }
 
-  @Test("coverage of a machine that is given by a function")
+  @Test("Coverage of a machine that is a function counts against the expected transitions")
   func functionCoverage() {
     // docs: begin
     let sum = StateMachine<Sum, Change, Never>(
@@ -73,7 +73,7 @@ struct TestingGuide {
     // docs: end
   }
 
-  @Test("a run under a clock that stands still")
+  @Test("A manual clock runs an effect without real waiting")
   func clock() async {
     // docs: begin
     await withManualClock { clock in

@@ -4,9 +4,9 @@ import TestTraits
 import Testing
 
 @MainActor
-@Suite("Views, as documented", .stallLimit(.seconds(60)))
+@Suite("Documented views", .stallLimit(.seconds(60)))
 struct Views {
-  @Test("show a state and send events")
+  @Test("A view state shows the state and sends events")
   func viewState() async {
     let door = AsyncStateMachineSequence(
       stateMachine: stateMachine,

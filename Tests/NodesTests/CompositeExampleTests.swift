@@ -19,7 +19,7 @@ struct CompositeExampleTests {
 
   // MARK: The vending machine
 
-  @Test("vending machine: the product is the known one; each payload is a step of its own")
+  @Test("The product of the vending machine has the known states, with a step for each payload")
   func vendingMachine() throws {
     let product = try ExampleComposition.product(
       of: "vending-machine.yaml",
@@ -33,14 +33,14 @@ struct CompositeExampleTests {
     #expect(product.composition.vectors.count == 5)
   }
 
-  @Test("an event whose payload nobody gave is listed as not tried")
+  @Test("An event without a given payload is listed as untried")
   func untried() throws {
     let found = try ExampleComposition.product(of: "vending-machine.yaml").explore()
     #expect(found.untried == ["user: showPurchasable", "machine: showPurchasable"])
     #expect(found.states.count == 3)
   }
 
-  @Test("the user pays until it is enough, and the machine takes no choice before a coin")
+  @Test("The vending user pays until it is enough, and the machine accepts no choice before a coin")
   func sale() {
     XCTStateMachine(VendingUser.stateMachine(.init()))
       .assert(when: .paying, on: .showPurchasable(more: true), transitionTo: .gonnaBuy)
@@ -57,14 +57,14 @@ struct CompositeExampleTests {
 
   // MARK: The philosophers
 
-  @Test("five philosophers of the file: the product is the known one, without a deadlock")
+  @Test("The product of five philosophers has the known states and no deadlock")
   func fivePhilosophers() throws {
     let product = try ExampleComposition.product(of: "philosophers.yaml")
     try expect(product, states: 11, transitions: 30, deadlocks: 0)
     #expect(product.composition.conflictClasses.count == 1)
   }
 
-  @Test("ten philosophers: the product is the known one")
+  @Test("The product of ten philosophers has the known states and no deadlock")
   func tenPhilosophers() throws {
     let seats = 0..<10
     let product = try Product(
@@ -79,7 +79,7 @@ struct CompositeExampleTests {
     try expect(product, states: 123, transitions: 680, deadlocks: 0)
   }
 
-  @Test("a philosopher takes and puts back, and a fork is held by one")
+  @Test("A philosopher takes and releases forks, and a held fork cannot be taken")
   func philosopher() {
     XCTStateMachine(Philosopher.stateMachine(.init()))
       .assert(when: .thinking, execute: .think)
@@ -104,7 +104,7 @@ struct CompositeExampleTests {
       ])
   }
 
-  @Test("the lift's door is never open while its motor moves, and it never locks up")
+  @Test("The lift's door is never open while its motor moves, and the lift has no deadlock")
   func safeLift() throws {
     let product = try lift()
     let found = try product.explore()
@@ -124,7 +124,7 @@ struct CompositeExampleTests {
     #expect(found.untried == [])
   }
 
-  @Test("without synchronized events the lift's motor moves behind an open door")
+  @Test("Without synchronized events, the lift's motor can move while the door is open")
   func unsafeLift() throws {
     let whole = try lift()
     let apart = try Product(whole.components, composites: [])
@@ -132,7 +132,7 @@ struct CompositeExampleTests {
     #expect(shown.contains(.unsafe))
   }
 
-  @Test("the lift's door and motor refuse what does not fit their state")
+  @Test("The lift's door and motor refuse events that do not fit their states")
   func liftMachines() {
     XCTStateMachine(LiftDoor.stateMachine(.init()))
       .assert(when: .closed, on: .go(floor: 3), transitionTo: .closed)
@@ -152,7 +152,7 @@ struct CompositeExampleTests {
 
   // MARK: The two models
 
-  @Test("eventX resets both models or none, and the composite shows both as one")
+  @Test("'eventX' resets both models or neither, and the composite shows both as one state")
   func models() async throws {
     let product = try ExampleComposition.product(of: "composite.yaml")
     let reset = ProductEvent.synchronized(SynchronizedEvent(named: "eventX"), composite: "models")
@@ -172,7 +172,7 @@ struct CompositeExampleTests {
     #expect(throws: ExplorationError.self) { try product.explore() }
   }
 
-  @Test("the program registers the composite states that the files name")
+  @Test("The example program registers the composite states that the topology files name")
   func registered() {
     #expect(ExampleProgram.composites.map { $0.name } == ["LiftState", "ModelsState"])
     #expect(

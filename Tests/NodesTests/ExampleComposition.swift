@@ -1,13 +1,13 @@
 import Nodes
 import PipeRuntime
 
-/// The examples' own machines, composed as their topology files say.
+/// The machines of the examples, composed as their topology files declare.
 enum ExampleComposition {
   private static let root = #filePath.split(separator: "/", omittingEmptySubsequences: false)
     .dropLast(3).joined(separator: "/")
 
-  /// The product of a topology's nodes.
-  /// - Parameter payloads: The events with a payload to explore with, by node.
+  /// Returns the product of a topology's nodes.
+  /// - Parameter payloads: The events with payloads that the exploration uses, by node.
   static func product(
     of file: String, payloads: [String: [any MachineEvent]] = [:]
   ) throws -> Product {
@@ -19,8 +19,8 @@ enum ExampleComposition {
       }, composites: topology.composites.map(\.declaration))
   }
 
-  /// A machine of the program as a component, explored with all its events without a payload and
-  /// with these.
+  /// Returns a machine of the program as a component. The exploration uses all its events without a
+  /// payload, and the given events.
   static func component<Example: Machine>(
     _ machine: Example.Type, name: String, payloads: [any MachineEvent] = []
   ) -> AnyComponent {

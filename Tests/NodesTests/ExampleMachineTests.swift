@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The machines of the examples")
 struct ExampleMachineTests {
-  /// The JSON of the state that an event leads to, or why it is refused.
+  /// Returns the JSON of the next state, or the code of the refusal.
   private func answer<Example: Machine>(
     _ machine: Example.Type, with parameters: Example.Parameters = Example.Parameters(),
     _ state: Example.State, _ event: Example.Event
@@ -16,7 +16,7 @@ struct ExampleMachineTests {
     }
   }
 
-  @Test("the door takes persons while it is open, and closes unless it is full")
+  @Test("The door accepts persons while it is open, and closes unless it is full")
   func door() throws {
     var small = ElevatorDoor.Parameters()
     small.capacity = 2
@@ -36,7 +36,8 @@ struct ExampleMachineTests {
     #expect(empty == ["open": ["persons": 0]])
   }
 
-  @Test("the motor goes to the next floor, after the last to the first, or where it is called")
+  @Test(
+    "The motor moves to the next floor, from the last floor to the first, or where it is called")
   func motor() throws {
     var low = ElevatorMotor.Parameters()
     low.floors = 3
@@ -54,7 +55,7 @@ struct ExampleMachineTests {
     #expect(busy == "noTransition")
   }
 
-  @Test("the washing machine's seven states follow one another, each with its output but the first")
+  @Test("The washing machine goes through seven states, and only the first has no output")
   func washer() throws {
     let machine = WashingMachine.stateMachine(WashingMachine.Parameters())
     var state = machine.initial
@@ -79,7 +80,7 @@ struct ExampleMachineTests {
     #expect(early == "noTransition")
   }
 
-  @Test("the panel counts a program only after a step of it")
+  @Test("The panel counts a finished program only after one of its steps")
   func panel() throws {
     let none = try answer(WasherPanel.self, .showing(step: 0, finished: 2), .finished)
     #expect(none == "guard")
@@ -87,7 +88,7 @@ struct ExampleMachineTests {
     #expect(one == ["showing": ["step": 0, "finished": 3]])
   }
 
-  @Test("a relay passes every token, and the tally counts them")
+  @Test("A relay passes on every token, and the tally counts the tokens")
   func relay() throws {
     let first = try answer(Relay.self, .idle, .token(n: 7))
     #expect(first == ["passing": ["n": 7, "count": 1]])
@@ -97,7 +98,7 @@ struct ExampleMachineTests {
     #expect(counted == ["counted": ["count": 2, "last": 9]])
   }
 
-  @Test("every machine of the program describes itself without a problem")
+  @Test("Every machine of the example program has a description without errors")
   func descriptions() throws {
     #expect(ExampleProgram.machines.count == Set(ExampleProgram.machines.map { $0.name }).count)
     for machine in ExampleProgram.machines {

@@ -13,7 +13,7 @@ struct ExampleViewTests {
     View.body(View.screen(of: state), size: size).map(\.description)
   }
 
-  @Test("a view fits into the size that it asks for")
+  @Test("Each example view fits into its minimum size")
   func fits() {
     func check<View: TerminalView>(_ view: View.Type, _ states: View.State...) {
       for state in states {
@@ -53,7 +53,7 @@ struct ExampleViewTests {
       .quizAnswersSending(sheet), .quizAnswersSended(score), .results(score), .error(message: "no"))
   }
 
-  @Test("the door shows how far it is closed, and its keys are its events")
+  @Test("The door view shows how far the door is closed, and maps keys to events")
   func door() {
     #expect(
       text(DoorView.self, .open(persons: 2))[1...3] == [
@@ -71,7 +71,7 @@ struct ExampleViewTests {
     event.map { "\($0)".hasPrefix(name) } ?? false
   }
 
-  @Test("the washer marks the step that it is at")
+  @Test("The washer view marks the current step")
   func washer() {
     #expect(text(WasherView.self, .pumping).filter { $0.hasPrefix("▶") } == ["▶ pumping"])
     #expect(text(WasherView.self, .coldAndEmpty).last == "s starts")
@@ -83,7 +83,7 @@ struct ExampleViewTests {
     #expect(event(.character("x")) == nil && event(.escape) == nil)
   }
 
-  @Test("the motor tells where it goes, the display what it shows")
+  @Test("The motor view shows the direction, and the display view shows floor and persons")
   func motor() {
     #expect(text(MotorView.self, .moving(from: 4, to: 0))[0] == "Floor 4  ↓ to floor 0")
     #expect(text(MotorView.self, .moving(from: 1, to: 3))[0] == "Floor 1  ↑ to floor 3")
@@ -108,7 +108,7 @@ struct OtherViewTests {
     View.body(View.screen(of: state), size: size).first?.description
   }
 
-  @Test("The lift shows its two parts as one, and its keys are events of either")
+  @Test("The lift view shows door and motor as one, and its keys send events to either")
   func lift() {
     #expect(
       first(LiftView.self, .boarding(persons: 2, floor: 3)) == "Floor 3  the door is open, 2 inside"
@@ -120,7 +120,7 @@ struct OtherViewTests {
     #expect(LiftView.event(for: .character("x"), in: waiting) == nil)
   }
 
-  @Test("The two models are shown side by side, and their events are those of the models")
+  @Test("The models view shows both models side by side, and its keys send their events")
   func models() throws {
     let both = ModelsState.stateAB(message: "hi", value: 3)
     let lines = ModelsView.body(both, size: size).map(\.description)
@@ -134,7 +134,7 @@ struct OtherViewTests {
     #expect(try json("q") == nil)
   }
 
-  @Test("A kettle is switched by the space bar, whatever it does")
+  @Test("The space bar switches a kettle on or off")
   func kettle() {
     #expect(KettleView.event(for: .character(" "), in: .off) == .switchOn)
     #expect(KettleView.event(for: .character(" "), in: .heating) == .switchOff)
@@ -143,7 +143,7 @@ struct OtherViewTests {
     #expect(KettleLoaderView.onAppear(.loading("water")).map { "\($0)" } == nil)
   }
 
-  @Test("A relay is given the next token, and the example model its events")
+  @Test("The relay view sends the next token, and the example view sends its model's events")
   func others() throws {
     let token = try RelayView.event(for: .character("t"), in: .passing(n: 4, count: 4))
       .map { try JSONValue(encoding: $0) }
@@ -168,7 +168,7 @@ struct QuizViewTests {
       attempt: QuizScreen.Attempt(sheet: AnswerSheet(quiz: 1, title: "Swift"), next: []))
   }
 
-  @Test("a question is shown with its answers, of which a digit gives one")
+  @Test("The quiz view shows a question with its answers, and a digit selects an answer")
   func shown() {
     let lines = QuizView.body(asking, size: QuizView.minimumSize).map(\.description)
     #expect(lines[0...1] == ["Question 2 of 3  5 s", "Which one?"])
@@ -181,7 +181,7 @@ struct QuizViewTests {
     #expect(QuizView.event(for: .escape, in: asking) == .onDisappear)
   }
 
-  @Test("the results are shown when they are asked for")
+  @Test("The quiz view shows the results when they are requested")
   func scored() {
     let score = QuizScore(title: "Swift", right: 2, questions: 3)
     #expect(QuizView.event(for: .enter, in: .quizAnswersSended(score)) == .onResults)
@@ -191,7 +191,7 @@ struct QuizViewTests {
     #expect(lines == ["Swift", "2 of 3 answers are right"])
   }
 
-  @Test("what is under way, and what has failed, is told")
+  @Test("The quiz view shows its progress and its failures")
   func others() {
     func lines(_ state: QuizScreen.State) -> [String] {
       QuizView.body(state, size: QuizView.minimumSize).map(\.description)

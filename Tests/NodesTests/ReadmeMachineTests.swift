@@ -16,7 +16,7 @@ struct ReadmeMachineTests {
       .assert(when: .closing(persons: 1), execute: .close(speed: 2))
   }
 
-  @Test("The traffic light in README.md is the one of these tests, and changes its state")
+  @Test("The traffic light in README.md matches the tested source and changes its state")
   func trafficLight() throws {
     let readme = String(decoding: try packageFile("README.md"), as: UTF8.self)
     let file = "Tests/NodesTests/TrafficLight.swift"

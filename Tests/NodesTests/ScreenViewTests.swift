@@ -12,7 +12,7 @@ private struct Shown<View: TerminalView> {
 
   var lines: [String] { View.body(screen, size: size).map(\.description) }
 
-  /// The events of keys.
+  /// Presses the keys and returns their events.
   mutating func press(_ keys: Key...) -> [View.Event] {
     keys.compactMap { View.press($0, in: &screen, size: size) }
   }
@@ -28,7 +28,7 @@ private struct Shown<View: TerminalView> {
 struct ScreenViewTests {
   private let movies = (1...40).map { Movie(id: $0, title: "Movie \($0)", year: 1900 + $0) }
 
-  @Test("a screen fits into the size that it asks for")
+  @Test("Each example screen fits into its minimum size")
   func fits() throws {
     func check<View: TerminalView>(_ view: View.Type, _ states: View.State...) {
       for state in states {
@@ -60,7 +60,9 @@ struct ScreenViewTests {
     check(NavigationView.self, .init(), authenticated)
   }
 
-  @Test("a list that has not been loaded is loaded when it is shown, and only that one")
+  @Test(
+    "A list view sends its appear event only in the start state, and its disappear event only after it"
+  )
   func lifecycle() {
     func movies(_ state: MoviesList.State) -> [MoviesList.Event?] {
       let screen = MoviesView.screen(of: state)
@@ -76,7 +78,7 @@ struct ScreenViewTests {
   }
 
   @Test(
-    "the next page is fetched where the last row is in sight, unless it is on its way or failed")
+    "The next page is fetched when the last row is visible, unless a fetch is running or failed")
   func pages() {
     let batch = MovieBatch(page: 1, totalPages: 4, results: [])
     var pages = Shown(MoviesPagesView.self, .init(batch: batch, movies: movies))
@@ -93,25 +95,25 @@ struct ScreenViewTests {
     pages.update(to: .init(batch: last, movies: movies))
     #expect(sight() == nil)
     #expect(pages.lines.contains("▶ Movie 40  1940") && pages.lines.last == "No more movies")
-    // Nothing has come yet.
+    // No page has been loaded yet.
     #expect(
       MoviesPagesView.onShow(MoviesPagesView.screen(of: .init()), size: pages.size) == .fetchNext)
   }
 
-  @Test("a field of the form is sent when it is left, where its text is another one")
+  @Test("A form field is sent when it is left, but only if its text has changed")
   func address() {
     var form = Shown(AddressView.self, .empty)
     #expect(form.type(" Quebec q ") == [])
     #expect(form.lines.contains { $0.hasPrefix("City     Quebec q ") })
     #expect(form.press(.enter) == [.cityChanged(to: " Quebec q ")])
-    // What is typed meanwhile stays when the form's state comes.
+    // Text that is typed before the form's new state arrives is kept.
     #expect(form.type("rue") == [])
     form.update(to: .city(city: "Quebec q"))
     #expect(form.lines.contains { $0.hasPrefix("City    Quebec q") })
     #expect(form.lines.contains { $0.hasPrefix("Street  rue") })
     #expect(form.press(.backTab) == [.streetChanged(to: "rue")])
     form.update(to: .street(city: "Quebec q", street: "rue"))
-    // Nothing has changed here.
+    // The texts of these fields have not changed.
     #expect(form.press(.tab, .tab) == [])
     #expect(form.type("7") == [])
     #expect(form.press(.tab) == [.houseChanged(to: "7")])
@@ -128,7 +130,7 @@ struct ScreenViewTests {
     #expect(AddressView.takesText(form.screen))
   }
 
-  @Test("keys ask the coordinator for what belongs to the screen that is shown")
+  @Test("Keys send the coordinator the events of the shown screen")
   func navigation() throws {
     var view = Shown(NavigationView.self, .init())
     #expect(
@@ -140,7 +142,7 @@ struct ScreenViewTests {
     #expect(view.press(.left) == [])
     #expect(view.press(.right) == [.switchTo(tab: .results)])
     #expect(view.lines[0] == " quizzes [results] profile ")
-    // It was refused: the coordinator says which tab it is.
+    // The coordinator refused the change. The view shows the coordinator's tab again.
     view.update(to: state)
     #expect(view.lines[0] == "[quizzes] results  profile ")
     #expect(view.press(.character("i")) == [.openSheet(about: "Quizzes")])
@@ -160,7 +162,7 @@ struct ScreenViewTests {
     #expect(view.press(.character("o")) == [.logOut])
   }
 
-  @Test("a name is typed in the registration, and forgotten with it")
+  @Test("The registration view keeps a typed name until the registration ends")
   func registration() throws {
     var stack = NavigationStack(root: RegistrationRoute.terms)
     var view = Shown(RegistrationView.self, .shown(screens: stack))

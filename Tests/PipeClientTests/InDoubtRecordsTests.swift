@@ -32,8 +32,8 @@ struct InDoubtRecordsTests {
     changes.map { "\($0.node) \($0.version)" + $0.doubts.map { _ in "?" }.joined() }
   }
 
-  /// Returns marks for a pair of two nodes, one of which is shown itself, after all have reported
-  /// their first states.
+  /// Returns marks for a pair of two nodes, after all nodes have reported their first states. One of
+  /// the two nodes is shown itself.
   private static func pair(seesEvery: Bool = true) -> InDoubtRecords {
     var marks = InDoubtRecords(
       shown: ["pair", "other", "a"],

@@ -270,7 +270,7 @@ struct ManifestSetTests {
         == [["key": "agent.public", "path": "Motor_2.agent"]])
   }
 
-  @Test("New keys for selected processes are their Secrets and that of the variables")
+  @Test("New keys for selected processes are their Secrets and the Secret of the variables")
   func someSecrets() throws {
     let keys = ManifestKeys(orchestrator: nil, agents: ["lamp": .init(file: "f", key: "k")])
     let set = try Hall.set(variables: ["PASSWORD": "x"])

@@ -2,7 +2,7 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import XCTest
 
-/// The same assertions under XCTest.
+/// Tests of the assertions under XCTest.
 final class XCTStateMachineXCTests: XCTestCase {
   private var failures: [String]?
 

@@ -64,7 +64,7 @@ struct LeasesTests {
     #expect(!leases.isOver("door", at: 100_000))
   }
 
-  @Test("No lease expires before those that a former orchestrator may have granted")
+  @Test("No lease expires before any lease that a former orchestrator may have granted")
   func beginning() {
     #expect(!leases.isOver("door", at: 1_099))
     #expect(leases.isOver("door", at: 1_100))

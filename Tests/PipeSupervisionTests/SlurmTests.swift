@@ -42,7 +42,7 @@ struct SlurmJobTests {
     }
   }
 
-  @Test("The orchestrator's address is that of its host in the job")
+  @Test("The orchestrator's address is its host's address in the job")
   func own() {
     #expect(job.ownAddress(["SLURMD_NODENAME": "fh2"]) == "10.0.0.2")
     #expect(job.ownAddress(["SLURMD_NODENAME": "login"]) == nil && job.ownAddress([:]) == nil)

@@ -29,7 +29,7 @@ struct ProcessorQueueTests {
     #expect(queue.take([1: thread(5, 9, runs: true)], at: start) == .zero)
     #expect(queue.take([1: thread(5, 9, runs: true)], at: start + .seconds(3)) == .seconds(3))
     #expect(queue.take([1: thread(5, 9, runs: true)], at: start + .seconds(4)) == .seconds(1))
-    // Five seconds in all, four of which are known.
+    // Five seconds in all. Four of them were already returned.
     #expect(
       queue.take([1: thread(6, 14, turns: 2, runs: false)], at: start + .seconds(6)) == .seconds(1))
     #expect(

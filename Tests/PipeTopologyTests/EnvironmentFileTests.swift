@@ -72,7 +72,7 @@ struct EnvironmentFileTests {
       ])
   }
 
-  @Test("The environment's variables, even empty ones, override those of the file")
+  @Test("The environment's variables, even empty ones, override the variables of the file")
   func precedence() throws {
     #expect(try read(Array("V=file".utf8), environment: ["V": "own"]).value == "own")
     #expect(try read(Array("V=file".utf8), environment: ["V": ""]).value == "")

@@ -71,7 +71,7 @@ struct TopologyDocumentTests {
     for code in ExplorationFinding.Code.allCases { #expect(text.contains("`\(code.rawValue)`")) }
   }
 
-  @Test("The documented defaults are those of a topology without the keys")
+  @Test("The documented defaults match a topology without the keys")
   func defaults() throws {
     let plain = Topology(
       name: "t", nodes: [.machine("M", name: "a")],

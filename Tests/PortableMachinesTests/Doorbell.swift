@@ -1,6 +1,6 @@
 import PipeMachines
 
-/// A machine whose file imports the portable part alone.
+/// A machine in a file that imports only the portable module.
 enum Doorbell: Machine {
   enum State: MachineState, Equatable { case quiet, ringing(count: Int) }
   enum Event: MachineEvent { case press, silence }
@@ -28,7 +28,7 @@ enum Doorbell: Machine {
   }
 }
 
-/// What the bell tells of by a pipe: a function.
+/// A machine that is given by a function, and receives the bell's events through a pipe.
 enum Porter {
   enum State: MachineState, Equatable { case waiting, called(times: Int) }
   enum Event: MachineEvent { case call }
@@ -40,7 +40,7 @@ enum Porter {
   }
 }
 
-/// Counts.
+/// A feature that counts its actions.
 struct CountFeature: FeatureType {
   struct State: Sendable { var count = 0 }
   enum Action: Sendable { case up }

@@ -2,11 +2,11 @@ import PipeMachines
 import Testing
 
 @MainActor
-@Suite("Changes of what is observed")
+@Suite("Observed changes")
 struct ObservedChangesTests {
   private let store = Store(feature: CountFeature(), initialState: .init())
 
-  @Test("each change is told before it is made, also several in one turn")
+  @Test("Each change is reported before it is made, even several in one turn")
   func everyChange() async {
     let model = Shown()
     var seen: [Int] = []
@@ -20,7 +20,7 @@ struct ObservedChangesTests {
     #expect(seen == [0, 1, 2])
   }
 
-  @Test("the state of a store is told of when an action has changed it")
+  @Test("A change of a store's state by an action is reported")
   func store() async {
     let (told, continuation) = AsyncStream.makeStream(of: Void.self)
     let changes = ObservedChanges(
@@ -31,7 +31,7 @@ struct ObservedChangesTests {
     changes.stop()
   }
 
-  @Test("nothing is told once it is let go of")
+  @Test("A released observer reports no changes")
   func letGo() {
     let model = Shown()
     var count = 0

@@ -2,9 +2,9 @@ import PipeMachines
 import Testing
 
 @MainActor
-@Suite("The portable part, imported alone")
+@Suite("The portable module, imported alone")
 struct PortableTests {
-  @Test("a machine runs in process with its effects, and tells another one by a pipe")
+  @Test("A machine runs its effects in process and sends events to another machine through a pipe")
   func machine() async {
     let pipe = EventPipe<Porter.Event>()
     let bell = AsyncStateMachineSequence(
@@ -25,7 +25,7 @@ struct PortableTests {
     #expect(await calls.next() == .called(times: 1))
   }
 
-  @Test("a model tells its states, and a view follows them")
+  @Test("A model reports its states, and a binding sets them")
   func model() async {
     let model = ConcurrentValueStateMachine("one")
     var states = model.stateDidChange.makeAsyncIterator()
@@ -35,7 +35,7 @@ struct PortableTests {
     #expect(model.state == "two")
   }
 
-  @Test("a stack of screens refuses what it cannot do")
+  @Test("A stack of screens refuses to pop its root")
   func navigation() throws {
     enum Screen: String, RouteType { case list, item }
     var stack = RouteStack(root: Screen.list)
@@ -45,7 +45,7 @@ struct PortableTests {
     #expect(throws: NavigationError.atRoot) { try stack.pop() }
   }
 
-  @Test("such a machine is no node, and says what to import")
+  @Test("A machine of the portable module cannot run as a node, and the error says what to import")
   func noNode() {
     struct Nobody: _Hosting {}
     let error = #expect(throws: (any Error).self) { _ = try Doorbell._host(Nobody()) }

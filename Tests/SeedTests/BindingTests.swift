@@ -1,9 +1,9 @@
 import PipeRuntime
 import Testing
 
-// The document's view with a binding, and what SwiftUI's own can be made of.
+// The document's view with a binding, and the ways to create SwiftUI's own binding.
 
-/// Stands in for SwiftUI's.
+/// A stand-in for SwiftUI's text field.
 @MainActor
 private struct TextField {
   let title: String
@@ -31,9 +31,9 @@ private struct MessageView {
 }
 
 @MainActor
-@Suite("Seed: bindings")
+@Suite("Bindings of a view")
 struct BindingTests {
-  @Test("a view declares a binding as an attribute, and passes it on by its name with a $")
+  @Test("A view declares a binding as an attribute and passes it on with the $ prefix")
   func attribute() {
     let model = ConcurrentValueStateMachine("hello")
     let view = MessageView(observing: model)
@@ -45,7 +45,7 @@ struct BindingTests {
     #expect(view.body.text.projectedValue.wrappedValue == "good night")
   }
 
-  @Test("a binding is made of two functions")
+  @Test("A binding can be made from a getter and a setter")
   func functions() {
     var value = 1
     let binding = Binding(get: { value }, set: { value = $0 })
@@ -53,7 +53,7 @@ struct BindingTests {
     #expect(value == 2 && binding.wrappedValue == 2)
   }
 
-  @Test("a constant one keeps its value, whatever is set")
+  @Test("A constant binding keeps its value when it is set")
   func constant() {
     let view = MessageView(message: .constant("fixed"))
     view.type("other")

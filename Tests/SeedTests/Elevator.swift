@@ -1,7 +1,7 @@
 import PipeRuntime
 
-// The examples of the document that the machine language comes from, as they stand there. What a
-// listing leaves to the reader, such as the cases that it does not show, is marked.
+// The unchanged examples of the document that the machine language comes from. Parts that a listing
+// leaves to the reader, such as cases that it does not show, are marked.
 
 enum State: DSLCompatible {
   case open(persons: Int)
@@ -43,7 +43,7 @@ let stateMachine = StateMachine(initial: State.open(persons: 0)) {
   }
 }
 
-// Left to the reader: what the tests and the views need of a state.
+// Left to the reader: the parts of a state that the tests and the views need.
 extension State: Equatable, CustomStringConvertible {
   var persons: Int {
     switch self {

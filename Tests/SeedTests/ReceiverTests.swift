@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-// A sender whose pipe nobody receives from, and a machine whose states nobody reads, in process.
+// A sender whose pipe has no receiver, and a machine with an unread iterator of its states, in process.
 
 private enum Doors: DSLCompatible, Equatable { case opened(Int) }
 private enum Opened: DSLCompatible { case again }
@@ -19,11 +19,11 @@ private let doorsThatTake = StateMachine<Doors, Count, Never>(initial: .opened(0
   .next(doors)
 }
 
-@Suite("Pipes that nobody receives from, and states that nobody reads", .stallLimit(.seconds(60)))
+@Suite("Pipes without receivers, and unread iterators", .stallLimit(.seconds(60)))
 struct ReceiverTests {
   private let told = AsyncStream.makeStream(of: String.self)
 
-  /// Makes what tells its warnings here.
+  /// Creates a value whose warnings are appended to the stream of this test.
   private func telling<Made>(_ make: () -> Made) -> Made {
     Warnings.$tell.withValue(
       { [continuation = told.continuation] in continuation.yield($0) }, operation: make)
@@ -37,7 +37,7 @@ struct ReceiverTests {
       runtime: Runtime().connectAsSender(to: pipe, when: Doors.opened, send: Count.counted))
   }
 
-  @Test("a sender whose pipe has no receiver goes on; one that comes gets the last events")
+  @Test("A sender whose pipe has no receiver continues, and a new receiver gets the last events")
   func noReceiver() async {
     let pipe = telling { EventPipe<Count>() }
     let sequence = sender(into: pipe)
@@ -65,11 +65,11 @@ struct ReceiverTests {
     #expect(warnings.first?.contains("has no receiver") == true)
   }
 
-  @Test("a sender whose receiver has finished goes on, also one that waits for it")
+  @Test("A sender continues when its receiver finishes, even while it waits for the receiver")
   func finishedReceiver() async {
     let pipe = telling { EventPipe<Count>(capacity: 4) }
     let sequence = sender(into: pipe)
-    // Takes its first event and waits for ever.
+    // The receiver accepts its first event and never finishes the step.
     let stuck = StateMachine<Count, Count, Never>(initial: .counted(-1)) {
       When(state: Count.counted) { _ in
         On(event: Count.counted) { (number: Int) async in
@@ -84,7 +84,7 @@ struct ReceiverTests {
       for _ in 1...2_000 { await sequence.send(.again) }
       return sequence.state
     }
-    // It waits for the receiver, which has one event in its hands and four before it.
+    // The sender waits for the receiver, which is processing one event and has four in its queue.
     await yieldUntil(sequence.state == .opened(4))
     receiver.finish()
     #expect(await sending.value == .opened(2_000))
@@ -92,7 +92,7 @@ struct ReceiverTests {
   }
 
   @Test(
-    "a machine that waits for an iterator that is held and not read says so, and goes on when it is"
+    "A machine that waits for an unread iterator warns, and continues when it is read"
   )
   func heldIterator() async {
     await withManualClock { clock in
@@ -116,7 +116,7 @@ struct ReceiverTests {
     }
   }
 
-  @Test("a slow iterator is not told of, as long as it is read")
+  @Test("A slow iterator causes no warning while it is read")
   func slowIterator() async {
     await withManualClock { clock in
       let sequence = telling { AsyncStateMachineSequence(stateMachine: doors) }

@@ -1,9 +1,9 @@
 import PipeRuntime
 import Testing
 
-@Suite("The runtime, as it stands in the document")
+@Suite("The runtime examples of the document")
 struct RuntimeTests {
-  /// Sends what closes the door, and returns the states until it is closed.
+  /// Sends the events that close the door, and returns the states until it is closed.
   private func run(_ runtime: Runtime<State, Event, Output>) async -> [State] {
     let sequence = AsyncStateMachineSequence(
       stateMachine: stateMachine,
@@ -23,14 +23,14 @@ struct RuntimeTests {
     .open(persons: 0), .open(persons: 3), .closing(persons: 3), .closed,
   ]
 
-  @Test("a side effect closes the door")
+  @Test("A side effect closes the door")
   func sideEffect() async {
     let runtime = Runtime<State, Event, Output>()
       .map(output: Output.close(speed:), to: close(speed:))
     #expect(await run(runtime) == whole)
   }
 
-  @Test("middleware prints every state and event")
+  @Test("Middleware prints every state and event in order")
   func middleware() async {
     let printed = AsyncStream.makeStream(of: String.self)
     @Sendable func print(_ line: String) { printed.continuation.yield(line) }
@@ -40,7 +40,7 @@ struct RuntimeTests {
       .register(middleware: { (state: State) in print("State: \(state)") })
       .register(middleware: { (event: Event) in print("Event: \(event)") })
     #expect(await run(runtime) == whole)
-    // Who reads states may see one before its middleware does.
+    // A reader may get a state before the middleware is called with it.
     var lines: [String] = []
     for await line in printed.stream {
       lines.append(line)
@@ -54,7 +54,7 @@ struct RuntimeTests {
       ])
   }
 
-  @Test("a method of an object that holds the dependencies")
+  @Test("An effect can be a method of an object that holds its dependencies")
   func object() async {
     let useCase = ElevatorUseCase(engine: FastEngine())
     let runtime = Runtime<State, Event, Output>()
@@ -62,7 +62,7 @@ struct RuntimeTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("a factory function")
+  @Test("A factory function can make an effect")
   func factory() async {
     let close = makeClose(engine: FastEngine())
     let runtime = Runtime<State, Event, Output>()
@@ -70,7 +70,7 @@ struct RuntimeTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("inject")
+  @Test("'inject' fixes the dependency of an effect")
   func injected() async {
     let closeSideEffect = inject(dep: Engine(), in: close(speed:engine:))
     let runtime = Runtime<State, Event, Output>()
@@ -78,7 +78,7 @@ struct RuntimeTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("a priority and a strategy")
+  @Test("An effect with a priority and a strategy closes the door")
   func options() async {
     let useCase = ElevatorUseCase(engine: FastEngine())
     let runtime = Runtime<State, Event, Output>()
@@ -91,7 +91,7 @@ struct RuntimeTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("two machines connected by a pipe")
+  @Test("A machine sends an event to another machine through a pipe")
   func pipe() async {
     enum OtherState: DSLCompatible { case stale, fresh }
     enum OtherEvent: DSLCompatible { case refresh }
@@ -118,10 +118,10 @@ struct RuntimeTests {
   }
 }
 
-@Suite("The machine language, as it stands in the document")
+@Suite("The machine language examples of the document")
 struct LanguageTests {
   @Test(
-    "the elevator reads as it is told",
+    "The elevator makes the transitions that the document describes",
     arguments: [
       (.open(persons: 0), .personsHaveEntered(persons: 1), .open(persons: 1)),
       (.open(persons: 5), .closeButtonWasPressed, .closing(persons: 5)),
@@ -133,7 +133,7 @@ struct LanguageTests {
     #expect(await stateMachine.next(state, event) == next)
   }
 
-  @Test("the outputs are those of the document")
+  @Test("The elevator has the outputs that the document describes")
   func outputs() {
     #expect(stateMachine.initial == .open(persons: 0))
     #expect(stateMachine.output(.open(persons: 0)) == nil)
@@ -141,9 +141,9 @@ struct LanguageTests {
     #expect(stateMachine.output(.closed) == nil)
   }
 
-  // The listing on top of the document names no types and elides one body; `state2` stands in it
-  // with and without a value, so that here its bare form is called `state3`.
-  @Test("the sketch that opens the document")
+  // The first listing of the document names no types and omits one body. It uses `state2` both with
+  // and without a value, so the form without a value is called `state3` here.
+  @Test("The first listing of the document compiles and makes its transitions")
   func sketch() {
     enum State: DSLCompatible, Equatable { case state1, state2(value: Int), state3, state4(Int) }
     enum Event: DSLCompatible { case event1, event2, event3(value: Int) }
@@ -170,8 +170,8 @@ struct LanguageTests {
     #expect(stateMachine.reduce(.state2(value: 5), .event1) == .next(.state4(5)))
   }
 
-  // Between the cases the document writes a comma, which Swift takes in no builder.
-  @Test("a set of states")
+  // The document writes commas between the cases. Swift does not accept commas in a result builder.
+  @Test("A set of states shares its transitions")
   func states() {
     enum State: DSLCompatible, Equatable { case closing(persons: Int), closed, opening }
 

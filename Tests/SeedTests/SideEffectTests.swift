@@ -38,7 +38,7 @@ private func door() -> StateMachine<DoorState, DoorEvent, DoorOutput> {
   }
 }
 
-/// Gives one event, and fails.
+/// A sequence of one event that then throws.
 private struct Failing: AsyncSequence, Sendable {
   typealias Element = DoorEvent
   let first: DoorEvent
@@ -56,11 +56,11 @@ private struct Failing: AsyncSequence, Sendable {
   func makeAsyncIterator() -> AsyncIterator { AsyncIterator(first: first) }
 }
 
-@Suite("Side effects, beyond the document's own examples")
+@Suite("Side effects beyond the document's examples")
 struct SideEffectTests {
   private typealias Door = Runtime<DoorState, DoorEvent, DoorOutput>
 
-  /// Runs the door, presses its button, and returns the states up to the one in which nothing moves.
+  /// Runs the door, presses its button, and returns the states until the door is locked or jammed.
   private func states(_ runtime: Door, pressing speed: Int? = nil) async -> [DoorState] {
     let sequence = AsyncStateMachineSequence(stateMachine: door(), runtime: runtime)
     if let speed { await sequence.send(.pressed(speed)) }
@@ -75,7 +75,7 @@ struct SideEffectTests {
     return states
   }
 
-  @Test("a sequence that throws needs no catch where the events have one for failures")
+  @Test("A throwing sequence requires no 'catch' if its events conform to FailureEvent")
   func throwingSequence() async {
     let ring = Door().map(output: .ring, to: { Failing(first: .pressed(7)) })
     #expect(await states(ring) == [.idle, .moving(7), .jammed("Jammed()")])
@@ -88,7 +88,7 @@ struct SideEffectTests {
     #expect(moved.last == .jammed("Jammed()"))
   }
 
-  @Test("nor does a function that throws")
+  @Test("A throwing function requires no 'catch' if its events conform to FailureEvent")
   func throwingFunction() async {
     @Sendable func lock(_ speed: Int) async throws -> DoorEvent? {
       if speed > 5 { throw Jammed() }
@@ -102,7 +102,7 @@ struct SideEffectTests {
     #expect(await states(ring) == [.idle, .jammed("Jammed()")])
   }
 
-  @Test("of an output that is mapped twice the first effect counts")
+  @Test("The first effect counts when an output is mapped twice")
   func mappedTwice() async {
     let runtime = Door()
       .map(output: DoorOutput.move, to: { _ in .locked })
@@ -110,7 +110,7 @@ struct SideEffectTests {
     #expect(await states(runtime, pressing: 3) == [.idle, .moving(3), .locked])
   }
 
-  @Test("inject takes up to six dependencies, with up to three values before them")
+  @Test("'inject' accepts up to six dependencies after up to three values")
   func injected() async throws {
     func six(
       a: Int, b: Int, c: Int, d: String, e: Character, f: Double, g: Bool, h: [Int], i: Int?
@@ -129,7 +129,7 @@ struct SideEffectTests {
     #expect(await inject(deps: 1, 2, 3, 4, in: four)() == [1, 2, 3, 4])
   }
 
-  @Test("middleware runs at the priority that it is given, and keeps its order")
+  @Test("Middleware runs at its given priority and keeps its order")
   func middleware() async {
     let lines = AsyncStream.makeStream(of: String.self)
     let priorities = AsyncStream.makeStream(of: TaskPriority.self)

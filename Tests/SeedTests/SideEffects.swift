@@ -5,7 +5,7 @@ func close(speed: Int) async -> Event {
   return .doorHasLocked
 }
 
-// Left to the reader. It is not Sendable.
+// Left to the reader. The class is not Sendable.
 class Engine {
   var delay: Int { 2_000_000 }
 }

@@ -1,4 +1,4 @@
-// As much of SwiftUI as the examples need, for a platform that has none: views call their closures.
+// The parts of SwiftUI that the examples need, for platforms without SwiftUI. Views call their closures.
 
 @MainActor protocol View {
   associatedtype Body: View
@@ -18,7 +18,7 @@ extension Never: View {
   var body: Never { fatalError("has no value") }
 }
 
-/// What a view looks like, and what can be done with it.
+/// The texts, buttons and tasks of a rendered view.
 @MainActor final class Screen {
   var texts: [String] = []
   var buttons: [String: () -> Void] = [:]

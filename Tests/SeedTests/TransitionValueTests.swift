@@ -2,8 +2,8 @@ import PipeRuntime
 import Synchronization
 import Testing
 
-// `On` is a value in the language that the document describes: it can have a name, stand in a list,
-// and counts where a `When` lists it.
+// In the language that the document describes, `On` is a value. It can be stored in a constant or a list,
+// and it takes effect where a `When` lists it.
 
 private let onLocked = On(event: Event.doorHasLocked) { Transition(to: State.closed) }
 
@@ -13,7 +13,7 @@ private let onEntered = On(event: Event.personsHaveEntered(persons:)) { persons 
   Transition(to: State.open(persons: persons))
 }
 
-/// Made when a machine first needs it, which is in the middle of a step.
+/// A set of events that is created at its first use, in the middle of a step.
 private let buttons = OneOf {
   Event.closeButtonWasPressed
   Event.personsHaveEntered(persons:)
@@ -43,9 +43,9 @@ private func opening() -> Transitions<State, Event> {
   On(event: .closeButtonWasPressed) { Transition(to: .open(persons: 0)) }
 }
 
-@Suite("Transitions are values")
+@Suite("Transitions as values")
 struct TransitionValueTests {
-  /// A machine that takes in every state what the closure lists.
+  /// Returns a machine with the transitions that the closure lists, in the state `open`.
   private func machine(
     @OnBuilder<State, Event> _ transitions: @escaping @Sendable (Int) -> Transitions<State, Event>
   ) -> StateMachine<State, Event, Never> {
@@ -58,7 +58,7 @@ struct TransitionValueTests {
     }
   }
 
-  @Test("a transition that has a name counts where it is listed")
+  @Test("A named transition takes effect where it is listed")
   func named() {
     let onButton = On(event: Event.closeButtonWasPressed) { Transition(to: State.closed) }
     let machine = machine { persons in
@@ -77,7 +77,7 @@ struct TransitionValueTests {
     #expect(machine.alphabet == ["personsHaveEntered", "closeButtonWasPressed", "doorHasLocked"])
   }
 
-  @Test("one that is not listed does nothing")
+  @Test("A transition that is not listed does nothing")
   func unlisted() {
     let calls = Calls()
     let machine = machine { persons in
@@ -93,7 +93,7 @@ struct TransitionValueTests {
     #expect(calls.names.isEmpty)
   }
 
-  @Test("the order is that of the list, and not that in which they were made")
+  @Test("Transitions are tried in the order of the list, not of their creation")
   func order() {
     let guards = Calls()
     let machine = machine { persons in
@@ -116,7 +116,7 @@ struct TransitionValueTests {
     #expect(guards.names == ["listed first", "made first"])
   }
 
-  @Test("one of several states keeps the guard's reason, and its event is listed as guarded")
+  @Test("A stored transition keeps its guard as the reason of a refusal, and its event is listed")
   func guarded() {
     let machine = machine { _ in onEntered }
     #expect(
@@ -127,7 +127,7 @@ struct TransitionValueTests {
     #expect(machine.alphabet == ["personsHaveEntered"])
   }
 
-  @Test("the transitions may be a list, as a literal, by name, or as a function's result")
+  @Test("Transitions can be a literal list, a named list or the result of a function")
   func lists() {
     let common = [onLocked, onEntered]
     for machine in [
@@ -166,7 +166,7 @@ struct TransitionValueTests {
     #expect(none.alphabet.isEmpty)
   }
 
-  @Test("transitions that a builder has listed can be listed again in a When")
+  @Test("Transitions listed by a builder function can be listed again in a 'When'")
   func nested() {
     let kept: Transitions<State, Event> = [onLocked]
     let machine = machine { _ in
@@ -178,7 +178,7 @@ struct TransitionValueTests {
     #expect(machine.alphabet == ["closeButtonWasPressed", "doorHasLocked"])
   }
 
-  @Test("a set of events that is first needed within a step is the same in every later one")
+  @Test("A set of events created within a step is the same in every later step")
   func sets() {
     let machine = machine { _ in
       On(events: buttons) { Transition(to: .closed) }
@@ -197,7 +197,7 @@ struct TransitionValueTests {
     #expect(!buttons.contains(.doorHasLocked))
   }
 
-  @Test("a transition with a name may suspend, also one on several events that has a guard")
+  @Test("A named transition can suspend, and so can a guarded one on several events")
   func asynchronous() async {
     let onButton = On(event: Event.closeButtonWasPressed) {
       await Task.yield()
@@ -236,7 +236,7 @@ struct TransitionValueTests {
   }
 
   #if !PIPERUNTIME_TSAN
-    @Test("what a builder lists outside of a When ends the program with a word on what to do")
+    @Test("A builder function called outside of a 'When' ends the program")
     func misplaced() async {
       await #expect(processExitsWith: .failure) { _ = opening() }
     }
@@ -251,7 +251,7 @@ extension Event {
 
 @Suite("States and their outputs")
 struct StateTests {
-  @Test("of two descriptions of a state the first one's output counts, also where that is none")
+  @Test("The first 'When' with an output closure determines the output, even 'noOutput'")
   func outputs() {
     let stateMachine = StateMachine(initial: State.closed) {
       When(state: State.closed) {
@@ -274,12 +274,12 @@ struct StateTests {
       }
     }
     #expect(stateMachine.output(.closed) == nil)
-    // A description that has transitions only leaves the output to the next one.
+    // A `When` with only transitions does not determine the output; the next `When` does.
     #expect(stateMachine.output(.closing(persons: 2)) == .close(speed: 1))
     #expect(stateMachine.reduce(.closed, .doorHasLocked) == .next(.closed))
   }
 
-  @Test("a description without transitions is one of a machine with any events")
+  @Test("A 'When' without transitions fits a machine with any event type")
   func withoutTransitions() {
     typealias Description = When<State, Event, Output>
     let descriptions: [Description] = [
@@ -302,7 +302,7 @@ struct StateTests {
     #expect(stateMachine.alphabet.isEmpty)
   }
 
-  @Test("a description of a state without transitions may receive the state")
+  @Test("A 'When' without transitions can receive the state")
   func withoutTransitionsReceiving() {
     let typed = StateMachine<State, Event, Output>(initial: .closed) {
       When(state: .closed) { _ in Execute(output: .close(speed: 3)) }
@@ -325,7 +325,7 @@ struct StateTests {
   }
 
   @Test(
-    "descriptions tell the types of their machine, in whatever order they leave some of them open")
+    "The types of a machine are inferred from its 'When's in any order")
   func inference() {
     let outputsFirst = StateMachine(initial: State.closed) {
       When(state: State.closed) { Execute(output: Output.close(speed: 1)) }

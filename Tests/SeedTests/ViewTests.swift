@@ -3,7 +3,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-// As it stands in the document, but for the `var` that it forgets.
+// Unchanged from the document, except that the document omits `var`.
 struct ContentView: View {
   @ObservedObject var viewState: ViewState<State, Event, Output>
 
@@ -30,7 +30,7 @@ struct ContentView: View {
   }
 }
 
-/// Renders each state that it is told of.
+/// A controller that renders each state that it is notified of.
 @MainActor final class Controller {
   private let viewState: ViewState<State, Event, Output>
   private(set) var rendered: [State] = []
@@ -47,7 +47,7 @@ struct ContentView: View {
 }
 
 @MainActor
-@Suite("The view state, as it stands in the document")
+@Suite("The view state examples of the document")
 struct ViewTests {
   private let myAsyncStateMachine = AsyncStateMachineSequence(
     stateMachine: stateMachine,
@@ -68,7 +68,7 @@ struct ViewTests {
     }
   }
 
-  @Test("a view shows the state and its buttons send events")
+  @Test("A view shows the state, and its buttons send events")
   func view() async throws {
     let viewState = ViewState(myAsyncStateMachine)
     let view = ContentView(viewState: viewState)
@@ -85,8 +85,8 @@ struct ViewTests {
     await task.value
   }
 
-  // In place of `viewState.$state.sink`, which is Combine's, stands Observation's own way.
-  @Test("a controller renders each state that it is told of")
+  // Uses Observation instead of `viewState.$state.sink`, which needs Combine.
+  @Test("A controller renders each state that it is notified of")
   func controller() async {
     let viewState = ViewState(myAsyncStateMachine)
     let controller = Controller(viewState)
@@ -101,7 +101,7 @@ struct ViewTests {
     await task.value
   }
 
-  @Test("send resumes when the state is there")
+  @Test("'send(_:resumeWhen:)' resumes when the machine reaches the state")
   func resume() async {
     let viewState = ViewState(myAsyncStateMachine)
     await viewState.send(
@@ -111,7 +111,7 @@ struct ViewTests {
     #expect(myAsyncStateMachine.state == .closed)
   }
 
-  @Test("bindings send an event when they are set")
+  @Test("A binding of a view state sends an event when it is set")
   func bindings() async {
     let viewState = ViewState(myAsyncStateMachine)
     let task = Task { await viewState.start() }

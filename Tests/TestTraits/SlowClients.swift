@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Clients who begin a request and then send a byte now and then, so that it does not come as a whole: a
-/// server that only sees that something moves waits for them.
+/// Clients that begin a request and then send single bytes, so that the request does not become complete. A
+/// server that only checks for activity waits for them.
 package final class SlowClients: Sendable {
   package let connections: [WebClient.Connection]
   private let task: Task<Void, Never>
@@ -9,10 +9,11 @@ package final class SlowClients: Sendable {
 
   private final class Progress: Sendable { let isOver = Locked(false) }
 
-  /// Bytes of each, which take a minute: a server that has waited for all of them has not given them up.
+  /// The number of bytes that each client sends within a minute. A server that accepts all of them has not
+  /// closed the connection for being slow.
   private static let byteCount = 600
 
-  /// Connects them, and has them begin.
+  /// Connects the clients and begins their requests.
   package init(_ count: Int, of client: WebClient) async throws {
     let connections = try await client.begin(
       "GET /metrics HTTP/1.1\r\nHost: \(client.host)\r\nX-Slow: ", times: count)
@@ -28,6 +29,6 @@ package final class SlowClients: Sendable {
 
   deinit { task.cancel() }
 
-  /// Whether they have said all that they had to say.
+  /// Whether the clients have sent all their bytes.
   package var areSpent: Bool { progress.isOver.withLock { $0 } }
 }

@@ -1,23 +1,23 @@
 import PipeRuntimeTestKit
 import Testing
 
-/// Ends a test in which nothing moves any more: neither its process nor those that it has started.
+/// A trait that ends a test when neither its process nor the processes that it has started make progress.
 ///
-/// Unlike a limit on its time, it says nothing of how fast the machine is.
+/// Unlike a time limit, it does not depend on the speed of the host.
 public struct StallLimit: SuiteTrait, TestTrait, TestScoping {
   let limit: Duration
 
-  /// Suites hand it on to their tests.
+  /// Whether a suite applies the trait to its tests. Always `true`.
   public var isRecursive: Bool { true }
 
-  /// Runs one test, and cancels it where it stalls.
+  /// Runs one test, and cancels it if it stalls.
   public func provideScope(
     for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
   ) async throws {
     guard testCase != nil else { return try await function() }
-    // It lives until this function returns, and anybody may cancel it until then.
+    // The task lives until this function returns, and any thread may cancel it until then.
     nonisolated(unsafe) let task = withUnsafeCurrentTask { $0 }
-    // With what tells which test it is of.
+    // An unstructured task inherits the task-local values, so that the issue belongs to this test.
     let watcher = Task {
       guard let stall = try await stallDescription(after: limit) else { return }
       Issue.record("the test has stalled: \(stall)", sourceLocation: test.sourceLocation)
@@ -29,6 +29,6 @@ public struct StallLimit: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == StallLimit {
-  /// The test ends once nothing has moved in it for so long.
+  /// Ends a test that makes no progress for this duration.
   public static func stallLimit(_ limit: Duration) -> StallLimit { StallLimit(limit: limit) }
 }

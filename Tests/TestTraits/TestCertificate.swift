@@ -1,7 +1,8 @@
-/// A certificate that nobody trusts, for `page.example` and 127.0.0.1 and a hundred years, in PEM.
+/// A self-signed certificate in PEM for `page.example` and 127.0.0.1, valid for a hundred years.
 ///
+/// Created with
 /// `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=page.example
-/// -addext 'subjectAltName=DNS:page.example,IP:127.0.0.1' -keyout key.pem -out certificate.pem` has made it.
+/// -addext 'subjectAltName=DNS:page.example,IP:127.0.0.1' -keyout key.pem -out certificate.pem`.
 package enum TestCertificate {
   package static let certificate = """
     -----BEGIN CERTIFICATE-----
@@ -25,7 +26,7 @@ package enum TestCertificate {
     -----END PRIVATE KEY-----
     """
 
-  /// Of another pair.
+  /// A private key that does not belong to ``certificate``.
   package static let otherKey = """
     -----BEGIN PRIVATE KEY-----
     MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgaMoIuSKZ5GiZP5B9

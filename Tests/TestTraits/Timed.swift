@@ -1,15 +1,16 @@
 import Glibc
 import Testing
 
-/// Notes how long each test takes, without the wait for its turn, in the file that
-/// `PIPERUNTIME_TEST_TIMES` names: seconds, a tab, and the test's name.
+/// A trait that records how long each test takes, without the wait for its turn.
 ///
-/// The event stream of Swift Testing tells the begin of cases only where a test has arguments.
+/// The environment variable `PIPERUNTIME_TEST_TIMES` names the file. Each line has the seconds, a tab,
+/// and the test's name. The event stream of Swift Testing reports the start of a case only if the test
+/// has arguments.
 public struct Timed: SuiteTrait, TestTrait, TestScoping {
-  /// Suites hand it on to their tests.
+  /// Whether a suite applies the trait to its tests. Always `true`.
   public var isRecursive: Bool { true }
 
-  /// Runs one case of a test, and notes its time.
+  /// Runs one case of a test, and records its duration.
   public func provideScope(
     for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
   ) async throws {
@@ -22,7 +23,7 @@ public struct Timed: SuiteTrait, TestTrait, TestScoping {
   }
 
   private func note(_ test: Test, _ time: Duration, at path: UnsafePointer<CChar>) {
-    // Lines of several tests at a time are whole: the file is opened for appending.
+    // Opened for appending, so that lines of concurrent tests do not mix.
     guard let file = fopen(path, "a") else { return }
     let name = test.displayName ?? test.name
     fputs("\(time / .seconds(1))\t\(name)\n", file)
@@ -31,6 +32,6 @@ public struct Timed: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == Timed {
-  /// How long each test takes is noted.
+  /// Records how long each test takes.
   public static var timed: Self { Timed() }
 }

@@ -2,18 +2,18 @@ import Dispatch
 import Glibc
 import PipeRuntime
 
-/// A client of web servers of this machine, which says what it is told to say.
+/// A client for web servers on this host that can send any text.
 package struct WebClient: Sendable {
-  /// What a server has answered.
+  /// The response of a server.
   package struct Answer: Sendable, CustomStringConvertible {
-    /// The first line and the headers.
+    /// The status line and the headers.
     package var head: String
     package var body: String
-    /// 200, 404, …; 0 where it has answered nothing.
+    /// The status code: 200, 404, …; 0 if there was no response.
     package var status: Int { Int(head.split(separator: " ").dropFirst().first ?? "") ?? 0 }
     package var description: String { "\(head)\n\n\(body.prefix(2_000))" }
 
-    /// The value of a header; `nil` where there is none.
+    /// Returns the value of a header; `nil` if there is none.
     package func header(_ name: String) -> String? {
       head.split(separator: "\r\n").lazy.filter {
         $0.lowercased().hasPrefix(name.lowercased() + ":")
@@ -22,7 +22,7 @@ package struct WebClient: Sendable {
     }
   }
 
-  /// Where a server listens.
+  /// The address of a server.
   private enum Place {
     case port(UInt16)
     case socket(String)
@@ -33,7 +33,7 @@ package struct WebClient: Sendable {
   package init(port: UInt16) { place = .port(port) }
   package init(socket path: String) { place = .socket(path) }
 
-  /// What the server is called, where nothing else is said.
+  /// The default value of the `Host` header.
   package var host: String {
     switch place {
     case .port(let port): "127.0.0.1:\(port)"
@@ -41,7 +41,7 @@ package struct WebClient: Sendable {
     }
   }
 
-  /// Asks for a path, and waits for all of the answer.
+  /// Sends a request for a path, and waits for the whole response.
   package func get(
     _ path: String, _ method: String = "GET", headers: [String: String] = [:], body: String = ""
   ) async throws -> Answer {
@@ -62,7 +62,7 @@ package struct WebClient: Sendable {
       })
   }
 
-  /// Sends bytes and nothing behind them, and reads until the server closes the connection.
+  /// Sends bytes, closes the sending side, and reads until the server closes the connection.
   package func sayOnly(_ bytes: [UInt8]) async throws -> Answer {
     answer(
       try await elsewhere {
@@ -80,7 +80,7 @@ package struct WebClient: Sendable {
       body: end.map { String(text[$0.upperBound...]) } ?? "")
   }
 
-  /// Connects so many times, sends each time, and does not read.
+  /// Opens connections and sends the text on each of them, without reading.
   package func begin(_ text: String, times: Int = 1) async throws -> [Connection] {
     try await elsewhere {
       try (0..<times).map { _ in
@@ -124,19 +124,19 @@ package struct WebClient: Sendable {
           connect(descriptor, $0, socklen_t(MemoryLayout<Address>.size))
         }
       }
-      // A descriptor that could not be made fails to connect, too; who is left closes it.
+      // An invalid descriptor fails to connect, too. `deinit` closes a valid one.
       guard result == 0 else { throw SystemError("connect", on: subject, code: errno) }
     }
 
     deinit { close(descriptor) }
 
-    /// Sends text; less where the server has gone.
-    /// - Returns: Whether all of it is on its way.
+    /// Sends text, or only a part of it if the server has closed the connection.
+    /// - Returns: Whether all of the text was sent.
     @discardableResult
     package func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
-    /// Sends bytes; fewer where the server has gone.
-    /// - Returns: Whether all of them are on their way.
+    /// Sends bytes, or only some of them if the server has closed the connection.
+    /// - Returns: Whether all bytes were sent.
     @discardableResult
     package func send(_ bytes: [UInt8]) -> Bool {
       var rest = bytes[...]
@@ -150,13 +150,13 @@ package struct WebClient: Sendable {
       return true
     }
 
-    /// Nothing more will come.
+    /// Closes the sending side of the connection.
     fileprivate func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// What comes until the server closes the connection.
+    /// Reads until the server closes the connection.
     package func readAll() async throws -> String { try await elsewhere { self.all() } }
 
-    /// What comes next, at most so many bytes of it; `nil` where the server has closed the connection.
+    /// Reads at most `limit` bytes. Returns `nil` if the server has closed the connection.
     package func read(_ limit: Int) async throws -> [UInt8]? {
       try await elsewhere { self.next(limit) }
     }
@@ -175,7 +175,7 @@ package struct WebClient: Sendable {
   }
 }
 
-/// Blocks a thread that no task needs.
+/// Runs a blocking function on a thread outside the pool of the tasks.
 private func elsewhere<Value: Sendable>(
   _ body: @escaping @Sendable () throws -> Value
 ) async throws -> Value {
@@ -185,7 +185,7 @@ private func elsewhere<Value: Sendable>(
 }
 
 extension String {
-  /// Where the text is first; `nil` where it is not.
+  /// Returns the range of the first occurrence of a text; `nil` if there is none.
   fileprivate func range(of text: String) -> Range<Index>? {
     let (own, wanted) = (Array(utf8), Array(text.utf8))
     guard own.count >= wanted.count else { return nil }

@@ -1,4 +1,5 @@
-/// Lets others run until it is so, or until the test is given up: a loop that only looks would go on for ever then.
+/// Yields to other tasks until the condition is true or the test is cancelled. Without the check for
+/// cancellation, the loop of a cancelled test would never end.
 package func yieldUntil(
   _ isSo: @autoclosure () -> Bool, isolation: isolated (any Actor)? = #isolation
 ) async {

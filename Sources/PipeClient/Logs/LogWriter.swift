@@ -30,7 +30,7 @@ package final class LogWriter {
   /// The identity of the open file.
   private var identity: FileIdentity?
   private var size = 0
-  /// What another program has done to the file, until the file has a note of it.
+  /// The interference of another program with the file, until the file has a note of it.
   private var interference: String?
   /// Whether there may be more files than the limit.
   private var keepsTooMany = true

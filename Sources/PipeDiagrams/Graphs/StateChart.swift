@@ -1,6 +1,6 @@
 import PipeMachines
 
-/// The state chart of a machine: its transitions in each state, as far as they are known.
+/// The state chart of a machine: its known transitions in each state.
 package struct StateChart: Hashable, Sendable {
   /// The states with the same name, whatever their values are.
   package struct State: Hashable, Sendable {

@@ -180,7 +180,7 @@ package struct InspectionDelta: Hashable, Sendable {
     self.isWhole = isWhole
   }
 
-  /// The JSON form, as it is sent.
+  /// The JSON form for sending.
   package var json: [UInt8] {
     var json = Array(
       """
@@ -212,7 +212,7 @@ package final class InspectionRecorder: Sendable {
 
   /// - Parameter room: The capacity for events. Unit: bytes.
   package init(room: Int = 64 << 20) {
-    // A random origin distinguishes this history's numbers from those of another history. The numbers
+    // A random origin distinguishes this history's numbers from the numbers of another history. The numbers
     // stay below 2^53, so that JavaScript reads them exactly.
     let origin = UInt64.random(in: 1...(1 << 40)) << 12
     history = Locked(InspectionHistory(room: room, origin: origin))

@@ -39,8 +39,8 @@ package struct ConnectionTable<Identity: Hashable> {
   }
 
   /// Adds a new connection.
-  /// - Returns: The socket to shut down, if there are too many connections: that of the client that
-  ///   has been sending its request for the longest time, or else reading its answer. If all
+  /// - Returns: The socket to shut down, if there are too many connections. It belongs to the client
+  ///   that has been sending its request for the longest time, or else reading its answer. If all
   ///   clients wait for their answers, the limit is exceeded for a while.
   package mutating func opened(
     _ identity: Identity, socket: Int32, at now: ContinuousClock.Instant

@@ -182,7 +182,7 @@ extension PlainCases.Case {
   }
 }
 
-/// The cases of an enum without associated values, each of which is encoded as its label.
+/// The cases of an enum without associated values. Each case is encoded as its label.
 struct BareCases<Value> {
   /// The labels as JSON, by tag; `nil` for any other case.
   private var labels: [[UInt8]?] = []

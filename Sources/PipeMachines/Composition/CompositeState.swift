@@ -36,7 +36,7 @@ extension CompositeState {
 public struct Projection<Whole>: Sendable {
   /// The Swift names of the components' state types.
   public let types: [String]
-  /// The same types with their cases.
+  /// The components' state types with their cases.
   package let components: [StateTypeDescription]
   private let make: @Sendable ([any MachineState]) throws(ProjectionError) -> Whole
   private let decode: @Sendable ([JSONValue]) throws(ProjectionError) -> Whole

@@ -81,7 +81,7 @@ extension Product {
     }
   }
 
-  /// Applies moves, none of which is refused.
+  /// Applies moves that are not refused.
   private func apply(_ moves: [Move], to state: ProductState) -> ProductReduction {
     var next = state
     var suspended: [(Int, SuspendedTransition<ComponentState>)] = []

@@ -162,7 +162,7 @@ public struct TupleProduct<each State: MachineState>: Sendable {
   /// The states of all components.
   public typealias States = (repeat each State)
 
-  /// The same product, with the states in a list.
+  /// The product with the states in a list.
   public let product: Product
   /// The name of the composite.
   public let name: String

@@ -251,7 +251,7 @@ extension SwiftType {
 }
 
 extension CaseDescription {
-  /// The case as it is declared: `'persons(count: Int)'`.
+  /// The declaration of the case: `'persons(count: Int)'`.
   package var wording: String {
     let list = fields.map { "\($0.name): \($0.type)" }.joined(separator: ", ")
     return fields.isEmpty ? "'\(name)'" : "'\(name)(\(list))'"

@@ -41,7 +41,7 @@ extension When where Output == Never {
     self = When(states: states, output: { _ in Execute.noOutput }, transitions: transitions).silent
   }
 
-  /// The same description without an output closure, so that it does not affect the output of its states.
+  /// This description without an output closure, so that it does not affect the output of its states.
   @inlinable
   var silent: Self { Self(tags: tags, output: nil, transitions: transitions, list: list) }
 }

@@ -19,7 +19,7 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
   /// The sequence does not fail.
   public typealias Failure = Never
 
-  /// The same run, with the states in a list.
+  /// The run with the states in a list.
   public let product: AsyncProductSequence
   /// The name of the composite.
   public let name: String
@@ -61,7 +61,7 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
     return project(repeat reader.next((each State).self))
   }
 
-  /// Returns the sequence of states, each of which the given initializer makes from the components'
+  /// Returns the sequence of the states that the given initializer makes from the components'
   /// states.
   public func states<Whole, each State: MachineState>(
     as project: @escaping @Sendable (repeat each State) -> Whole

@@ -15,7 +15,7 @@ import Synchronization
 /// to the run would double the cost of each step.
 @usableFromInline
 final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
-  @unchecked Sendable  // The single drainer owns the mutable state.
+  @unchecked Sendable  // The drainer owns the mutable state, and there is at most one.
 {
   @usableFromInline
   typealias Answer = CheckedContinuation<SendOutcome<State>, Never>

@@ -5,8 +5,8 @@ import Synchronization
 /// asynchronous transition of a machine, or an action of a store.
 ///
 /// A machine processes one event after the other. A step that awaits a send to its own machine
-/// therefore waits for itself. The same is true of a chain of machines, each of which awaits a send
-/// to the next one. A send by the task of the step itself is known to be awaited. Whether a send by
+/// therefore waits for itself. The same is true of a chain of machines in which each machine awaits a
+/// send to the next one. A send by the task of the step itself is known to be awaited. Whether a send by
 /// a child task is awaited is unknown.
 @usableFromInline
 final class PendingStep: Sendable {

@@ -44,7 +44,7 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
 
 // Hosting.
 extension Runtime {
-  /// The same runtime without middleware.
+  /// A copy of the runtime without middleware.
   var withoutMiddleware: Self {
     var runtime = self
     runtime.stateMiddleware = []

@@ -12,8 +12,8 @@ struct ExplorationFindings {
   /// The maximum number of deadlocks, and of stuck states, in a report.
   private static let keptFindings = 8
 
-  /// The same limit, or none if the file allows some of these findings: others may come after the
-  /// allowed ones.
+  /// ``keptFindings``, or no limit if the file allows some of these findings, because others may come
+  /// after the allowed ones.
   private var keptHalts: Int { allowsHalts ? .max : Self.keptFindings }
   private var allowsHalts: Bool {
     topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.finding) }
@@ -208,7 +208,7 @@ struct ExplorationFindings {
     return (kind, place)
   }
 
-  /// Returns a cycle of nodes, each of which waits for capacity in a pipe to the next node.
+  /// Returns a cycle of nodes in which each node waits for capacity in a pipe to the next node.
   private func circleOfFullPipes(_ state: [Int], _ model: ExplorationModel) -> [String]? {
     var next: [String: [String]] = [:]
     for pipe in topology.pipes {

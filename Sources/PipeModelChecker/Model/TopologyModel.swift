@@ -39,7 +39,7 @@ final class TopologyModel {
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
   let capacities: [Int]
 
-  /// - Parameter capacities: The capacities; `nil` for those of the section.
+  /// - Parameter capacities: The capacities; `nil` for the capacities of the section.
   init(
     _ loaded: LoadedTopology, _ section: ExploreSection, nodeLimit: Int, capacities: [Int]? = nil
   ) {

@@ -383,7 +383,7 @@ package struct Exploration: ~Copyable {
 /// The limits and options of a search.
 package struct ExplorationOptions: Sendable {
   package var storage: StateStorage = .exact
-  /// The number of threads, each of which stores a part of the states. Range: 1…64.
+  /// The number of threads. Each thread stores a part of the states. Range: 1…64.
   package var threads = 1
   /// Whether to skip steps that only reorder other steps, where the results stay the same.
   package var reduces = false

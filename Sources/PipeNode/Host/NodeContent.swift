@@ -38,7 +38,7 @@ protocol TakesSteps: ShowsStates {
   /// Called on each entry into a state, and when the content resumes from a recorded state. The
   /// argument says whether a coordinator has committed the step, and so knows the state.
   var onEntry: ((_ isCommitted: Bool) -> Void)? { get set }
-  /// Returns the current state as it is published, or `nil` before the start.
+  /// Returns the current state for publication, or `nil` before the start.
   func lastStep() -> FeedEntry?
 }
 

@@ -46,8 +46,8 @@ final class NodeShell {
   private static let drainTimeout: Duration = .seconds(1)
   /// How long a stopping node waits for synchronized events in progress to end.
   private static let partTimeout: Duration = .milliseconds(500)
-  /// The maximum number of sockets of a pipe: its own socket, and those that monitor its
-  /// connections.
+  /// The maximum number of sockets of a pipe: its own socket, and the sockets that monitor
+  /// its connections.
   private static let socketsOfPipe = 5
   /// The linger period of goodbyes if all other nodes stop as well: a peer that stopped earlier
   /// does not read them.

@@ -10,7 +10,7 @@ import PipeSupport
 ///    their arrival.
 ///
 /// A postponed event is set aside until ``retryPostponed()``. Then it comes before all other events
-/// of its pipe, but behind those that were postponed before it. The pipe with the event that was
+/// of its pipe, but behind the events that were postponed before. The pipe with the event that was
 /// postponed first has the next turn.
 package struct MachineInbox<Event, Request> {
   package enum Input {

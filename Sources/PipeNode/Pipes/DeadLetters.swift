@@ -10,7 +10,7 @@ import PipeWire
 /// and later ones are only counted.
 package struct DeadLetters {
   private let journal: Journal?
-  /// The number of dead letters so far, including those that were removed.
+  /// The number of dead letters so far, including removed ones.
   package private(set) var count: UInt64 = 0
   /// The number of dead letters that exist now.
   package private(set) var present = 0
@@ -118,7 +118,7 @@ struct RefusedEvent {
   let reason: String
   /// The state that refused the event, if the receiver is a single node.
   var state: JSONValue?
-  /// The same state as text, for log messages.
+  /// The state as text, for log messages.
   var stateText: String?
   var version: UInt64 = 0
 

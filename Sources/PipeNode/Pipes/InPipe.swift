@@ -20,7 +20,7 @@ final class InPipe: Touchable {
   private let inbox: Socket
   private let touched: TouchedPipes<InPipe>
   private let log: NodeLog
-  /// Whether events are acknowledged as soon as they are recorded, since the sender waits for that.
+  /// Whether events are acknowledged right after they are recorded, because the sender waits for that.
   var acknowledgesAtOnce = false
   /// The position that the journal has recorded.
   private var recorded: (stream: UInt64, applied: UInt64, closed: Bool)?

@@ -199,8 +199,8 @@ final class TouchedPipes<Pipe: Touchable> {
     pipes.append(pipe)
   }
 
-  /// Forgets the pipes that the turn has handled, except for those that the next turn must handle
-  /// again.
+  /// Forgets the pipes that the turn has handled, except for pipes that the next turn must
+  /// handle again.
   func forget(but isLeft: (Pipe) -> Bool) {
     var left = 0
     for place in pipes.indices {

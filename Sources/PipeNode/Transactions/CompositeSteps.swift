@@ -188,8 +188,7 @@ package struct CompositeSteps: Sendable {
   }
 }
 
-/// Selects the waits for missing reports that are logged: those that last, and each of them ever
-/// less often.
+/// Selects the waits for missing reports to log: only long waits, each at growing intervals.
 package struct StepWaits: Sendable {
   package typealias Instant = ContinuousClock.Instant
 

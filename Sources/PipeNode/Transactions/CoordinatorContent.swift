@@ -375,7 +375,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     coordinator.stepsTold(by: node, through: rules.passed(by: node))
   }
 
-  /// Schedules a check of which nodes still wait for which, if any node waits.
+  /// Schedules a check of the nodes that still wait for other nodes, if any node waits.
   private func lookAtWaits() {
     guard let rules, rules.needsLook else { return }
     rules.beginLook()

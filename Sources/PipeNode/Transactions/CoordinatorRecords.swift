@@ -4,8 +4,8 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The records of a coordinator: those that its journal had at the start, and those that the
-/// journal lacks.
+/// The records of a coordinator: the records that its journal had at the start, and the records that
+/// the journal lacks.
 struct CoordinatorRecords {
   /// The journal's records at the start, until they are taken.
   private(set) var restored: CoordinatorJournal
@@ -28,7 +28,7 @@ struct CoordinatorRecords {
       restored.epoch += 1
       forget(through: restored.epoch)
     }
-    // Without a journal, or with a new one, the incarnations still tell transactions apart.
+    // Without a journal, or with a new one, the incarnations still distinguish transactions.
     guard incarnation > 0 else { return }
     if restored.epoch == 0 { forget(through: incarnation - 1) }
     restored.epoch = max(restored.epoch, incarnation - 1)

@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeWire
 
-/// The unanswered requests, and the choice of those that may begin. A request begins when it can
+/// The unanswered requests, and the choice of requests that may begin. A request begins when it can
 /// lock all its participants at once. Earlier requests come first.
 struct RequestQueue: Sendable {
   /// An unanswered request.

@@ -230,7 +230,7 @@ final class AgentEngine: ProcessEngine {
   func findOut(_ name: String) {
     guard supervisor.isLost(name), let node = supervisor.lifecycle[name],
       let report = agents.report(of: name, at: .now), report.process?.isRunning == true,
-      // After a network failure, the reports of the agent may arrive before those of the node.
+      // After a network failure, the reports of the agent may arrive before the node's reports.
       agents.timeHeard(name, at: .now) > node.timeouts.heartbeat
     else { return }
     supervisor.handle(.present, of: name)

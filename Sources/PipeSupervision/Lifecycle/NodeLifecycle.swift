@@ -91,7 +91,7 @@ package struct NodeLifecycle: Sendable {
     case start
     /// Adopt a process instead of starting one.
     case adopt(Survivor)
-    /// A process that is being adopted has answered with a state other than that of a new process.
+    /// A process that is being adopted has answered with a state that a new process does not have.
     case answered(Answer)
     case spawned(pid: Int32)
     /// There is no process: it could not be created, or it could not run its program and was reaped.

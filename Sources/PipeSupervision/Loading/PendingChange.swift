@@ -82,7 +82,7 @@ extension LoadedTopology {
 }
 
 extension TopologyChange {
-  /// A node as it was started, or as a file specifies it.
+  /// A started node, or a node that a file specifies.
   package struct Subject: Hashable, Sendable {
     package var member: TopologyLifecycle.Member
     package var launch: ProcessRecord.Launch

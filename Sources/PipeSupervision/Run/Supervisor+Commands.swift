@@ -119,7 +119,7 @@ extension Supervisor {
     wait(for: asker) { steering.answer(in: $0, answer) }
   }
 
-  /// Hands an input to a node. A requested start uses the program file as it is now.
+  /// Hands an input to a node. A requested start uses the current program file.
   private func hand(_ input: NodeLifecycle.Input, to node: String) {
     let isStart = input == .start && lifecycle[node]?.state.hasProcess == false
     if isStart || input == .restartRequested { programs.release(node) }

@@ -150,7 +150,7 @@ public struct DeploymentStorage: Hashable, Sendable {
   }
 }
 
-/// Reads deployment files: YAML, of which JSON is a subset.
+/// Reads deployment files: YAML, which includes JSON.
 ///
 /// The reader checks everything that depends on the file alone; other checkers compare it with its
 /// topologies and its host.
@@ -190,7 +190,7 @@ public enum DeploymentFile {
   }
 
   /// Reads as much of a file as possible, for checks that work with a part of it.
-  /// - Parameter environment: The variables that override those of a `.env` file in the same
+  /// - Parameter environment: The variables that override the variables of a `.env` file in the same
   ///   directory.
   /// - Throws: All errors of a file that no deployment can be made of.
   package static func examine(

@@ -70,7 +70,7 @@ package struct ScenarioStep: Hashable, Sendable {
   }
 }
 
-/// Reads and writes scenario files: YAML, of which JSON is a subset.
+/// Reads and writes scenario files: YAML, which includes JSON.
 package enum ScenarioFile {
   /// A scenario with a map of its source locations.
   package typealias Result = (scenario: Scenario, source: SourceMap)

@@ -296,8 +296,8 @@ package enum WireName {
 }
 
 extension JSONValue {
-  /// Returns the first integer in a JSON text that is too large to be held as an integer, as it is
-  /// written; `nil` if there is none.
+  /// Returns the literal of the first integer in a JSON text that is too large to be held as an
+  /// integer; `nil` if there is none.
   package static func wholeBeyondLimits(in text: some Sequence<UInt8>) -> String? {
     Array(text).withUnsafeBytes { bytes in
       var tokens = JSONTokens()

@@ -11,7 +11,8 @@ package struct ConflictClassPlan: Hashable, Codable, Sendable {
   package var host: String?
   /// The executable that runs the coordinator, as the topology names it.
   package var program: String
-  /// The durability of the coordinator's records, which matches that of its participants' states.
+  /// The durability of the coordinator's records, which matches the durability of its
+  /// participants' states.
   package var durability: Durability
   /// The composites, in the order of the file.
   package var composites: [CompositePlan]

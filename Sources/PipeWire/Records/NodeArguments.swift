@@ -44,7 +44,7 @@ package struct NodeArguments: Hashable, Sendable {
       self.control = control
     }
 
-    /// The same keys for a process that cannot read the file.
+    /// These keys, for a process that cannot read the file.
     package var handed: Keys { Keys(path: Self.handed, control: control) }
   }
 

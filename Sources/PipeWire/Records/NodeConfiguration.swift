@@ -10,7 +10,7 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     package var port: String?
     /// The state rule that feeds the pipe.
     package var rule: Rule?
-    /// What the pipe reports to a coordinator about each step of the node; `nil` if the pipe is not
+    /// The content of the step reports that the pipe sends to a coordinator; `nil` if the pipe is not
     /// for steps.
     package var steps: Steps?
     /// The node that receives; the coordinator, if the receiver is a composite.
@@ -37,7 +37,7 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     }
   }
 
-  /// What a node reports about its steps to the coordinator of composites with outbound pipes.
+  /// The content of a node's step reports to the coordinator of composites with outbound pipes.
   package enum Steps: String, Codable, Hashable, Sendable {
     /// The states.
     case states

@@ -18,7 +18,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     package var environment: [String: String]
     /// The body of its `configure` as JSON: the same however often it was encoded and decoded.
     package var configuration: JSONValue
-    /// The working directory; `nil` for that of the process that starts the program.
+    /// The working directory; `nil` for the directory of the process that starts the
+    /// program.
     package var directory: String?
     /// The carrier node of an embedded coordinator; `nil` if the node has its own process.
     package var host: String?

@@ -69,7 +69,7 @@ package struct StepReport: Hashable, Sendable {
 }
 
 extension JSONTokens {
-  /// Returns the members of an object, each as it is written; `nil` if the text is not an object.
+  /// Returns the members of an object as unchanged JSON text; `nil` if the text is not an object.
   package static func members(of bytes: [UInt8]) -> [String: ArraySlice<UInt8>]? {
     var tokens = JSONTokens()
     guard bytes.withUnsafeBytes({ tokens.read($0) }), tokens.list[0].kind == .object else {

@@ -21,8 +21,8 @@ package struct ParticipantJoin: Hashable, Sendable {
   package var watermark: TransactionID
   /// The transaction that the participant is prepared for, if it does not know the outcome.
   package var prepared: TransactionID?
-  /// What the participant has taken under the coordinator's name; `nil` if it was not prepared
-  /// under that name, or its coordinator kept no journal then.
+  /// The participant's record of the coordinator's journal; `nil` if the participant was not prepared
+  /// under the coordinator's name, or the coordinator kept no journal then.
   package var history: History?
 
   /// The data by which a coordinator detects that its journal is not the one that it had.

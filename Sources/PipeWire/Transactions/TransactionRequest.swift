@@ -2,7 +2,7 @@ import PipeMachines
 
 /// The identity of a caller's request. A caller never uses a number twice.
 package struct RequestID: Hashable, Codable, Sendable {
-  /// The caller: unique among all callers, including those that have ended.
+  /// The caller: unique among all callers, including callers that have ended.
   package var caller: String
   package var number: UInt64
 
@@ -70,7 +70,7 @@ package struct TransactionRequest: Hashable, Sendable {
   package var event: String
   /// The machines of the sync vector.
   package var participants: [String]
-  /// The body with the event, as it is sent.
+  /// The encoded body with the event.
   package var body: [UInt8]
   /// The data that the participants' answers depend on, beside their states.
   package var question: [UInt8]

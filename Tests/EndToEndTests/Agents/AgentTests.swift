@@ -87,7 +87,7 @@ struct AgentTests {
   }
 
   @Test(
-    "An orchestrator that lost its state numbers incarnations above those that agents have run"
+    "An orchestrator that lost its state numbers incarnations above all that agents have run"
   )
   func lostState() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in

@@ -3,7 +3,7 @@ import PipeRuntime
 /// The topologies of the examples, with other parameters where a test requires them.
 enum ExampleTopology {
   /// Reads one of the package's topology files.
-  /// - Parameter parameters: Parameters that replace those of the file, by machine.
+  /// - Parameter parameters: Parameters that replace the parameters of the file, by machine.
   static func read(
     _ file: String, parameters: [String: JSONValue] = [:]
   ) throws -> Topology {

@@ -29,7 +29,7 @@ struct WhyTests {
     Dictionary(uniqueKeysWithValues: found.events.map { ($0.event.name, $0.verdict) })
   }
 
-  @Test("A composite reports the events that it synchronizes and those that its nodes accept alone")
+  @Test("A composite reports its synchronized events and the events that its nodes accept alone")
   func composite() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let client = topology.client

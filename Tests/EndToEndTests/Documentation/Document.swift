@@ -3,7 +3,7 @@ import PipeRuntime
 
 /// A document of this package: its shell commands, and the files that it shows.
 struct Document {
-  /// The documents with shell commands that are run as they are.
+  /// The documents with shell commands that are run unchanged.
   static let tours = ["README.md", "docs/COMMANDS.md", "docs/CLIENTS.md"]
   /// The document with the package that `init` writes.
   static let gettingStarted = "docs/GETTING-STARTED.md"

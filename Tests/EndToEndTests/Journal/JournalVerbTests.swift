@@ -198,7 +198,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("Events postponed by a renamed pipe are kept beside those of the new name")
+  @Test("Events postponed by a renamed pipe are kept beside the events of the new name")
   func renamedPipe() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

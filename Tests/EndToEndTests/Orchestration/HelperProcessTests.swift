@@ -75,7 +75,7 @@ struct HelperProcessTests {
     }
   }
 
-  @Test("Helpers of an adopted node end with the node, and those of an orphaned topology with it")
+  @Test("Helper processes end with their adopted node or with their orphaned topology")
   func orchestratorDies() async throws {
     try await with { ward in
       let first = try await helpers(3, of: ward)

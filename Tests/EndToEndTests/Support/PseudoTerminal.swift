@@ -149,7 +149,7 @@ final class PseudoTerminal {
     expectRestored(sourceLocation: sourceLocation)
   }
 
-  /// Expects that the terminal is as it was before the program.
+  /// Expects that the program has restored the terminal.
   func expectRestored(sourceLocation: SourceLocation = #_sourceLocation) {
     read()
     #expect(!screen.isAlternate, sourceLocation: sourceLocation)

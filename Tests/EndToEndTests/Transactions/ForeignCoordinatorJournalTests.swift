@@ -18,7 +18,7 @@ struct ForeignCoordinatorJournalTests {
 
   private static let names = ["a", "b", "c"]
 
-  /// Three participants, two of which are suspended when they receive their second commit.
+  /// Three participants. Two of them are suspended when they receive their second commit.
   private static let three = Topology(
     name: "three", program: "TestNodes",
     environment: [

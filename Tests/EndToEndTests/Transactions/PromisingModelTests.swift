@@ -10,7 +10,7 @@ struct PromisingModelTests {
   private typealias Event = Dancer.Event
   private typealias State = Dancer.State
 
-  /// Two dancers, one of which is slow to evaluate.
+  /// Returns a topology with two dancers. One of them is slow to evaluate.
   private static func floor(_ rules: String = "") -> Topology {
     Topology(
       name: "floor", program: "TestNodes",

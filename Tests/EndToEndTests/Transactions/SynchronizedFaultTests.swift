@@ -139,7 +139,7 @@ struct SynchronizedFaultTests {
       // One call: the client repeats the request with the same number.
       #expect(try await topology.meet().isCommitted)
       try await topology.expectMet(1)
-      try await topology.expectLog("left", contains: "the event was given up")
+      try await topology.expectLog("left", contains: "the event was aborted")
     }
   }
 

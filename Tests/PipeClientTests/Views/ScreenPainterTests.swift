@@ -43,7 +43,7 @@ struct ScreenPainterTests {
   }
 
   @Test(
-    "Control characters are removed, and widths are those of a terminal",
+    "Control characters are removed, and widths match a terminal",
     arguments: [
       ("plain", 5), ("戸口", 4), ("e\u{301}", 1), ("👍🏽", 2), ("❤️", 2), ("🇩🇪", 2), ("a\u{200B}b", 2),
       ("\u{1B}[31m", 5), ("✓…│", 3), ("👨‍👩‍👧", 2),

@@ -58,7 +58,7 @@ struct ViewSessionTests {
     #expect(texts(session)[0] == "count 1")
   }
 
-  @Test("Late states of the feed are ignored, and those of a new process are not")
+  @Test("Late states of the feed are ignored, and states of a new process are not")
   func late() {
     var session = session()
     _ = session.press(.character("+"))

@@ -1,8 +1,8 @@
 import PipeMachines
 import Testing
 
-/// Compares the numbers of reachable states and transitions with known ones. Those of the examples'
-/// own machines are in NodesTests.
+/// Compares the numbers of reachable states and transitions with known ones. The compositions of
+/// the examples are in NodesTests.
 @Suite("Compositions with known answers")
 struct KnownAnswerTests {
   private func expect(

@@ -105,7 +105,7 @@ struct AsynchronyTests {
     #expect(machine.asynchronousEvents == ["praise": .some])
   }
 
-  @Test("A function's self-contained transitions are those of the declared events")
+  @Test("A function's self-contained transitions are the transitions of the declared events")
   func function() {
     let some = SelfContainedEvents<Word>.events(OneOf { Word.joke }, within: .seconds(2))
       .and(OneOf { Word.praise })

@@ -109,7 +109,7 @@ struct EvaluationTests {
     #expect(machine.evaluate(caseNamed: "open", in: .empty) == nil)
   }
 
-  @Test("An evaluation without values agrees with that of every value")
+  @Test("An evaluation without values agrees with the evaluation of every value")
   func agreement() {
     for state in [Shelf.empty, .holding(0), .holding(1), .holding(3), .holding(7), .locked] {
       for value in 0..<9 {

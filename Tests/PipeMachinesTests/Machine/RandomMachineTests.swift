@@ -334,7 +334,7 @@ struct RandomMachineTests {
   }
 
   @Test(
-    "The rules that overlaps() calls hidden are those that the interpreter never uses",
+    "The rules that overlaps() calls hidden are the rules that the interpreter never uses",
     arguments: 1...50)
   func overlaps(seed: UInt64) {
     var random = Seeded(state: seed &* 7)

@@ -147,7 +147,7 @@ struct EffectTests {
   }
 
   @Test(
-    "An effect runs with its given priority, not with that of the sender's task",
+    "An effect runs with its given priority, not with the priority of the sender's task",
     arguments: [(TaskPriority.background, TaskPriority.high), (.high, .background)])
   func priority(given: TaskPriority, sender: TaskPriority) async {
     let seen = AsyncStream.makeStream(of: TaskPriority.self)

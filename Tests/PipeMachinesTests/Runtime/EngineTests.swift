@@ -320,7 +320,7 @@ struct StrategyTests {
     owner.engine.take(event, cause: "test")
     let count = owner.engine.runningEffects
     owner.engine.stop()
-    // All running effects have been cancelled by now, one way or the other.
+    // All running effects were cancelled, by their strategy or by the stop.
     for await _ in cancelled.stream { break }
     return count
   }

@@ -276,7 +276,7 @@ private struct DurablePipeRun {
 }
 
 extension EventBatch {
-  /// The events, each of which is a number.
+  /// The events, which are numbers.
   fileprivate var events: [Int] {
     var events: [Int] = []
     try? bytes.withUnsafeBytes { body in

@@ -173,7 +173,7 @@ struct CompositeStepsTests {
     /// Everything that happened, each with the steps that caused it. The order is one of several
     /// possible ones.
     private(set) var causes: [String: Set<String>] = [:]
-    /// What each node knows to have happened.
+    /// The steps that each node knows of.
     private var known: [String: Set<String>] = [:]
     private(set) var meetings: [TransactionID: [String]] = [:]
     /// The reports that were not received yet.

@@ -205,7 +205,7 @@ struct CoordinatorTests: CoordinatorSuite {
   }
 
   @Test(
-    "A broadcast is answered with each participant's result, including those that do not answer")
+    "A broadcast is answered with each participant's result, even if a participant does not answer")
   func broadcast() {
     var coordinator = coordinator()
     let actions = coordinator.request(id(1), request(["a", "b", "c", "x"], .broadcast))

@@ -29,7 +29,7 @@ final class SimulatedParticipant {
   private var modelVersion: UInt64 = 0
   /// The transitions that have not returned. A transition that timed out may still return.
   private(set) var running: [TransactionID] = []
-  /// The transactions that this process has evaluated, and those that timed out.
+  /// The transactions that this process has evaluated, and the transactions that timed out.
   private var evaluated: Set<TransactionID> = []
   private var overdue: Set<TransactionID> = []
   /// The transaction whose limit is running.
@@ -210,7 +210,7 @@ final class SimulatedParticipant {
     return messages
   }
 
-  /// Returns a message as it is sent, with the acknowledgments that have waited for it.
+  /// Returns the acknowledgements that have waited for a message, followed by the message.
   private func told(with message: ParticipantMessage) -> [ParticipantMessage] {
     switch message {
     // Some acknowledgments wait. One that is requested again is sent.

@@ -14,11 +14,11 @@ package struct EndCheck: Sendable {
   /// A node's process, according to the log.
   private struct Process {
     var pid: Int32
-    /// Whether its output, and what the orchestrator does to it, is logged.
+    /// Whether the output of the process, and each action of the orchestrator on it, is logged.
     var isHeard = true
-    /// Whether it has logged that it kills itself, or its orchestrator has logged that it kills it.
+    /// Whether the process has logged that it kills itself, or its orchestrator that it kills the process.
     var isKilled = false
-    /// Whether its orchestrator ends it.
+    /// Whether the orchestrator ends the process.
     var isEnded = false
   }
 

@@ -7,7 +7,7 @@ struct SoakOptions: Equatable {
   var topic = SoakTopic.pipes
   /// Whether topologies are searched, and run without faults: see ``ExploredSoak``.
   var isExplored = false
-  /// Whether topologies run on hosts of a cluster, some of which are lost: see ``HostsPlan``.
+  /// Whether topologies run on hosts of a cluster while some hosts are lost: see ``HostsPlan``.
   var isOnHosts = false
   /// The number of topologies of such a soak.
   var topologies = 10

@@ -32,7 +32,7 @@ package actor Dancer: HostableModel {
   }
 
   package struct Parameters: MachineParameters {
-    /// Whether it is the left dancer.
+    /// Whether the dancer is the left one.
     package var isLeft = true
     package init() {}
   }

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Counts the numbers that it receives, and those that are out of sequence.
+/// Counts the received numbers, and the numbers that are out of sequence.
 package enum Sink: Machine {
   package enum State: MachineState, Equatable {
     case counting(last: Int, count: Int, wrong: Int)

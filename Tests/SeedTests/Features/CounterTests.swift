@@ -4,14 +4,14 @@ import PipeRuntime
 import Testing
 
 // The examples of the document on stores and features: a counter with a service, and a parent that
-// learns of what its child does.
+// is notified of its child's actions.
 
 private struct StubService: CounterService {
   func increment(_ count: Int) async -> Int { count + 10 }
   func decrement(_ count: Int) async -> Int { count - 10 }
 }
 
-/// Does one sum after the other, each only when the test lets it.
+/// A service that computes one sum at a time, each only when the test permits it.
 private actor SlowService: CounterService {
   private var waiting: [CheckedContinuation<Void, Never>] = []
   private var watchers: [CheckedContinuation<Void, Never>] = []
@@ -30,12 +30,12 @@ private actor SlowService: CounterService {
     watchers = []
   }
 
-  /// Waits until a sum is being done.
+  /// Waits until the service has begun a sum.
   func begins() async {
     while waiting.isEmpty { await withCheckedContinuation { watchers.append($0) } }
   }
 
-  /// Lets the sum that is being done be done, as soon as there is one.
+  /// Waits until the service has begun a sum, and lets it finish.
   func letGo() async {
     await begins()
     waiting.removeFirst().resume()
@@ -43,13 +43,13 @@ private actor SlowService: CounterService {
 }
 
 @MainActor
-@Suite("Seed: a store and its feature")
+@Suite("A store and its feature")
 struct CounterTests {
   private func store(_ service: any CounterService = UnitSteps()) -> Store<CounterFeature> {
     Store(feature: CounterFeature(service: service), initialState: .init())
   }
 
-  @Test("an action leads to the state that its feature says, when it has been awaited")
+  @Test("An awaited action returns after its feature has changed the state")
   func increment() async {
     let store = store()
     await store.send(action: .increment)
@@ -58,18 +58,18 @@ struct CounterTests {
     #expect(store.state.count == 0)
   }
 
-  @Test("what a feature depends on is given to it")
+  @Test("A feature uses the dependency that it was created with")
   func dependency() async {
     let store = store(StubService())
     await store.send(action: .increment)
     #expect(store.state.count == 10)
   }
 
-  @Test("actions that overlap are taken one after the other, and none is lost")
+  @Test("Overlapping actions are processed one after the other, and none is lost")
   func overlapping() async {
     let service = SlowService()
     let store = store(service)
-    // Both are under way before the first is done: each starting from 0, one of them would be lost.
+    // Both actions are sent before the first is done. If both started from 0, one would be lost.
     async let first: Void = store.send(action: .increment)
     async let second: Void = store.send(action: .increment)
     await service.letGo()
@@ -78,23 +78,23 @@ struct CounterTests {
     #expect(store.state.count == 2)
   }
 
-  @Test("what is sent without waiting is taken in the order sent")
+  @Test("Actions sent without waiting are processed in the order sent")
   func order() async {
     let store = store()
-    // Swift takes the form that waits wherever waiting is possible.
+    // A synchronous function, because in an async context Swift chooses the overload that waits.
     func press() { store.send(action: .increment) }
     for _ in 0..<100 { press() }
     await store.send(action: .decrement)
     #expect(store.state.count == 99)
   }
 
-  @Test("a binding sets a part of the state and then tells the feature, once for each other value")
+  @Test("A binding sets its part of the state and then sends its action to the feature")
   func binding() async {
     let store = store()
     let note = store.binding(for: \.note, action: .note)
     note.wrappedValue = String(repeating: "x", count: 50)
     #expect(note.wrappedValue.count == 50)
-    // The feature has its say.
+    // The feature shortens the note.
     await store.send(action: .increment)
     #expect(note.wrappedValue.count == 40)
     note.wrappedValue = store.state.note
@@ -102,7 +102,7 @@ struct CounterTests {
   }
 
   @Test(
-    "what a view sets is shown at once, also while an action is being taken, and stays after it")
+    "A value set by a view is shown at once, even during an action, and remains after it")
   func typed() async {
     let service = SlowService()
     let store = store(service)
@@ -116,9 +116,9 @@ struct CounterTests {
     #expect(store.state.count == 0)
     await service.letGo()
     await action
-    // The action began before, and led to a state without a note.
+    // The action began before the note was set. Its result has no note, so the note is set again.
     #expect(store.state == CounterFeature.State(count: 1, note: "hello"))
-    // An action that follows begins with it, and has its say.
+    // The next action starts with the note, and its feature shortens it.
     note.wrappedValue = String(repeating: "x", count: 50)
     async let next: Void = store.send(action: .increment)
     await service.letGo()
@@ -127,7 +127,7 @@ struct CounterTests {
       store.state == CounterFeature.State(count: 2, note: String(repeating: "x", count: 40)))
   }
 
-  @Test("what a view sets in a child's part is shown at once, while its parent takes an action")
+  @Test("A value set in a child's part of the state is shown at once, even during an action")
   func typedInChild() async {
     let service = SlowService()
     let parent = Store(feature: TallyFeature(), initialState: .init())
@@ -145,7 +145,7 @@ struct CounterTests {
         == TallyFeature.State(counter: .init(count: 1, note: "hello"), increments: 1))
   }
 
-  @Test("who observes the state is told of its changes")
+  @Test("An observer of a store's state is notified of a change")
   func observed() async {
     let store = store()
     let (changes, change) = AsyncStream.makeStream(of: Void.self)
@@ -159,7 +159,7 @@ struct CounterTests {
     #expect(await iterator.next() != nil)
   }
 
-  @Test("a child's actions change its part of the state, and reach its parent in the same step")
+  @Test("A child's action changes its part of the state and reaches its parent in the same step")
   func scoped() async {
     let parent = Store(feature: TallyFeature(), initialState: .init())
     let child = parent.scope(
@@ -178,7 +178,7 @@ struct CounterTests {
     #expect(parent.state.counter.note == "hello")
   }
 
-  /// What the document has as a view: it holds the store, and gives its child a part of it.
+  /// The document's view: it holds the store, and passes a part of the store to its child.
   private struct ParentView: Storable {
     let store: Store<TallyFeature>
 
@@ -195,7 +195,7 @@ struct CounterTests {
     var text: String { "\(store.state.increments) up, \(store.state.decrements) down" }
   }
 
-  @Test("a view holds a store, and its child a part of it")
+  @Test("A view holds a store, and its child view holds a part of the store")
   func storable() async {
     func send<View: Storable>(_ action: View.Feature.Action, from view: View) async {
       await view.store.send(action: action)
@@ -209,7 +209,7 @@ struct CounterTests {
     #expect(view.child.text == "-1" && view.text == "0 up, 0 down")
   }
 
-  @Test("a child of a child reaches all above it")
+  @Test("An action of a nested child reaches its parent and the parent's parent")
   func nested() async {
     struct Whole: FeatureType {
       struct State: Sendable, Equatable {
@@ -242,7 +242,7 @@ struct CounterTests {
   }
 
   @Test(
-    "two features on one part of the state, or on a part of it, each go on from what the other left"
+    "Features on the same or on nested parts of a state each continue from the other's result"
   )
   func overlappingScopes() async {
     let parent = Store(feature: TallyFeature(), initialState: .init())
@@ -265,7 +265,7 @@ struct CounterTests {
           counter: .init(count: 3, note: "other"), increments: 3, decrements: 1))
   }
 
-  @Test("a part may be scoped from its parent's store again, and let go of in any order")
+  @Test("A part of a store can be scoped again after the store in between was released")
   func scopedAgain() async {
     let parent = Store(feature: TallyFeature(), initialState: .init())
     func counter() -> Store<CounterFeature> {
@@ -276,7 +276,7 @@ struct CounterTests {
       counter.scope(
         state: \.count, action: { _ in CounterFeature.Action.increment }, feature: Number())
     }
-    // The store in between is gone before another one takes its place.
+    // The store in between is released before another one replaces it.
     let first = count(counter())
     let second = count(counter())
     await first.send(action: true)

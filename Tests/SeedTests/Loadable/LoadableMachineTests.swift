@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import Screens
 import Testing
 
-@Suite("Seed: the states of loading")
+@Suite("The states of a loading machine")
 struct LoadableMachineTests {
   private typealias State = MoviesList.State
   private typealias Event = MoviesList.Event
@@ -18,7 +18,8 @@ struct LoadableMachineTests {
     .didLoad(movies), .didFail(failure),
   ]
 
-  /// Where each event leads from each state, in the order of both; `nil` where it is refused.
+  /// The next state for each state and each event, in the order of ``states`` and ``events``; `nil`
+  /// if the event is refused.
   private static let table: [[State?]] = [
     [.loading(1), .loading(1), nil, nil, nil, nil, .loading(3), nil, nil],
     [
@@ -33,7 +34,7 @@ struct LoadableMachineTests {
     [nil, nil, .start, .start, .start, .loading(2), .loading(3), nil, nil],
   ]
 
-  @Test("every event leads where the table says, from every state")
+  @Test("Every event in every state of a loading machine has the result in the table")
   func transitions() {
     let machine = MoviesList.stateMachine(MovieParameters())
     for (state, row) in zip(Self.states, Self.table) {
@@ -44,7 +45,7 @@ struct LoadableMachineTests {
     }
   }
 
-  @Test("a loading machine tells its cases by the types that it loads")
+  @Test("A loading machine describes its cases with the types that it loads")
   func described() throws {
     let description = try MoviesList.describe(MovieParameters())
     #expect(description.problem == nil && description.stateFields == nil)
@@ -64,7 +65,7 @@ struct LoadableMachineTests {
       ])
   }
 
-  @Test("states travel as they are, and read well")
+  @Test("States of a loading machine survive JSON coding and have a readable text")
   func coded() throws {
     for state in Self.states {
       let json = try JSONValue(encoding: state)
@@ -75,14 +76,14 @@ struct LoadableMachineTests {
     #expect(try JSONValue(encoding: State.loading(7)).caseText == "loading(7)")
   }
 
-  @Test("one starts in a state only where nothing is under way in it")
+  @Test("A loading machine cannot start in an unstable state")
   func stable() throws {
     #expect(try State.start.stable() == .start)
     let error = #expect(throws: UnstableStateError.self) { try State.loading(1).stable() }
     #expect(error?.description.contains("loading(1)") == true)
   }
 
-  @Test("a service is found where it was registered, and the nearer one first")
+  @Test("A service is found where it was registered, and the nearest registration wins")
   func services() async {
     var (one, other) = (Services(), Services())
     one.register(Int.self) { 1 }
@@ -99,7 +100,7 @@ struct LoadableMachineTests {
   }
 }
 
-@Suite("Seed: a service that reads a file")
+@Suite("The movie service that reads a file")
 struct FileMovieServiceTests {
   private func list(_ text: String?, pageSize: Int = 2, page: Int = 1) async throws -> [Movie] {
     let directory = try TestDirectory()
@@ -118,7 +119,7 @@ struct FileMovieServiceTests {
     {"id":3,"title":"Vertigo","year":1958}]
     """
 
-  @Test("it has pages, of which the last may be shorter")
+  @Test("A movie file is read in pages, and the last page may be shorter")
   func pages() async throws {
     #expect(try await list(Self.three).map(\.id) == [1, 2])
     #expect(try await list(Self.three, page: 2).map(\.id) == [3])
@@ -126,7 +127,7 @@ struct FileMovieServiceTests {
   }
 
   @Test(
-    "what is wrong is told with what to do",
+    "An error of a movie file or its parameters says what is wrong",
     arguments: [
       (nil, 2, 1, "movies.json' cannot be opened: No such file or directory; create the file"),
       ("[", 2, 1, "movies.json' is not valid JSON; correct the file"),

@@ -6,10 +6,10 @@ import TestTraits
 import Testing
 
 // The example of the document on view models with states: a list of movies that is loaded when its
-// view appears, from a service that is injected.
+// view appears, from an injected service.
 
 @MainActor
-@Suite("Seed: a view model that loads", .stallLimit(.seconds(60)))
+@Suite("A view model that loads", .stallLimit(.seconds(60)))
 struct MoviesListTests {
   private typealias Model = LoadableViewModel<MoviesList>
 
@@ -19,7 +19,7 @@ struct MoviesListTests {
     await Services.with(service.services) { Model(MoviesList.self, parameters: parameters) }
   }
 
-  /// Waits until the model is in a state, by what its observers are told.
+  /// Waits until the model is in a state that satisfies the predicate, as its observers see it.
   private func wait(_ model: Model, until isWanted: (MoviesList.State) -> Bool) async {
     while true {
       let (changes, change) = AsyncStream.makeStream(of: Void.self)
@@ -30,12 +30,12 @@ struct MoviesListTests {
       }
       if isWanted(state) { return }
       var iterator = changes.makeAsyncIterator()
-      // At its end the test was given up.
+      // The stream ends only if the test is cancelled.
       guard await iterator.next() != nil else { return }
     }
   }
 
-  @Test("it loads when it appears, and lets go of what it has when it disappears")
+  @Test("A view model loads when it appears and discards its data when it disappears")
   func appears() async {
     let service = StubMovies()
     let model = await model(service)
@@ -51,7 +51,7 @@ struct MoviesListTests {
     #expect(model.state.isStable)
   }
 
-  @Test("a program that comes to the front loads, and one that leaves it lets go")
+  @Test("A view model loads when its program becomes active and cancels in the background")
   func active() async {
     let service = StubMovies()
     let model = await model(service)
@@ -64,7 +64,7 @@ struct MoviesListTests {
   }
 
   @Test(
-    "what ends the loading reaches the service",
+    "An event that ends a load cancels the request to the service",
     arguments: [
       LoadEvent<Int, [Movie]>.onDisappear, .onBackground, .onReset,
     ] as [MoviesList.Event])
@@ -79,7 +79,7 @@ struct MoviesListTests {
     await wait(model) { $0 == .start }
   }
 
-  @Test("another page takes the place of the one that is being loaded")
+  @Test("Loading another page cancels the page that is being loaded")
   func another() async {
     let service = StubMovies()
     let model = await model(service)
@@ -87,14 +87,14 @@ struct MoviesListTests {
     model.onAppear()
     #expect(await calls.next() == .asked(page: 1))
     model.send(action: .load(2))
-    // In any order: the one is cancelled, the other asked for.
+    // Page 1 is cancelled and page 2 is requested, in any order.
     let two = [await calls.next(), await calls.next()]
     #expect(two.contains(.cancelled(page: 1)) && two.contains(.asked(page: 2)))
     await service.answer(2)
     await wait(model) { $0 == .loaded(StubMovies.movies) }
   }
 
-  @Test("a failure is shown, and the same is loaded again on a retry")
+  @Test("A failed load is shown, and a retry loads the same page again")
   func retry() async {
     let service = StubMovies()
     let model = await model(service)
@@ -110,7 +110,7 @@ struct MoviesListTests {
   }
 
   @Test(
-    "a service that does not answer in time has failed, whether or not it listens",
+    "A load fails at its time limit, whether or not the service reacts to cancellation",
     arguments: [true, false])
   func timeLimit(listens: Bool) async {
     let service = StubMovies(listens: listens)
@@ -129,7 +129,7 @@ struct MoviesListTests {
     if !listens { await service.answer(1) }
   }
 
-  @Test("a model that is let go of cancels its loading")
+  @Test("A released view model cancels its load")
   func forgotten() async {
     let service = StubMovies()
     var model: Model? = await model(service)
@@ -140,7 +140,7 @@ struct MoviesListTests {
     #expect(await calls.next() == .cancelled(page: 1))
   }
 
-  @Test("where nobody gives a service, the machine has its own")
+  @Test("A loading machine uses its own service if none was injected")
   func ownService() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }

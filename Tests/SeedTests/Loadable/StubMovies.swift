@@ -2,7 +2,7 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Screens
 
-/// A service whose answers a test gives, and which tells what it is asked for.
+/// A service whose answers come from the test, and that reports its requests.
 actor StubMovies: MovieService {
   static let movies = [Movie(id: 1, title: "M", year: 1931)]
 
@@ -11,13 +11,13 @@ actor StubMovies: MovieService {
     case cancelled(page: Int)
   }
 
-  /// What has happened to it, in order.
+  /// The requests and cancellations, in order.
   nonisolated let calls: AsyncStream<Call>
   private nonisolated let call: AsyncStream<Call>.Continuation
   private var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
   private let listens: Bool
 
-  /// - Parameter listens: Whether it ends where it is cancelled.
+  /// - Parameter listens: Whether a request ends when it is cancelled.
   init(listens: Bool = true) {
     (calls, call) = AsyncStream.makeStream(of: Call.self)
     self.listens = listens
@@ -36,15 +36,15 @@ actor StubMovies: MovieService {
     return MovieBatch(page: page, totalPages: 3, results: Self.movies)
   }
 
-  /// Answers the question that was asked.
+  /// Answers the request for a page.
   func answer(_ page: Int) { waiting.removeValue(forKey: page)?.resume() }
 
-  /// Fails to answer the question that was asked.
+  /// Answers the request for a page with an error.
   func fail(_ page: Int, _ error: any Error) {
     waiting.removeValue(forKey: page)?.resume(throwing: error)
   }
 
-  /// The services that have this one.
+  /// A registry that contains this service.
   nonisolated var services: Services {
     var services = Services()
     services.register((any MovieService).self) { self }

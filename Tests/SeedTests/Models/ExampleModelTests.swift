@@ -5,12 +5,12 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-// The example of the document on models: an actor with its protocol, its constant stand-in, and views
-// that follow it.
+// The example of the document on models: an actor with its protocol, a constant stand-in, and views
+// that follow the actor.
 
-@Suite("Seed: a model", .stallLimit(.seconds(20)))
+@Suite("An actor as a model", .stallLimit(.seconds(20)))
 struct ExampleModelTests {
-  @Test("it tells its state at once, and every state that it passes through")
+  @Test("A model reports its current state at once, and then every state that it passes through")
   func states() async throws {
     let model: any ExampleModelProtocol = try ExampleModel(startsWith: .state1(message: "hello"))
     var states = model.stateDidChange.makeAsyncIterator()
@@ -24,7 +24,7 @@ struct ExampleModelTests {
     #expect(model.state == .state1(message: "7"))
   }
 
-  @Test("events are taken in the order given, and one that means nothing changes nothing")
+  @Test("A model processes its events in order and ignores an event without a transition")
   func order() async throws {
     let model = try ExampleModel(startsWith: .state1(message: "a"))
     var states = model.stateDidChange.makeAsyncIterator()
@@ -41,7 +41,7 @@ struct ExampleModelTests {
     #expect(last == .state1(message: "50"))
   }
 
-  @Test("it starts in a stable state only, and says why it does not")
+  @Test("A model that is started in an unstable state throws an error with the reason")
   func unstable() {
     let error = #expect(throws: UnstableStateError.self) {
       try ExampleModel(startsWith: .state2(message: "half"))
@@ -51,7 +51,7 @@ struct ExampleModelTests {
   }
 
   @Test(
-    "a constant one shows any state, for ever",
+    "A constant model stays in its state, whatever events it receives",
     arguments: [
       ExampleState.state1(message: "a"), .state2(message: "b"), .state3(message: "c"),
     ])
@@ -65,7 +65,7 @@ struct ExampleModelTests {
   }
 
   @MainActor
-  @Test("a view follows it, and is told of each change")
+  @Test("A view follows a model and is notified of each change")
   func view() async throws {
     let model = try ExampleModel(startsWith: .state1(message: "hello"))
     let binding = ViewBinding(source: model)
@@ -74,7 +74,7 @@ struct ExampleModelTests {
     let changes = ObservedChanges(
       of: { _ = binding.state }, willChange: { before.yield(binding.state) })
     model.eventA()
-    // The main actor is kept busy until the model has gone on: the view misses nothing by that.
+    // Keep the main actor busy until the model has changed its state. The view must not miss a state.
     while model.state != .state3(message: "hello, done") { sched_yield() }
     for await state in told where state == .state2(message: "hello") { break }
     await yieldUntil(binding.state == .state3(message: "hello, done"))
@@ -83,7 +83,7 @@ struct ExampleModelTests {
   }
 
   @MainActor
-  @Test("a value is read and set by a view and its model alike")
+  @Test("A view and its model read and set the same value")
   func bidirectional() async {
     let model = ConcurrentValueStateMachine("")
     let binding = model.binding()
@@ -99,7 +99,7 @@ struct ExampleModelTests {
     #expect(constant.wrappedValue == "fixed")
   }
 
-  @Test("many threads set a value, and all who follow it see one order")
+  @Test("Values set from many threads reach all readers in the same order")
   func concurrent() async {
     let subject = ConcurrentValueSubject(0)
     let first = subject.eraseToAnyPublisher().makeAsyncIterator()
@@ -121,13 +121,13 @@ struct ExampleModelTests {
     #expect(subject.state != -1)
   }
 
-  @Test("its readers may be cancelled while it is set")
+  @Test("Readers of a subject can be cancelled while its value is set")
   func cancelledReaders() async {
     let subject = ConcurrentValueSubject(0)
     let setter = Task.detached {
       while !Task.isCancelled {
         for _ in 0..<1_000 { subject.update { $0 += 1 } }
-        // Others wait for this thread.
+        // Other tasks wait for this thread.
         await Task.yield()
       }
     }
@@ -144,7 +144,7 @@ struct ExampleModelTests {
     #expect(await states.next() == last)
   }
 
-  @Test("two publishers are combined, and the combination ends with the second of them")
+  @Test("A combination of two publishers ends when both have ended")
   func combined() async {
     let first = ConcurrentValueSubject(1)
     let second = ConcurrentValueSubject("a")
@@ -163,7 +163,7 @@ struct ExampleModelTests {
     #expect(await both.next() == nil)
   }
 
-  @Test("a machine is a model too")
+  @Test("A machine can be used as a model")
   func machine() async throws {
     let model = try MachineModel(ModelMachine<ModelA>.self, parameters: NoParameters())
     var states = model.stateDidChange.makeAsyncIterator()
@@ -174,9 +174,9 @@ struct ExampleModelTests {
   }
 }
 
-@Suite("Seed: a model of two models")
+@Suite("A model of two models")
 struct CompositeModelTests {
-  @Test("its state is made of theirs, and each takes its own events")
+  @Test("A composite model combines the states of its models, and each model gets its own events")
   func components() async throws {
     let model = try CompositeModel()
     #expect(model.state == .inactive)
@@ -186,7 +186,7 @@ struct CompositeModelTests {
     #expect(model.state == .stateAB(message: "hello", value: 3))
   }
 
-  @Test("a synchronized event is taken by both or by none")
+  @Test("A synchronized event is accepted by both models or by neither")
   func synchronized() async throws {
     let model = try CompositeModel()
     try await model.eventForModelA(message: "hello")
@@ -198,7 +198,7 @@ struct CompositeModelTests {
     #expect(model.state == .inactive)
   }
 
-  @Test("who follows it sees no state in which one has moved and the other not")
+  @Test("A reader never sees a synchronized event applied to only one of two models")
   func glitches() async throws {
     let model = try CompositeModel()
     let seen = Task {
@@ -227,7 +227,8 @@ struct CompositeModelTests {
     (.failed, .active(value: 1), .failed), (.inactive, .failed, .failed),
   ]
 
-  @Test("models that are given to it are observed, constant ones too", arguments: states)
+  @Test(
+    "A composite model observes the models that it is given, even constant ones", arguments: states)
   func constants(modelA: ModelA.State, modelB: ModelB.State, both: ModelsState) async {
     let model = CompositeStateMachine(
       observing: ConstantStateMachine(modelA), observing: ConstantStateMachine(modelB),
@@ -238,7 +239,7 @@ struct CompositeModelTests {
   }
 
   @MainActor
-  @Test("what it observes is followed, also by a view")
+  @Test("A composite model and its view follow the observed models")
   func observing() async throws {
     let modelA = try MachineModel(ModelMachine<ModelA>.self, parameters: NoParameters())
     let modelB = try MachineModel(ModelMachine<ModelB>.self, parameters: NoParameters())

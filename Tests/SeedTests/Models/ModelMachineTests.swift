@@ -3,7 +3,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-/// A model whose pipes lead from the state on its way and to itself.
+/// A model with a pipe from its intermediate state, and a pipe for its events.
 private actor Door: HostableModel {
   enum State: MachineState, StateProtocol, Hashable {
     case shut, opening, open
@@ -38,7 +38,7 @@ private actor Door: HostableModel {
   }
 }
 
-/// A model with a task that lives as long as it, and that says when it is gone.
+/// A model with a task that lives as long as the model. Its `deinit` finishes a stream.
 private actor Guest: HostableModel {
   typealias State = Door.State
   enum Event: MachineEvent { case look }
@@ -69,7 +69,7 @@ private actor Guest: HostableModel {
   func take(_ event: Event) { subject.send(.open) }
 }
 
-/// A model that refuses its event only when it is on its way.
+/// A model that throws only after it has entered its intermediate state.
 private actor Stumbler: HostableModel {
   typealias State = Door.State
   enum Event: MachineEvent { case push }
@@ -106,9 +106,9 @@ private enum Bell: Machine {
   }
 }
 
-@Suite("Seed: a model as a machine in one process", .stallLimit(.seconds(60)))
+@Suite("A model as a machine in one process", .stallLimit(.seconds(60)))
 struct ModelMachineTests {
-  @Test("every state that it passes through is seen, as the model tells it")
+  @Test("A reader sees every state that a model passes through, in order")
   func passing() async throws {
     let example = AsyncStateMachineSequence(
       stateMachine: ModelMachine<ExampleModel>.stateMachine(NoParameters()),
@@ -127,7 +127,9 @@ struct ModelMachineTests {
     }
   }
 
-  @Test("one that throws on its way refuses the event, and is seen where it stood")
+  @Test(
+    "A model that throws in an intermediate state refuses the event and returns to its former state"
+  )
   func stumbling() async throws {
     let stumbler = AsyncStateMachineSequence(
       stateMachine: ModelMachine<Stumbler>.stateMachine(NoParameters()), runtime: Runtime())
@@ -141,7 +143,7 @@ struct ModelMachineTests {
     }
   }
 
-  @Test("send resumes in a state on the way")
+  @Test("'send(_:resumeWhen:)' resumes in an intermediate state")
   @MainActor
   func resuming() async throws {
     let view = ViewState(
@@ -152,7 +154,7 @@ struct ModelMachineTests {
     #expect(outcome == .moved(.state2(message: "start")))
   }
 
-  @Test("a run that ends lets go of its model, whose own task still waits")
+  @Test("A run that ends releases its model, even if the model's own task still waits")
   func ending() async {
     let farewell = AsyncStream.makeStream(of: Void.self)
     await Guest.$farewell.withValue(farewell.continuation) {
@@ -166,7 +168,7 @@ struct ModelMachineTests {
     #expect(!Task.isCancelled)
   }
 
-  @Test("its pipes tell of a state on the way once, and bring it events")
+  @Test("A model's pipes send an intermediate state once and deliver events to the model")
   func ports() async throws {
     let ports = Ports()
     let hand: Pipe<Door.Event> = ports.pipe("hand")

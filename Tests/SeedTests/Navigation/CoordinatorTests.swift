@@ -3,7 +3,7 @@ import PipeRuntime
 import Screens
 import Testing
 
-// The coordinators of the document: objects whose routes make their screens.
+// The coordinators of the document: objects whose routes create their screens.
 
 @MainActor
 private final class LoginScreenViewModel {
@@ -54,12 +54,12 @@ private final class UnauthenticatedCoordinator: NavigationCoordinatable {
 }
 
 @MainActor
-// The store of routers is one for the process.
-@Suite("Seed: coordinators that make their screens", .serialized)
+// Serialized, because the process has only one store of routers.
+@Suite("Coordinators that create their screens", .serialized)
 struct CoordinatorTests {
   private let coordinator = UnauthenticatedCoordinator()
 
-  @Test("a route makes its screen when it is taken, and lets go of it when it is left")
+  @Test("A route creates its screen when it is taken and releases it when it is left")
   func makes() throws {
     #expect(coordinator.made == [])
     #expect(coordinator.shown is LoginScreenViewModel)
@@ -73,7 +73,7 @@ struct CoordinatorTests {
     #expect(coordinator.made == ["start", "registration", "registration"])
   }
 
-  @Test("a pushed screen, a sheet and another root are shown as the route says")
+  @Test("A pushed screen, a sheet and another root are shown as the route declares")
   func presentations() throws {
     let router = coordinator.router
     try router.route(to: \.forgotPassword)
@@ -86,7 +86,7 @@ struct CoordinatorTests {
     #expect(coordinator.shown as? String == "closed" && coordinator.screens.count == 1)
   }
 
-  @Test("a coordinator within another one has its own screens, and leaves with all of them")
+  @Test("A nested coordinator has its own screens and removes them all when it is dismissed")
   func nested() throws {
     let signUp = try coordinator.router.route(to: \.registration)
     #expect(coordinator.shown is TermsScreen)
@@ -100,7 +100,7 @@ struct CoordinatorTests {
     #expect(coordinator.shown is LoginScreenViewModel)
   }
 
-  @Test("what cannot be done is said, makes no screen and changes nothing")
+  @Test("A refused navigation throws its reason, creates no screen and changes nothing")
   func refused() throws {
     let router = coordinator.router
     #expect(throws: NavigationError.atRoot) { try router.popLast() }
@@ -120,7 +120,7 @@ struct CoordinatorTests {
     #expect(throws: NavigationError.notShown("UnauthenticatedCoordinator")) { try last?.popLast() }
   }
 
-  @Test("a screen finds its coordinator's router by its type")
+  @Test("A screen finds the router of its coordinator by type")
   func retrieved() throws {
     let screen = try #require(coordinator.shown as? LoginScreenViewModel)
     try screen.forgotPasswordPressed()
@@ -129,7 +129,7 @@ struct CoordinatorTests {
     #expect(none == nil)
   }
 
-  @Test("who observes what is shown is told of another screen, also of a nested coordinator")
+  @Test("An observer of the shown screen is notified of a change, even in a nested coordinator")
   func observed() async throws {
     let signUp = try coordinator.router.route(to: \.registration)
     let (changes, change) = AsyncStream.makeStream(of: Void.self)
@@ -145,11 +145,11 @@ struct CoordinatorTests {
 }
 
 extension [String] {
-  /// The root is made before anything that lies upon it.
+  /// These names, after the name of the root. The root is created first.
   fileprivate var withStart: [String] { ["start"] + self }
 }
 
-@Suite("Seed: a coordinator within a coordinator, as nodes")
+@Suite("Nested coordinators as nodes")
 struct RegistrationCoordinatorTests {
   private func state(
     after events: [RegistrationCoordinator.Event]
@@ -162,7 +162,7 @@ struct RegistrationCoordinatorTests {
     }
   }
 
-  @Test("the registration leads from the terms to the name, and back")
+  @Test("The registration goes from the terms to the name and back")
   func screens() throws {
     let terms = RegistrationCoordinator.State.shown(screens: NavigationStack(root: .terms))
     #expect(try state(after: [.show]) == terms)
@@ -173,7 +173,7 @@ struct RegistrationCoordinatorTests {
   }
 
   @Test(
-    "what does not belong to its screen is refused",
+    "The registration refuses an event that does not belong to its screen",
     arguments: [
       ([], .accept), ([], .enter(name: "Ada")), ([], .cancel), ([.show], .back),
       ([.show], .enter(name: "Ada")), ([.show, .accept], .accept),
@@ -187,7 +187,7 @@ struct RegistrationCoordinatorTests {
     }
   }
 
-  @Test("who has registered is logged in by name, and only from the registration")
+  @Test("A registered user is logged in by name, but only from the registration")
   func registered() throws {
     var state = MainCoordinator.State()
     #expect(throws: NavigationError.notShown("registration")) {
@@ -202,7 +202,7 @@ struct RegistrationCoordinatorTests {
 }
 
 extension MainCoordinator.State {
-  /// What the coordinator's machine does.
+  /// Applies an event to the state with the coordinator's machine.
   fileprivate mutating func apply(_ event: MainCoordinator.Event) throws {
     switch MainCoordinator.stateMachine(NoParameters()).reduce(self, event) {
     case .next(let next): self = next

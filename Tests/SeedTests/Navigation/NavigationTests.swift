@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import Screens
 import Testing
 
-// The coordinator of the document, as values: stacks, tabs, roots, sheets, routes.
+// The coordinator of the document as values: stacks, tabs, roots, sheets, routes.
 
 private enum Place: RouteType {
   case home
@@ -21,9 +21,9 @@ private enum Place: RouteType {
 
 private enum Bare: RouteType { case only }
 
-@Suite("Seed: a stack of screens")
+@Suite("A stack of screens")
 struct NavigationStackTests {
-  @Test("screens are pushed and popped, and a sheet lies over them")
+  @Test("Screens are pushed and popped, and a sheet covers them")
   func stack() throws {
     var stack = RouteStack(root: Place.home)
     #expect(stack.shown == .home)
@@ -40,7 +40,7 @@ struct NavigationStackTests {
     #expect(stack == RouteStack(root: .home))
   }
 
-  @Test("what cannot be done is said, and changes nothing")
+  @Test("A stack of screens throws the reason for a refused change and stays unchanged")
   func refused() throws {
     var stack = RouteStack(root: Place.home)
     #expect(throws: NavigationError.atRoot) { try stack.pop() }
@@ -62,7 +62,7 @@ struct NavigationStackTests {
     #expect(stack.path.count == 64)
   }
 
-  @Test("it travels as JSON")
+  @Test("A stack of screens is encoded to JSON and decoded again")
   func codable() throws {
     var stack = RouteStack(root: Place.home)
     try stack.push(.house(street: "Elm", number: 3))
@@ -75,9 +75,9 @@ struct NavigationStackTests {
   }
 }
 
-@Suite("Seed: tabs and roots")
+@Suite("Tabs and roots")
 struct NavigationTabsTests {
-  @Test("each tab keeps its stack, and a tab that is selected again goes back to its root")
+  @Test("Each tab keeps its stack, and a tab that is selected again returns to its root")
   func tabs() throws {
     var tabs = NavigationTabs(selected: CoordinatorTab.results)
     #expect(tabs.shown == .results)
@@ -96,7 +96,7 @@ struct NavigationTabsTests {
     #expect(try json.decode(NavigationTabs<CoordinatorTab>.self) == tabs)
   }
 
-  @Test("a path selects the tab whose root it begins with")
+  @Test("A path selects the tab whose root it begins with")
   func path() throws {
     var tabs = NavigationTabs(selected: CoordinatorTab.profile)
     try tabs.show([.results, .detail(item: 3)])
@@ -108,7 +108,7 @@ struct NavigationTabsTests {
     #expect(tabs == before)
   }
 
-  @Test("a login and a logout switch roots, and what belongs to the other one is refused")
+  @Test("A login and a logout switch roots, and changes to the other root are refused")
   func roots() throws {
     var root = MainCoordinator.Root.unauthenticated(screens: .init(root: .start))
     #expect(throws: NavigationError.unauthenticated) {
@@ -126,10 +126,10 @@ struct NavigationTabsTests {
   }
 }
 
-@Suite("Seed: routes of links")
+@Suite("Routes of deep links")
 struct DeepLinkTests {
   @Test(
-    "a link leads through the routes of its pattern",
+    "A link opens the routes of its pattern",
     arguments: [
       ("home", [Place.home]), ("/home/", [.home]), ("app://home", [.home]),
       ("home/Elm", [.home, .street(name: "Elm")]),
@@ -142,7 +142,7 @@ struct DeepLinkTests {
   }
 
   @Test(
-    "each link of the example leads to its own screens",
+    "Each link of the example opens its own screens",
     arguments: [
       ("quizzes", [.quizzes]), ("quizzes/7", [.quizzes, .detail(item: 7)]),
       ("quizzes/7/question/2", [.quizzes, .detail(item: 7), .question(item: 7, number: 2)]),
@@ -154,7 +154,7 @@ struct DeepLinkTests {
   }
 
   @Test(
-    "a link that leads nowhere says what there is, and what may be meant",
+    "An unknown link is reported with the known patterns and a suggestion",
     arguments: [
       (
         "hmoe/Elm/7",
@@ -182,7 +182,7 @@ struct DeepLinkTests {
     #expect(error?.description == message)
   }
 
-  @Test("a pattern that is wrong is told of")
+  @Test("A malformed link pattern is reported")
   func malformed() {
     let links: DeepLinks<Place> = [
       DeepLink("{a}/{b}") { (a: String) in [.street(name: a)] },
@@ -205,7 +205,7 @@ struct DeepLinkTests {
   }
 }
 
-@Suite("Seed: a coordinator")
+@Suite("The main coordinator")
 struct MainCoordinatorTests {
   private let machine = MainCoordinator.stateMachine(NoParameters())
 
@@ -218,7 +218,7 @@ struct MainCoordinatorTests {
     }
   }
 
-  @Test("an item is opened, a question of it, and there is a way back")
+  @Test("The coordinator opens an item and one of its questions, and goes back")
   func open() throws {
     #expect(try state(after: [.logIn, .open(item: 7)]).main == .detail(item: 7))
     let question = try state(after: [.logIn, .open(item: 7), .answer(number: 2)])
@@ -248,7 +248,7 @@ struct MainCoordinatorTests {
   }
 
   @Test(
-    "what does not belong to what is shown is refused",
+    "The coordinator refuses an event that does not fit the shown screen",
     arguments: [
       Misplaced([], .open(item: 1), "no user is logged in"),
       Misplaced([], .logOut, "no user is logged in"),
@@ -273,7 +273,7 @@ struct MainCoordinatorTests {
   struct Misplaced: Sendable {
     var before: [MainCoordinator.Event]
     var event: MainCoordinator.Event
-    /// What the refusal says.
+    /// A part of the refusal's text.
     var text: String
 
     init(_ before: [MainCoordinator.Event], _ event: MainCoordinator.Event, _ text: String) {
@@ -281,7 +281,7 @@ struct MainCoordinatorTests {
     }
   }
 
-  @Test("a link waits for a login, and the reason why one leads nowhere is in the state")
+  @Test("A link waits for a login, and the state holds the reason why a link is unknown")
   func links() throws {
     let waiting = try state(after: [.follow(link: "quizzes/7/question/2")])
     #expect(waiting.pending == "quizzes/7/question/2")

@@ -4,12 +4,13 @@ import PipeRuntimeTestKit
 import Screens
 import Testing
 
-@Suite("Seed: a form for an address")
+@Suite("The address form")
 struct AddressFormTests {
   private typealias State = AddressForm.State
   private typealias Event = AddressForm.Event
 
-  /// Every state that events lead to from the initial one, found with the machine's own function.
+  /// Returns every state that is reachable from the initial state by these events, found with the
+  /// machine's own function.
   private func reachable(_ events: [Event]) -> Set<State> {
     let machine = AddressForm.stateMachine(NoParameters())
     var found: Set<State> = [machine.initial]
@@ -23,10 +24,10 @@ struct AddressFormTests {
     return found
   }
 
-  @Test("its states are the ones that it allows, and no others")
+  @Test("The address form reaches exactly its allowed states")
   func explored() {
     let texts = ["a", "b"]
-    // What is typed may be blank, or have blanks around it.
+    // Typed text may be blank, or have blanks around it.
     let typed = texts + ["", " ", " a "]
     let events: [Event] =
       typed.flatMap { text -> [Event] in
@@ -53,7 +54,7 @@ struct AddressFormTests {
   private static let address = Address(city: "a", street: "b", house: "c")
 
   @Test(
-    "what is not allowed in a state changes nothing",
+    "The address form refuses an event that its state does not allow",
     arguments: [
       (.empty, .streetChanged(to: "b")), (.empty, .houseChanged(to: "c")), (.empty, .save),
       (.city(city: "a"), .houseChanged(to: "c")), (.city(city: "a"), .save),
@@ -68,7 +69,7 @@ struct AddressFormTests {
     #expect(machine.reduce(state, event) == .refused(.noTransition))
   }
 
-  @Test("a field that changes takes with it those that belong to it")
+  @Test("A changed field of the address form clears the fields that depend on it")
   func changes() {
     let complete = State.complete(Self.address)
     #expect(AddressForm.reduce(complete, .cityChanged(to: "x")) == .city(city: "x"))
@@ -80,7 +81,7 @@ struct AddressFormTests {
     #expect(AddressForm.reduce(complete, .cityChanged(to: "")) == .empty)
   }
 
-  @Test("the book has each address once, and answers each time")
+  @Test("The address book stores each address once and replies each time")
   func book() {
     let other = Address(city: "x", street: "y", house: "z")
     let first = AddressBook.State.added(Self.address, all: [Self.address])
@@ -94,14 +95,16 @@ struct AddressFormTests {
   }
 }
 
-@Suite("Seed: a washing machine given by a function")
+@Suite("The washing machine as a function")
 struct ReducedWashingMachineTests {
   private static let states: [WashingMachine.State] = [
     .coldAndEmpty, .fullWithHotWater, .waterHeated, .drumAgitating, .pumping, .fullWithColdWater,
     .spinning,
   ]
 
-  @Test("it does in every state what the one in the machine language does", arguments: states)
+  @Test(
+    "The washing machine as a function behaves as in the machine language in every state",
+    arguments: states)
   func same(state: WashingMachine.State) {
     let parameters = WashingMachine.Parameters()
     let language = WashingMachine.stateMachine(parameters)
@@ -115,7 +118,7 @@ struct ReducedWashingMachineTests {
     #expect(units(function.output(state)) == units(language.output(state)))
   }
 
-  @Test("it goes through its seven states, and round")
+  @Test("The washing machine as a function goes through its seven states and starts over")
   func round() {
     var state = WashingMachine.State.coldAndEmpty
     var seen = [state]

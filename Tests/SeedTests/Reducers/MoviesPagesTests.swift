@@ -6,7 +6,7 @@ import Testing
 
 // The examples of the document on state machines given by a function, with feedback.
 
-@Suite("Seed: a list that grows page by page", .stallLimit(.seconds(60)))
+@Suite("The list that grows page by page", .stallLimit(.seconds(60)))
 struct MoviesPagesTests {
   private typealias Run = AsyncStateMachineSequence<MoviesPages.State, MoviesPages.Event, Never>
 
@@ -18,7 +18,7 @@ struct MoviesPagesTests {
     }
   }
 
-  @Test("the end of the list fetches the next page, until there is none")
+  @Test("The end of the list fetches the next page until there is none")
   func pages() async {
     let service = StubMovies()
     let run = await run(service)
@@ -34,7 +34,7 @@ struct MoviesPagesTests {
     #expect(run.state.movies.count == 3)
   }
 
-  @Test("a page is fetched once, however often its end is reached meanwhile")
+  @Test("A page is fetched once, however often the end of the list is reached")
   func once() async {
     let service = StubMovies()
     let run = await run(service)
@@ -50,7 +50,7 @@ struct MoviesPagesTests {
     for await state in run where state.movies.count == 2 { break }
   }
 
-  @Test("a failure keeps what there is, and its page is fetched again on a retry")
+  @Test("A failed page keeps the loaded movies, and a retry fetches the page again")
   func retry() async {
     let service = StubMovies()
     let run = await run(service)
@@ -69,7 +69,7 @@ struct MoviesPagesTests {
     for await state in run where state.movies.count == 1 { break }
   }
 
-  @Test("a function that throws refuses its event with the error, and changes nothing")
+  @Test("A reducer that throws refuses its event with the error and changes nothing")
   func throwing() async {
     struct Broken: Error, CustomStringConvertible { let description = "it is broken" }
     enum Step: DSLCompatible { case good, bad }
@@ -86,7 +86,7 @@ struct MoviesPagesTests {
     #expect(await run.send(.good) == .moved(Count(count: 1)))
   }
 
-  @Test("a machine whose state is a struct tells its fields")
+  @Test("A machine whose state is a struct describes its fields")
   func described() throws {
     let description = try MoviesPages.describe(MovieParameters())
     #expect(description.states.isEmpty)

@@ -4,11 +4,11 @@ import Screens
 import TestTraits
 import Testing
 
-@Suite("Seed: a list of quizzes", .stallLimit(.seconds(60)))
+@Suite("The list of quizzes", .stallLimit(.seconds(60)))
 struct QuizesListTests {
   private typealias Run = AsyncStateMachineSequence<QuizesList.State, QuizesList.Event, Never>
 
-  @Test("it loads when it appears, and a quiz of it can be chosen")
+  @Test("The quiz list loads when it appears, and a quiz can be selected")
   func loads() async {
     let ports = Ports()
     let selections: EventPipe<QuizScreen.Event> = ports.pipe("selections")
@@ -30,7 +30,7 @@ struct QuizesListTests {
     for await state in screen where state == .start(quiz: 1) { break }
   }
 
-  @Test("a failure is shown, and the next appearance tries again")
+  @Test("The quiz list shows a failure and tries again at its next appearance")
   func fails() async {
     let run = await Services.with(StubQuizes(failure: LoadFailure("no line")).services) {
       Run(
@@ -43,7 +43,7 @@ struct QuizesListTests {
   }
 }
 
-@Suite("Seed: the screen of a quiz", .stallLimit(.seconds(60)))
+@Suite("The screen of a quiz", .stallLimit(.seconds(60)))
 struct QuizScreenTests {
   private typealias State = QuizScreen.State
   private typealias Event = QuizScreen.Event
@@ -60,7 +60,7 @@ struct QuizScreenTests {
     }
   }
 
-  @Test("an answer leads to the next question, and the last one to the sending of all")
+  @Test("An answer shows the next question, and the last answer sends all answers")
   func answers() async {
     await withManualClock { _ in
       let run = await run()
@@ -86,7 +86,7 @@ struct QuizScreenTests {
     }
   }
 
-  @Test("a question whose time is over leads to the next, whose own time begins then")
+  @Test("A question ends at its time limit, and the next question's time starts then")
   func timeLimits() async {
     await withManualClock { clock in
       let run = await run()
@@ -95,7 +95,7 @@ struct QuizScreenTests {
       await states.wait(until: StubQuizes.asking(1, after: []))
       await clock.waitForSleepers()
       await clock.advance(by: .seconds(9))
-      // The time of the question that was answered is nobody's any more.
+      // Answering a question cancels its time limit.
       await run.send(.questionAnswered(questionId: 1, answerId: 1))
       await states.wait(until: StubQuizes.asking(2, after: [1]))
       await yieldUntil(clock.sleepers.map(\.offset) == [.seconds(29)])
@@ -112,7 +112,7 @@ struct QuizScreenTests {
     }
   }
 
-  @Test("who leaves is asked nothing more, and can begin anew")
+  @Test("A quiz that was left asks no more questions and can be started again")
   func disappears() async {
     await withManualClock { clock in
       let run = await run()
@@ -129,7 +129,7 @@ struct QuizScreenTests {
     }
   }
 
-  @Test("a quiz that cannot be fetched is told, and can be tried again")
+  @Test("A quiz that cannot be fetched shows the error and can be tried again")
   func fails() async {
     let run = await run(StubQuizes(failure: LoadFailure("no line")))
     await run.send(.onAppear(quiz: 1))
@@ -143,7 +143,7 @@ struct QuizScreenTests {
   }
 
   @Test(
-    "what does not belong to the state changes nothing",
+    "The quiz screen refuses an event that does not fit its state",
     arguments: [
       (StubQuizes.asking(2, after: [1]), .questionAnswered(questionId: 1, answerId: 1)),
       (StubQuizes.asking(2, after: [1]), .questionAnswered(questionId: 2, answerId: 5)),
@@ -162,7 +162,7 @@ struct QuizScreenTests {
   }
 }
 
-@Suite("Seed: the results of a quiz", .stallLimit(.seconds(60)))
+@Suite("The results of a quiz", .stallLimit(.seconds(60)))
 struct QuizResultsTests {
   private func results(_ service: StubQuizes) async -> QuizResults.State? {
     let run = await Services.with(service.services) {
@@ -179,7 +179,7 @@ struct QuizResultsTests {
     return nil
   }
 
-  @Test("right answers are counted, and a failure is told")
+  @Test("Correct answers are counted, and a failure is shown")
   func scores() async {
     let score = QuizScore(title: "Numbers", right: 1, questions: 3)
     #expect(await results(StubQuizes()) == .scored(score))
@@ -188,7 +188,7 @@ struct QuizResultsTests {
   }
 }
 
-@Suite("Seed: quizzes in a file")
+@Suite("Quizzes in a file")
 struct FileQuizServiceTests {
   private func question(id: Int = 1, answers: Int = 4, timeLimit: Int = 5) -> String {
     let answers = (1...answers).map { #"{"id":\#($0),"text":"a"}"# }.joined(separator: ",")
@@ -210,7 +210,7 @@ struct FileQuizServiceTests {
     return nil
   }
 
-  @Test("a file that fits is listed")
+  @Test("A valid quiz file is listed")
   func fits() async throws {
     guard case .loaded(let quizes) = try await list(question()) else {
       Issue.record("it was not loaded")
@@ -219,7 +219,7 @@ struct FileQuizServiceTests {
     #expect(quizes.map(\.questions) == [1])
   }
 
-  @Test("one that does not is told with what to do")
+  @Test("An error in a quiz file is reported with its cause and the file")
   func problems() async throws {
     let bad = [
       ("", "has a quiz 1 without questions; add questions"),

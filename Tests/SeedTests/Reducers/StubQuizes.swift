@@ -1,7 +1,7 @@
 import PipeRuntime
 import Screens
 
-/// A service with one quiz of three questions, or one that fails.
+/// A service with one quiz of three questions. It fails if a failure is set.
 struct StubQuizes: QuizService {
   var failure: LoadFailure?
 
@@ -13,7 +13,7 @@ struct StubQuizes: QuizService {
       answers: (1...4).map { Question.Answer(id: $0, text: "\($0)") }, timeLimit: 10 * id)
   }
 
-  /// The state in which a question of the quiz is asked, after these answers.
+  /// Returns the state in which a question of the quiz is asked, after these answers.
   static func asking(_ number: Int, after answers: [Int?]) -> QuizScreen.State {
     let given = answers.enumerated().map { GivenAnswer(questionId: $0 + 1, answerId: $1) }
     return .question(
@@ -28,7 +28,7 @@ struct StubQuizes: QuizService {
     return [Self.quiz]
   }
 
-  /// To each question, its own number is right.
+  /// Counts the correct answers. The correct answer to each question is the question's own number.
   func score(_ sheet: AnswerSheet) async throws -> QuizScore {
     if let failure { throw failure }
     return QuizScore(
@@ -36,7 +36,7 @@ struct StubQuizes: QuizService {
       questions: 3)
   }
 
-  /// The services that have this one.
+  /// A registry that contains this service.
   var services: Services {
     var services = Services()
     services.register((any QuizService).self) { self }

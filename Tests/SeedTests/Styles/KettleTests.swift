@@ -5,10 +5,10 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// What a kettle does in one process, in whatever style it is written.
-@Suite("Each style: a kettle")
+/// The behaviour of a kettle in one process, the same in each style.
+@Suite("A kettle in each style")
 struct KettleTests {
-  /// This process, by a clock of the test's own.
+  /// An environment in this process, with a manual clock.
   private struct Process: KettleEnvironment {
     let clock: ManualClock
     let boilTime = 100
@@ -21,7 +21,7 @@ struct KettleTests {
     }
 
     func pass(_ duration: Duration, of left: Duration, heating kettle: any Kettle) async {
-      // A wait that was cancelled is gone only a moment after.
+      // A cancelled sleeper is removed only shortly after its cancellation.
       await yieldUntil(clock.sleepers.first?.offset == now + left)
       await clock.advance(by: duration)
     }
@@ -31,33 +31,34 @@ struct KettleTests {
     try await withManualClock { try await body(Process(clock: $0)) }
   }
 
-  @Test("events are taken in the order given", arguments: KettleStyle.all)
+  @Test("A kettle processes events in the order given", arguments: KettleStyle.all)
   func order(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.order(style, in: $0) }
   }
 
   @Test(
-    "events that nobody waits for are taken in the order given, too", arguments: KettleStyle.all)
+    "A kettle processes events sent without waiting in the order given", arguments: KettleStyle.all)
   func posted(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.posted(style, in: $0) }
   }
 
-  @Test("an event that the state does not take changes nothing", arguments: KettleStyle.all)
+  @Test(
+    "An event that a kettle's state does not accept changes nothing", arguments: KettleStyle.all)
   func refusal(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.refusal(style, in: $0) }
   }
 
-  @Test("its effect takes its time, and leads to the next state", arguments: KettleStyle.all)
+  @Test("A kettle's effect takes its time and then changes the state", arguments: KettleStyle.all)
   func effect(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.effect(style, in: $0) }
   }
 
-  @Test("its effect is cancelled when its state is left", arguments: KettleStyle.all)
+  @Test("A kettle's effect is cancelled when its state is left", arguments: KettleStyle.all)
   func cancellation(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.cancellation(style, in: $0) }
   }
 
-  @Test("a model in a composite does by itself what it does alone")
+  @Test("A model in a composite heats by itself, as it does alone")
   func composite() async throws {
     try await withManualClock { clock in
       let parameters = KettleParameters(boilTime: 100)
@@ -78,7 +79,7 @@ struct KettleTests {
     }
   }
 
-  @Test("two runs of one machine have a model each")
+  @Test("Two runs of one machine have separate models")
   func runs() async {
     await withManualClock { _ in
       let parameters = KettleParameters(boilTime: 100)

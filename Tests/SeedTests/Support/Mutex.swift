@@ -1,6 +1,6 @@
 #if PIPERUNTIME_TSAN
   import PipeRuntime
 
-  /// Stands in for `Synchronization.Mutex`, which Thread Sanitizer does not know.
+  /// A replacement for `Synchronization.Mutex`, which Thread Sanitizer does not support.
   typealias Mutex<Value: ~Copyable> = Locked<Value>
 #endif

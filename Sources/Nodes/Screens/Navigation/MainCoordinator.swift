@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// Decides which screens are shown. Screens send requests to its port `requests`. Through one port
-/// per screen, it tells them what to show.
+/// per screen, it sends each screen the content to show.
 package enum MainCoordinator: Machine {
   package typealias Root = NavigationRoot<
     RouteStack<UnauthenticatedRoute>, NavigationTabs<CoordinatorTab>

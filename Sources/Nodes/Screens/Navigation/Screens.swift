@@ -188,7 +188,7 @@ package enum ProfileScreen: Machine {
   }
 }
 
-/// The results of the quizzes, each of which can be opened.
+/// The results of the quizzes. Each result can be opened.
 package enum ResultsScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden

@@ -118,8 +118,8 @@ public protocol Storable {
   var store: Store<Feature> { get }
 }
 
-/// A state as it is shown: with the edits that are queued behind a running action, which has not
-/// seen them.
+/// A state to show, with the edits that are queued behind a running action, which has not seen
+/// them.
 ///
 /// Until the edits themselves are processed, each new state is shown with them, too.
 struct EditedState<State: Sendable>: Sendable {

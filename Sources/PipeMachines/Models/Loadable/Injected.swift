@@ -22,7 +22,7 @@ public struct Services: Sendable {
     makers[ObjectIdentifier(Service.self)] = make
   }
 
-  /// Returns these services, with those of `others` added for types that are missing here.
+  /// Returns these services, plus the services of `others` for types that are missing here.
   public func merging(_ others: Services) -> Services {
     var services = self
     services.makers.merge(others.makers) { own, _ in own }

@@ -1,8 +1,8 @@
 import NumberMachines
 import PipeRuntime
 
-/// A random topology for the soak of composites: members that meet in composites, some of which
-/// overlap, and the pipes to and from the members.
+/// A random topology for the soak of composites: the members, their composites, which may overlap, and
+/// the pipes to and from the members.
 package struct MeetingPlan: Equatable, Sendable {
   package struct Composite: Equatable, Sendable {
     package var name: String

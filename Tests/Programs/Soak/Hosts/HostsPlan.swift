@@ -5,8 +5,8 @@ import PipeRuntime
 ///
 /// This is a separate topic, and not a dimension of the others, because it requires root and Slurm.
 /// Its faults last for seconds and not milliseconds, and the faults of the others concern files and
-/// sockets of one host. The topologies, their load and the expected results are those of the
-/// others.
+/// sockets of one host. The topologies, their load and the expected results are the same as in the
+/// other topics.
 package struct HostsPlan: Sendable {
   package enum Base: Sendable {
     case pipes(SoakPlan)

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Runs random topologies on hosts, some of which are lost, and checks that no event is lost,
+/// Runs random topologies on hosts, loses some of the hosts, and checks that no event is lost,
 /// repeated or reordered.
 struct HostsSoak {
   private let options: SoakOptions
