@@ -55,8 +55,7 @@ struct Options {
       Option("output", value: .file, "Writes the figures to FILE, as JSON"),
       Option(
         "compare", value: .file,
-        "Prints beside each figure that of FILE, which an earlier run has written, and how many times "
-          + "that it is"),
+        "Prints beside each figure the figure of an earlier run in FILE, and the ratio"),
     ],
     positionals: [
       Positional(

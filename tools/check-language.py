@@ -38,6 +38,8 @@ AVOIDED = {
     r"has no room|has room|room for": "capacity",
 }
 AVOIDED_PATTERN = re.compile(r"\b(?:" + "|".join(AVOIDED) + r")\b", re.I)
+# Names of symbols and parameters, and targets of links.
+IGNORED = re.compile(r"`+[^`]*`+|^- (?:Parameter )?\w+:|\]\([^)]*\)")
 NO_SUMMARY = re.compile(r"^(?:Who|What|Whoever|Whatever|Those|That|Its|Their|The same|So that|As of|Whether (?:it|they)\b)\b")
 LONGEST, AVERAGE = 40, 22  # Words of a sentence, and on average in a document.
 # Documents that quote the words, or are lists of them.
@@ -107,7 +109,7 @@ def check(path, allowed):
     words = {word for prefix, word in allowed if path.startswith(prefix)}
 
     def avoided(number, text, kind):
-        for match in AVOIDED_PATTERN.finditer(re.sub(r"`[^`]*`", "", text)):
+        for match in AVOIDED_PATTERN.finditer(re.sub(IGNORED, "", text)):
             word = match.group().lower()
             if word not in words:
                 advice = next(a for p, a in AVOIDED.items() if re.fullmatch(p, word))

@@ -64,7 +64,7 @@ package enum InspectorCommand {
       """
   }
 
-  // MARK: What verbs have in common
+  // MARK: Common options
 
   static func port(_ arguments: ParsedArguments, default port: UInt16) throws(UsageError) -> UInt16
   {

@@ -140,7 +140,7 @@ struct ChangedJournalFilesTests {
     }
   }
 
-  // MARK: What happens to the files
+  // MARK: Changes of files
 
   /// The lengths of a file to test: around its ends, and around the ends of its parts.
   private static func lengths(of suffix: String, _ count: Int) -> [Int] {

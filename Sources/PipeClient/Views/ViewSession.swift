@@ -266,7 +266,7 @@ package struct ViewSession {
     return [.draw]
   }
 
-  // MARK: What is to be seen
+  // MARK: Appearance
 
   /// All lines of the terminal: the view's lines, and the status line at the bottom.
   package var lines: [StyledLine] {

@@ -245,7 +245,7 @@ package struct ScenarioReplay {
     }
   }
 
-  // MARK: What may happen
+  // MARK: Possible steps
 
   private func movers(
     of owner: String, _ event: JSONValue, _ origin: ScenarioStep.Origin, at path: [String]

@@ -216,7 +216,7 @@ final class NodeShell {
     return !hasLeft
   }
 
-  // MARK: What the orchestrator says
+  // MARK: Messages of the orchestrator
 
   private func handle(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws {
     switch header.kind {
@@ -373,7 +373,7 @@ final class NodeShell {
     try feed.socket.bind(own.feed)
   }
 
-  // MARK: What it says
+  // MARK: Messages to the orchestrator
 
   private func sayHello(setback: String? = nil) {
     let hello = NodeHello(

@@ -273,7 +273,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     status.steps = steps.durations.count > 0 ? steps.durations : nil
   }
 
-  // MARK: What is followed
+  // MARK: Subscriptions
 
   func count(_ counts: Bool) { trace.count(counts) }
   var transitions: TransitionCounts? { trace.transitions }

@@ -101,7 +101,7 @@ struct CompositeFeed {
     return names
   }
 
-  // MARK: What is shown
+  // MARK: Published states
 
   func entry(of composite: String) -> FeedEntry? {
     guard let (time, cause) = shown[composite], let state = states.state(of: composite)

@@ -176,7 +176,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
       join.map { coordinator.joined(participant, $0) } ?? coordinator.disconnected(participant))
   }
 
-  // MARK: What is decided
+  // MARK: Decisions
 
   private func perform(_ actions: [CoordinatorStateMachine.Action]) {
     guard let links else { return actions.forEach(perform) }
@@ -417,7 +417,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  // MARK: What is shown
+  // MARK: Published states
 
   func lastSteps() -> [FeedEntry] { feed?.entries ?? [] }
 

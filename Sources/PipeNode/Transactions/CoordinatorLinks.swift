@@ -351,7 +351,7 @@ final class CoordinatorLink {
     if let place { LocalConnections.cut(place.endpoint) }
   }
 
-  // MARK: What it says
+  // MARK: Messages to participants
 
   func received(_ bytes: UnsafeRawBufferPointer) {
     answers += 1

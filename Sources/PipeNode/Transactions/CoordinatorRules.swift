@@ -138,7 +138,7 @@ final class CoordinatorRules {
   /// Returns the last transaction that a node has reported, or will no longer report.
   func passed(by node: String) -> TransactionID { steps.passed(by: node) }
 
-  // MARK: Who waits for whom
+  // MARK: Waits between nodes
 
   /// Whether steps wait and no check is scheduled.
   var needsLook: Bool { !waits.isLooking && steps.hasWaiting }

@@ -102,7 +102,7 @@ package struct CoordinatorStateMachine: Sendable {
     }
   }
 
-  // MARK: What is under way
+  // MARK: Transactions in progress
 
   /// The number of this start. A new epoch begins if participants know of higher numbers.
   package var epoch: UInt64 { last.epoch }

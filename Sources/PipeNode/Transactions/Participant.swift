@@ -91,7 +91,7 @@ final class Participant {
     return "'\(event)' is synchronized; send it to composite \(names)"
   }
 
-  // MARK: What it is prepared for
+  // MARK: The prepared step
 
   /// Whether the node has asked for the outcome of its prepared transaction, and has no answer.
   var isInDoubt: Bool { watch.isInDoubt }
@@ -285,7 +285,7 @@ final class Participant {
     perform(actions)
   }
 
-  // MARK: What is said
+  // MARK: Messages to coordinators
 
   @discardableResult
   private func send(_ message: ParticipantMessage) -> Socket.Sent {

@@ -91,7 +91,7 @@ final class DeployedNodes {
       as: .init(incarnation: mark.record.incarnation, key: key, endpoints: mark.endpoints))
   }
 
-  // MARK: Who is let in
+  // MARK: Admitted peers
 
   /// Admits the process that is about to start, with a new key pair.
   func admit(_ node: String, incarnation: UInt64) throws {
@@ -137,7 +137,7 @@ final class DeployedNodes {
     return former.endpoints == nil ? [] : notices(around: node)
   }
 
-  // MARK: Where they are
+  // MARK: Endpoints
 
   /// Records the endpoints from the hello of a process. The hello may be a repeated one, so that the
   /// last peer list may have been lost.
@@ -162,7 +162,7 @@ final class DeployedNodes {
     return PeerEndpoint(endpoints.feed, key: member.key, own: clients)
   }
 
-  // MARK: What they are told
+  // MARK: Announcements
 
   /// Applies the nodes of a new file. Nodes that are replaced have no process now.
   /// - Returns: The peer lists to send to the nodes that continue.

@@ -137,8 +137,8 @@ extension InitError.NameProblem: CustomStringConvertible {
     case .dependency:
       "PipeRuntime, or a product or target of it, has this name; choose another name"
     case .folderOfDependency:
-      "the directory of PipeRuntime has this name, and SwiftPM cannot tell the two packages "
-        + "apart; choose another name"
+      "the directory of PipeRuntime has this name, and SwiftPM cannot distinguish "
+        + "the two packages; choose another name"
     }
   }
 }

@@ -82,7 +82,7 @@ final class ScreenRun: Supervisor.Reporter {
     kept = kept.suffix(Self.limit - 1) + [tell]
   }
 
-  // MARK: What the supervisor tells
+  // MARK: Reports of the supervisor
 
   func report(_ report: TopologyReport) { tell { $0.report(report) } }
   func report(node: String, _ report: NodeReport) { tell { $0.report(node: node, report) } }

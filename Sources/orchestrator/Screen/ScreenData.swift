@@ -42,7 +42,7 @@ package struct ScreenData: Sendable {
 
   package init(of names: [String] = []) { self.names = names }
 
-  // MARK: What comes in
+  // MARK: Input
 
   package mutating func take(_ directory: TopologyDirectory) {
     self.directory = directory
@@ -95,7 +95,7 @@ package struct ScreenData: Sendable {
     min(reading.sender?.status?.time ?? 0, reading.receiver?.status?.time ?? 0)
   }
 
-  // MARK: What is known
+  // MARK: Lookup
 
   /// The nodes and composites, with their latest reports.
   package var nodes: [NodeInformation] {

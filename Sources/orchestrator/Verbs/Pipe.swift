@@ -88,7 +88,7 @@ struct Pipe: Verb {
     CommandError(problem + "\nTry 'orchestrator pipe --help'.", code: .usage)
   }
 
-  // MARK: What is known
+  // MARK: Lists and details
 
   private func list(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode {
     let readings = try await arguments.onTopology { try await $0.directory() }.pipeReadings
@@ -118,7 +118,7 @@ struct Pipe: Verb {
     return .success
   }
 
-  // MARK: What goes on
+  // MARK: Rates and events
 
   private func rates(
     of pipe: String?, _ arguments: ParsedArguments, _ console: Console

@@ -27,7 +27,7 @@ struct KubernetesExportTests {
     try Command.run(line, among: ["hall.yaml": topology, "cluster.yaml": deployment])
   }
 
-  // MARK: What is written
+  // MARK: Written manifests
 
   @Test("The exported manifests are reproducible and contain no values of environment variables")
   func same() throws {
@@ -149,7 +149,7 @@ struct KubernetesExportTests {
         + "'/etc/piperuntime/topology/bin/TestNodes'\n")
   }
 
-  // MARK: What is refused
+  // MARK: Refused exports
 
   @Test(
     "Option combinations that make no sense for an export are refused",

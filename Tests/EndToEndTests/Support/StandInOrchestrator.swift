@@ -239,7 +239,7 @@ final class StandInOrchestrator: Sendable {
   /// Waits until a member runs.
   func untilRunning(_ name: String) async throws { try await until(name) { $0.status != nil } }
 
-  // MARK: What is said
+  // MARK: Messages
 
   /// Sends a member this peer list, whether it is correct or not.
   func tell(_ name: String, _ neighbourhood: PeerList, number: UInt64) {

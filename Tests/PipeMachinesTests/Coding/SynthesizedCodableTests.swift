@@ -186,7 +186,7 @@ private func warnings(_ body: () throws -> Void) throws -> [String] {
   return seen.withLock { $0 }
 }
 
-// MARK: What is written by hand
+// MARK: Conformances written manually
 
 /// A type without the conformance and with its own decoding.
 private enum Unmarked: MachineEvent, Equatable {

@@ -48,7 +48,7 @@ package enum AddressView: TerminalView {
     screen.isOpen && screen.focus.field != .save
   }
 
-  // MARK: What is to be seen
+  // MARK: Appearance
 
   package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
     func line(_ label: String, _ text: TerminalTextField, _ field: Field) -> StyledLine {

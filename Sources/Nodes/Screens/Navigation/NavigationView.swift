@@ -36,7 +36,7 @@ package enum NavigationView: TerminalView {
     screen.tab.selected = screen.tabs?.selected ?? .quizzes
   }
 
-  // MARK: What is to be seen
+  // MARK: Appearance
 
   package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
     let lines =

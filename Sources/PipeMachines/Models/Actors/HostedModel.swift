@@ -134,7 +134,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
     note()
   }
 
-  // MARK: What it does by itself
+  // MARK: Changes by the model itself
 
   /// Starts to announce each change of the model that no step has produced.
   func follow(_ announce: @escaping Announce) throws {

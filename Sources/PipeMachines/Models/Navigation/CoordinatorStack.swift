@@ -29,7 +29,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     initial = { $0[keyPath: root].make($0, ()) }
   }
 
-  // MARK: What is shown
+  // MARK: Presented routes
 
   func shown(of coordinator: Coordinator) -> Any { screen(places.shown, of: coordinator) }
 
@@ -56,7 +56,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     return screen
   }
 
-  // MARK: What changes
+  // MARK: Changes
 
   /// Makes the screen of a route, and shows it.
   func route<Input, Screen>(

@@ -124,7 +124,7 @@ package final class HostCluster: Sendable {
       + processes(with: ["SLURM_CONF=\(configuration)"]).map { "process \($0) of a host" }
   }
 
-  // MARK: What is done to hosts
+  // MARK: Faults of hosts
 
   /// Makes the script perform a command on a host.
   func call(_ command: String, _ host: Int? = nil) async throws {
@@ -148,7 +148,7 @@ package final class HostCluster: Sendable {
   /// The longest time for a command without progress.
   private static let limit: Duration = .seconds(60)
 
-  // MARK: What is on hosts
+  // MARK: Processes and files on hosts
 
   private var configuration: String { directory.path + "/slurm/slurm.conf" }
 

@@ -200,7 +200,7 @@ package struct HostsPlan: Sendable {
     }
   }
 
-  // MARK: What was drawn
+  // MARK: Random choices
 
   /// A description in words.
   package var summary: String {
