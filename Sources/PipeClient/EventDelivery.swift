@@ -58,8 +58,9 @@ extension RequestOutcome {
   /// - Parameter fields: The names of the state's fields, if the state is a struct.
   package func wording(of event: JSONValue, by node: String, fields: [String]?) -> String {
     switch self {
-    case .moved(let version, .null): "\(node): \(event.shortText()) was accepted  (version "
-      + "\(version))"
+    case .moved(let version, .null):
+      "\(node): \(event.shortText()) was accepted  (version "
+        + "\(version))"
     case .moved(let version, let state):
       "\(node): \(state.typedText.printable)  (version \(version))"
     case .refused(let refusal, let state):
@@ -89,7 +90,7 @@ extension SynchronizedReply {
       let who = names.map { "'\($0)'" }.joined(separator: ", ")
       return
         "composite '\(composite)' is busy: \(who) \(names.count == 1 ? "accepts" : "accept") no "
-          + "event now; nothing was applied; try again"
+        + "event now; nothing was applied; try again"
     case .unavailable(let name):
       return name == composite
         ? "composite '\(composite)' did not accept \(what): the composite is not running, or "
@@ -98,7 +99,7 @@ extension SynchronizedReply {
     case .unknown(let transaction):
       return
         "composite '\(composite)': the outcome of transaction \(transaction) is not known yet; "
-          + "'orchestrator send \(composite) --ask \(transaction)' asks again"
+        + "'orchestrator send \(composite) --ask \(transaction)' asks again"
     }
   }
 }

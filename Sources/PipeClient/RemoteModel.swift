@@ -323,8 +323,10 @@ struct RemoteTypes {
     _ state: JSONValue, of node: String
   ) throws(TopologyClientError) -> State {
     do { return try EventCodec<State>().decode(state.bytes) } catch {
-      throw .otherType(node, "the node's state is not of type '\(TypeName.of(State.self))': "
-        + "\(error)")
+      throw .otherType(
+        node,
+        "the node's state is not of type '\(TypeName.of(State.self))': "
+          + "\(error)")
     }
   }
 }

@@ -18,7 +18,8 @@ extension TopologyClient {
     }
     guard information.isRunning, let status = information.status else {
       throw TopologyClientError.nodeDown(
-        node, (information.reason ?? information.phase) + "; the node has no journal with its dead "
+        node,
+        (information.reason ?? information.phase) + "; the node has no journal with its dead "
           + "letters")
     }
     return status.recentLetters

@@ -114,7 +114,8 @@ extension TopologyClient {
     _ request: ChangeRequest, within timeout: Duration
   ) async throws -> PlannedChange {
     let late = TopologyClientError.timedOut(
-      "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing was changed")
+      "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing was changed"
+    )
     return try await command(.plan(request), timeout: timeout, late: late).take {
       if case .planned(let planned) = $0 { planned } else { nil }
     }

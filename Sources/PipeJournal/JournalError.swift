@@ -108,7 +108,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
         path: path,
         reason:
           "\(error.description); another process has opened the journal; the journal of a node "
-            + "that may move to another host cannot be read while the node is running")
+          + "that may move to another host cannot be read while the node is running")
     case .other: self = .failed(path: path, reason: error.description)
     }
   }

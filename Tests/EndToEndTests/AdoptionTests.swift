@@ -117,9 +117,9 @@ struct AdoptionTests {
         status.output.hasPrefix("ward: orphaned: 2 nodes live; 'orchestrator up /"), "\(status)")
       #expect(status.output.contains("  patient  pid \(pids["patient"] ?? 0)\n"))
       let list = try await ward.tool.run("ls")
-      #expect(list.output.contains("ward  orphaned: 2 nodes live"), "\(list)")
+      #expect(list.output.contains("ward  orphaned: 2 nodes are still running"), "\(list)")
       let send = try await ward.run("send", "nurse", "press", code: 3)
-      #expect(send.error.contains("was killed and 2 nodes live on"), "\(send)")
+      #expect(send.error.contains("2 nodes are still running"), "\(send)")
 
       let down = try await ward.run("down")
       #expect(down.output == "ward: down; the orchestrator was killed, 2 nodes ended\n")

@@ -321,7 +321,7 @@ struct PipeTests {
       try await topology.send("source", Source.Event.go(count: 10))
       try await topology.expect("source", Source.State.idle(sent: 10))
       #expect(try await topology.status("source").status?.unconnected == 10)
-      try await topology.expectLog("source", contains: "port 'out': no pipe leads from it")
+      try await topology.expectLog("source", contains: "port 'out' is not connected to a pipe")
     }
   }
 }

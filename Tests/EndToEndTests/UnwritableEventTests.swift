@@ -23,7 +23,7 @@ struct UnwritableEventTests {
       - { name: gossip, from: friend.out, to: stranger }
     """
   private static let reason =
-    "refused: noTransition, the event cannot be postponed: a secret is not told"
+    "refused: noTransition; the event cannot be postponed: a secret is not told"
 
   private func expectLetters(_ count: UInt64, in topology: TopologyHarness) async throws {
     let friend = try await topology.expectStatus(of: "friend", "\(count) letters") {

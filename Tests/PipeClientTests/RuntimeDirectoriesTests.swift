@@ -40,7 +40,8 @@ struct RuntimeDirectoriesTests {
       note(["XDG_RUNTIME_DIR": own.path], user: geteuid() + 1),
       note(["XDG_RUNTIME_DIR": own.path + "/none"]),
     ] {
-      #expect(foreign?.contains("is not a directory that you own, so sockets are in '/tmp/") == true)
+      #expect(
+        foreign?.contains("is not a directory that you own, so sockets are in '/tmp/") == true)
     }
   }
 

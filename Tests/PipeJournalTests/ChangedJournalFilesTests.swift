@@ -263,6 +263,7 @@ struct ChangedJournalFilesTests {
     try Self.put(files, at: path)
     let error = try #require(throws: JournalError.self) { try Self.open(path, .process) }
     #expect(
-      error.description.contains("the journal ends at record 5, but record 7 was written"), "\(error)")
+      error.description.contains("the journal ends at record 5, but record 7 was written"),
+      "\(error)")
   }
 }

@@ -188,7 +188,7 @@ struct DeploymentFileTests {
     ),
     (
       "engine: slurm\nplaces: { a: { hosts: [b, b] } }", "2:27",
-      "place 'a': 'hosts' names 'b' twice", "duplicate-key", true
+      "place 'a': 'hosts' lists 'b' twice", "duplicate-key", true
     ),
     (
       "engine: slurm\nimage: a", "2:1",

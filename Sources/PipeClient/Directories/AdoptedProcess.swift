@@ -138,8 +138,9 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
     case .untold(saidGoodbye: false): "ended; exit code unknown (adopted process)"
     case .unseen(isCertain: true): "ended on another host; exit code unknown"
     case .leaseRanOut: "lost contact to the process on another host; its lease has expired"
-    case .unseen(isCertain: false): "given up: the host does not report whether the process has "
-      + "ended"
+    case .unseen(isCertain: false):
+      "given up: the host does not report whether the process has "
+        + "ended"
     }
   }
 }

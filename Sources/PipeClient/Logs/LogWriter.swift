@@ -151,7 +151,8 @@ package final class LogWriter {
   private func findInterference() {
     guard descriptor >= 0 else { return }
     if FileIdentity(path) != identity {
-      interference = "the log file was removed or moved by another program; a new log file begins "
+      interference =
+        "the log file was removed or moved by another program; a new log file begins "
         + "here"
       close(descriptor)
       (descriptor, identity) = (-1, nil)

@@ -83,7 +83,7 @@ final class NodeRecorder {
       try journal.writeAnew()
       return
         "the journal '\(journal.path)' was removed while the node was running; the node has "
-          + "written the journal again from memory, and nothing is lost"
+        + "written the journal again from memory, and nothing is lost"
     } catch {
       return "the journal '\(journal.path)' was removed while the node was running, and its "
         + "records are lost: the journal cannot be written again: \(error)"

@@ -54,8 +54,11 @@ final class MachineRequests<Hosted: Machine> {
     switch book.admit(&key, oldest: oldest, hasCapacity: hasCapacity, reply: reply) {
     case .answered(let answer): answerWhenRecorded(answer, to: reply)
     case .waiting: break
-    case .full: reply(.unavailable("the request queue is full: \(Self.waitingRequests) requests "
-      + "are waiting"))
+    case .full:
+      reply(
+        .unavailable(
+          "the request queue is full: \(Self.waitingRequests) requests "
+            + "are waiting"))
     case .forgotten(let last): reply(.forgotten(through: last))
     case .new:
       if let full = outlets.full.first {

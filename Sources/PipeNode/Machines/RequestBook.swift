@@ -307,7 +307,8 @@ extension RequestReply {
     if request.version > 0 {
       self = .moved(version: request.version, state: request.state)
     } else {
-      let reason = (try? JSONValue(parsing: request.state))?.string ?? "the event is now a dead "
+      let reason =
+        (try? JSONValue(parsing: request.state))?.string ?? "the event is now a dead "
         + "letter"
       self = .refused(.thrown(reason), version: 0, state: [])
     }

@@ -104,7 +104,8 @@ extension ExplorationFinding {
         + "the receiver refuses until an event comes from outside; accept these events in the "
         + "receiver, or record them as dead letters"
     case .fullPipes(let nodes):
-      return "cycle of full pipes: each of \(Self.list(nodes, "node")) waits for capacity in a pipe "
+      return
+        "cycle of full pipes: each of \(Self.list(nodes, "node")) waits for capacity in a pipe "
         + "to the next node; send fewer events from a node of the cycle, or raise the 'capacity' of "
         + "a pipe if the number of events in flight is bounded"
     case .deadLetter(let pipe, let node, let event, let state, let reason):

@@ -122,8 +122,10 @@ package struct NodeArguments: Hashable, Sendable {
         Option("composites", value: names, "The composites that the node coordinates"),
         Option("control", value: .text("ENDPOINT"), "The endpoint of the orchestrator"),
         Option("inbox", value: .text("ENDPOINT"), "The endpoint at which the node accepts events"),
-        Option("feed", value: .text("ENDPOINT"), "The endpoint at which the node publishes its "
-          + "states"),
+        Option(
+          "feed", value: .text("ENDPOINT"),
+          "The endpoint at which the node publishes its "
+            + "states"),
         Option("incarnation", value: .count("N"), "The number of starts of the node. Default: 1"),
         Option("journal", value: .file, "The file of the node's journal. Default: no journal"),
         Option(

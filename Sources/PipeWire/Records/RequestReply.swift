@@ -56,8 +56,12 @@ package enum RequestReply: Sendable {
     case .invalid(let text): return (.invalid, 0, Self.error(text))
     case .unavailable(let text): return (.unavailable, 0, Self.error(text))
     case .forgotten(let last):
-      return (.forgotten, last, Self.error("the node no longer knows whether the request was "
-        + "applied"))
+      return (
+        .forgotten, last,
+        Self.error(
+          "the node no longer knows whether the request was "
+            + "applied")
+      )
     case .done: return (.done, 0, [])
     case .synchronized(let reply): return (.synchronized, 0, reply.json.bytes)
     case .explained(let json): return (.explained, 0, json)

@@ -81,7 +81,7 @@ struct RunningTopologyTests {
         ("orchestrator send n1 tokn", 2, "", "Did you mean 'token'?"),
         (
           "orchestrator send n3 token", 2, "",
-          "no such node 'n3'; there are 'n1', 'n2', 'still'"
+          "no such node 'n3'; the nodes are 'n1', 'n2', 'still'"
         ),
         ("orchestrator send still go", 2, "", "a constant node accepts no events"),
         (
@@ -153,7 +153,7 @@ struct RunningTopologyTests {
         ("orchestrator ps n2 | cut -d ' ' -f 1", 0, "NODE\nn2\n", ""),
         (
           "orchestrator ps n4 n1", 2, "",
-          "no such node 'n4'; there are 'n1', 'n2', 'still'"
+          "no such node 'n4'; the nodes are 'n1', 'n2', 'still'"
         ),
         ("orchestrator dead-letters n1 -o json", 0, "[]\n", ""),
         ("orchestrator dead-letters n1", 0, "", "node 'n1' has no dead letters\n"),

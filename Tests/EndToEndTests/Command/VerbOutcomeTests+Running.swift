@@ -35,7 +35,7 @@ extension VerbOutcomeTests {
     Row("wait both=x", 2, "composite 'both' has no projection and therefore no state 'x'"),
     Row("logs -n x", 2, "invalid value 'x' for -n"),
     Row("logs --since never", 2, "invalid value 'never' for --since"),
-    Row("monitor --tap nope", 2, "no such pipe 'nope'; there are 'p1', 'p2'"),
+    Row("monitor --tap nope", 2, "no such pipe 'nope'; the pipes are 'p1', 'p2'"),
     Row("monitor --steps --tap p1", 2, "cannot be used together"),
     Row("ui", 2, "'ui' requires a terminal"),
     Row("trace --for x", 2, "invalid value 'x' for --for"),

@@ -47,7 +47,7 @@ struct VerbOutcomeTests {
     } + [
       Row("ps -p nope", 3, "topology 'nope' is not running; running: none"),
       Row("up button", 2, "topology.yaml: error: no such file"),
-      Row("up ward.yaml nobody", 2, "no such node 'nobody'; there are 'button'"),
+      Row("up ward.yaml nobody", 2, "no such node 'nobody'; the nodes are 'button'"),
       Row("apply ward.yaml", 3, "topology 'ward' is not running; running: none"),
       Row("apply -p nope ward.yaml", 3, "topology 'nope' is not running; running: none"),
       Row("web", 3, "no topology is running; 'orchestrator up FILE' starts a topology"),
@@ -72,12 +72,12 @@ struct VerbOutcomeTests {
       "down",
       "up ward.yaml",
     ].map {
-      Row($0 + " nobody", 2, "no such node 'nobody'; there are 'button', 'gate', 'broken'")
+      Row($0 + " nobody", 2, "no such node 'nobody'; the nodes are 'button', 'gate', 'broken'")
     }
     + [
       Row("send nobody press", 2, "no such node 'nobody'"),
       Row("wait nobody=x", 2, "no such node 'nobody'"),
-      Row("logs nobody", 2, "has no log of a node 'nobody'; it has 'broken', 'button', 'gate'"),
+      Row("logs nobody", 2, "has no log of node 'nobody'; it has 'broken', 'button', 'gate'"),
       Row(
         "journal nobody", 2,
         "no node 'nobody' of topology 'ward' has run on this host; there are 'broken', 'button', 'gate'"

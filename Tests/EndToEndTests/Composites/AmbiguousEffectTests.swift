@@ -27,7 +27,7 @@ struct AmbiguousEffectTests {
     for event in ["take", "release"] {
       #expect(
         result.error.contains(
-          "warning: node 'guest' takes '\(event)' through composite 'seat1' or 'seat2': an effect "
+          "warning: node 'guest' accepts '\(event)' through composite 'seat1' or 'seat2': an effect "
             + "that gives '\(event)' ends the node"), "\(result)")
     }
     #expect(result.error.split(separator: "\n").count == 2, "\(result)")

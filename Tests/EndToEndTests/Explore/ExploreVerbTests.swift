@@ -197,7 +197,10 @@ struct ExploreVerbTests {
         "check --explore --file-only halting.yaml",
         "--explore and --file-only cannot be used together"
       ),
-      ("check --explore --property nope halting.yaml", "no such property 'nope' in halting.yaml; it has none"),
+      (
+        "check --explore --property nope halting.yaml",
+        "no such property 'nope' in halting.yaml; it has none"
+      ),
       ("check --explore --graph s.png halting.yaml", "must end in .dot"),
       ("test halting.yaml", "use --in-process"),
       ("test --in-process halting.yaml", "the scenario: unknown key 'program'"),

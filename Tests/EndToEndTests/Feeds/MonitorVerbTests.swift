@@ -143,7 +143,7 @@ struct MonitorVerbTests {
       (["--every", "--steps"], "--every and --steps cannot be used together"),
       (["--steps", "--tap", "numbers"], "--steps and --tap cannot be used together"),
       (["--tap", "numbers", "sink"], "--tap and NODE cannot be used together; omit 'sink'"),
-      (["--tap", "nmbers"], "no such pipe 'nmbers'; there are 'numbers'"),
+      (["--tap", "nmbers"], "no such pipe 'nmbers'; the pipes are 'numbers'"),
     ])
   func problems(options: [String], message: String) async throws {
     try await Self.with { _, tool in

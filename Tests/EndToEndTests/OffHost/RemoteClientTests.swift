@@ -110,7 +110,7 @@ struct RemoteClientTests {
       try await fails(
         ["ps", "--connect", endpoint], code: 2, with: "--connect requires --key FILE")
       try await fails(["ps", "--connect", "here"] + own, code: 2, with: "tcp://HOST:PORT")
-      try await fails(["ps", "-p", "other"] + own, code: 2, with: "is of topology 'ward'")
+      try await fails(["ps", "-p", "other"] + own, code: 2, with: "belongs to topology 'ward'")
       try await fails(["ps", "--key", "nothing"], code: 2, with: "nothing")
       // An unused port: the lowest one, which only root can bind.
       try await fails(

@@ -105,7 +105,7 @@ struct PartlyUpTests {
       ] {
         let result = try await run(arguments)
         #expect(result.code == 2, "\(arguments): \(result)")
-        #expect(result.error.contains("no such node 'nobody'; there are "), "\(result)")
+        #expect(result.error.contains("no such node 'nobody'; the nodes are "), "\(result)")
       }
       let program = try chain.tool.start(["run", "--plain", "chain.yaml", "--no-deps", "free"])
       let isRunning = try await program.waitForOutput(

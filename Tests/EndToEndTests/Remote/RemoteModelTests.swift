@@ -163,7 +163,7 @@ struct RemoteModelProblemTests {
     try await withTopology(yaml: Self.text) { topology in
       #expect(
         try await problem("exampel", of: topology).description
-          == "no such node 'exampel'; there are 'example', 'kettle', 'shown', 'other'. Did you "
+          == "no such node 'exampel'; the nodes are 'example', 'kettle', 'shown', 'other'. Did you "
           + "mean 'example'?")
       #expect(
         try await problem("kettle", of: topology).description

@@ -101,7 +101,7 @@ struct PromisingModelTests {
   func overdue() async throws {
     try await withTopology(Self.floor()) { topology in
       try await Self.freeze(topology)
-      try await topology.expectLog("left", contains: "had not returned within 1 s")
+      try await topology.expectLog("left", contains: "did not return within 1 s")
       try await Self.expectCounts(topology, 0)
       #expect(try await Self.dance(topology).isCommitted)
       try await Self.expectCounts(topology, 1)
