@@ -119,7 +119,7 @@ extension VerbOutcomeTests {
       "stop gate", "restart gate", "monitor", "pipe ls", "apply ward.yaml", "probe",
     ].map { Row($0, 3, $0 == "status" ? "" : "the orchestrator of 'ward' was killed") }
     + [
-      Row("ls", 0, "orphaned: 5 nodes live"),
+      Row("ls", 0, "orphaned: 5 nodes are still running"),
       Row("logs button -n 1", 0, "button | "),
       Row("journal button", 0, "pressed"),
       Row("up --wait ward.yaml", 0, "ward: running, 5 nodes adopted, orchestrator pid"),

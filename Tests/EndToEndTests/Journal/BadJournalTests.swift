@@ -24,17 +24,17 @@ struct BadJournalTests {
       what: "another machine's",
       happen: {
         try $0.run("UPDATE meta SET value = 'Turnstile' WHERE key = 'machine'")
-      }, says: ["is of machine 'Turnstile', not of 'Gate'", reset]),
+      }, says: ["belongs to machine 'Turnstile', not to 'Gate'", reset]),
     Case(
       what: "another node's",
       happen: {
         try $0.run("UPDATE meta SET value = 'door' WHERE key = 'node'")
-      }, says: ["is of node 'door', not of 'gate'", reset]),
+      }, says: ["belongs to node 'door', not to 'gate'", reset]),
     Case(
       what: "another topology's",
       happen: {
         try $0.run("UPDATE meta SET value = 'zoo' WHERE key = 'topology'")
-      }, says: ["is of topology 'zoo', not of 'visitors'", reset]),
+      }, says: ["belongs to topology 'zoo', not to 'visitors'", reset]),
     Case(
       what: "a state of an older type",
       happen: {
