@@ -26,7 +26,7 @@ struct ApplyJournalTests {
         let refused = try await ward.run(["apply", "ward.yaml"] + options, code: 1)
         #expect(
           refused.error.contains("node 't' could not start: the journal '"), "\(refused)")
-        #expect(refused.error.contains("is of machine 'Tally', not of 'Relay'"), "\(refused)")
+        #expect(refused.error.contains("belongs to machine 'Tally', not to 'Relay'"), "\(refused)")
       }
       #expect(try await ward.pids() == before)
       #expect(try await ward.directory().nodes.allSatisfy(\.isRunning))
@@ -45,7 +45,7 @@ struct ApplyJournalTests {
         Self.file.replacing("pipes:", with: "x-pipes:")
           .replacing("t: { machine: Tally }", with: "t: { machine: Relay }"))
       let refused = try await ward.apply(code: 1)
-      #expect(refused.error.contains("is of machine 'Tally', not of 'Relay'"), "\(refused)")
+      #expect(refused.error.contains("belongs to machine 'Tally', not to 'Relay'"), "\(refused)")
       #expect(try await ward.pids() == before)
       try await ward.run("reset", "t", "--yes")
       try await ward.apply()
