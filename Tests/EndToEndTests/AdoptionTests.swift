@@ -114,7 +114,8 @@ struct AdoptionTests {
 
       let status = try await ward.run("status", code: 3)
       #expect(
-        status.output.hasPrefix("ward: orphaned: 2 nodes are still running; 'orchestrator up /"), "\(status)")
+        status.output.hasPrefix("ward: orphaned: 2 nodes are still running; 'orchestrator up /"),
+        "\(status)")
       #expect(status.output.contains("  patient  pid \(pids["patient"] ?? 0)\n"))
       let list = try await ward.tool.run("ls")
       #expect(list.output.contains("ward  orphaned: 2 nodes are still running"), "\(list)")
