@@ -336,9 +336,11 @@ struct DeployedAdoptionTests {
       let path = ward.tool.directory.path
       let up = "'orchestrator up \(path)/ward.yaml --deployment \(path)/ward-deployment.yaml'"
       let status = try await ward.run("status", code: 3)
-      #expect(status.output.hasPrefix("ward: orphaned: 2 nodes are still running; \(up) adopts"), "\(status)")
+      #expect(
+        status.output.hasPrefix("ward: orphaned: 2 nodes are still running; \(up) adopts"),
+        "\(status)")
       let table = try await ward.run("ps", code: 3)
-      #expect(table.error.contains("2 nodes are still running; "), "\(table)")
+      #expect(table.error.contains("2 nodes are still running; \(up) adopts them"), "\(table)")
       let list = try await ward.run("ls", "-o", "json")
       #expect(list.output.contains("\(path)/ward-deployment.yaml"), "\(list)")
       // Each attempt is refused, and the advice stays the same.

@@ -150,7 +150,8 @@ struct RemovedFilesTests {
       #expect(try await ward.pids() == pids)
       try await ward.killOrchestrator()
       let listed = try await ward.run("ls")
-      #expect(listed.output.contains("orphaned: \(pids.count) nodes are still running"), "\(listed)")
+      #expect(
+        listed.output.contains("orphaned: \(pids.count) nodes are still running"), "\(listed)")
       try await ward.run("down")
       #expect(ward.alive(pids.values).isEmpty)
       #expect(ward.tool.directory.sockets.isEmpty)
