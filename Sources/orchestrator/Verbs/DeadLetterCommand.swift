@@ -143,7 +143,7 @@ struct DeadLetterCommand: Verb {
         }
       } catch TopologyClientError.nodeDown(_, let reason) {
         throw CommandError(
-          "node '\(node)' does not run: \(reason); a node must run to resend or drop its "
+          "node '\(node)' is not running: \(reason); a node must run to resend or drop its "
             + "dead letters: 'orchestrator start \(node)'")
       }
       if arguments.format != .text { try console.print(outcome.record(letter: id, of: node)) }

@@ -216,7 +216,7 @@ struct CommandTests {
     let unknown = try command.run(shell: "orchestrator logs dor")
     #expect(unknown.exit == .exited(code: 2))
     #expect(
-      unknown.error.contains("no log of a node 'dor'; it has 'door', 'motor'. Did you mean 'door'?")
+      unknown.error.contains("no log of node 'dor'; it has 'door', 'motor'. Did you mean 'door'?")
     )
   }
 

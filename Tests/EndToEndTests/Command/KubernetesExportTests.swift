@@ -173,7 +173,7 @@ struct KubernetesExportTests {
       ),
       (
         "sed -i 's/Motor_2/DOOR/' hall.yaml; \(call)",
-        "hall.yaml:5:3: error: 'door' and 'DOOR' would both be 'hall-door' in a cluster"
+        "hall.yaml:5:3: error: 'door' and 'DOOR' would both be named 'hall-door' in a cluster"
       ),
       ("sed -i 's/front:/side:/' cluster.yaml; \(call)", "[unknown-place]"),
       ("sed -i 's/, place: back/&, on_host_loss: move/' hall.yaml; \(call)", "[bad-host-loss]"),

@@ -34,8 +34,8 @@ struct WhyVerbTests {
               open            yes            lift: door, motor
               floorReached    no             motor              the state has no transition for the event
               emergencyStop   yes            lift: door, motor
-              reset           no             lift: door, motor  'door' is in closed: that state has \
-            no transition for it; 'motor' is in standing(floor: 0): the state has no transition for the event
+              reset           no             lift: door, motor  'door' is in closed: the state has \
+            no transition for the event; 'motor' is in standing(floor: 0): the state has no transition for the event
 
             """
           ),

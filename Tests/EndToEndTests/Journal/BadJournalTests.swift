@@ -60,7 +60,7 @@ struct BadJournalTests {
       what: "an empty file",
       happen: { file in
         try #require(truncate(file.path, 0) == 0)
-      }, says: ["is damaged: it is empty", copy, reset]),
+      }, says: ["is damaged: the file is empty", copy, reset]),
     Case(
       what: "half of a file",
       happen: { file in
@@ -90,7 +90,7 @@ struct BadJournalTests {
       what: "its log taken away in part",
       happen: { file in
         try #require(truncate(file.path + ".step", 1064) == 0)
-      }, says: ["is damaged: the '.step' file was was truncated: it has 1064 bytes", copy, reset]),
+      }, says: ["is damaged: the '.step' file was truncated: it has 1064 of ", copy, reset]),
     Case(
       what: "its database taken away",
       happen: { file in
@@ -168,7 +168,7 @@ struct BadJournalTests {
       // The verbs do not check the owner, the decoding of states, or a missing log. Only the node
       // does.
       let isReadable =
-        bad.says.contains { $0.contains(" not of ") }
+        bad.says.contains { $0.contains(", not to ") }
         || bad.what.contains("state") || bad.what.contains("log taken")
       #expect(result.code == (isReadable ? 0 : 1), "\(result)")
       if !isReadable { #expect(result.error.contains(file.path), "\(result)") }

@@ -153,7 +153,7 @@ struct PipeOffHostTests {
       }
       let unknown = try CurveKeyPair.make()
       let stranger = try peer(WireName.pipe(Self.pipe), of: "sink", as: unknown, orchestrator)
-      try await stranger.speak { _ in log().contains("its key '\(unknown.publicKey)' is not known")
+      try await stranger.speak { _ in log().contains("its key '\(unknown.publicKey)' is unknown")
       }
       let eavesdropper = try peer(nil, of: "sink", as: unknown, orchestrator)
       let impostor = try peer(

@@ -102,7 +102,7 @@ struct RemoteVerbs {
       try await host.run("logs", "-n", "1", "-o", "jsonl", "gate").output
         .split(separator: "\n").count == 1)
     #expect(
-      try await host.run("logs", "nobody", code: 1).error.contains("no log of a node 'nobody'"))
+      try await host.run("logs", "nobody", code: 1).error.contains("no log of node 'nobody'"))
   }
 
   private func steer() async throws {

@@ -108,8 +108,8 @@ struct ApplyTests {
       #expect(
         failed.output == """
           ward: 1 node added, 1 removed, 1 updated, 1 unchanged
-          = changed  stays stopped until started manually: what it hosts, or a parameter of it, was \
-          changed
+          = changed  stays stopped until started manually: its machine, parameters or \
+          durability were changed
           + added    starts
           - gone     stops
 

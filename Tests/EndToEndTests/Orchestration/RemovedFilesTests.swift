@@ -233,7 +233,7 @@ struct RemovedFilesTests {
       await #expect(throws: TopologyClientError.self) { try await ward.start("patient") }
       let reason = try await ward.status("patient").reason
       #expect(
-        reason?.contains("the '.step' file was was taken away") == true, "\(reason ?? "none")")
+        reason?.contains("the '.step' file was removed") == true, "\(reason ?? "none")")
     }
   }
 

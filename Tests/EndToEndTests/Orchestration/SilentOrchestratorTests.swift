@@ -27,9 +27,9 @@ struct SilentOrchestratorTests {
       #expect(down.output.isEmpty)
       #expect(
         down.error
-          == "orchestrator: error: the orchestrator of 'pair' did not answer within 100 ms: it is "
-          + "stopped, hung or very busy. Try again, or end it with 'orchestrator down -p pair "
-          + "--force'\n")
+          == "orchestrator: error: the orchestrator of 'pair' did not answer within 100 ms: the "
+          + "process is stopped, hung or very busy; try again, or end the orchestrator with "
+          + "'orchestrator down -p pair --force'\n")
       let force = try await pair.run("down", "--force")
       #expect(
         force.output
