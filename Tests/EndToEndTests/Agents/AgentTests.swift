@@ -356,7 +356,7 @@ struct AgentTests {
       #expect(try await error(["agent", "sink"]).contains("--key"))
       #expect(
         try await error(["agent", "sink", "--key", "keys/control.key"]).contains(
-          "does not say which orchestrator"))
+          "does not name the orchestrator"))
       #expect(
         try await error(["agent", "sink", "--key", "keys/source.agent.key", "--address", "here"])
           .contains("'here' is not a numeric IPv4 address"))

@@ -17,8 +17,9 @@ struct BadEventTests {
   func badEvents() async throws {
     try await withTopology(yaml: Self.button) { topology in
       for (event, part) in [
-        ("presss", "it takes press"), (["press": ["times": "x"]], nil), (["a": 1, "b": 2], nil),
-        (["number": ["n": 1]], "it takes press"), (.integer(7), nil), (.null, nil),
+        ("presss", "its cases are press"), (["press": ["times": "x"]], nil),
+        (["a": 1, "b": 2], nil),
+        (["number": ["n": 1]], "its cases are press"), (.integer(7), nil), (.null, nil),
       ] as [(JSONValue, String?)] {
         do {
           let outcome = try await topology.send("a", event)

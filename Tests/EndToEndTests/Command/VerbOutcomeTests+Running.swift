@@ -91,7 +91,7 @@ extension VerbOutcomeTests {
     Row("letters frag show 1", 0, "(version 0)"),
     Row("letters frag drop 1", 0, "frag: dead letter 1 dropped"),
     Row("stop gate", 0, "gate: stopped"),
-    Row("send both open", 1, "participant 'gate' is not running. nothing was applied"),
+    Row("send both open", 1, "participant 'gate' is not running; nothing was applied"),
     Row("kill gate", 1, "node 'gate' has no process: the node is stopped"),
     Row("wait gate=open --timeout 50ms", 124, "timed out after 50 ms: 'gate' is stopped"),
     Row("status", 1, ""),
@@ -102,7 +102,7 @@ extension VerbOutcomeTests {
     Row("kill -s STOP gate", 0, "gate: sent SIGSTOP"),
     Row(
       "send gate shut --timeout 200ms", 124,
-      "timed out after 200 ms: node 'gate' is running, but accepted no event: nobody answered at its inbox"
+      "timed out after 200 ms: node 'gate' is running, but accepted no event: no answer from its inbox"
     ),
     Row("restart gate --timeout 200ms", 124, "timed out after 200 ms, waiting for 'gate'"),
     Row("kill gate", 0, "gate: sent SIGKILL"),

@@ -230,7 +230,7 @@ struct ActingCompositeTests {
     try await withTopology(file) { topology in
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       try await topology.expectLog("pair", contains: "reported by 'left' at least ")
-      try await topology.expectLog("pair", contains: ", and 'right' not yet: ")
+      try await topology.expectLog("pair", contains: "but not yet by 'right'")
     }
   }
 

@@ -54,7 +54,7 @@ struct ResetTests {
       try await topology.start("left", "right", "pair")
       for name in ["left", "right"] {
         try await topology.expectLog(
-          name, contains: "is no longer in doubt: the event was given up")
+          name, contains: "is no longer in doubt: the event was aborted")
       }
       try await topology.stop("left", "right", "pair")
       let reset = try await tool.run("reset", "pair", code: 0)

@@ -127,7 +127,7 @@ struct StartAfterStateTests {
         #expect(
           late.error.hasSuffix(
             "timed out after 200 ms, waiting for 'guest' to run; the orchestrator keeps trying: "
-              + "'guest' waits for 'gate' to be open\n"), "\(late)")
+              + "'guest': waits for 'gate' to be open\n"), "\(late)")
       }
       ward.orchestrator.signal(.interrupt)
       #expect(try await ward.expectEnd() == 0)
