@@ -296,7 +296,7 @@ struct DeployedAdoptionTests {
       }
       #expect(
         try ward.log("sink").contains {
-          $0.contains("not adopted: the address of its place is now 127.0.0.4 now")
+          $0.contains("not adopted: the address of its place is now 127.0.0.4")
         })
 
       pids = try await ward.pids()

@@ -168,7 +168,7 @@ struct RemoteModelProblemTests {
       #expect(
         try await problem("kettle", of: topology).description
           == "node 'kettle' is of another type: machine 'KettleModel' has the state 'off', which "
-          + "ExampleState has not; it has 'state1', 'state2', 'state3'")
+          + "ExampleState does not have; it has 'state1', 'state2', 'state3'")
       guard case .otherType("other", let reason) = try await problem("other", of: topology) else {
         return #expect(Bool(false))
       }
