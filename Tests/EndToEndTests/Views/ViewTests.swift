@@ -110,7 +110,7 @@ struct ViewTests {
       washer.type("s")
       try await washer.expect("▶ full with hot water")
       washer.type("s")
-      try await washer.expect("refused: start, that")
+      try await washer.expect("refused: start, the state")
       let door = try topology.view("DoorView", "door")
       try await door.expect("The door is open")
       // Typed at once, with an arrow key without a meaning split in two parts.
