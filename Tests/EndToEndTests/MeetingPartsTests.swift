@@ -178,7 +178,7 @@ struct MeetingPartsTests {
       "piperuntime: synchronized event 3.1 is in doubt after a restart: the node has promised",
       "piperuntime: synchronized event 3.2 is in doubt after 200 ms without a message: the node has",
       "piperuntime: synchronized event 3.1 is no longer in doubt: the event was committed",
-      "piperuntime: synchronized event 3.2 is no longer in doubt: the event was given up",
+      "piperuntime: synchronized event 3.2 is no longer in doubt: the event was aborted",
       "piperuntime: 1 synchronized events are committed, but not acknowledged by all participants",
     ] {
       counts.take(
