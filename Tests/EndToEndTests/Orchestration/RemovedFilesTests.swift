@@ -251,7 +251,7 @@ struct RemovedFilesTests {
       #expect(unlink(journal + ".step") == 0)
       try await ward.start("patient")
       try await ward.expectLog(
-        "patient", contains: "incarnation 3, found no journal '\(journal)'")
+        "patient", contains: "incarnation 3 found no journal '\(journal)'")
       try await ward.expectStatus(of: "patient", "a state anew") {
         $0.status?.state == ["well": ["steps": 0]]
       }
