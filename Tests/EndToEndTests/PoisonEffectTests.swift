@@ -117,7 +117,7 @@ struct PoisonEffectTests {
       await #expect {
         try await stage.topology.client.resend(letter: letter.id, of: "node")
       } throws: { error in
-        "\(error)".contains("cancelled cannot resume the effect of step 1")
+        "\(error)".contains("has cancelled the effect of step 1")
       }
       #expect(try await stage.topology.status("node").status?.letters == 1)
       try await stage.topology.client.drop(letter: letter.id, of: "node")
