@@ -224,7 +224,7 @@ struct JournalPlaceTests {
     #expect(output.contains(path), "\(output)")
     #expect(output.contains("Permission denied"), "\(output)")
     #expect(
-      output.contains("belongs to user 0, and this process runs as user \(nobody)"), "\(output)")
+      output.contains("the owner is user 0, and this process runs as user \(nobody)"), "\(output)")
     run.closeInput()
     _ = try await tool.result(of: run)
   }
