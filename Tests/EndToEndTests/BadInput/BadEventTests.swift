@@ -74,7 +74,8 @@ struct BadEventTests {
       try await topology.send("b", Blob.Event.grow(byteCount: fits - 1))
       try await topology.expect("c", Blob.State.holding(byteCount: fits - 1))
       try await topology.send("b", Blob.Event.shout(byteCount: 2 * limit))
-      try await topology.expectLog("b", contains: "pipe 'blobs': an event was not sent: the event has")
+      try await topology.expectLog(
+        "b", contains: "pipe 'blobs': an event was not sent: the event has")
       try await topology.send("b", Blob.Event.grow(byteCount: 3))
       try await topology.expect("c", Blob.State.holding(byteCount: 3))
       for node in ["b", "c"] { #expect(try await topology.status(node).incarnation == 1) }
