@@ -99,7 +99,7 @@ final class Agents {
     for node in nodes {
       processes.append(
         try command.spawn(
-          ["agent", node, "--key", keys + "/" + AgentKeys.ownFile(of: node)],
+          ["agent", node, "--key", keys + "/" + AgentKeys.keyPairFile(of: node)],
           writingTo: directory.path + "/agents.out"))
     }
   }

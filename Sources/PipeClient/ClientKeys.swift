@@ -38,10 +38,10 @@ package struct ClientKeys: Sendable {
   }
 
   /// Returns the endpoint of a control socket, with the keys for it.
-  func place(of control: String) throws -> PeerEndpoint {
+  func peerEndpoint(of control: String) throws -> PeerEndpoint {
     switch source {
     case .file: return PeerEndpoint(control)
-    case .remote(let topology): return topology.place
+    case .remote(let topology): return topology.peerEndpoint
     case .monitor(let keys):
       guard let key = PublicKey(keys.control) else {
         throw TopologyClientError.failed(
@@ -64,12 +64,12 @@ struct DeployedEndpoints {
     let former: String?
   }
 
-  private struct Place: Hashable {
+  private struct KeyedEndpoint: Hashable {
     var endpoint: String
     var key: PublicKey
   }
 
-  private var places: [String: Place] = [:]
+  private var keyedEndpoints: [String: KeyedEndpoint] = [:]
 
   /// Applies a directory. Returns the changes. A node without an endpoint keeps its former place.
   mutating func take(_ nodes: [NodeInformation]) -> [Change] {
@@ -77,18 +77,18 @@ struct DeployedEndpoints {
     for node in nodes where node.process != nil {
       guard let key = node.key.flatMap({ PublicKey($0) }), !node.inbox.isEmpty else { continue }
       for (name, endpoint) in [(node.inboxName, node.inbox), (node.feedName, node.feed)] {
-        let place = Place(endpoint: endpoint, key: key)
-        guard places[name] != place else { continue }
-        changes.append(Change(name: name, former: places[name]?.endpoint))
-        places[name] = place
+        let peerEndpoint = KeyedEndpoint(endpoint: endpoint, key: key)
+        guard keyedEndpoints[name] != peerEndpoint else { continue }
+        changes.append(Change(name: name, former: keyedEndpoints[name]?.endpoint))
+        keyedEndpoints[name] = peerEndpoint
       }
     }
     return changes
   }
 
   /// Returns the place of an inbox or a feed; `nil` if it is not known yet.
-  func place(of name: String, own: CurveKeyPair) -> PeerEndpoint? {
-    places[name].map { PeerEndpoint($0.endpoint, key: $0.key, own: own) }
+  func peerEndpoint(of name: String, own: CurveKeyPair) -> PeerEndpoint? {
+    keyedEndpoints[name].map { PeerEndpoint($0.endpoint, key: $0.key, own: own) }
   }
 
   /// Whether this is the name of an inbox or a feed bound for other hosts, and not an endpoint on

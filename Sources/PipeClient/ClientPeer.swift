@@ -20,9 +20,9 @@ final class ClientPeer {
   /// When the node last answered.
   private(set) var lastAnswer: ContinuousClock.Instant?
   /// Whether the client is asking the orchestrator whether the node runs.
-  var isLookedFor = false
+  var isLookupPending = false
   /// The oldest request that was last reported to a coordinator, and how far the report may lag.
-  private var told: UInt64
+  private var lastReported: UInt64
   private static let lag: UInt64 = 64
   private let first: UInt64
 
@@ -37,7 +37,7 @@ final class ClientPeer {
     self.socket = socket
     self.connections = connections
     first = RequestKey.firstID(at: WallClock.nanoseconds)
-    told = first
+    lastReported = first
     window = RequestWindow(first: first)
   }
 
@@ -117,12 +117,12 @@ final class ClientPeer {
   var oldest: UInt64 { window.oldest }
 
   /// Returns the number of the oldest request without an answer, if a report to the coordinator is due.
-  func oldestToTell() -> UInt64? {
-    guard oldest >= told + Self.lag else { return nil }
-    told = oldest
+  func oldestToReport() -> UInt64? {
+    guard oldest >= lastReported + Self.lag else { return nil }
+    lastReported = oldest
     return oldest
   }
 
   /// Forgets the reports after the connection is lost: the next process has received none.
-  func forgetTold() { told = first }
+  func resetReports() { lastReported = first }
 }

@@ -68,9 +68,9 @@ final class ClientRequest {
     isRepeated = false
   }
 
-  func wasSent() { copies += 1 }
+  func recordSend() { copies += 1 }
 
-  func wasPostponed(because reason: String) {
+  func recordPostponement(because reason: String) {
     unavailable += 1
     self.reason = reason
   }
@@ -115,7 +115,7 @@ package struct RequestWindow: Sendable {
   /// The maximum total size of the answers to the requests in flight, except for the first few.
   /// Unit: bytes.
   private static let byteLimit = 16 << 20
-  private static let alwaysInFlight = 4
+  private static let minimumInFlight = 4
 
   private let limit: Int
   private var next: UInt64
@@ -138,7 +138,7 @@ package struct RequestWindow: Sendable {
   /// Returns the number of a new request; `nil` if too many requests are in flight, or no number is left.
   package mutating func open() -> UInt64? {
     let fitting = Self.byteLimit / max(1, answerByteCount)
-    guard inFlight.count < max(Self.alwaysInFlight, min(limit, fitting)),
+    guard inFlight.count < max(Self.minimumInFlight, min(limit, fitting)),
       next - oldest < UInt64(limit), next < RequestKey.idLimit
     else { return nil }
     defer { next += 1 }

@@ -26,16 +26,16 @@ final class ClientSockets {
   private let keys: ClientKeys?
   /// The client's key pair, once it was read.
   private var pair: CurveKeyPair?
-  private var places = DeployedEndpoints()
-  private var isAskingForPlaces = false
+  private var endpoints = DeployedEndpoints()
+  private var isLookingUpEndpoints = false
 
   /// The interval of lookups of nodes that are bound for other hosts, while the client reads from
   /// them or waits for them.
-  private static let placesPause: Duration = .milliseconds(200)
+  private static let endpointLookupInterval: Duration = .milliseconds(200)
   /// The pause before the client looks for a node that has rejected a request.
-  private static let lookPause: Duration = .milliseconds(10)
+  private static let nodeCheckDelay: Duration = .milliseconds(10)
   /// The interval of checks whether a lost node comes back.
-  private static let lostPause: Duration = .milliseconds(200)
+  private static let lostNodeCheckInterval: Duration = .milliseconds(200)
 
   /// - Parameter patience: How long to wait for the first answer of an orchestrator on another host.
   init(
@@ -49,7 +49,7 @@ final class ClientSockets {
     self.patience = patience
     control = try OrchestratorLink(
       topology: topology, at: endpoint, keys: keys, patience: patience, context, loop: loop)
-    control.onDirectory = { [unowned self] in follow($0) }
+    control.onDirectory = { [unowned self] in updateConnections($0) }
   }
 
   // MARK: Requests
@@ -64,7 +64,7 @@ final class ClientSockets {
       enqueue(
         ClientRequest(content: content, node: node, timeout: timeout, completion: completion),
         at: peer)
-      lookForPlacesIfNeeded()
+      lookUpEndpointsIfNeeded()
     } catch {
       completion(.failure(.failed("\(error)")))
     }
@@ -108,8 +108,8 @@ final class ClientSockets {
     guard peer.isConnected, case .queued = peer.socket.send(header, body: body) else {
       return false
     }
-    request.wasSent()
-    if case .synchronize = request.content, let oldest = peer.oldestToTell() {
+    request.recordSend()
+    if case .synchronize = request.content, let oldest = peer.oldestToReport() {
       peer.socket.send(
         FrameHeader(
           .synchronize, flags: SynchronizeFlag.acknowledge.rawValue, sequence: oldest,
@@ -194,29 +194,29 @@ final class ClientSockets {
 
   /// Keeps a request until the node can run. The request is then sent again with the same number.
   private func postpone(_ request: ClientRequest, at peer: ClientPeer, because reason: String) {
-    request.wasPostponed(because: reason)
+    request.recordPostponement(because: reason)
     request.isPostponed = true
-    look(for: peer, after: Self.lookPause)
+    checkNode(for: peer, after: Self.nodeCheckDelay)
   }
 
   /// Asks the orchestrator, after a pause, whether a node runs or is about to: requests to the node
   /// are postponed, or may have to be sent again.
-  private func look(for peer: ClientPeer, after pause: Duration) {
-    guard !peer.isLookedFor else { return }
-    peer.isLookedFor = true
+  private func checkNode(for peer: ClientPeer, after pause: Duration) {
+    guard !peer.isLookupPending else { return }
+    peer.isLookupPending = true
     loop.schedule(after: pause, for: self) { sockets in
       sockets.control.command(
-        .directory(fresh: false), timeout: .seconds(5), late: .closed
+        .directory(fresh: false), timeout: .seconds(5), timeoutError: .closed
       ) { [handle = sockets.loop.handle, owner = LoopOwned((Weak(sockets), peer))] result in
-        handle.post { owner.value.0.sockets?.looked(for: owner.value.1, result) }
+        handle.post { owner.value.0.sockets?.handleLookup(for: owner.value.1, result) }
       }
     }
   }
 
-  private func looked(
+  private func handleLookup(
     for peer: ClientPeer, _ result: Result<ControlAnswer, TopologyClientError>
   ) {
-    peer.isLookedFor = false
+    peer.isLookupPending = false
     let directory: TopologyDirectory? =
       if case .success(.directory(let directory)) = result { directory } else { nil }
     for request in peer.requests.values
@@ -235,45 +235,45 @@ final class ClientSockets {
       let name = request.node.name
       let node = directory[node: name]
       if request.isUnapplied {
-        guard let node, node.isRunning || node.isComing(in: directory) else {
+        guard let node, node.isRunning || node.isAboutToRun(in: directory) else {
           let reason = node.map { $0.reason ?? $0.phase } ?? request.reason
           finish(request, of: peer, .failure(.nodeDown(name, reason)))
           continue
         }
-      } else if directory.phase == "running", node?.isOver ?? true {
+      } else if directory.phase == "running", node?.isTerminated ?? true {
         // While all nodes stop, or a changed file is applied, the node may start again.
         finish(request, of: peer, .failure(.unknownOutcome(name, after: nil)))
         continue
       }
       if isPostponed { submit(request, to: peer) }
     }
-    lookForLost(at: peer)
+    checkIfLost(at: peer)
   }
 
   /// Keeps asking while the node is gone and has requests that may have to be sent again.
-  private func lookForLost(at peer: ClientPeer) {
+  private func checkIfLost(at peer: ClientPeer) {
     guard !peer.isConnected, peer.requests.values.contains(where: \.isRepeated) else { return }
-    look(for: peer, after: Self.lostPause)
+    checkNode(for: peer, after: Self.lostNodeCheckInterval)
   }
 
   private func peer(of node: NodeInformation) throws -> ClientPeer {
     let name = node.inboxName
     if let peer = peers[name] { return peer }
-    control.askForEnd()
-    let (socket, connections) = try connect(to: place(of: name))
+    control.requestEndReport()
+    let (socket, connections) = try connect(to: peerEndpoint(of: name))
     let peer = ClientPeer(name, socket: socket, connections: connections)
     read(peer, node: node.name)
     peers[name] = peer
     return peer
   }
 
-  private func connect(to place: PeerEndpoint?) throws(TransportError) -> (
+  private func connect(to peerEndpoint: PeerEndpoint?) throws(TransportError) -> (
     Socket, ConnectionMonitor
   ) {
     let socket = try Socket(.dealer, in: context)
     try socket.sendOnlyWhenConnected()
     let connections = try ConnectionMonitor(of: socket, in: context)
-    if let place { try socket.connect(to: place) }
+    if let peerEndpoint { try socket.connect(to: peerEndpoint) }
     return (socket, connections)
   }
 
@@ -296,7 +296,7 @@ final class ClientSockets {
 
   /// Connects to another process of the node.
   private func move(_ peer: ClientPeer) throws {
-    let (socket, connections) = try connect(to: place(of: peer.name))
+    let (socket, connections) = try connect(to: peerEndpoint(of: peer.name))
     readReplies(peer, node: peer.node)
     for registration in peer.registrations { loop.remove(registration) }
     peer.take(socket: socket, connections: connections)
@@ -307,7 +307,7 @@ final class ClientSockets {
   // MARK: Nodes that are bound for other hosts
 
   /// Returns the place of an inbox or a feed; `nil` if the orchestrator has not reported it yet.
-  private func place(of name: String) throws -> PeerEndpoint? {
+  private func peerEndpoint(of name: String) throws -> PeerEndpoint? {
     guard DeployedEndpoints.isName(name) else { return PeerEndpoint(name) }
     guard let keys else {
       throw TopologyClientError.failed(
@@ -316,46 +316,46 @@ final class ClientSockets {
     }
     let own = try pair ?? keys.pair()
     pair = own
-    return places.place(of: name, own: own)
+    return endpoints.peerEndpoint(of: name, own: own)
   }
 
   /// Connects to the current places of nodes that are bound for other hosts.
-  private func follow(_ directory: TopologyDirectory) {
-    for change in places.take(directory.nodes) {
+  private func updateConnections(_ directory: TopologyDirectory) {
+    for change in endpoints.take(directory.nodes) {
       // If the connection fails, the next lookup tries again. Until then, the node counts as down.
       if let peer = peers[change.name] { try? move(peer) }
-      guard let place = try? place(of: change.name) else { continue }
-      for feeds in watches.values { feeds.move(change.name, from: change.former, to: place) }
+      guard let peerEndpoint = try? peerEndpoint(of: change.name) else { continue }
+      for feeds in watches.values { feeds.move(change.name, from: change.former, to: peerEndpoint) }
     }
   }
 
   /// Looks up places if a request may wait for a node that has moved.
-  private func lookForPlacesIfNeeded() { if needsPlaces { lookForPlaces() } }
+  private func lookUpEndpointsIfNeeded() { if needsEndpoints { lookUpEndpoints() } }
 
   /// Looks up places repeatedly while they are required.
-  private func lookForPlaces() {
-    guard !isAskingForPlaces, let link = try? linkForPlaces() else { return }
-    isAskingForPlaces = true
-    loop.schedule(after: Self.placesPause, for: self) { sockets in
-      sockets.isAskingForPlaces = false
-      guard sockets.needsPlaces else { return }
+  private func lookUpEndpoints() {
+    guard !isLookingUpEndpoints, let link = try? linkForEndpointLookup() else { return }
+    isLookingUpEndpoints = true
+    loop.schedule(after: Self.endpointLookupInterval, for: self) { sockets in
+      sockets.isLookingUpEndpoints = false
+      guard sockets.needsEndpoints else { return }
       link.command(
-        .directory(fresh: false), timeout: .seconds(5), late: .closed
+        .directory(fresh: false), timeout: .seconds(5), timeoutError: .closed
       ) { [handle = sockets.loop.handle, owner = LoopOwned(Weak(sockets))] _ in
-        handle.post { owner.value.sockets?.lookForPlaces() }
+        handle.post { owner.value.sockets?.lookUpEndpoints() }
       }
     }
   }
 
   /// Returns the link for lookups of places; `nil` if no orchestrator can be reached.
-  private func linkForPlaces() throws -> OrchestratorLink? {
+  private func linkForEndpointLookup() throws -> OrchestratorLink? {
     guard control.hasEnded else { return control }
     guard control.isLocal else { return nil }
     if let successor, !successor.hasEnded { return successor }
     successor?.close()
     let next = try OrchestratorLink(
       topology: topology, at: endpoint, keys: keys, patience: patience, context, loop: loop)
-    next.onDirectory = { [unowned self] in follow($0) }
+    next.onDirectory = { [unowned self] in updateConnections($0) }
     successor = next
     return next
   }
@@ -365,8 +365,8 @@ final class ClientSockets {
     init(_ sockets: ClientSockets) { self.sockets = sockets }
   }
 
-  private var needsPlaces: Bool {
-    watches.values.contains(where: \.isMoving)
+  private var needsEndpoints: Bool {
+    watches.values.contains(where: \.mayMove)
       || peers.values.contains { DeployedEndpoints.isName($0.name) && $0.hasRequests }
   }
 
@@ -375,7 +375,7 @@ final class ClientSockets {
   /// unknown. A request to retry a dead letter is not sent again: the dead letter may be what ended
   /// the node, and still exists if it was not applied.
   private func lost(_ peer: ClientPeer) {
-    peer.forgetTold()
+    peer.resetReports()
     for request in peer.requests.values where request.isSent {
       if request.isPostponed { continue }
       if request.isRepeatable {
@@ -385,8 +385,8 @@ final class ClientSockets {
         finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
       }
     }
-    lookForLost(at: peer)
-    lookForPlacesIfNeeded()
+    checkIfLost(at: peer)
+    lookUpEndpointsIfNeeded()
   }
 
   private func readReplies(_ peer: ClientPeer, node: String) {
@@ -399,7 +399,7 @@ final class ClientSockets {
       if request.isRepeatable, case .failure(.nodeDown(_, let reason)) = result {
         postpone(request, at: peer, because: reason)
       } else if RequestReply.Code(rawValue: header.count) == .forgotten {
-        wasForgotten(request, of: peer, through: header.number)
+        handleForgotten(request, of: peer, through: header.number)
       } else if request.isRepeated, case .deadLetter(_, drops: true) = request.content,
         case .failure(.invalidEvent) = result
       {
@@ -413,7 +413,8 @@ final class ClientSockets {
 
   /// Handles a node that no longer knows which requests of this client it has applied. A request of
   /// which only this copy was sent was not applied, and begins again with a higher number.
-  private func wasForgotten(_ request: ClientRequest, of peer: ClientPeer, through last: UInt64) {
+  private func handleForgotten(_ request: ClientRequest, of peer: ClientPeer, through last: UInt64)
+  {
     if request.copies == request.unavailable + 1, peer.restart(request, after: last) {
       if let timer = request.repeatTimer { loop.cancel(timer) }
       request.repeatTimer = nil
@@ -426,13 +427,13 @@ final class ClientSockets {
   // MARK: Feeds
 
   func watch(
-    _ feeds: [String], _ states: WatchedStates, tellsInDoubt: Bool,
+    _ feeds: [String], _ states: WatchedStates, reportsInDoubt: Bool,
     _ receive: @escaping @Sendable (StateChange) -> Void
   ) throws -> UInt64 {
     let watch = try FeedWatch(
-      feeds: [], topic: states.topic, in: context, loop: loop, tellsInDoubt: tellsInDoubt,
+      feeds: [], topic: states.topic, in: context, loop: loop, reportsInDoubt: reportsInDoubt,
       receive)
-    return try keep(.watch(watch), of: feeds)
+    return try register(.watch(watch), of: feeds)
   }
 
   /// Reads the frames of feeds without decoding them.
@@ -442,14 +443,14 @@ final class ClientSockets {
   ) throws -> UInt64 {
     let reader = try FeedReader(
       feeds: [], topics: topics, in: context, loop: loop, receive)
-    return try keep(.reader(reader), of: feeds)
+    return try register(.reader(reader), of: feeds)
   }
 
-  private func keep(_ source: FollowedFeeds.Source, of names: [String]) throws -> UInt64 {
+  private func register(_ source: FollowedFeeds.Source, of names: [String]) throws -> UInt64 {
     let feeds = FollowedFeeds(source, of: names)
     do {
       for name in names {
-        if let place = try place(of: name) { try feeds.connect(to: place) }
+        if let peerEndpoint = try peerEndpoint(of: name) { try feeds.connect(to: peerEndpoint) }
       }
     } catch {
       feeds.close()
@@ -458,8 +459,8 @@ final class ClientSockets {
     lastWatch += 1
     let id = lastWatch
     watches[id] = feeds
-    control.askForEnd()
-    if feeds.isMoving { lookForPlaces() }
+    control.requestEndReport()
+    if feeds.mayMove { lookUpEndpoints() }
     return id
   }
 
@@ -467,9 +468,13 @@ final class ClientSockets {
 
   /// Stops or resumes reading one of a watch's feeds.
   func read(_ feed: String, by id: UInt64, _ isWanted: Bool) {
-    guard let feeds = watches[id], let place = try? place(of: feed) else { return }
+    guard let feeds = watches[id], let peerEndpoint = try? peerEndpoint(of: feed) else { return }
     // A feed that cannot be connected to is gone.
-    if isWanted { try? feeds.connect(to: place) } else { feeds.disconnect(place.endpoint) }
+    if isWanted {
+      try? feeds.connect(to: peerEndpoint)
+    } else {
+      feeds.disconnect(peerEndpoint.endpoint)
+    }
   }
 
   // MARK: The end

@@ -73,17 +73,17 @@ public struct EventEnabledness: Hashable, Sendable {
     /// Whether the participant takes the event, regardless of the others.
     public var verdict: Verdict
     /// The reason why the participant blocks the event; `nil` if it does not.
-    public var obstacle: EventBlocker?
+    public var blocker: EventBlocker?
 
     package init(
       participant: String, state: JSONValue? = nil, version: UInt64? = nil,
-      verdict: Verdict = .withheld, obstacle: EventBlocker? = nil
+      verdict: Verdict = .withheld, blocker: EventBlocker? = nil
     ) {
       self.participant = participant
       self.state = state
       self.version = version
       self.verdict = verdict
-      self.obstacle = obstacle
+      self.blocker = blocker
     }
   }
 
@@ -114,7 +114,7 @@ public struct EventEnabledness: Hashable, Sendable {
   }
 
   /// The answers of the nodes that block the event.
-  public var withheld: [Answer] { answers.filter { $0.obstacle != nil } }
+  public var withheld: [Answer] { answers.filter { $0.blocker != nil } }
 }
 
 /// The reason why a node does not take an event now.

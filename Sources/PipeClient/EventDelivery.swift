@@ -18,7 +18,7 @@ package struct EventDelivery: Sendable {
   package var stateFields: [String: [String]]
 
   /// Whether the event was taken.
-  package var isTaken: Bool {
+  package var isAccepted: Bool {
     switch outcome {
     case .node(.moved), .node(.done), .composite(.committed): true
     case .node(.refused), .composite: false
@@ -104,7 +104,7 @@ extension SynchronizedReply {
   }
 }
 
-extension Withholding {
+extension BlockingParticipant {
   /// Returns the state and the reason.
   /// - Parameter fields: The names of the state's fields, by node, for states that are structs.
   package func wording(_ fields: [String: [String]]) -> String {
@@ -112,7 +112,7 @@ extension Withholding {
   }
 }
 
-extension [Withholding] {
+extension [BlockingParticipant] {
   /// Returns which nodes block an event, and why.
   fileprivate func wording(_ fields: [String: [String]]) -> String {
     map { "'\($0.participant)' is in \($0.wording(fields))" }.joined(separator: "; ")

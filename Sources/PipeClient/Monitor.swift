@@ -42,7 +42,7 @@ extension Monitor {
     if let own = self as? any ParameterizedMonitor.Type {
       return try await own.observe(states, decoding: parameters)
     }
-    guard parameters == [:] else { throw UnwantedParameters(monitor: name) }
+    guard parameters == [:] else { throw UnexpectedParametersError(monitor: name) }
     try await observe(states)
   }
 }
@@ -78,7 +78,7 @@ extension ParameterizedMonitor {
 }
 
 /// A monitor that takes no parameters was given some.
-private struct UnwantedParameters: Error, CustomStringConvertible {
+private struct UnexpectedParametersError: Error, CustomStringConvertible {
   let monitor: String
 
   var description: String {

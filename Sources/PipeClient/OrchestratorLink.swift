@@ -29,7 +29,7 @@ final class OrchestratorLink {
   private var end: TopologyClientError?
   /// Whether the orchestrator has reported that the topology has ended and is not to be started again.
   private(set) var hasReportedEnd = false
-  private var asksForEnd = false
+  private var hasRequestedEndReport = false
 
   /// Called with each directory, before its requester receives it.
   var onDirectory: ((TopologyDirectory) -> Void)?
@@ -38,11 +38,11 @@ final class OrchestratorLink {
 
   /// How long to wait for a broken connection to another host. Longer than both ends need to notice
   /// the break.
-  private static let healing: Duration = .seconds(10)
+  private static let reconnectTimeout: Duration = .seconds(10)
   /// Whether an orchestrator on this host was seen that has not answered yet.
-  private var wasSeen = false
+  private var wasOrchestratorSeen = false
   /// The interval of checks whether an orchestrator on this host still exists, until it answers.
-  private static let look: Duration = .milliseconds(250)
+  private static let checkInterval: Duration = .milliseconds(250)
 
   /// - Parameter patience: How long to wait for the first answer of an orchestrator on another host.
   init(
@@ -56,15 +56,15 @@ final class OrchestratorLink {
     connection = ControlConnection(isRemote: keys?.remote != nil)
     socket = try Socket(.dealer, in: context)
     connections = try ConnectionMonitor(
-      of: socket, in: context, tellsAttempts: keys?.remote != nil)
-    try socket.connect(to: keys?.place(of: endpoint) ?? PeerEndpoint(endpoint))
+      of: socket, in: context, reportsAttempts: keys?.remote != nil)
+    try socket.connect(to: keys?.peerEndpoint(of: endpoint) ?? PeerEndpoint(endpoint))
     loop.add(socket, for: self) { $0.readAnswers() }
     loop.add(connections.socket, for: self) { $0.readConnections() }
     if let remote {
-      giveUp(after: patience) { remote.silence(after: patience, $0) }
+      giveUp(after: patience) { remote.noAnswerError(after: patience, $0) }
     } else {
-      wasSeen = !RunningTopology.isGone(from: endpoint)
-      lookForOrchestrator()
+      wasOrchestratorSeen = !RunningTopology.isOrchestratorGone(from: endpoint)
+      checkOrchestrator()
     }
   }
 
@@ -84,7 +84,7 @@ final class OrchestratorLink {
 
   /// - Parameter late: The error if there is no answer in time.
   func command(
-    _ command: ControlCommand, timeout: Duration, late: TopologyClientError,
+    _ command: ControlCommand, timeout: Duration, timeoutError: TopologyClientError,
     _ completion: @escaping Answer
   ) {
     if let end { return completion(.failure(end)) }
@@ -92,7 +92,7 @@ final class OrchestratorLink {
     let id = lastID
     let timer = loop.schedule(after: timeout, for: self) {
       $0.commands.removeValue(forKey: id)
-      completion(.failure($0.silence(after: timeout) ?? late))
+      completion(.failure($0.noAnswerError(after: timeout) ?? timeoutError))
     }
     commands[id] = Pending(command: command, timer: timer, completion: completion)
     send(command, as: id)
@@ -124,8 +124,8 @@ final class OrchestratorLink {
   }
 
   /// Returns why a command was not answered, if an orchestrator on another host was never connected.
-  private func silence(after time: Duration) -> TopologyClientError? {
-    connection.hasMet ? nil : remote?.silence(after: time, connection)
+  private func noAnswerError(after time: Duration) -> TopologyClientError? {
+    connection.hasConnected ? nil : remote?.noAnswerError(after: time, connection)
   }
 
   /// Fails all pending commands.
@@ -154,27 +154,29 @@ final class OrchestratorLink {
 
   /// Checks whether the orchestrator still exists: if it is killed before the connection is
   /// complete, no connection breaks. The link waits for an orchestrator that has not started yet.
-  private func lookForOrchestrator() {
-    loop.schedule(after: Self.look, for: self) { link in
-      guard !link.connection.hasMet, link.end == nil else { return }
-      let isGone = RunningTopology.isGone(from: link.endpoint)
-      if isGone, link.wasSeen { return link.perform(link.connection.giveUp()) }
-      link.wasSeen = !isGone
-      link.lookForOrchestrator()
+  private func checkOrchestrator() {
+    loop.schedule(after: Self.checkInterval, for: self) { link in
+      guard !link.connection.hasConnected, link.end == nil else { return }
+      let isOrchestratorGone = RunningTopology.isOrchestratorGone(from: link.endpoint)
+      if isOrchestratorGone, link.wasOrchestratorSeen {
+        return link.perform(link.connection.giveUp())
+      }
+      link.wasOrchestratorSeen = !isOrchestratorGone
+      link.checkOrchestrator()
     }
   }
 
   private func perform(_ action: ControlConnection.Action) {
     switch action {
     case .nothing: break
-    case .waitForIt:
-      giveUp(after: Self.healing) { [topology] _ in .orchestratorGone(topology) }
+    case .waitForRecovery:
+      giveUp(after: Self.reconnectTimeout) { [topology] _ in .orchestratorGone(topology) }
       for (id, pending) in commands where !pending.command.isRepeatable {
         commands[id] = nil
         loop.cancel(pending.timer)
         pending.completion(.failure(.unreachable(remote?.endpoint ?? "", .lost)))
       }
-    case .askAgain: for (id, pending) in commands { send(pending.command, as: id) }
+    case .resendCommands: for (id, pending) in commands { send(pending.command, as: id) }
     case .end(let ending): end(because: error(of: ending))
     }
   }
@@ -183,7 +185,7 @@ final class OrchestratorLink {
     switch (ending, remote) {
     case (.gone, _), (_, nil): .orchestratorGone(topology)
     case (.otherKey, let remote?): .unreachable(remote.endpoint, .otherKey)
-    case (.turnedAway, let remote?): .unreachable(remote.endpoint, .turnedAway)
+    case (.keyRejected, let remote?): .unreachable(remote.endpoint, .keyRejected)
     }
   }
 
@@ -203,13 +205,13 @@ final class OrchestratorLink {
   /// Asks the orchestrator to report the end of the topology. From another host, only this report
   /// distinguishes the end from a network failure. On one host, it distinguishes the end from an
   /// orchestrator that was killed, or is about to be started again.
-  func askForEnd() {
-    guard !asksForEnd else { return }
-    asksForEnd = true
+  func requestEndReport() {
+    guard !hasRequestedEndReport else { return }
+    hasRequestedEndReport = true
     let owner = LoopOwned(Weak(self))
     let handle = loop.handle
     let gone = TopologyClientError.orchestratorGone(topology)
-    command(.outcome, timeout: .seconds(1 << 30), late: gone) { answer in
+    command(.outcome, timeout: .seconds(1 << 30), timeoutError: gone) { answer in
       guard case .success(.ended(let outcome)) = answer, outcome.isInterrupted != true else {
         return
       }
@@ -242,14 +244,14 @@ package struct ControlConnection {
   package enum Action: Hashable {
     case nothing
     /// The connection has broken, and may recover.
-    case waitForIt
+    case waitForRecovery
     /// The connection has recovered. Commands sent before may be lost.
-    case askAgain
+    case resendCommands
     case end(Ending)
   }
 
   /// The reason why the connection cannot recover.
-  package enum Ending: Hashable { case gone, otherKey, turnedAway }
+  package enum Ending: Hashable { case gone, otherKey, keyRejected }
 
   private enum State: Hashable {
     case connecting(Attempts)
@@ -265,12 +267,12 @@ package struct ControlConnection {
 
     /// Records a failed attempt. Returns whether the failures show a refusal.
     mutating func isRefused(at now: ContinuousClock.Instant) -> Bool {
-      guard let openedAt, now - openedAt < refusalTime else {
+      guard let openedAt, now - openedAt < refusalWindow else {
         refused = 0
         return false
       }
       refused += 1
-      return refused >= refusals
+      return refused >= refusalThreshold
     }
   }
 
@@ -278,16 +280,16 @@ package struct ControlConnection {
   private var state = State.connecting(Attempts())
 
   /// A peer that aborts a handshake sooner than this has another key. libzmq waits 2 s for a silent peer.
-  private static let refusalTime: Duration = .seconds(1)
+  private static let refusalWindow: Duration = .seconds(1)
   /// The number of aborted handshakes in a row that show a refusal. Some may be due to the network
   /// or to libzmq, which keeps a peer waiting that it must not admit now, but aborts the handshake
   /// if this is decided at once. All these attempts are over in a second.
-  private static let refusals = 8
+  private static let refusalThreshold = 8
 
   package init(isRemote: Bool) { self.isRemote = isRemote }
 
   /// Whether the connection was complete at some time.
-  package var hasMet: Bool { if case .connecting = state { false } else { true } }
+  package var hasConnected: Bool { if case .connecting = state { false } else { true } }
 
   /// Whether the connection was never complete, but a process has begun to answer.
   package var hasBegun: Bool {
@@ -305,13 +307,13 @@ package struct ControlConnection {
       return .nothing
     case (.broken, .event(.connected)):
       state = .connected
-      return .askAgain
+      return .resendCommands
     case (.connected, .event(.disconnected)):
       guard isRemote else { return end(.gone) }
       state = .broken(Attempts())
-      return .waitForIt
-    case (.connecting, .turnedAway): return end(.turnedAway)
-    case (.broken, .turnedAway): return end(.gone)
+      return .waitForRecovery
+    case (.connecting, .keyRejected): return end(.keyRejected)
+    case (.broken, .keyRejected): return end(.gone)
     case (.connecting(var attempts), .opened):
       attempts.openedAt = now
       state = .connecting(attempts)
@@ -327,7 +329,7 @@ package struct ControlConnection {
       state = .broken(attempts)
     case (.connecting, .event(.disconnected)), (.broken, .event(.disconnected)),
       (.connected, .event(.connected)), (.connected, .opened), (.connected, .failed),
-      (.connected, .turnedAway):
+      (.connected, .keyRejected):
       break
     }
     return .nothing

@@ -65,7 +65,7 @@ final class RemoteSteps<State: Sendable> {
   /// States passed during a step that may turn out to be the expected one.
   private var passed: [RemoteState<State>] = []
   /// States that belong to the step or follow it, and are not returned yet.
-  private var due: ArraySlice<State> = []
+  private var pendingStates: ArraySlice<State> = []
 
   /// - Parameter isDurable: Whether version numbers continue when the node is restarted.
   init(_ iterator: AsyncStream<RemoteState<State>>.Iterator, isDurable: Bool) {
@@ -80,19 +80,19 @@ final class RemoteSteps<State: Sendable> {
   /// Returns the next state; `nil` if there are no more states, or the task is cancelled.
   func next(isolation: isolated (any Actor)? = #isolation) async -> State? {
     while true {
-      if let state = due.popFirst() { return state }
+      if let state = pendingStates.popFirst() { return state }
       guard let next = await iterator.next(isolation: isolation) else { return nil }
       take(next)
     }
   }
 
   private func take(_ next: RemoteState<State>) {
-    if isReached { return due.append(next.state) }
+    if isReached { return pendingStates.append(next.state) }
     // States that a killed process has passed belong to no step.
     if let last = passed.last, last.incarnation != next.incarnation { passed = [] }
     if next.version >= step.version || !isDurable && next.incarnation > step.incarnation {
       isReached = true
-      due = ArraySlice(passed.map(\.state) + [next.state])
+      pendingStates = ArraySlice(passed.map(\.state) + [next.state])
       passed = []
     } else if next.isPassing {
       passed.append(next)

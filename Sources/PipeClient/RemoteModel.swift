@@ -73,7 +73,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
 
   /// Sends an event behind those given before it, and does not wait for the outcome.
   public nonisolated func post(_ event: Event) {
-    sender.post(event) { [problems] in Self.note($0, in: problems) }
+    sender.post(event) { [problems] in Self.recordResult($0, in: problems) }
   }
 
   /// Sends an event behind those given before it, and returns its outcome.
@@ -146,7 +146,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     let result = await withCheckedContinuation { continuation in
       sender.post(event) { continuation.resume(returning: $0) }
     }
-    Self.note(result, in: problems)
+    Self.recordResult(result, in: problems)
     return try result.get()
   }
 
@@ -158,7 +158,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     }
   }
 
-  private static func note(
+  private static func recordResult(
     _ result: Result<RequestOutcome, any Error>,
     in problems: ConcurrentValueSubject<TopologyClientError?>
   ) {
@@ -184,7 +184,7 @@ extension RemoteModel {
     case .composite, .constant: return node
     case .machine: break
     }
-    guard node.isRunning || node.isComing(in: directory) else {
+    guard node.isRunning || node.isAboutToRun(in: directory) else {
       throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
     }
     let types = RemoteTypes(states: State.self, events: Event.self)

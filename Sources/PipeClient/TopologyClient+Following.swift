@@ -42,14 +42,14 @@ extension TopologyClient {
 
   /// The maximum number of messages that wait for their reader. A reader that misses some detects
   /// that by their numbers. Unit: messages.
-  private static let messagesKept = 8_192
+  private static let messageBufferLimit = 8_192
 
   private func messages(
     of feeds: Set<String>, _ topics: [FeedTopic],
     _ read: @escaping @Sendable (UnsafeRawBufferPointer) -> FeedMessage?
   ) async throws -> AsyncStream<FeedMessage> {
     let (stream, continuation) = AsyncStream.makeStream(
-      of: FeedMessage.self, bufferingPolicy: .bufferingNewest(Self.messagesKept))
+      of: FeedMessage.self, bufferingPolicy: .bufferingNewest(Self.messageBufferLimit))
     let stop = try await follow(ending: { continuation.finish() }) { sockets in
       try sockets.read(Array(feeds), topics) { frame in
         if let message = read(frame) { continuation.yield(message) }
@@ -73,12 +73,12 @@ package struct FeedFrame: Sendable {
 }
 
 /// A subscription to the steps of nodes.
-package struct StepFollowing: Sendable {
+package struct StepSubscription: Sendable {
   /// Ends the subscription.
   package let stop: @Sendable () -> Void
   /// Stops or resumes the steps of a node, by its feed's name. A stopped subscription has no
   /// measurable cost for the node.
-  package let ask: @Sendable (_ feed: String, _ isAsked: Bool) -> Void
+  package let setActive: @Sendable (_ feed: String, _ isActive: Bool) -> Void
 }
 
 extension TopologyClient {
@@ -90,7 +90,7 @@ extension TopologyClient {
   package func followSteps(
     of nodes: [NodeInformation], ending end: @escaping @Sendable () -> Void,
     _ receive: @escaping @Sendable (FeedFrame) -> Void
-  ) async throws -> StepFollowing {
+  ) async throws -> StepSubscription {
     let feeds = Array(Set(nodes.map(\.feedName)))
     let reader = Locked<UInt64?>(nil)
     let stop = try await follow(ending: end) { sockets in
@@ -106,9 +106,9 @@ extension TopologyClient {
       return id
     }
     guard let id = reader.withLock({ $0 }) else { throw TopologyClientError.closed }
-    return StepFollowing(
+    return StepSubscription(
       stop: stop,
-      ask: { [weak self] feed, isAsked in self?.post { $0.read(feed, by: id, isAsked) } })
+      setActive: { [weak self] feed, isActive in self?.post { $0.read(feed, by: id, isActive) } })
   }
 }
 
@@ -122,19 +122,19 @@ final class FollowedFeeds {
   private let source: Source
   private let names: Set<String>
   /// Whether a feed may move to another endpoint later.
-  let isMoving: Bool
+  let mayMove: Bool
 
   /// - Parameter names: Endpoints on this host, or names of feeds on other hosts.
   init(_ source: Source, of names: [String]) {
     self.source = source
     self.names = Set(names)
-    isMoving = names.contains(where: DeployedEndpoints.isName)
+    mayMove = names.contains(where: DeployedEndpoints.isName)
   }
 
-  func connect(to place: PeerEndpoint) throws(TransportError) {
+  func connect(to peerEndpoint: PeerEndpoint) throws(TransportError) {
     switch source {
-    case .watch(let watch): try watch.connect(to: place)
-    case .reader(let reader): try reader.connect(to: place)
+    case .watch(let watch): try watch.connect(to: peerEndpoint)
+    case .reader(let reader): try reader.connect(to: peerEndpoint)
     }
   }
 
@@ -146,11 +146,11 @@ final class FollowedFeeds {
   }
 
   /// Reads a feed at its new place, after the node has got another process.
-  func move(_ name: String, from former: String?, to place: PeerEndpoint) {
+  func move(_ name: String, from former: String?, to peerEndpoint: PeerEndpoint) {
     guard names.contains(name) else { return }
     if let former { disconnect(former) }
     // A feed that cannot be connected to is gone again.
-    try? connect(to: place)
+    try? connect(to: peerEndpoint)
   }
 
   func close() {

@@ -14,7 +14,7 @@ extension TopologyClient {
     case .outcome(let outcome): return outcome
     case .synchronized(.atomic(let reply)): return try Self.outcome(reply, of: name)
     case .synchronized(.broadcast), .explained:
-      throw TopologyClientError.outOfPlace
+      throw TopologyClientError.unexpectedAnswer
     }
   }
 
@@ -61,33 +61,33 @@ extension TopologyClient {
       let directory = try await sharedDirectory()
       let node = try node(name, in: directory)
       try check(node, takes: content)
-      let left = deadline - .now
-      if left > .zero, node.isRunning {
+      let remaining = deadline - .now
+      if remaining > .zero, node.isRunning {
         do {
-          return try await request(node, content, timeout: left, outOf: timeout)
+          return try await request(node, content, timeout: remaining, outOf: timeout)
         } catch let error as TopologyClientError {
           guard case .nodeDown = error else { throw error }
           // The request was not applied: the node has been stopped since, or is not started yet.
           refusal = error
         }
-      } else if left <= .zero, node.isRunning, let refusal {
+      } else if remaining <= .zero, node.isRunning, let refusal {
         throw content.isForMachine ? refusal.asTimeout(of: name, after: timeout) : refusal
-      } else if left <= .zero || !node.isComing(in: directory) {
-        let late = left > .zero ? "" : "; waited \(timeout.shortText)"
-        throw TopologyClientError.nodeDown(name, (node.reason ?? node.phase) + late)
+      } else if remaining <= .zero || !node.isAboutToRun(in: directory) {
+        let waitNote = remaining > .zero ? "" : "; waited \(timeout.shortText)"
+        throw TopologyClientError.nodeDown(name, (node.reason ?? node.phase) + waitNote)
       }
       try await Task.sleep(for: min(Self.pause, max(.zero, deadline - .now)))
     }
   }
 
-  /// - Parameter timeout: The whole time that the caller allowed. Of this time, `left` remains.
+  /// - Parameter timeout: The whole time that the caller allowed. Of this time, `remaining` remains.
   private func request(
-    _ node: NodeInformation, _ content: ClientRequest.Content, timeout left: Duration,
+    _ node: NodeInformation, _ content: ClientRequest.Content, timeout remaining: Duration,
     outOf timeout: Duration
   ) async throws -> ClientRequest.Answer {
     do {
       let answer: ClientRequest.Answer = try await call { sockets, resume in
-        sockets.request(node, content, timeout: left, resume)
+        sockets.request(node, content, timeout: remaining, resume)
       }
       shared.state.withLock { $0.known[node.name] = node }
       return answer
@@ -97,7 +97,7 @@ extension TopologyClient {
   }
 
   private func check(_ node: NodeInformation, takes content: ClientRequest.Content) throws {
-    if case (.composite, .event) = (node.kind, content) { throw CompositeAsked() }
+    if case (.composite, .event) = (node.kind, content) { throw CompositeRecipientError() }
     let problem: String? =
       switch (node.kind, content) {
       case (.constant, _): "a constant node accepts no events"
@@ -134,11 +134,11 @@ extension TopologyClientError {
 }
 
 /// An event was sent to a composite. The composite passes on events that one of its nodes takes on its own.
-struct CompositeAsked: Error {}
+struct CompositeRecipientError: Error {}
 
 extension NodeInformation {
   /// Whether the node does not run, but likely will soon without a request.
-  func isComing(in directory: TopologyDirectory) -> Bool {
+  func isAboutToRun(in directory: TopologyDirectory) -> Bool {
     switch phase {
     case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
@@ -146,13 +146,13 @@ extension NodeInformation {
     case "waiting":
       // The node waits for its carrier node.
       within.flatMap { directory[node: $0] }
-        .map { $0.isRunning || $0.isComing(in: directory) } ?? false
+        .map { $0.isRunning || $0.isAboutToRun(in: directory) } ?? false
     default: false
     }
   }
 
   /// Whether the node does not start again without a request.
-  var isOver: Bool { ["stopped", "completed", "failed"].contains(phase) }
+  var isTerminated: Bool { ["stopped", "completed", "failed"].contains(phase) }
 }
 
 // Events for a recipient given by name: a node or a composite.
@@ -200,7 +200,7 @@ extension TopologyClient {
   /// Returns the node of a composite that takes an event on its own.
   /// - Throws: ``TopologyClientError`` `invalidEvent` if the event is synchronized, or belongs to
   ///   no node or to several nodes.
-  package func taker(of event: String, in composite: String) async throws -> String {
+  package func acceptingNode(of event: String, in composite: String) async throws -> String {
     guard let plan = try await plan(of: composite) else { throw Self.unknownComposite(composite) }
     if let node = plan.own[event] { return node }
     throw TopologyClientError.invalidEvent(
@@ -254,7 +254,7 @@ extension TopologyClient {
       composite, try Self.body(composite, event), flag, count: count ?? 0,
       timeout: (timeout ?? answerTimeout) + (limit ?? Self.unlimited))
     guard case .atomic(let answer) = reply else {
-      throw TopologyClientError.outOfPlace
+      throw TopologyClientError.unexpectedAnswer
     }
     return answer
   }
@@ -269,7 +269,7 @@ extension TopologyClient {
       composite, try Self.body(composite, event), .broadcast, count: 0,
       timeout: timeout ?? answerTimeout)
     guard case .broadcast(let results) = reply else {
-      throw TopologyClientError.outOfPlace
+      throw TopologyClientError.unexpectedAnswer
     }
     return results
   }
@@ -307,7 +307,7 @@ extension TopologyClient {
       let answer = try await exchange(
         composite, .synchronize(body, flag, count: count), timeout: timeout)
       guard case .synchronized(let reply) = answer else {
-        throw TopologyClientError.outOfPlace
+        throw TopologyClientError.unexpectedAnswer
       }
       return reply
     } catch TopologyClientError.nodeDown(let name, _) where flag != .broadcast && flag != .ask {

@@ -21,17 +21,17 @@ extension TopologyClient {
 
   /// Starts nodes that are stopped or failed, and waits until they run.
   public func start(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
-    try await answer(to: .start(nodes: nodes), nodes, within: timeout, "run").takeDone()
+    try await answer(to: .start(nodes: nodes), nodes, within: timeout, "run").expectDone()
   }
 
   /// Stops nodes in order, and waits until their processes have ended.
   public func stop(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
-    try await answer(to: .stop(nodes: nodes), nodes, within: timeout, "end").takeDone()
+    try await answer(to: .stop(nodes: nodes), nodes, within: timeout, "end").expectDone()
   }
 
   /// Stops nodes in order, starts them again, and waits until the new processes run.
   public func restart(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
-    try await answer(to: .restart(nodes: nodes), nodes, within: timeout, "run again").takeDone()
+    try await answer(to: .restart(nodes: nodes), nodes, within: timeout, "run again").expectDone()
   }
 
   /// Starts nodes, and on request all their dependencies.
@@ -44,9 +44,9 @@ extension TopologyClient {
       nodes: nodes, withDependencies: withDependencies, waits: timeout != nil)
     guard let timeout else {
       try await check(nodes)
-      return try await self.command(command).takeNodes()
+      return try await self.command(command).extractNodes()
     }
-    return try await answer(to: command, nodes, within: timeout, "run").takeNodes()
+    return try await answer(to: command, nodes, within: timeout, "run").extractNodes()
   }
 
   /// Stops nodes and all their dependents, the dependents first, and waits until their processes
@@ -55,19 +55,19 @@ extension TopologyClient {
   package func bringDown(
     _ nodes: [String], within timeout: Duration
   ) async throws -> [String] {
-    try await answer(to: .bringDown(nodes: nodes), nodes, within: timeout, "end").takeNodes()
+    try await answer(to: .bringDown(nodes: nodes), nodes, within: timeout, "end").extractNodes()
   }
 
   /// Sends a signal to a node's process, as `kill` does. The node's restart policy applies.
   public func kill(_ node: String, signal: Int32 = 9) async throws {
     try await check([node])
-    try await command(.kill(node: node, signal: signal)).takeDone()
+    try await command(.kill(node: node, signal: signal)).expectDone()
   }
 
   /// Requests the end of the topology, and does not wait for it.
   /// - Parameter force: Whether to kill the nodes, instead of stopping them in order.
   public func down(force: Bool = false) async throws {
-    try await command(force ? .forceDown : .down).takeDone()
+    try await command(force ? .forceDown : .down).expectDone()
   }
 
   /// Requests the end of the topology, and waits until its processes have ended.
@@ -78,29 +78,31 @@ extension TopologyClient {
     force: Bool, patience: Duration, within timeout: Duration
   ) async throws -> TopologyOutcome? {
     let topology = topology
-    let late = TopologyClientError.timedOut(
+    let timeoutError = TopologyClientError.timedOut(
       "after \(timeout.shortText): topology '\(topology)' is still stopping"
         + (force ? "" : "; 'orchestrator down --force' kills its processes"))
     let answer: ControlAnswer = try await call { sockets, resume in
-      let progress = Locked((isTaken: false, isTold: false))
-      @Sendable func tell(_ result: Result<ControlAnswer, TopologyClientError>) {
+      let progress = Locked((isAccepted: false, isCompleted: false))
+      @Sendable func complete(_ result: Result<ControlAnswer, TopologyClientError>) {
         let isFirst = progress.withLock { progress in
-          defer { progress.isTold = true }
-          return !progress.isTold
+          defer { progress.isCompleted = true }
+          return !progress.isCompleted
         }
         if isFirst { resume(result) }
       }
-      let silence = TopologyClientError.notAnswering(topology, after: patience)
+      let noAnswerError = TopologyClientError.notAnswering(topology, after: patience)
       // The outcome is requested before the end begins, since the end may come at once.
-      sockets.control.command(.outcome, timeout: timeout, late: late) { result in
-        let isTaken = progress.withLock { $0.isTaken }
-        tell(isTaken ? result : result.mapError { $0 == late ? silence : $0 })
+      sockets.control.command(.outcome, timeout: timeout, timeoutError: timeoutError) { result in
+        let isAccepted = progress.withLock { $0.isAccepted }
+        complete(isAccepted ? result : result.mapError { $0 == timeoutError ? noAnswerError : $0 })
       }
-      sockets.control.command(force ? .forceDown : .down, timeout: patience, late: silence) {
+      sockets.control.command(
+        force ? .forceDown : .down, timeout: patience, timeoutError: noAnswerError
+      ) {
         result in
         switch result {
-        case .success: progress.withLock { $0.isTaken = true }
-        case .failure: tell(result)
+        case .success: progress.withLock { $0.isAccepted = true }
+        case .failure: complete(result)
         }
       }
     }
@@ -113,20 +115,21 @@ extension TopologyClient {
   package func plan(
     _ request: ChangeRequest, within timeout: Duration
   ) async throws -> PlannedChange {
-    let late = TopologyClientError.timedOut(
+    let timeoutError = TopologyClientError.timedOut(
       "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing was changed"
     )
-    return try await command(.plan(request), timeout: timeout, late: late).take {
+    return try await command(.plan(request), timeout: timeout, timeoutError: timeoutError).take {
       if case .planned(let planned) = $0 { planned } else { nil }
     }
   }
 
   /// Applies a file that was planned, and waits until its new processes run.
   package func apply(_ planned: PlannedChange, within timeout: Duration) async throws {
-    let late = TopologyClientError.timedOut(
+    let timeoutError = TopologyClientError.timedOut(
       "after \(timeout.shortText), waiting for the change to be applied; the orchestrator "
         + "continues to apply the change")
-    try await command(.apply(plan: planned.number), timeout: timeout, late: late).takeDone()
+    try await command(.apply(plan: planned.number), timeout: timeout, timeoutError: timeoutError)
+      .expectDone()
   }
 
   /// - Parameter goal: The awaited condition, for the timeout error.
@@ -137,10 +140,10 @@ extension TopologyClient {
     let names = nodes.map { "'\($0)'" }.joined(separator: ", ")
     let text =
       "after \(timeout.shortText), waiting for \(names) to \(goal); the orchestrator keeps trying"
-    let late = TopologyClientError.timedOut(text)
+    let timeoutError = TopologyClientError.timedOut(text)
     do {
-      return try await self.command(command, timeout: timeout, late: late)
-    } catch let error as TopologyClientError where error == late {
+      return try await self.command(command, timeout: timeout, timeoutError: timeoutError)
+    } catch let error as TopologyClientError where error == timeoutError {
       throw TopologyClientError.timedOut(text + (await reasons(of: nodes)))
     }
   }
@@ -172,13 +175,13 @@ extension ControlAnswer {
       .letters, .journal:
       break
     }
-    guard let value = value(self) else { throw TopologyClientError.outOfPlace }
+    guard let value = value(self) else { throw TopologyClientError.unexpectedAnswer }
     return value
   }
 
-  fileprivate func takeDone() throws { try take { $0 == .done ? () : nil } }
+  fileprivate func expectDone() throws { try take { $0 == .done ? () : nil } }
 
-  fileprivate func takeNodes() throws -> [String] {
+  fileprivate func extractNodes() throws -> [String] {
     try take { if case .steered(let nodes) = $0 { nodes } else { nil } }
   }
 }

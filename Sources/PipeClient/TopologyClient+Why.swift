@@ -214,7 +214,7 @@ extension ConflictClassPlan {
   /// Returns the description of a vector's event.
   fileprivate func event(of vector: SyncVector) -> CaseDescription? {
     for composite in composites {
-      if let place = composite.vectors.firstIndex(of: vector) { return composite.events[place] }
+      if let index = composite.vectors.firstIndex(of: vector) { return composite.events[index] }
     }
     return nil
   }
@@ -258,8 +258,8 @@ extension EnablednessQuestion {
     if let coordinator {
       switch coordinators[coordinator] {
       case .success(let explanation): links = explanation
-      case .failure(let obstacle):
-        answers.append(EventEnabledness.Answer(participant: coordinator, obstacle: obstacle))
+      case .failure(let blocker):
+        answers.append(EventEnabledness.Answer(participant: coordinator, blocker: blocker))
       case nil: break
       }
     }
@@ -267,8 +267,8 @@ extension EnablednessQuestion {
       switch nodes[participant] {
       case .success(let explanation):
         answers.append(answer(of: participant, explanation, links))
-      case .failure(let obstacle):
-        answers.append(EventEnabledness.Answer(participant: participant, obstacle: obstacle))
+      case .failure(let blocker):
+        answers.append(EventEnabledness.Answer(participant: participant, blocker: blocker))
       case nil: break
       }
     }
@@ -280,13 +280,13 @@ extension EnablednessQuestion {
     of participant: String, _ explanation: NodeExplanation, _ links: CoordinatorExplanation?
   ) -> EventEnabledness.Answer {
     let evaluation = explanation.events[event.name] ?? .refused(.noTransition)
-    let obstacle =
+    let blocker =
       Self.hold(explanation.hold) ?? refusal(evaluation) ?? Self.full(explanation.hold)
-      ?? links.flatMap { Self.obstacle(to: participant, $0) }
-    let verdict = obstacle == nil ? Self.verdict(evaluation) : .withheld
+      ?? links.flatMap { Self.blocker(to: participant, $0) }
+    let verdict = blocker == nil ? Self.verdict(evaluation) : .withheld
     return EventEnabledness.Answer(
       participant: participant, state: explanation.state, version: explanation.version,
-      verdict: verdict, obstacle: obstacle)
+      verdict: verdict, blocker: blocker)
   }
 
   /// Returns the verdict for an evaluation that is not a refusal.
@@ -322,7 +322,7 @@ extension EnablednessQuestion {
   }
 
   /// Returns why the coordinator could not ask the participant now; `nil` if it could.
-  private static func obstacle(
+  private static func blocker(
     to participant: String, _ links: CoordinatorExplanation
   ) -> EventBlocker? {
     if let busy = links.transactions.first(where: { $0.participants.contains(participant) }) {

@@ -28,7 +28,7 @@ public final class TopologyClient: Sendable {
       var known: [String: NodeInformation] = [:]
       /// The callers that wait for the next directory, and whether a request for one is in flight.
       var awaitingDirectory: [CheckedContinuation<TopologyDirectory, any Error>] = []
-      var isAskingForDirectory = false
+      var isRequestingDirectory = false
       var isClosed = false
       /// Whether the orchestrator can no longer be reached, and has not reported the end of the topology.
       var isLost = false
@@ -84,7 +84,7 @@ public final class TopologyClient: Sendable {
     shared.endStreams()
     let shared = shared
     thread.handle.post {
-      shared.onLoop { $0.close() }
+      shared.runOnLoop { $0.close() }
       shared.state.withLock { $0.sockets = nil }
     }
     thread.join()
@@ -109,18 +109,18 @@ public final class TopologyClient: Sendable {
     try await withCheckedThrowingContinuation { continuation in
       let isFirst = shared.state.withLock { state in
         state.awaitingDirectory.append(continuation)
-        defer { state.isAskingForDirectory = true }
-        return !state.isAskingForDirectory
+        defer { state.isRequestingDirectory = true }
+        return !state.isRequestingDirectory
       }
-      if isFirst { Task { await self.askForDirectory() } }
+      if isFirst { Task { await self.requestDirectory() } }
     }
   }
 
-  private func askForDirectory() async {
+  private func requestDirectory() async {
     while true {
       let waiting = shared.state.withLock { state in
         defer { state.awaitingDirectory = [] }
-        if state.awaitingDirectory.isEmpty { state.isAskingForDirectory = false }
+        if state.awaitingDirectory.isEmpty { state.isRequestingDirectory = false }
         return state.awaitingDirectory
       }
       if waiting.isEmpty { return }
@@ -140,16 +140,16 @@ public final class TopologyClient: Sendable {
   /// Sends a command that the orchestrator answers at once.
   package func command(_ command: ControlCommand) async throws -> ControlAnswer {
     try await self.command(
-      command, timeout: answerTimeout, late: .notAnswering(topology, after: answerTimeout))
+      command, timeout: answerTimeout, timeoutError: .notAnswering(topology, after: answerTimeout))
   }
 
   /// Sends a command that takes time.
   /// - Parameter late: The error if the command is not done in time.
   package func command(
-    _ command: ControlCommand, timeout: Duration, late: TopologyClientError
+    _ command: ControlCommand, timeout: Duration, timeoutError: TopologyClientError
   ) async throws -> ControlAnswer {
     try await call { sockets, resume in
-      sockets.control.command(command, timeout: timeout, late: late, resume)
+      sockets.control.command(command, timeout: timeout, timeoutError: timeoutError, resume)
     }
   }
 
@@ -191,9 +191,9 @@ public final class TopologyClient: Sendable {
     let timeout = timeout ?? answerTimeout
     do {
       return try await request(name, .event(bytes), timeout: timeout)
-    } catch is CompositeAsked {
+    } catch is CompositeRecipientError {
       let event = TransactionBody(composite: name, event: bytes).eventName ?? ""
-      return try await request(taker(of: event, in: name), .event(bytes), timeout: timeout)
+      return try await request(acceptingNode(of: event, in: name), .event(bytes), timeout: timeout)
     }
   }
 
@@ -217,15 +217,15 @@ public final class TopologyClient: Sendable {
     let buffer = StateStreamBuffer()
     let names = Set(chosen.map(\.name))
     let hasComposites = tellingInDoubt && chosen.contains { $0.kind == .composite }
-    let marks = InDoubtRecords(
+    let inDoubtRecords = InDoubtRecords(
       shown: names, classes: hasComposites ? try await conflictClasses() : [],
-      seesEvery: states == .every)
+      receivesEveryState: states == .every)
     // Composites that share participants share a feed.
     let feeds = Set(chosen.map(\.feedName)).union(
-      marks.nodes.compactMap { directory[node: $0]?.feedName })
-    let locked = Locked(marks)
+      inDoubtRecords.nodes.compactMap { directory[node: $0]?.feedName })
+    let locked = Locked(inDoubtRecords)
     let stop = try await follow(ending: { buffer.end() }) { sockets in
-      try sockets.watch(Array(feeds), states, tellsInDoubt: tellingInDoubt) { change in
+      try sockets.watch(Array(feeds), states, reportsInDoubt: tellingInDoubt) { change in
         for shown in locked.withLock({ $0.take(change) }) { buffer.append(shown) }
       }
     }
@@ -257,14 +257,14 @@ public final class TopologyClient: Sendable {
     let handle = thread.handle
     return {
       shared.state.withLock { _ = $0.streams.removeValue(forKey: id) }
-      handle.post { shared.onLoop { $0.unwatch(id) } }
+      handle.post { shared.runOnLoop { $0.unwatch(id) } }
     }
   }
 
   /// Runs a closure on the client's own thread, unless the client is closed.
   func post(_ body: @escaping @Sendable (ClientSockets) -> Void) {
     let shared = shared
-    thread.handle.post { shared.onLoop(body) }
+    thread.handle.post { shared.runOnLoop(body) }
   }
 
   /// Waits until a node is in a state that satisfies the predicate, and returns that change.
@@ -296,7 +296,7 @@ public final class TopologyClient: Sendable {
     return try await withCheckedThrowingContinuation { continuation in
       handle.post {
         // Each call is answered exactly once, even if it comes after the end.
-        let isOpen = shared.onLoop { sockets in body(sockets) { continuation.resume(with: $0) } }
+        let isOpen = shared.runOnLoop { sockets in body(sockets) { continuation.resume(with: $0) } }
         if !isOpen { continuation.resume(throwing: TopologyClientError.closed) }
       }
     }
@@ -306,7 +306,7 @@ public final class TopologyClient: Sendable {
 extension TopologyClient.Shared {
   /// Runs a closure. To be called on the loop's thread only. Returns `false` if the client is closed.
   @discardableResult
-  func onLoop(_ body: (ClientSockets) -> Void) -> Bool {
+  func runOnLoop(_ body: (ClientSockets) -> Void) -> Bool {
     guard let owned = state.withLock({ $0.sockets }) else { return false }
     body(owned.value)
     return true
@@ -362,22 +362,22 @@ extension TopologyClient {
 
 extension TopologyClient {
   /// The command-line options that name the topology: `-p NAME`, or `--key FILE` from another host.
-  package var choice: String {
+  package var targetOptions: String {
     guard let remote else { return "-p \(topology)" }
     return "--key \(remote.path)" + (remote.isRedirected ? " --connect \(remote.endpoint)" : "")
   }
 
   /// The error for a lost connection to an orchestrator on another host that has not reported the
   /// end of the topology: the topology may continue.
-  package var lossOfConnection: TopologyClientError? {
+  package var connectionLossError: TopologyClientError? {
     guard let remote, shared.state.withLock({ $0.isLost }) else { return nil }
     return .unreachable(remote.endpoint, .broken)
   }
 
   /// Why the orchestrator can no longer be reached, with what to do about it; `nil` if the topology
   /// has gone down. Blocks the thread for a second at most, while an ending orchestrator holds its lock.
-  package var problemAtEnd: TopologyClientError? {
-    if remote != nil { return lossOfConnection }
+  package var orchestratorLossError: TopologyClientError? {
+    if remote != nil { return connectionLossError }
     do {
       let directories = try RunningTopology.choose(topology)
       let orchestrator = RunningTopology.find(directories)?.process

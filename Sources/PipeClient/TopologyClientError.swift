@@ -53,7 +53,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     /// The process at the endpoint does not have the key of the expected orchestrator.
     case otherKey
     /// The orchestrator rejected this client's key.
-    case turnedAway
+    case keyRejected
     /// The connection broke before a command was answered. The command may have been carried out,
     /// or may still be.
     case lost
@@ -61,7 +61,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     case broken
   }
 
-  static let outOfPlace = TopologyClientError.failed("received an unexpected answer")
+  static let unexpectedAnswer = TopologyClientError.failed("received an unexpected answer")
 
   /// A description of the error, with what to do next.
   public var description: String {
@@ -114,7 +114,7 @@ extension TopologyClientError {
   package var exitCode: Int32 {
     switch self {
     case .notRunning, .noneRunning, .orphaned: 3
-    case .unreachable(_, .turnedAway), .unreachable(_, .lost), .unreachable(_, .broken): 1
+    case .unreachable(_, .keyRejected), .unreachable(_, .lost), .unreachable(_, .broken): 1
     case .unreachable: 3
     case .unusableKey, .ambiguous, .unknownNode, .unknownPipe, .invalidEvent, .otherType: 2
     case .timedOut, .notAnswering, .unknownOutcome(_, after: .some): 124
@@ -142,7 +142,7 @@ extension TopologyClientError.Unreachable {
     case .otherKey:
       "the process at \(endpoint) is not the orchestrator of the key file; each run has new keys: "
         + "if the topology was started again, \(copy)"
-    case .turnedAway:
+    case .keyRejected:
       "the orchestrator at \(endpoint) rejected the key of this file; \(copy)"
     case .lost:
       "the connection to \(endpoint) was lost before the orchestrator answered; the outcome is "

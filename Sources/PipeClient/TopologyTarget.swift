@@ -9,7 +9,8 @@ package enum TopologyTarget: Sendable {
   case remote(RemoteTopology)
 
   /// Returns the same target. If it names no topology, returns the topology of this name on this host.
-  package func named(elseBy name: @autoclosure () throws -> String) rethrows -> TopologyTarget {
+  package func named(defaultingTo name: @autoclosure () throws -> String) rethrows -> TopologyTarget
+  {
     if case .local(nil) = self { .local(try name()) } else { self }
   }
 
@@ -79,16 +80,16 @@ package struct RemoteTopology: Sendable {
     } catch {
       throw .unusableKey("\(error)")
     }
-    let place = endpoint ?? address.endpoint
-    guard let control = PublicKey(address.key), NetworkAddress(place) != nil else {
+    let peerEndpoint = endpoint ?? address.endpoint
+    guard let control = PublicKey(address.key), NetworkAddress(peerEndpoint) != nil else {
       throw .unusableKey(
-        "'\(place)' is not an endpoint to connect to; the expected form is tcp://HOST:PORT")
+        "'\(peerEndpoint)' is not an endpoint to connect to; the expected form is tcp://HOST:PORT")
     }
     self.control = control
-    isRedirected = place != address.endpoint
+    isRedirected = peerEndpoint != address.endpoint
     self.path = path
     name = address.topology
-    self.endpoint = place
+    self.endpoint = peerEndpoint
   }
 
   /// Whether the endpoint is on the loopback interface, which no other host reaches.
@@ -97,12 +98,12 @@ package struct RemoteTopology: Sendable {
   }
 
   /// The endpoint of the control socket, with the keys for it.
-  var place: PeerEndpoint { PeerEndpoint(endpoint, key: control, own: pair) }
+  var peerEndpoint: PeerEndpoint { PeerEndpoint(endpoint, key: control, own: pair) }
 
   /// Returns the error for a missing answer within this time.
-  func silence(after time: Duration, _ connection: ControlConnection) -> TopologyClientError {
+  func noAnswerError(after time: Duration, _ connection: ControlConnection) -> TopologyClientError {
     if connection.hasBegun { return .unreachable(endpoint, .unfinished(after: time)) }
-    if let host = NetworkAddress(endpoint)?.host, !NetworkEndpoint.isKnown(host: host) {
+    if let host = NetworkAddress(endpoint)?.host, !NetworkEndpoint.canResolve(host: host) {
       return .unreachable(endpoint, .unknownHost(host))
     }
     return .unreachable(endpoint, .silent(after: time))

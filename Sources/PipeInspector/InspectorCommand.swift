@@ -57,7 +57,7 @@ package enum InspectorCommand {
 
       Serves a page or metrics of a running topology.
 
-      \(help.section("Verbs:", help.cards(verbs.map { ($0.description.name, $0.description.summary) })))
+      \(help.section("Verbs:", help.definitionList(verbs.map { ($0.description.name, $0.description.summary) })))
 
       Run '\(program) VERB --help' for more information about a verb.
 

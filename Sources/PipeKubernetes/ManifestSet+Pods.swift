@@ -7,9 +7,9 @@ import PipeWire
 extension ManifestSet {
   /// The directory of a process's records and sockets.
   private static let root = "/var/lib/piperuntime"
-  private static let settings = "/etc/piperuntime"
+  private static let settingsDirectory = "/etc/piperuntime"
   /// The directory of the topology file and the deployment file.
-  static let topologyDirectory = settings + "/topology"
+  static let topologyDirectory = settingsDirectory + "/topology"
   /// The file mode of keys: readable for owner and group.
   private static let secretMode = 0o440
   /// The user and group of the processes. The image need not have a name for them.
@@ -20,7 +20,7 @@ extension ManifestSet {
   /// Returns the StatefulSet of a process, with one replica. Kubernetes starts another pod only
   /// when the first has certainly ended.
   func statefulSet(_ process: ManifestProcess) -> ManifestTree {
-    let key = Self.settings + "/" + Self.agentKey
+    let key = Self.settingsDirectory + "/" + Self.agentKey
     let container: ManifestTree = [
       "name": "agent", "image": .string(image),
       "command": .strings([
@@ -41,12 +41,12 @@ extension ManifestSet {
     ]
     return statefulSet(
       process, pod: pod(process, container, mounts, [Self.volume("key", secret: process.object)]),
-      grace: graceOfNode, annotations: nil)
+      grace: nodeGracePeriod, annotations: nil)
   }
 
   func statefulSet(ofOrchestrator process: ManifestProcess) -> ManifestTree {
     let directory = Self.topologyDirectory
-    let keys = Self.settings + "/keys"
+    let keys = Self.settingsDirectory + "/keys"
     let container: ManifestTree = [
       "name": "orchestrator", "image": .string(image),
       "command": .strings([
@@ -67,7 +67,7 @@ extension ManifestSet {
         ]
       } + [["name": "keys", "mountPath": .string(keys), "readOnly": true]]
     let volumes: [ManifestTree] = [
-      ["name": "files", "configMap": ["name": .string(filesMap)]],
+      ["name": "files", "configMap": ["name": .string(filesConfigMap)]],
       keysVolume,
     ]
     // Changed files change this annotation, so that Kubernetes replaces the pod.
@@ -128,7 +128,7 @@ extension ManifestSet {
       ],
       "volumeMounts": .list(own + mounts),
     ])
-    let empty: [ManifestTree] =
+    let emptyVolumes: [ManifestTree] =
       (process.hasJournal ? [] : [["name": "data", "emptyDir": [:]]])
       + [["name": "tmp", "emptyDir": [:]]]
     let pod: ManifestTree = [
@@ -147,7 +147,7 @@ extension ManifestSet {
     return pod.with([
       "nodeSelector": process.place.flatMap { $0.labels.isEmpty ? nil : .texts($0.labels) },
       "affinity": process.place.flatMap { $0.hosts.isEmpty ? nil : Self.affinity(to: $0.hosts) },
-      "containers": [container], "volumes": .list(volumes + empty),
+      "containers": [container], "volumes": .list(volumes + emptyVolumes),
     ])
   }
 
@@ -210,7 +210,7 @@ extension ManifestSet {
   private static let margin = 15
 
   /// The grace period of a node's pod: the longest stop timeout of any node, and a margin. Unit: seconds.
-  private var graceOfNode: Int {
+  private var nodeGracePeriod: Int {
     let longest =
       topology.nodes.map { topology.timeouts(of: $0).stop }.max() ?? topology.timeouts.stop
     return Int((longest / .seconds(1)).rounded(.up)) + Self.margin
@@ -251,11 +251,11 @@ package struct ManifestProcess: Hashable, Sendable {
     _ names: ClusterNames
   ) -> [ManifestProcess] {
     let nodes = topology.nodes.map { node in
-      let lodges = classes.contains { $0.host == node.name && $0.durability != .volatile }
+      let embedsJournal = classes.contains { $0.host == node.name && $0.durability != .volatile }
       return ManifestProcess(
         name: node.name, component: .node, object: names.object(of: node.name),
         place: node.place.flatMap(deployment.place),
-        hasJournal: lodges
+        hasJournal: embedsJournal
           || node.constant == nil && topology.durability(of: node.name) != .volatile)
     }
     let coordinators = classes.filter { $0.host == nil }.map {

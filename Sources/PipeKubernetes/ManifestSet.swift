@@ -46,7 +46,7 @@ package struct ManifestSet: Sendable {
     deploymentFile: File
   ) throws(ManifestError) {
     guard deployment.engine == .kubernetes, let image = deployment.image else {
-      throw .otherEngine(deployment.engine)
+      throw .unsupportedEngine(deployment.engine)
     }
     self.topology = topology
     self.deployment = deployment
@@ -65,7 +65,7 @@ package struct ManifestSet: Sendable {
 
   private static func text(of file: File) throws(ManifestError) -> String {
     guard let text = String(validating: file.bytes, as: UTF8.self) else {
-      throw .notText(file.path)
+      throw .notUTF8Text(file.path)
     }
     return text
   }
@@ -80,7 +80,7 @@ package struct ManifestSet: Sendable {
       + other.variables.sorted(by: { $0.key < $1.key })
     where !podVariables.contains(name) {
       guard all.updateValue(value, forKey: name).map({ $0 == value }) ?? true else {
-        throw .twoValues(name, file.path, other.path)
+        throw .conflictingVariable(name, file.path, other.path)
       }
     }
     return all
@@ -94,7 +94,7 @@ package struct ManifestSet: Sendable {
   package var topologyName: String { topology.name }
 
   /// The programs with paths relative to the topology file, and the paths where the image must have them.
-  package var relativePrograms: [(name: String, path: String)] {
+  package var programsWithRelativePaths: [(name: String, path: String)] {
     topology.programs.filter { $0.contains("/") && !$0.hasPrefix("/") }.map { name in
       var path = Self.topologyDirectory.split(separator: "/")
       for part in name.split(separator: "/") where part != "." {
@@ -157,7 +157,7 @@ package struct ManifestSet: Sendable {
 
   /// The names contain a dot, so that they differ from the names of processes.
   var variablesSecret: String { names.orchestrator + ".variables" }
-  var filesMap: String { names.orchestrator + ".files" }
+  var filesConfigMap: String { names.orchestrator + ".files" }
 
   // MARK: Labels
 
@@ -200,7 +200,7 @@ package struct ManifestSet: Sendable {
   private var configMap: ManifestTree {
     [
       "apiVersion": "v1", "kind": "ConfigMap",
-      "metadata": metadata(filesMap, labels: labels(of: orchestratorProcess)),
+      "metadata": metadata(filesConfigMap, labels: labels(of: orchestratorProcess)),
       "data": .mapping(files.map { (key: $0.name, value: .block($0.text)) }),
     ]
   }
@@ -248,30 +248,30 @@ package struct ManifestSet: Sendable {
 /// The reason why a topology cannot be written as manifests.
 package enum ManifestError: Error, Hashable, Sendable {
   /// The deployment has another engine.
-  case otherEngine(Deployment.Engine)
+  case unsupportedEngine(Deployment.Engine)
   /// The files do not fit into a ConfigMap. Unit: bytes.
   case tooLarge(Int)
   /// A variable has different values in the two files.
-  case twoValues(String, String, String)
+  case conflictingVariable(String, String, String)
   /// A file is not UTF-8 text.
-  case notText(String)
+  case notUTF8Text(String)
 }
 
 extension ManifestError: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .otherEngine(let engine):
+    case .unsupportedEngine(let engine):
       "manifests require engine 'kubernetes', and the deployment has engine '\(engine.rawValue)'; "
         + "write 'engine: kubernetes', 'image' and the hosts or labels of each place"
     case .tooLarge(let size):
       "the topology file and the deployment file are too large for a ConfigMap: \(size) bytes, "
         + "limit \(ManifestSet.fileLimit) bytes; move large data into files of the image, and "
         + "name these files in parameters"
-    case .twoValues(let name, let first, let second):
+    case .conflictingVariable(let name, let first, let second):
       "variable '\(name)' has different values in '\(first)' and '\(second)': the '.env' files "
         + "beside them differ, and a pod has one environment for both files; rename the variable "
         + "in one of the files"
-    case .notText(let file): "'\(file)' is not valid UTF-8, which a ConfigMap requires"
+    case .notUTF8Text(let file): "'\(file)' is not valid UTF-8, which a ConfigMap requires"
     }
   }
 }

@@ -11,16 +11,16 @@ package struct TopologyExplorer {
   private let section: ExploreSection
   private let settings: ExplorationSettings
   /// The time limit for one answer of a program, spent on computing or waiting.
-  private let patience: Duration
+  private let answerTimeout: Duration
 
   package init(
     _ loaded: LoadedTopology, _ section: ExploreSection?, _ settings: ExplorationSettings,
-    patience: Duration = .seconds(10)
+    answerTimeout: Duration = .seconds(10)
   ) {
     self.loaded = loaded
     self.section = section ?? ExploreSection()
     self.settings = settings
-    self.patience = patience
+    self.answerTimeout = answerTimeout
   }
 
   /// Searches to the end, or to a limit.
@@ -31,19 +31,19 @@ package struct TopologyExplorer {
     isStopped: () -> Bool = { false }, progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> ExplorationReport {
     let start = ContinuousClock.now
-    let oracles = ProgramEvaluators(loaded, patience: patience)
-    var raising = CapacityRaising(loaded.pipes, section)
+    let programEvaluators = ProgramEvaluators(loaded, answerTimeout: answerTimeout)
+    var escalation = CapacityEscalation(loaded.pipes, section)
     var (report, full) = try await search(
-      raising.capacities, oracles, options, isStopped: isStopped, progress)
-    while let fullPipes = full, raising.raise(fullPipes) {
+      escalation.capacities, programEvaluators, options, isStopped: isStopped, progress)
+    while let fullPipes = full, escalation.raise(fullPipes) {
       var options = options
-      options.stateLimit = CapacityRaising.stateLimit(after: report.reached.states)
+      options.stateLimit = CapacityEscalation.stateLimit(after: report.totals.states)
       options.timeLimit = settings.time.map { max(.zero, $0 - (ContinuousClock.now - start)) }
       let (next, nextFull) = try await search(
-        raising.capacities, oracles, options, isStopped: isStopped, progress)
+        escalation.capacities, programEvaluators, options, isStopped: isStopped, progress)
       full = nextFull
       if full == nil {
-        report.add(foundBeyond: next)
+        report.add(findingsOf: next)
       } else {
         report = next
       }
@@ -57,12 +57,12 @@ package struct TopologyExplorer {
   /// - Returns: The report and, if the search was complete, the indices of pipes that were full but
   ///   can hold more events at run time.
   private nonisolated(nonsending) func search(
-    _ capacities: [Int], _ oracles: ProgramEvaluators, _ options: ExplorationOptions,
+    _ capacities: [Int], _ programEvaluators: ProgramEvaluators, _ options: ExplorationOptions,
     isStopped: () -> Bool, _ progress: (ExplorationProgress) -> Void
   ) async throws -> (report: ExplorationReport, full: Set<Int>?) {
     let start = ContinuousClock.now
-    let (topology, watched) = try prepared(
-      allStates: settings.drawsGraph || !settings.isReduced, oracles, capacities)
+    let (topology, watched) = try prepare(
+      visitsAllStates: settings.includesGraph || !settings.isReduced, programEvaluators, capacities)
     var search = Exploration(topology.model, watched.questions, options: options)
     let stopsAtViolation = settings.stopsAtViolation
     let result = try await Self.run(&search, topology, progress) { findings in
@@ -72,7 +72,7 @@ package struct TopologyExplorer {
     var report = ExplorationFindings(topology, watched, settings).report(
       result, of: search, after: ContinuousClock.now - start)
     guard result.verdict == .complete else { return (report, nil) }
-    if settings.drawsGraph { report.graph = topology.graph(of: search.model) }
+    if settings.includesGraph { report.graph = topology.graph(of: search.model) }
     return (report, watched.fullPipes(in: result))
   }
 
@@ -82,7 +82,7 @@ package struct TopologyExplorer {
     progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> (text: String, report: ExplorationReport) {
     let start = ContinuousClock.now
-    let (topology, watched) = try prepared(allStates: true)
+    let (topology, watched) = try prepare(visitsAllStates: true)
     var search = Exploration(topology.model, watched.questions, options: options)
     let result = try await Self.run(&search, topology, progress)
     let report = ExplorationFindings(topology, watched, settings).report(
@@ -95,7 +95,7 @@ package struct TopologyExplorer {
   /// through them.
   nonisolated(nonsending) package func explored() async throws -> ExploredTopology {
     let start = ContinuousClock.now
-    let (topology, watched) = try prepared(allStates: true)
+    let (topology, watched) = try prepare(visitsAllStates: true)
     var search = Exploration(topology.model, watched.questions, options: options)
     let result = try await Self.run(&search, topology) { _ in }
     let report = ExplorationFindings(topology, watched, settings).report(
@@ -104,38 +104,38 @@ package struct TopologyExplorer {
   }
 
   /// - Parameter allStates: Whether to visit all states, rather than a sufficient subset.
-  private func prepared(
-    allStates: Bool, _ oracles: ProgramEvaluators? = nil, _ capacities: [Int]? = nil
+  private func prepare(
+    visitsAllStates: Bool, _ programEvaluators: ProgramEvaluators? = nil, _ capacities: [Int]? = nil
   ) throws -> (TopologyModel, WatchedStates) {
     let topology = TopologyModel(
       loaded, section, nodeLimit: settings.nodeStateLimit, capacities: capacities)
-    try topology.build(oracles ?? ProgramEvaluators(loaded, patience: patience))
+    try topology.build(programEvaluators ?? ProgramEvaluators(loaded, answerTimeout: answerTimeout))
     try topology.checkConditions()
-    if !allStates { try topology.addUnsentEvents() }
+    if !visitsAllStates { try topology.addUnsentEvents() }
     var watched = try WatchedStates(topology, settings)
-    watched.questions.allStates = allStates
+    watched.questions.visitsAllStates = visitsAllStates
     return (topology, watched)
   }
 
   private nonisolated(nonsending) static func run(
     _ search: inout Exploration, _ topology: TopologyModel,
     _ progress: (ExplorationProgress) -> Void,
-    isOver: (_ findings: Int) -> Bool = { _ in false }
+    shouldStop: (_ findings: Int) -> Bool = { _ in false }
   ) async throws -> ExplorationResult {
     while true {
-      if isOver(search.progress.findings) { return search.stop() }
+      if shouldStop(search.progress.findings) { return search.stop() }
       switch await search.advance() {
-      case .progress(let reached):
+      case .progress(let totals):
         progress(
           ExplorationProgress(
-            states: reached.states, steps: reached.steps, depth: reached.depth,
-            byteCount: reached.byteCount))
+            states: totals.states, steps: totals.steps, depth: totals.depth,
+            byteCount: totals.byteCount))
       case .demands(let demands):
         for demand in demands {
-          if isOver(0) { return search.stop() }
+          if shouldStop(0) { return search.stop() }
           try topology.fill(demand, in: &search.model)
         }
-        if topology.overgrown != nil { return search.stop() }
+        if topology.nodeOverLimit != nil { return search.stop() }
       case .finished(let result): return result
       }
     }
@@ -146,10 +146,10 @@ package struct TopologyExplorer {
     options.timeLimit = settings.time
     options.memoryLimit = settings.memory
     options.threads = settings.threads
-    options.reduces = true
+    options.usesReduction = true
     options.localStateLimit = max(options.localStateLimit, settings.nodeStateLimit)
     // Of further states, only the number is reported. Finding a path to a fingerprint takes long.
-    options.keptStates = settings.isHashed ? 64 : 10_000
+    options.keptStateLimit = settings.isHashed ? 64 : 10_000
     if settings.isHashed { options.storage = .fingerprints(seed: 0) }
     return options
   }
@@ -182,7 +182,7 @@ struct WatchedStates {
       }
     }
     // The maximum contents of pipes are known only if no step is skipped for good.
-    questions.everyStep = !topology.pipes.isEmpty
+    questions.takesEveryStep = !topology.pipes.isEmpty
     for (place, pipe) in topology.pipes.enumerated()
     where pipe.capacity < pipe.specification.capacity {
       bounds[try topology.model.addObservation(ofFullQueue: pipe.component)] = place
@@ -221,7 +221,7 @@ struct WatchedStates {
 ///
 /// If a pipe is never full, a larger pipe would behave in the same way. If a pipe is full in some
 /// state, it blocks its sender there, but a larger pipe would not.
-struct CapacityRaising {
+struct CapacityEscalation {
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
   private(set) var capacities: [Int]
   private let pipes: [PipeSpecification]
@@ -229,9 +229,9 @@ struct CapacityRaising {
   private let isFixed: Bool
 
   /// The number of states that a search with raised capacities may always visit.
-  private static let leastStates = 200_000
+  private static let minimumStateLimit = 200_000
   /// The factor by which a search with raised capacities may exceed the previous search.
-  private static let growth = 4
+  private static let growthFactor = 4
 
   init(_ pipes: [PipeSpecification], _ section: ExploreSection) {
     self.pipes = pipes
@@ -250,5 +250,5 @@ struct CapacityRaising {
   }
 
   /// Returns the state limit of the next search, given the number of states in the previous one.
-  static func stateLimit(after states: Int) -> Int { max(leastStates, growth * states) }
+  static func stateLimit(after states: Int) -> Int { max(minimumStateLimit, growthFactor * states) }
 }

@@ -173,7 +173,7 @@ struct NodeCommand {
 
       Runs state machines as nodes of a topology.
 
-      \(text.section("Verbs:", text.cards(verbs.all.map { ($0.name, $0.summary) })))
+      \(text.section("Verbs:", text.definitionList(verbs.all.map { ($0.name, $0.summary) })))
 
       Run '\(program) VERB --help' for more information about a verb.
       """

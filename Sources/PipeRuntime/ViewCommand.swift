@@ -136,7 +136,7 @@ struct ViewCommand {
 extension ViewEnding {
   fileprivate var isError: Bool {
     switch self {
-    case .failed, .otherStates: true
+    case .failed, .stateTypeMismatch: true
     case .quit, .terminalClosed, .nodeDown, .topologyDown: false
     }
   }

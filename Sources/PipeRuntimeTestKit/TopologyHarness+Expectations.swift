@@ -159,7 +159,7 @@ extension TopologyHarness {
       case .exited(let code): code
       case .signalled(let number): 128 + number
       // The exit of a direct child is always known.
-      case .untold, .unseen, .leaseRanOut: -1
+      case .unreported, .unobserved, .leaseExpired: -1
       }
     }
   }

@@ -35,7 +35,7 @@ package enum DurationText {
   }
 
   /// The reason why a text is not a duration; the description continues a message about the text.
-  package enum Problem: Hashable, Sendable, CustomStringConvertible {
+  package enum ParseFailure: Hashable, Sendable, CustomStringConvertible {
     case noUnit(String)
     case noLength
 

@@ -83,9 +83,9 @@ package struct IndexBitmap: Sendable {
     return true
   }
 
-  package mutating func insert(_ place: Int) { words[place >> 6] |= 1 << UInt64(place & 63) }
+  package mutating func insert(_ bit: Int) { words[bit >> 6] |= 1 << UInt64(bit & 63) }
 
-  package mutating func remove(_ place: Int) { words[place >> 6] &= ~(1 << UInt64(place & 63)) }
+  package mutating func remove(_ bit: Int) { words[bit >> 6] &= ~(1 << UInt64(bit & 63)) }
 
   /// Returns the first index at or after `start`. If there is none, the search wraps around to the
   /// lowest index.

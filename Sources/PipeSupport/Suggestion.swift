@@ -32,8 +32,8 @@ package enum Suggestion {
     let limit = min(3, name.count / 3)
     let best = choices.map { choice in
       let small = choice.lowercased()
-      let isBegun = name.count > 1 && small.hasPrefix(name)
-      return (isBegun ? 0 : distance(name, small), choice)
+      let isPrefix = name.count > 1 && small.hasPrefix(name)
+      return (isPrefix ? 0 : distance(name, small), choice)
     }.min { $0.0 < $1.0 }
     return best.flatMap { $0.0 <= limit ? $0.1 : nil }
   }

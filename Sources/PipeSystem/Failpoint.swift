@@ -111,7 +111,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   private nonisolated(unsafe) static var switchFile: String?
   /// The thread that runs the embedded coordinators beside the node; written together with `isArmed`.
   private nonisolated(unsafe) static var thread = pthread_self()
-  private static let residents = Locked(FailpointResidents())
+  private static let processFailpoints = Locked(ProcessFailpoints())
 
   /// Reads this process's failpoints from its environment. Must be called before the process starts
   /// threads.
@@ -125,7 +125,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
         node: node, incarnation: incarnation, environment: environment)
       // Also if this node has no failpoints: an embedded coordinator may have some.
       guard environment[FailpointCounter.rulesVariable]?.isEmpty == false else { return }
-      residents.withLock { $0.add(armed ?? FailpointCounter(), as: 0, prefix: "") }
+      processFailpoints.withLock { $0.add(armed ?? FailpointCounter(), as: 0, prefix: "") }
       switchFile = environment[FailpointCounter.switchVariable]
       thread = pthread_self()
       isArmed = true
@@ -144,7 +144,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   ///   - resident: The number by which ``enter(_:)`` identifies the embedded coordinator.
   ///   - prefix: The prefix of its lines in the log.
   package static func arm(
-    resident: Int, prefix: String, node: String, incarnation: UInt64,
+    ownerID: Int, prefix: String, node: String, incarnation: UInt64,
     environment: [String: String] = ProcessEnvironment.current
   ) {
     // Malformed failpoints have already ended the process at its start.
@@ -152,12 +152,12 @@ package enum Failpoint: String, CaseIterable, Sendable {
       let armed = try? FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
     else { return }
-    residents.withLock { $0.add(armed, as: resident, prefix: prefix) }
+    processFailpoints.withLock { $0.add(armed, as: ownerID, prefix: prefix) }
   }
 
   /// Sets the owner of the work that this thread does next: 0 for the node itself, or an embedded
   /// coordinator.
-  package static func enter(_ resident: Int) { residents.withLock { $0.current = resident } }
+  package static func enter(_ ownerID: Int) { processFailpoints.withLock { $0.current = ownerID } }
 
   /// Reports that the process has reached a failpoint, which may crash, stop or delay it.
   /// - Returns: Whether the caller must cut its connection.
@@ -177,8 +177,11 @@ package enum Failpoint: String, CaseIterable, Sendable {
   @inline(never)
   private static func act(at point: Failpoint) -> FailpointAction? {
     // The work of all other threads belongs to the node itself.
-    let isAtHome = pthread_equal(thread, pthread_self()) == 0
-    guard let (action, count, prefix) = residents.withLock({ $0.hit(point, isAtHome: isAtHome) })
+    let belongsToNode = pthread_equal(thread, pthread_self()) == 0
+    guard
+      let (action, count, prefix) = processFailpoints.withLock({
+        $0.hit(point, belongsToNode: belongsToNode)
+      })
     else { return nil }
     if let switchFile, !FileSystem.exists(switchFile) { return nil }
     // One write, so that the line is complete in the log even if the action kills the process.
@@ -310,13 +313,13 @@ package struct FailpointCounter: Sendable {
     var action: FailpointAction?
     for rule in rules where rule.point == point {
       // Every probability is drawn at every hit, so that one rule does not shift the sequence of another.
-      if isDue(rule.moment, at: count), action == nil { action = rule.action }
+      if isDue(rule.trigger, at: count), action == nil { action = rule.action }
     }
     return action.map { ($0, count) }
   }
 
-  private mutating func isDue(_ moment: FailpointRule.Moment, at count: UInt64) -> Bool {
-    switch moment {
+  private mutating func isDue(_ trigger: FailpointRule.Trigger, at count: UInt64) -> Bool {
+    switch trigger {
     case .always: true
     case .hit(let number): number == count
     case .probability(let probability):
@@ -327,24 +330,24 @@ package struct FailpointCounter: Sendable {
 
 /// The failpoints of a node's process and of its embedded coordinators, each with its own counts; a
 /// value type.
-struct FailpointResidents {
+struct ProcessFailpoints {
   private var counters: [Int: (counter: FailpointCounter, prefix: String)] = [:]
   /// The owner of the work that the process's main thread does now: 0 for the node itself.
   var current = 0
 
-  mutating func add(_ counter: FailpointCounter, as resident: Int, prefix: String) {
-    counters[resident] = (counter, prefix)
+  mutating func add(_ counter: FailpointCounter, as ownerID: Int, prefix: String) {
+    counters[ownerID] = (counter, prefix)
   }
 
   /// Counts a hit. Returns the action, the count, and the prefix for the line in the log.
   /// - Parameter isAtHome: Whether the hit belongs to the node itself, regardless of the current owner
   ///   of the main thread.
   mutating func hit(
-    _ point: Failpoint, isAtHome: Bool
+    _ point: Failpoint, belongsToNode: Bool
   ) -> (action: FailpointAction, count: UInt64, prefix: String)? {
-    let resident = isAtHome ? 0 : current
-    guard let prefix = counters[resident]?.prefix,
-      let (action, count) = counters[resident]?.counter.hit(point)
+    let ownerID = belongsToNode ? 0 : current
+    guard let prefix = counters[ownerID]?.prefix,
+      let (action, count) = counters[ownerID]?.counter.hit(point)
     else { return nil }
     return (action, count, prefix)
   }

@@ -4,7 +4,7 @@
 /// which it acts (`@3`) or a probability (`%0.01`), and the incarnation. Without a hit or a
 /// probability, the failpoint acts at each hit.
 package struct FailpointRule: Hashable, Sendable {
-  package enum Moment: Hashable, Sendable {
+  package enum Trigger: Hashable, Sendable {
     case always
     /// At this hit in the process, counted from 1.
     case hit(UInt64)
@@ -14,19 +14,20 @@ package struct FailpointRule: Hashable, Sendable {
 
   package var point: Failpoint
   package var action: FailpointAction
-  package var moment: Moment
+  package var trigger: Trigger
   /// The node to which the rule applies; `nil` for all nodes.
   package var node: String?
   /// The incarnation to which the rule applies; `nil` for all incarnations.
   package var incarnation: UInt64?
 
   package init(
-    _ point: Failpoint, _ action: FailpointAction, _ moment: Moment = .always, node: String? = nil,
+    _ point: Failpoint, _ action: FailpointAction, _ trigger: Trigger = .always,
+    node: String? = nil,
     incarnation: UInt64? = nil
   ) {
     self.point = point
     self.action = action
-    self.moment = moment
+    self.trigger = trigger
     self.node = node
     self.incarnation = incarnation
   }
@@ -69,13 +70,13 @@ package struct FailpointRule: Hashable, Sendable {
     }
     if let sign = rest.lastIndex(where: { $0 == "@" || $0 == "%" }) {
       let value = rest[rest.index(after: sign)...]
-      moment =
+      trigger =
         rest[sign] == "@"
         ? .hit(try Self.positive(value, "hit number", in: text))
         : .probability(try Self.probability(value, in: text))
       rest = rest[..<sign]
     } else {
-      moment = .always
+      trigger = .always
     }
     guard let action = FailpointAction(rest) else {
       let known = FailpointAction.names.joined(separator: ", ")

@@ -197,7 +197,7 @@ package struct FileIdentity: Hashable {
   private let device: UInt64
   private let number: UInt64
   /// Whether the path names a regular file, not a directory, device or pipe.
-  package let isOfFile: Bool
+  package let isRegularFile: Bool
 
   /// A text that identifies the file to other processes on the same host.
   package var text: String { "\(device):\(number)" }
@@ -219,6 +219,6 @@ package struct FileIdentity: Hashable {
   private init(_ status: stat) {
     device = UInt64(status.st_dev)
     number = UInt64(status.st_ino)
-    isOfFile = status.st_mode & S_IFMT == S_IFREG
+    isRegularFile = status.st_mode & S_IFMT == S_IFREG
   }
 }

@@ -4,15 +4,15 @@ import Glibc
 /// runs out of file descriptors.
 package enum OpenFileLimit {
   /// An error: a process of the run requires more open files than its hard limit allows.
-  package struct Exceeded: Error, Hashable, CustomStringConvertible {
+  package struct ExceededError: Error, Hashable, CustomStringConvertible {
     /// The process that requires the files: `the orchestrator`, or a node.
     package var subject: String
-    package var needed: Int
+    package var required: Int
     package var hardLimit: Int
 
     package var description: String {
-      "\(subject) requires up to \(needed) open files, and the hard limit of this user is "
-        + "\(hardLimit); raise the hard limit ('ulimit -Hn \(needed)', or 'nofile' in "
+      "\(subject) requires up to \(required) open files, and the hard limit of this user is "
+        + "\(hardLimit); raise the hard limit ('ulimit -Hn \(required)', or 'nofile' in "
         + "limits.conf(5))"
     }
   }
@@ -31,14 +31,15 @@ package enum OpenFileLimit {
   ///   - ins: The number of pipes that it receives on.
   package static func ofNode(outs: Int, ins: Int) -> Int { 64 + 4 * outs + 2 * ins }
 
-  /// Raises the soft limit of this process, and of the processes that it starts, to `needed`.
+  /// Raises the soft limit of this process, and of the processes that it starts, to `required`.
   /// - Throws: ``Exceeded`` if the hard limit is lower.
-  package static func raise(to needed: Int, for subject: String) throws(Exceeded) {
-    guard let limit = current, limit.rlim_cur < rlim_t(needed) else { return }
-    guard limit.rlim_max >= rlim_t(needed) else {
-      throw Exceeded(subject: subject, needed: needed, hardLimit: Int(clamping: limit.rlim_max))
+  package static func raise(to required: Int, for subject: String) throws(ExceededError) {
+    guard let limit = current, limit.rlim_cur < rlim_t(required) else { return }
+    guard limit.rlim_max >= rlim_t(required) else {
+      throw ExceededError(
+        subject: subject, required: required, hardLimit: Int(clamping: limit.rlim_max))
     }
-    set(limit, to: rlim_t(needed))
+    set(limit, to: rlim_t(required))
   }
 
   /// Raises the soft limit of this process, and of the processes that it starts, to the hard limit.

@@ -23,7 +23,7 @@ package final class OutputQueue: Sendable {
   private let limit: Int
   private let state = Locked(State())
   /// Signalled when there is something to write.
-  private let work = Semaphore()
+  private let outputAvailable = Semaphore()
 
   /// Starts the writer thread. The caller must first block the signals that the process reads from
   /// descriptors.
@@ -63,7 +63,7 @@ package final class OutputQueue: Sendable {
       state.unservedCount += 1
       return true
     }
-    if isOpen { work.signal() }
+    if isOpen { outputAvailable.signal() }
     return isOpen
   }
 
@@ -97,7 +97,7 @@ package final class OutputQueue: Sendable {
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     var isMidLine = false
     while isOpen {
-      work.wait()
+      outputAvailable.wait()
       var batch = takePending()
       if isMidLine, !batch.isEmpty { batch.insert(0x0A, at: 0) }
       let (count, problem) = write(batch)

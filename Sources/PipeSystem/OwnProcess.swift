@@ -5,7 +5,7 @@ import PipeSupport
 package enum OwnProcess {
   /// Names this process after its program, for tools such as ps(1). A process that was executed through
   /// a descriptor would otherwise be named after the descriptor.
-  package static func takeProgramName() {
+  package static func setProcessName() {
     let name = CommandLine.arguments[0].split(separator: "/").last.map(String.init) ?? ""
     let file = open("/proc/self/comm", O_WRONLY | O_CLOEXEC)
     guard file >= 0 else { return }
@@ -68,7 +68,7 @@ package struct ProcessUsage: Hashable, Sendable {
 package final class MainThread: TaskExecutor {
   private let jobs = Locked<[UnownedJob]>([])
   /// Signalled for each job, and when the operation has returned.
-  private let hasTurn = Semaphore()
+  private let jobAvailable = Semaphore()
 
   /// Runs an operation on this thread and returns its result.
   package static func run<Value: Sendable>(
@@ -79,10 +79,10 @@ package final class MainThread: TaskExecutor {
     Task(executorPreference: thread) {
       let value = await operation()
       outcome.withLock { $0 = value }
-      thread.hasTurn.signal()
+      thread.jobAvailable.signal()
     }
     while true {
-      thread.hasTurn.wait()
+      thread.jobAvailable.wait()
       let job = thread.jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
       job?.runSynchronously(on: thread.asUnownedTaskExecutor())
       if let value = outcome.withLock({ $0 }) { return value }
@@ -92,7 +92,7 @@ package final class MainThread: TaskExecutor {
   package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     jobs.withLock { $0.append(job) }
-    hasTurn.signal()
+    jobAvailable.signal()
   }
 }
 

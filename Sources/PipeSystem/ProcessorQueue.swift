@@ -7,24 +7,25 @@ import PipeSupport
 /// that ended between the samples is lost. The kernel does not count a wait that is still in progress.
 /// If both samples fall into the same wait, it is measured by the clock, and deducted when the kernel
 /// counts it later.
-package struct ProcessorQueue {
+package struct RunQueueSampler {
   /// The kernel's statistics of a thread.
   package struct Thread: Hashable, Sendable {
     /// The time on a processor since the thread started.
-    package var computed: Duration
+    package var cpuTime: Duration
     /// The time in the run queue since the thread started, without a wait that is still in progress.
     package var queued: Duration
     /// The number of times that the thread was scheduled on a processor.
-    package var turns: Int
+    package var scheduleCount: Int
     /// Whether the thread is on a processor or in the run queue.
     package var isRunnable: Bool
 
     package init(
-      computed: Duration = .zero, queued: Duration = .zero, turns: Int = 0, isRunnable: Bool = false
+      cpuTime: Duration = .zero, queued: Duration = .zero, scheduleCount: Int = 0,
+      isRunnable: Bool = false
     ) {
-      self.computed = computed
+      self.cpuTime = cpuTime
       self.queued = queued
-      self.turns = turns
+      self.scheduleCount = scheduleCount
       self.isRunnable = isRunnable
     }
 
@@ -35,39 +36,39 @@ package struct ProcessorQueue {
       let counts = FileSystem.text(of: directory + "/schedstat")?.split { $0 == " " || $0 == "\n" }
       // The name may contain spaces and parentheses.
       let state = FileSystem.text(of: directory + "/stat")?.split(separator: ") ").last?.first
-      guard let counts, counts.count == 3, let computed = Int64(counts[0]),
-        let queued = Int64(counts[1]), let turns = Int(counts[2]), let state
+      guard let counts, counts.count == 3, let cpuTime = Int64(counts[0]),
+        let queued = Int64(counts[1]), let scheduleCount = Int(counts[2]), let state
       else { return nil }
       self.init(
-        computed: .nanoseconds(computed), queued: .nanoseconds(queued), turns: turns,
+        cpuTime: .nanoseconds(cpuTime), queued: .nanoseconds(queued), scheduleCount: scheduleCount,
         isRunnable: state == "R")
     }
   }
 
-  private struct Watched {
+  private struct WatchedThread {
     var last: Thread
     /// The wait that was measured by the clock and that the kernel has not counted yet.
-    var ahead: Duration = .zero
+    var uncounted: Duration = .zero
 
     /// Takes a new sample and returns the wait since the sample before.
     /// - Parameter passed: The time since the sample before.
     mutating func take(_ thread: Thread, after passed: Duration) -> Duration {
       let counted = max(.zero, thread.queued - last.queued)
-      let computed = max(.zero, thread.computed - last.computed)
-      let fresh = max(.zero, counted - ahead)
-      ahead -= min(ahead, counted)
+      let cpuTime = max(.zero, thread.cpuTime - last.cpuTime)
+      let fresh = max(.zero, counted - uncounted)
+      uncounted -= min(uncounted, counted)
       defer { last = thread }
-      guard last.isRunnable, thread.isRunnable, thread.turns == last.turns else {
-        ahead = .zero
+      guard last.isRunnable, thread.isRunnable, thread.scheduleCount == last.scheduleCount else {
+        uncounted = .zero
         return fresh
       }
-      let waiting = max(.zero, passed - computed - counted)
-      ahead += waiting
+      let waiting = max(.zero, passed - cpuTime - counted)
+      uncounted += waiting
       return fresh + waiting
     }
   }
 
-  private var watched: [Int32: Watched] = [:]
+  private var watched: [Int32: WatchedThread] = [:]
   private var lastSample: ContinuousClock.Instant?
 
   package init() {}
@@ -91,13 +92,13 @@ package struct ProcessorQueue {
   ) -> Duration {
     defer { lastSample = now }
     guard let lastSample else {
-      watched = threads.mapValues { Watched(last: $0) }
+      watched = threads.mapValues { WatchedThread(last: $0) }
       return .zero
     }
     var longest: Duration = .zero
-    var watched: [Int32: Watched] = [:]
+    var watched: [Int32: WatchedThread] = [:]
     for (id, thread) in threads {
-      var one = self.watched[id] ?? Watched(last: Thread())
+      var one = self.watched[id] ?? WatchedThread(last: Thread())
       longest = max(longest, one.take(thread, after: now - lastSample))
       watched[id] = one
     }

@@ -26,8 +26,8 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
   package static func isDiskFull(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT }
 
   package var description: String {
-    let place = subject.map { " '\($0)'" } ?? ""
-    return "\(call)\(place): \(Self.text(of: code)) (errno \(code))"
+    let subjectText = subject.map { " '\($0)'" } ?? ""
+    return "\(call)\(subjectText): \(Self.text(of: code)) (errno \(code))"
   }
 }
 

@@ -8,7 +8,7 @@ import PipeWire
 struct EnvironmentFile {
   private(set) var values: [String: String] = [:]
   /// The errors of single lines.
-  private(set) var problems: [(mark: TextPosition, message: String)] = []
+  private(set) var lineErrors: [(mark: TextPosition, message: String)] = []
 
   init(_ bytes: [UInt8]) {
     let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes[3...] : bytes[...]
@@ -19,13 +19,13 @@ struct EnvironmentFile {
         guard let (name, value) = try Self.read(text) else { continue }
         values[name] = value
       } catch {
-        problems.append((TextPosition(line: index + 1, column: 1), error.description))
+        lineErrors.append((TextPosition(line: index + 1, column: 1), error.description))
       }
     }
   }
 
   private enum LineError: Error, CustomStringConvertible {
-    case notUTF8, noAssignment, badName(String), unclosed, trailing, variable
+    case notUTF8, noAssignment, badName(String), unclosed, trailingText, variable
 
     var description: String {
       switch self {
@@ -34,7 +34,7 @@ struct EnvironmentFile {
       case .badName(let name):
         "'\(name)' is not a valid variable name; use A-Z a-z 0-9 _, not starting with a digit"
       case .unclosed: "unterminated quote; close the quote on the same line"
-      case .trailing:
+      case .trailingText:
         "unexpected text after the closing quote; remove the text, or write '#' before it"
       case .variable:
         "variables are not expanded in this file; write the value itself, in '…' if the value "
@@ -64,7 +64,7 @@ struct EnvironmentFile {
     case "\"": return try quoted(trimmed.dropFirst())
     default:
       let value = withoutComment(text).trimmingBlanks
-      guard !namesVariable(value) else { throw .variable }
+      guard !containsVariable(value) else { throw .variable }
       return String(value)
     }
   }
@@ -82,7 +82,7 @@ struct EnvironmentFile {
         guard let escaped = rest.popFirst() else { throw .unclosed }
         value.append(["n": "\n", "r": "\r", "t": "\t"][escaped] ?? escaped)
       case "$":
-        guard !namesVariable("$" + String(rest.prefix(1))) else { throw .variable }
+        guard !containsVariable("$" + String(rest.prefix(1))) else { throw .variable }
         value.append("$")
       default: value.append(character)
       }
@@ -92,7 +92,7 @@ struct EnvironmentFile {
 
   private static func checkEnd(_ rest: Substring) throws(LineError) {
     let rest = rest.trimmingBlanks
-    guard rest.isEmpty || rest.hasPrefix("#") else { throw .trailing }
+    guard rest.isEmpty || rest.hasPrefix("#") else { throw .trailingText }
   }
 
   /// Returns the text before a `#` that follows a blank.
@@ -106,7 +106,7 @@ struct EnvironmentFile {
   }
 
   /// Returns whether other readers of `.env` files would replace a variable in the text.
-  private static func namesVariable(_ text: some StringProtocol) -> Bool {
+  private static func containsVariable(_ text: some StringProtocol) -> Bool {
     zip(text.unicodeScalars, text.unicodeScalars.dropFirst()).contains { dollar, next in
       dollar == "$" && (next == "{" || isVariableName(String(next)))
     }

@@ -44,7 +44,7 @@ extension Topology {
   ///
   /// Each cycle lists a node before the node that it waits for.
   package var dependencyCycles: [[String]] {
-    var remaining = waitingInCircles
+    var remaining = nodesBlockedByCycles
     var cycles: [[String]] = []
     for node in nodes where remaining[node.name] != nil {
       guard remaining[node.name] != nil else { continue }
@@ -66,7 +66,7 @@ extension Topology {
   /// The nodes in cycles, or waiting for nodes in cycles, with the nodes that each waits for.
   ///
   /// They remain after repeatedly removing nodes that wait for no other node.
-  private var waitingInCircles: [String: Set<String>] {
+  private var nodesBlockedByCycles: [String: Set<String>] {
     let names = Set(nodes.map(\.name))
     var waiting: [String: Set<String>] = [:]
     var dependents: [String: [String]] = [:]
@@ -97,7 +97,7 @@ extension TopologyReading {
   ) {
     let owner = "node '\(node.name)'"
     let name = dependency.node
-    let mark = dependencyMark(of: name, for: node)
+    let mark = dependencyPosition(of: name, for: node)
     if names[name]?.kind == .composite {
       report(
         .unknownNode, at: mark,
@@ -122,17 +122,17 @@ extension TopologyReading {
   mutating func checkCycles(in topology: Topology) {
     for cycle in topology.dependencyCycles {
       guard let first = cycle.first, let node = topology.node(first) else { continue }
-      let mark = dependencyMark(of: cycle.count > 1 ? cycle[1] : first, for: node)
-      let circle = (cycle + [first]).map { "'\($0)'" }.joined(separator: " -> ")
+      let mark = dependencyPosition(of: cycle.count > 1 ? cycle[1] : first, for: node)
+      let cycleText = (cycle + [first]).map { "'\($0)'" }.joined(separator: " -> ")
       report(
         .dependencyCycle, at: mark,
-        "dependency cycle: nodes wait for each other and never start: \(circle); remove one of "
+        "dependency cycle: nodes wait for each other and never start: \(cycleText); remove one of "
           + "these 'depends_on'")
     }
   }
 
   /// Returns the location of a name in a node's `depends_on`, which is a list or a mapping.
-  private func dependencyMark(of name: String, for node: NodeSpecification) -> TextPosition {
+  private func dependencyPosition(of name: String, for node: NodeSpecification) -> TextPosition {
     source.mark(ofKey: ["nodes", node.name, "depends_on", name])
   }
 }
@@ -158,13 +158,13 @@ extension TopologyValue<StateCondition> {
   static var condition: Self {
     let fields: JSONValue = ["type": "object", "minProperties": 1]
     let schema: JSONValue = ["anyOf": [.reference("caseName"), .variable, fields]]
-    return Self(schema: schema, write: { .literal($0.state) }) { reading, place in
-      guard let value = reading.json(place) else { return nil }
+    return Self(schema: schema, write: { .literal($0.state) }) { reading, cursor in
+      guard let value = reading.json(cursor) else { return nil }
       let condition = StateCondition(value)
       if condition.isWellFormed { return condition }
-      let found = value == [:] ? "an empty mapping" : place.node.summary
+      let found = value == [:] ? "an empty mapping" : cursor.node.summary
       reading.report(
-        .badValue, place,
+        .badValue, cursor,
         "must be a label, {label: {field: value}}, or some fields of a struct, not \(found)")
       return nil
     }
@@ -181,26 +181,28 @@ extension OrderedValue {
 }
 
 extension TopologyReading {
-  fileprivate mutating func dependencies(_ place: TopologyCursor) -> Set<NodeDependency> {
-    if let names = nameList(findable: place) { return Set(names.map { NodeDependency($0) }) }
+  fileprivate mutating func dependencies(_ cursor: TopologyCursor) -> Set<NodeDependency> {
+    if let names = readNames(recordingPositionsOf: cursor) {
+      return Set(names.map { NodeDependency($0) })
+    }
     var dependencies: Set<NodeDependency> = []
-    for member in members(of: place, hint: "a mapping such as { door: ready }") ?? [] {
-      checkText(of: member, title: place.title)
+    for member in members(of: cursor, hint: "a mapping such as { door: ready }") ?? [] {
+      checkText(of: member, title: cursor.title)
       // A dependency whose condition is invalid is kept, so that its other errors are found too.
       dependencies.insert(NodeDependency(member.key, condition(member.value) ?? .running))
     }
     return dependencies
   }
 
-  private mutating func condition(_ place: TopologyCursor) -> NodeDependency.Condition? {
-    if case .mapping = place.node.content {
-      return TopologyKeys.dependency.read(&self, place, into: nil)?.map { .state($0) }
+  private mutating func condition(_ cursor: TopologyCursor) -> NodeDependency.Condition? {
+    if case .mapping = cursor.node.content {
+      return TopologyKeys.dependency.read(&self, cursor, into: nil)?.map { .state($0) }
     }
-    let scalar = place.node.scalar
+    let scalar = cursor.node.scalar
     if scalar?.value.string == "ready" { return .running }
     report(
-      .badValue, place,
-      "cannot be \(place.node.summary); write 'ready', or a state to wait for, as in "
+      .badValue, cursor,
+      "cannot be \(cursor.node.summary); write 'ready', or a state to wait for, as in "
         + "{ state: closed }" + Suggestion.hint(for: scalar?.text ?? "", among: ["ready"]))
     return nil
   }

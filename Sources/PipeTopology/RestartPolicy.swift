@@ -36,19 +36,19 @@ public struct RestartPolicy: Hashable, Sendable {
 
   static let maxRange = 0...1_000_000
   /// The shortest time assumed for a process to start and fail.
-  private static let shortestLife: Duration = .milliseconds(100)
+  private static let minimumLifetime: Duration = .milliseconds(100)
 
   /// The shortest time in which a node that keeps failing reaches the restart limit.
   ///
   /// `nil` when that time exceeds the window: the node is restarted forever.
-  package var shortestWayToFailure: Duration? {
+  package var minimumTimeToFailure: Duration? {
     guard mode != .never, max > 0 else { return .zero }
-    var way = Duration.zero
+    var elapsed = Duration.zero
     for attempt in 0..<max {
-      way += backoff.pause(before: attempt) * (1 - backoff.jitter) + Self.shortestLife
-      if way >= window { return nil }
+      elapsed += backoff.pause(before: attempt) * (1 - backoff.jitter) + Self.minimumLifetime
+      if elapsed >= window { return nil }
     }
-    return way
+    return elapsed
   }
 }
 
@@ -57,11 +57,11 @@ extension RestartPolicy {
   ///
   /// It is the policy with the most restarts, and never less than the default. A participant that
   /// is prepared for an event waits for the coordinator's next process.
-  package static func ofCoordinator(of participants: [RestartPolicy]) -> RestartPolicy {
-    let standard = RestartPolicy()
-    let lasting = participants.filter { $0.mode != .never }.max { $0.max < $1.max }
-    guard let lasting, lasting.max > standard.max else { return standard }
-    return lasting
+  package static func forCoordinator(of participants: [RestartPolicy]) -> RestartPolicy {
+    let defaultPolicy = RestartPolicy()
+    let mostPersistent = participants.filter { $0.mode != .never }.max { $0.max < $1.max }
+    guard let mostPersistent, mostPersistent.max > defaultPolicy.max else { return defaultPolicy }
+    return mostPersistent
   }
 }
 

@@ -24,7 +24,7 @@ public struct SourceMap: Sendable {
   /// - Parameter indices: The original indices of the remaining elements.
   mutating func keepElements(_ indices: [Int], of list: String) {
     guard indices != Array(indices.indices) else { return }
-    let places = Dictionary(
+    let newIndices = Dictionary(
       uniqueKeysWithValues: indices.enumerated().map { (String($1), String($0)) })
     func renumbered(_ marks: [[String]: TextPosition]) -> [[String]: TextPosition] {
       var next: [[String]: TextPosition] = [:]
@@ -33,7 +33,7 @@ public struct SourceMap: Sendable {
           next[path] = mark
           continue
         }
-        if let place = places[path[1]] { next[[list, place] + path.dropFirst(2)] = mark }
+        if let newIndex = newIndices[path[1]] { next[[list, newIndex] + path.dropFirst(2)] = mark }
       }
       return next
     }
@@ -80,12 +80,12 @@ public struct SourceMap: Sendable {
 }
 
 /// A type that checks a file and collects diagnostics.
-protocol Examiner {
+protocol DiagnosticCollector {
   var source: SourceMap { get }
   var diagnostics: [Diagnostic] { get set }
 }
 
-extension Examiner {
+extension DiagnosticCollector {
   mutating func report(
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: TextPosition,
     _ message: String

@@ -208,19 +208,19 @@ extension Topology {
   }
 
   /// The topology as JSON; ``TopologyReader`` reads it back to an equal value.
-  public var json: JSONValue { ordered.json }
+  public var json: JSONValue { orderedValue.json }
 
   /// The topology as YAML; ``TopologyReader`` reads it back to an equal value, in the same order.
-  public var yaml: String { ordered.yaml }
+  public var yaml: String { orderedValue.yaml }
 
-  private var ordered: OrderedValue { TopologyKeys.top.written(self) }
+  private var orderedValue: OrderedValue { TopologyKeys.top.written(self) }
 }
 
 extension OrderedValue {
   static func text(_ text: String) -> OrderedValue { .literal(.string(text)) }
 
   /// A value that is read back unchanged: each dollar in it is escaped as `$$`.
-  static func literal(_ value: JSONValue) -> OrderedValue { .leaf(value.withDoubledDollars) }
+  static func literal(_ value: JSONValue) -> OrderedValue { .leaf(value.withEscapedDollars) }
 
   /// A mapping, or `nil` when it has no entries.
   static func named(_ members: [(String, OrderedValue)]) -> OrderedValue? {
@@ -232,11 +232,11 @@ extension OrderedValue {
 
 extension JSONValue {
   /// The value with `$$` for each dollar in its strings.
-  fileprivate var withDoubledDollars: JSONValue {
+  fileprivate var withEscapedDollars: JSONValue {
     switch self {
     case .string(let value): .string(value.replacing("$", with: "$$"))
-    case .array(let values): .array(values.map(\.withDoubledDollars))
-    case .object(let members): .object(members.mapValues(\.withDoubledDollars))
+    case .array(let values): .array(values.map(\.withEscapedDollars))
+    case .object(let members): .object(members.mapValues(\.withEscapedDollars))
     case .null, .bool, .integer, .number: self
     }
   }

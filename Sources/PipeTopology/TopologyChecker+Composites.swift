@@ -10,7 +10,7 @@ extension TopologyChecker {
       machines[node.name] = machine(of: node)
     }
     // Errors of the file alone are already reported; with them, the rest of a composite means nothing.
-    let problems = Composition.structuralProblems(
+    let problems = Composition.structuralErrors(
       of: topology.composites.map(\.declaration), machines: topology.nodes.map(\.name))
     guard problems.isEmpty else { return }
     do {
@@ -22,16 +22,18 @@ extension TopologyChecker {
       }
       for plan in composites.plans {
         checkPrograms(of: plan)
-        checkHost(of: plan)
+        checkCarrier(of: plan)
       }
       checkEffects(in: composites)
     } catch {
       for problem in error.problems { report(problem, machines) }
     }
     // The nodes of a composite are known even if its events are invalid.
-    var apart = topology
-    for index in apart.composites.indices { apart.composites[index].synchronize = [] }
-    let parts = try? TopologyComposites(apart, machines: machines)
+    var unsynchronized = topology
+    for index in unsynchronized.composites.indices {
+      unsynchronized.composites[index].synchronize = []
+    }
+    let parts = try? TopologyComposites(unsynchronized, machines: machines)
     for composite in topology.composites { checkProjection(of: composite, in: parts) }
   }
 
@@ -40,9 +42,9 @@ extension TopologyChecker {
   ) {
     guard var diagnostic = problem.diagnostic(in: topology, source) else { return }
     if case .tooFewParticipants([], let event, let composite) = problem {
-      let takers = topology.machines(of: composite).sorted().compactMap { machines[$0] }
+      let acceptingMachines = topology.machines(of: composite).sorted().compactMap { machines[$0] }
       diagnostic.message += Suggestion.among(
-        takers.flatMap(\.alphabet), like: event, verb: "they accept")
+        acceptingMachines.flatMap(\.alphabet), like: event, verb: "they accept")
     }
     diagnostics.append(diagnostic)
   }
@@ -50,18 +52,18 @@ extension TopologyChecker {
   /// Checks that one payload fits all participants: the event with the most fields must have every
   /// field of the others.
   private mutating func checkPayloads(of vector: SyncVector, in composites: TopologyComposites) {
-    let whole = composites.event(of: vector)
+    let fullEvent = composites.event(of: vector)
     for name in vector.participants {
       guard let own = composites.machines[name]?.events.first(where: { $0.name == vector.event }),
-        !own.fields.allSatisfy(whole.fields.contains)
+        !own.fields.allSatisfy(fullEvent.fields.contains)
       else { continue }
       let other = vector.participants.first {
-        composites.machines[$0]?.events.contains(whole) == true
+        composites.machines[$0]?.events.contains(fullEvent) == true
       }
       report(
         .unlikePayloads, at: topology.path(ofParticipant: name, vector.event, in: vector.composite),
         "composite '\(vector.composite)', event '\(vector.event)': different fields: participant "
-          + "'\(name)' declares \(own.wording), and '\(other ?? "")' declares \(whole.wording); "
+          + "'\(name)' declares \(own.wording), and '\(other ?? "")' declares \(fullEvent.wording); "
           + "use the same field names and types in both machines")
     }
   }
@@ -110,7 +112,7 @@ extension TopologyChecker {
       guard let machine = composites.machines[node.name], !machine.outputs.isEmpty else { continue }
       for event in machine.alphabet {
         let vectors = composites.composition.vectors(of: node.name, event: event)
-        guard Set(vectors.map(\.composite)).count > 1, machine.mayGive(event) else { continue }
+        guard Set(vectors.map(\.composite)).count > 1, machine.mayEmit(event) else { continue }
         report(
           .ambiguousEvent, .warning, at: ["nodes", node.name],
           "node '\(node.name)' accepts '\(event)' through composite \(Self.list(vectors)): an "
@@ -181,16 +183,16 @@ extension TopologyChecker {
       let events = (port.sent ?? port.events.map(\.name)).filter { !vectors(of: $0).isEmpty }
       guard !events.isEmpty else { return }
       // While it is unknown which of the events the port sends, it may send none of these.
-      let isSure = port.sent != nil || events.count == port.events.count
+      let isCertain = port.sent != nil || events.count == port.events.count
       let isAll = events.count == (port.sent?.count ?? port.events.count)
       report(
-        .synchronizedEvent, isSure ? .error : .warning, at: path + ["to"],
+        .synchronizedEvent, isCertain ? .error : .warning, at: path + ["to"],
         "pipe '\(pipe.name)': out-port '\(port.name)' of node '\(pipe.sender)' "
-          + "\(isSure ? "sends" : "can send") "
+          + "\(isCertain ? "sends" : "can send") "
           + "\(events.map { "'\($0)'" }.joined(separator: ", ")), which node '\(node.name)' "
           + "accepts only as synchronized events; send these events to composite "
           + Self.list(events.flatMap { vectors(of: $0) })
-          + (isSure && !isAll ? ", from a separate port" : ""))
+          + (isCertain && !isAll ? ", from a separate port" : ""))
     }
   }
 
@@ -206,14 +208,14 @@ extension TopologyChecker {
   /// composite is unknown.
   func events(of composite: String) -> [CaseDescription]? {
     guard let composites, composites.composition.has(composite) else { return nil }
-    return composites.composition.vectors(askedOf: composite).map(composites.event(of:))
+    return composites.composition.vectors(requestedFrom: composite).map(composites.event(of:))
   }
 }
 
 extension MachineDescription {
   /// Returns whether an effect may emit an event, as far as the machine declares the events of its
   /// effects.
-  fileprivate func mayGive(_ event: String) -> Bool {
+  fileprivate func mayEmit(_ event: String) -> Bool {
     outputs.contains { output in
       if unmappedOutputs?.contains(output.name) == true { return false }
       return effects?.first { $0.name == output.name }?.gives.contains(event) ?? true
@@ -230,7 +232,7 @@ extension Composition {
 /// Checks for coordinators that run within a node.
 extension TopologyChecker {
   /// Checks that the carrier node can run the coordinator of a conflict class.
-  mutating func checkHost(of plan: ConflictClassPlan) {
+  mutating func checkCarrier(of plan: ConflictClassPlan) {
     let named = plan.composites.compactMap { topology.composite($0.name) }
       .filter { $0.within != nil }
     guard let first = named.first, let host = first.within,
@@ -243,12 +245,12 @@ extension TopologyChecker {
           + "composite '\(first.name)', but 'within' names different nodes: "
           + "'\(composite.within ?? "")' and '\(host)'; name one node for both composites")
     }
-    guard let problem = obstacle(to: node, of: plan) else { return }
+    guard let problem = blocker(to: node, of: plan) else { return }
     report(
       .badHost, at: ["composites", first.name, "within"], "composite '\(first.name)': \(problem)")
   }
 
-  private func obstacle(to node: NodeSpecification, of plan: ConflictClassPlan) -> String? {
+  private func blocker(to node: NodeSpecification, of plan: ConflictClassPlan) -> String? {
     guard plan.participants.contains(node.name) else {
       return "node '\(node.name)' does not participate in its events"
         + Suggestion.among(plan.participants, like: node.name, verb: "participants are")

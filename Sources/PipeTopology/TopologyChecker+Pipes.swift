@@ -154,12 +154,12 @@ extension TopologyChecker {
           + "; connect the port to a node")
       return nil
     }
-    let stray = (port.sent ?? []).filter { !names.contains($0) }
-    if !stray.isEmpty {
+    let unsynchronized = (port.sent ?? []).filter { !names.contains($0) }
+    if !unsynchronized.isEmpty {
       report(
         .notSynchronized, at: path + ["to"],
         "\(owner): \(holder) does not synchronize "
-          + "\(stray.map { "'\($0)'" }.joined(separator: ", ")), which out-port '\(port.name)' "
+          + "\(unsynchronized.map { "'\($0)'" }.joined(separator: ", ")), which out-port '\(port.name)' "
           + "of node '\(pipe.sender)' also sends; send these events to a node, from a separate "
           + "port")
     }
@@ -210,12 +210,12 @@ extension TopologyChecker {
     at path: [String]
   ) {
     // A wrong connection is reported as one error, even if several events differ.
-    let unlike = port.events.filter { event in
+    let mismatched = port.events.filter { event in
       receiver.events.first { $0.name == event.name }?.fields != event.fields
     }
-    guard let event = unlike.first else { return }
+    guard let event = mismatched.first else { return }
     let head = "\(owner): out-port '\(port.name)' of node '\(pipe.sender)' sends \(event.wording)"
-    let others = unlike.dropFirst().map { "'\($0.name)'" }
+    let others = mismatched.dropFirst().map { "'\($0.name)'" }
     let rest = others.isEmpty ? "" : ", nor \(others.joined(separator: ", "))"
     if let other = receiver.events.first(where: { $0.name == event.name }) {
       report(
@@ -346,15 +346,15 @@ extension TopologyChecker {
 extension JSONValue {
   /// Whether the value depends on a state that a template is applied to.
   fileprivate var isTemplate: Bool {
-    if let text = string { TemplateText.wholeVariable(text) != nil } else { holdsVariables }
+    if let text = string { TemplateText.wholeVariable(text) != nil } else { containsVariables }
   }
 
   /// Whether a template would insert a value somewhere in this value.
-  private var holdsVariables: Bool {
+  private var containsVariables: Bool {
     switch self {
     case .string(let text): text.contains("$")
-    case .array(let values): values.contains { $0.holdsVariables }
-    case .object(let members): members.values.contains { $0.holdsVariables }
+    case .array(let values): values.contains { $0.containsVariables }
+    case .object(let members): members.values.contains { $0.containsVariables }
     case .null, .bool, .integer, .number: false
     }
   }

@@ -6,7 +6,7 @@ import PipeWire
 ///
 /// It does not repeat the checks of ``TopologyReader``. It skips programs and machines without a
 /// description; the caller that could not get a description reports why.
-public struct TopologyChecker: Examiner {
+public struct TopologyChecker: DiagnosticCollector {
   /// The descriptions of a topology's programs and nodes.
   public struct Descriptions: Sendable {
     /// The programs, by the names that the topology uses.

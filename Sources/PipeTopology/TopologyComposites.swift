@@ -44,14 +44,14 @@ package struct TopologyComposites: Sendable {
   /// Returns a sentence on why a composite cannot accept an event.
   package func wording(of error: RoutingError) -> String {
     guard case .notSynchronized(let event, let composite) = error else { return error.description }
-    let takers = composition.machines(of: composite)
+    let acceptingNodes = composition.machines(of: composite)
       .filter { machines[$0]?.alphabet.contains(event) == true }
-    guard !takers.isEmpty else {
-      let own = composition.vectors(askedOf: composite).map(\.event)
+    guard !acceptingNodes.isEmpty else {
+      let own = composition.vectors(requestedFrom: composite).map(\.event)
       return "composite '\(composite)' has no event '\(event)'"
         + Suggestion.among(own, like: event, verb: "it synchronizes")
     }
-    let list = takers.map { "'\($0)'" }.joined(separator: " or ")
+    let list = acceptingNodes.map { "'\($0)'" }.joined(separator: " or ")
     return "composite '\(composite)' does not synchronize '\(event)'; send it to \(list)"
   }
 
@@ -59,12 +59,14 @@ package struct TopologyComposites: Sendable {
   ///
   /// Returns `nil` if no node or several nodes have the event, or if it is synchronized.
   package func owner(of event: String, in composite: String) -> String? {
-    let takers = composition.machines(of: composite)
+    let acceptingNodes = composition.machines(of: composite)
       .filter { machines[$0]?.alphabet.contains(event) == true }
-    guard takers.count == 1, composition.vectors(of: takers[0], event: event).isEmpty else {
+    guard acceptingNodes.count == 1,
+      composition.vectors(of: acceptingNodes[0], event: event).isEmpty
+    else {
       return nil
     }
-    return takers[0]
+    return acceptingNodes[0]
   }
 
   // MARK: Plans
@@ -94,7 +96,7 @@ package struct TopologyComposites: Sendable {
 
   private func plan(of composite: CompositeSpecification) -> CompositePlan {
     let nodes = composition.machines(of: composite.name)
-    let vectors = composition.vectors(askedOf: composite.name)
+    let vectors = composition.vectors(requestedFrom: composite.name)
     var refusals: [String: String] = [:]
     for event in Set(nodes.flatMap { machines[$0]?.alphabet ?? [] }) {
       do throws(RoutingError) {
@@ -125,7 +127,7 @@ package struct TopologyComposites: Sendable {
 
 extension Composition {
   /// Returns the vectors that a client may request from a composite: one for each event, sorted by event.
-  package func vectors(askedOf composite: String) -> [SyncVector] {
+  package func vectors(requestedFrom composite: String) -> [SyncVector] {
     Set(vectors.map(\.event)).sorted().compactMap { try? vector($0, of: composite) }
   }
 }

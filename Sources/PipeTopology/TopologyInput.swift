@@ -91,9 +91,9 @@ package enum TopologyInput: Hashable, Sendable {
     let limit = TopologyReader.byteLimit
     let mark = TextPosition(ofByte: limit, in: bytes)
     let whole = size.map { "has \($0) bytes" } ?? "has more than \(limit) bytes"
-    let place = mark.column > limit / 2 ? "in this line alone" : "here"
+    let limitLocation = mark.column > limit / 2 ? "in this line alone" : "here"
     return failure(
-      "file too large: the file \(whole), and exceeds the limit of \(limit) bytes \(place); remove "
+      "file too large: the file \(whole), and exceeds the limit of \(limit) bytes \(limitLocation); remove "
         + "unused parts, or keep large data in a separate file, and name that file in a parameter",
       at: mark)
   }

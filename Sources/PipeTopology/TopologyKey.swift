@@ -125,8 +125,8 @@ struct TopologyMapping<Model: Sendable>: Sendable {
       "properties": .object(
         Dictionary(keys.map { ($0.name, $0.described(in: start)) }) { first, _ in first }),
     ]
-    let needed = keys.filter(\.isRequired).map(\.name)
-    if !needed.isEmpty { schema["required"] = .texts(needed) }
+    let requiredNames = keys.filter(\.isRequired).map(\.name)
+    if !requiredNames.isEmpty { schema["required"] = .texts(requiredNames) }
     return .object(schema.merging(rules) { _, rule in rule })
   }
 

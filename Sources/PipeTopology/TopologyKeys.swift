@@ -111,10 +111,10 @@ package enum TopologyKeys {
         "The working directory of the process: a path relative to the file's directory",
         default: "the orchestrator's"),
       TopologyKey("stop", \.stop, .keys(stop), "How the node is stopped"),
-      TopologyKey("logs", \.logs, .unlessDefault(nodeLogs), "How much of the node's log is kept"),
+      TopologyKey("logs", \.logs, .omittingDefault(nodeLogs), "How much of the node's log is kept"),
       TopologyKey("restart", \.restart, .keys(restart), "When the node is restarted"),
       TopologyKey(
-        "required", \.required, .truth,
+        "required", \.required, .booleanValue,
         "Whether a failure of the node stops the topology, with exit code 1"),
       TopologyKey(
         "depends_on", \.dependsOn, .dependencies,
@@ -192,7 +192,7 @@ package enum TopologyKeys {
       TopologyKey("initial", \.initial, .duration, "The delay before the first restart"),
       TopologyKey("max", \.max, .duration, "The longest delay"),
       TopologyKey(
-        "jitter", \.jitter, .part,
+        "jitter", \.jitter, .unitFraction,
         "The fraction of a delay that may be subtracted at random, from 0 to 1"),
     ]
   ) { reading, fields, backoff in
@@ -316,7 +316,7 @@ package enum TopologyKeys {
         "capacity", \.capacity, .integer(in: PipeSpecification.capacityRange, unit: "events"),
         "The maximum number of events in each pipe during the search, unless the pipe's own "
           + "capacity is lower",
-        default: "\(ExploreSection.standardCapacity) at first, raised while the verdict may "
+        default: "\(ExploreSection.defaultCapacity) at first, raised while the verdict may "
           + "depend on it"),
       TopologyKey(
         "from_outside", \.fromOutside, .eventsFromOutside,

@@ -8,7 +8,7 @@ extension TopologyReading {
     for composite in topology.composites where topology.program(of: composite) == nil {
       reportNoProgram("composite '\(composite.name)'", ["composites", composite.name])
     }
-    let problems = Composition.structuralProblems(
+    let problems = Composition.structuralErrors(
       of: topology.composites.map(\.declaration), machines: names(of: .node))
     // A composite that could not be read is not an unknown component.
     let broken = names(of: .composite).filter { topology.composite($0) == nil }
@@ -27,12 +27,12 @@ extension TopologyReading {
       for name in composite.components where topology.node(name)?.constant != nil {
         reportComponent(name, of: composite.name, topology, "is constant and accepts no events")
       }
-      checkHost(of: composite, in: topology)
+      checkCarrier(of: composite, in: topology)
     }
   }
 
   /// Checks the carrier node of a composite. Only the machines show whether that node takes part.
-  private mutating func checkHost(of composite: CompositeSpecification, in topology: Topology) {
+  private mutating func checkCarrier(of composite: CompositeSpecification, in topology: Topology) {
     guard let name = composite.within else { return }
     let mark = source.mark(of: ["composites", composite.name, "within"])
     let owner = "composite '\(composite.name)'"
@@ -82,7 +82,7 @@ extension TopologyValue<[Synchronization]> {
     ]
     let list: JSONValue = ["type": "array", "items": event, "uniqueItems": true]
     return Self(schema: ["anyOf": [mapping, list]], write: OrderedValue.synchronized) {
-      $0.synchronizations($1)
+      $0.readSynchronizations($1)
     }
   }
 }
@@ -94,8 +94,8 @@ extension OrderedValue {
 }
 
 extension TopologyReading {
-  fileprivate mutating func synchronizations(_ place: TopologyCursor) -> [Synchronization] {
-    if let names = nameList(findable: place, of: "events") {
+  fileprivate mutating func readSynchronizations(_ place: TopologyCursor) -> [Synchronization] {
+    if let names = readNames(recordingPositionsOf: place, of: "events") {
       return names.filter { checkEvent($0, at: source.mark(ofKey: place.path + [$0]), place) }
         .map { Synchronization($0) }
     }
@@ -105,7 +105,7 @@ extension TopologyReading {
       if member.value.node.scalar?.value == .null {
         return Synchronization(member.key)
       }
-      guard let names = nameList(member.value) else { return nil }
+      guard let names = readNames(member.value) else { return nil }
       if names.isEmpty {
         report(
           .badValue, member.value,

@@ -24,7 +24,7 @@ extension TopologyReading {
 
   private mutating func checkRestart(of node: NodeSpecification, at path: [String]) {
     let restart = node.restart
-    guard restart.shortestWayToFailure == nil else { return }
+    guard restart.minimumTimeToFailure == nil else { return }
     report(
       .unreachableLimit, .warning, at: path,
       "node '\(node.name)': \(restart.max) restart\(restart.max == 1 ? "" : "s") cannot happen "
@@ -62,14 +62,14 @@ extension TopologyReading {
   private mutating func checkPipeNames(_ pipes: [PipeSpecification]) {
     var first: [String: TextPosition] = [:]
     for (index, pipe) in pipes.enumerated() {
-      let place = source.mark(of: ["pipes", String(index), "name"])
+      let position = source.mark(of: ["pipes", String(index), "name"])
       if let mark = first[pipe.name] {
         report(
-          .nameTaken, at: place,
+          .nameTaken, at: position,
           "duplicate pipe '\(pipe.name)', first defined at line \(mark.line), column "
             + "\(mark.column); give one of the pipes another 'name'")
       } else {
-        first[pipe.name] = place
+        first[pipe.name] = position
       }
     }
   }

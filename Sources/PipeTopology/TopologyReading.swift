@@ -4,7 +4,7 @@ import PipeWire
 /// The reading of one file: its diagnostics so far, and helpers to read values of several types.
 ///
 /// A reading method returns `nil` after it has reported the error, so that one run finds all errors.
-struct TopologyReading: Examiner {
+struct TopologyReading: DiagnosticCollector {
   /// The kinds of named items, which share one namespace within a file.
   enum Kind: String {
     case node, composite, monitor
@@ -66,16 +66,16 @@ struct TopologyReading: Examiner {
       if let mark = first[entry.key] {
         let prefix = noun == "key" ? "\(place.title): " : ""
         report(
-          .duplicateKey, at: entry.keyMark,
+          .duplicateKey, at: entry.keyPosition,
           "\(prefix)duplicate \(noun) '\(entry.key)', first defined at line \(mark.line), column "
             + "\(mark.column); rename or remove one of them")
         continue
       }
-      first[entry.key] = entry.keyMark
+      first[entry.key] = entry.keyPosition
       let value = place.child(entry.key, entry.value)
-      source.record(value.path, key: entry.keyMark, value: entry.value.mark)
+      source.record(value.path, key: entry.keyPosition, value: entry.value.mark)
       let isText = YAMLScalar(text: entry.key, isPlain: entry.isKeyPlain).value.string != nil
-      members.append((entry.key, value, entry.keyMark, isText))
+      members.append((entry.key, value, entry.keyPosition, isText))
     }
     return members
   }
@@ -196,7 +196,7 @@ public enum TopologyReader {
   /// Reads the input of a command-line argument.
   /// - Throws: All errors of the text, in its order.
   package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
-    try sound(examine(input))
+    try requireValid(examine(input))
   }
 
   /// Reads a text.
@@ -207,7 +207,7 @@ public enum TopologyReader {
   public static func read(
     text: some Sequence<UInt8>, file: String, variables: TopologyVariables = TopologyVariables()
   ) throws(TopologyErrors) -> Result {
-    try sound(examine(text: Array(text), file: file, variables: variables))
+    try requireValid(examine(text: Array(text), file: file, variables: variables))
   }
 
   /// Validates a topology that was built in code; the diagnostics point into its YAML text.
@@ -219,7 +219,7 @@ public enum TopologyReader {
   }
 
   /// The readable part of a file, and its diagnostics.
-  package typealias Examined = (
+  package typealias Examination = (
     topology: Topology, source: SourceMap, diagnostics: [Diagnostic]
   )
 
@@ -231,13 +231,13 @@ public enum TopologyReader {
   ///   directory.
   package static func examine(
     _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current
-  ) throws(TopologyErrors) -> Examined {
+  ) throws(TopologyErrors) -> Examination {
     try examine(
       text: input.bytes(), file: input.name,
       variables: TopologyVariables(file: input.beside(".env"), environment: environment))
   }
 
-  private static func sound(_ examined: Examined) throws(TopologyErrors) -> Result {
+  private static func requireValid(_ examined: Examination) throws(TopologyErrors) -> Result {
     guard !examined.diagnostics.hasErrors else {
       throw TopologyErrors(examined.diagnostics.without(warnings: examined.topology.silence))
     }
@@ -247,8 +247,8 @@ public enum TopologyReader {
   /// Reads as much of a text as possible.
   package static func examine(
     text: [UInt8], file: String, variables: TopologyVariables
-  ) throws(TopologyErrors) -> Examined {
-    var (reading, place) = try TopologyReading.opened(
+  ) throws(TopologyErrors) -> Examination {
+    var (reading, place) = try TopologyReading.beginReading(
       text, file: file, as: .topology, variables: variables)
     guard let topology = reading.topology(place) else { throw TopologyErrors(reading.diagnostics) }
     return (topology, reading.source, reading.diagnostics)
@@ -260,7 +260,7 @@ extension TopologyReading {
   /// Starts reading a text; returns its document with variables inserted and merge keys resolved.
   /// - Parameter file: The file's name in diagnostics.
   /// - Throws: The errors of a text that is not a mapping.
-  static func opened(
+  static func beginReading(
     _ text: [UInt8], file: String, as kind: FileKind, variables: TopologyVariables
   ) throws(TopologyErrors) -> (reading: TopologyReading, place: TopologyCursor) {
     let root: YAMLNode?
@@ -279,7 +279,7 @@ extension TopologyReading {
       ])
     }
     var reading = TopologyReading(file: file)
-    let whole = reading.filledIn(root, of: kind, variables: variables)
+    let whole = reading.preprocessed(root, of: kind, variables: variables)
     let place = TopologyCursor(node: whole, path: [], owner: "the \(kind.noun)")
     reading.source.record([], key: root.mark, value: root.mark)
     guard case .mapping = whole.content else {

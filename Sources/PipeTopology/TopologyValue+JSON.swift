@@ -17,7 +17,7 @@ extension TopologyValue<JSONValue> {
     ]
     let kind = Self(
       schema: ["anyOf": [.casePattern, .variable, payload]], write: OrderedValue.literal
-    ) { $0.caseJSON($1, noun: "a state") }
+    ) { $0.readCase($1, noun: "a state") }
     return kind.defined("case", "A bare label, or {label: {field: value}}.")
   }
 
@@ -38,13 +38,13 @@ extension TopologyValue<JSONValue> {
     return Self(
       schema: ["allOf": [.reference("case"), fields]], definitions: definitions,
       write: OrderedValue.leaf
-    ) { reading, place in
-      guard let json = reading.caseJSON(place, noun: "an event") else { return nil }
+    ) { reading, cursor in
+      guard let json = reading.readCase(cursor, noun: "an event") else { return nil }
       do throws(PayloadTemplateError) {
         _ = try PayloadTemplate(json)
         return json
       } catch {
-        reading.report(.badTemplate, place, error.description)
+        reading.report(.badTemplate, cursor, error.description)
         return nil
       }
     }
@@ -58,13 +58,13 @@ extension TopologyValue<[String: String]> {
       "type": "object", "propertyNames": ["pattern": "^[A-Za-z_][A-Za-z0-9_]*$"],
       "additionalProperties": ["type": ["string", "number", "boolean"]],
     ]
-    let kind = Self(schema: schema, write: OrderedValue.environment) { reading, place in
+    let kind = Self(schema: schema, write: OrderedValue.environment) { reading, cursor in
       var environment: [String: String] = [:]
-      for member in reading.members(of: place) ?? [] {
+      for member in reading.members(of: cursor) ?? [] {
         if !isVariableName(member.key) {
           reading.report(
             .badName, at: member.mark,
-            "\(place.title): '\(member.key)' is not a valid variable name; use A-Z a-z 0-9 _, not "
+            "\(cursor.title): '\(member.key)' is not a valid variable name; use A-Z a-z 0-9 _, not "
               + "starting with a digit")
         } else if let scalar = member.value.node.scalar,
           scalar.value != .null || scalar.written != nil, !scalar.text.utf8.contains(0)
@@ -90,34 +90,34 @@ extension OrderedValue {
 
 extension TopologyReading {
   /// Returns a value of any kind as JSON.
-  mutating func json(_ place: TopologyCursor) -> JSONValue? {
-    switch place.node.content {
+  mutating func json(_ cursor: TopologyCursor) -> JSONValue? {
+    switch cursor.node.content {
     case .scalar(let scalar):
       if scalar.isBroken { return nil }
-      if scalar.isWholeBeyondLimits {
+      if scalar.isIntegerOutOfRange {
         report(
-          .badValue, place,
+          .badValue, cursor,
           "cannot be \(scalar.text): integers range from \(Int64.min) to \(Int64.max); write the "
             + "number with an exponent if it may be rounded, or in quotes as text")
         return nil
       }
       if case .number(let value) = scalar.value, !value.isFinite {
-        report(.badValue, place, "cannot be \(scalar.text), which JSON does not support")
+        report(.badValue, cursor, "cannot be \(scalar.text), which JSON does not support")
         return nil
       }
       return scalar.value
     case .sequence:
-      guard let elements = elements(of: place, hint: "a list") else { return nil }
+      guard let elements = elements(of: cursor, hint: "a list") else { return nil }
       let values = elements.map { json($0) }
       return values.contains(nil) ? nil : .array(values.compactMap(\.self))
     case .mapping:
-      return object(place)
+      return object(cursor)
     }
   }
 
   /// Returns a mapping as a JSON object.
-  fileprivate mutating func object(_ place: TopologyCursor) -> JSONValue? {
-    guard let members = members(of: place) else { return nil }
+  fileprivate mutating func object(_ cursor: TopologyCursor) -> JSONValue? {
+    guard let members = members(of: cursor) else { return nil }
     var object: [String: JSONValue] = [:]
     for member in members {
       guard let value = json(member.value) else { continue }
@@ -127,21 +127,21 @@ extension TopologyReading {
   }
 
   /// Returns an enum case as JSON: a bare label, or `{label: {field: value}}`.
-  mutating func caseJSON(_ place: TopologyCursor, noun: String) -> JSONValue? {
+  mutating func readCase(_ cursor: TopologyCursor, noun: String) -> JSONValue? {
     let form = "a label, or {label: {field: value}}"
-    guard let value = json(place) else { return nil }
+    guard let value = json(cursor) else { return nil }
     if let name = value.caseName, value.caseMembers != nil {
       if isIdentifier(name) { return value }
       report(
-        .badValue, place,
+        .badValue, cursor,
         "must name \(noun): '\(name)' is not a valid Swift case name; write \(form)")
     } else if let name = value.caseName {
       report(
-        .badValue, place,
+        .badValue, cursor,
         "must be \(form); name the field for the value of '\(name)', or write '_0' if the field "
           + "has no label")
     } else {
-      refuse(place, wanted: form)
+      refuse(cursor, wanted: form)
     }
     return nil
   }

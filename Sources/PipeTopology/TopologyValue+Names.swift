@@ -8,30 +8,30 @@ extension TopologyValue {
   ///   - kind: The kind of the items, as named in messages and in the schema's definitions.
   ///   - name: The key path of an item's name.
   ///   - isEmpty: Whether the mapping may be empty.
-  static func named<Thing>(
-    _ kind: TopologyReading.Kind, _ mapping: TopologyMapping<Thing>,
-    _ name: WritableKeyPath<Thing, String> & Sendable, isEmpty: Bool = true
-  ) -> Self where Value == [Thing] {
-    @Sendable func written(_ things: [Thing]) -> OrderedValue? {
-      let members = things.map { ($0[keyPath: name], mapping.written($0)) }
+  static func named<Model>(
+    _ kind: TopologyReading.Kind, _ mapping: TopologyMapping<Model>,
+    _ name: WritableKeyPath<Model, String> & Sendable, isEmpty: Bool = true
+  ) -> Self where Value == [Model] {
+    @Sendable func written(_ models: [Model]) -> OrderedValue? {
+      let members = models.map { ($0[keyPath: name], mapping.written($0)) }
       return isEmpty ? .named(members) : .mapping(members)
     }
     return Self(
       schema: .named(kind.rawValue, isEmpty: isEmpty),
       definitions: mapping.definitions(as: kind.rawValue), write: written
-    ) { reading, place in
-      let members = reading.namedMembers(of: place, kind: kind)
-      if !isEmpty, case .mapping(let entries) = place.node.content, entries.isEmpty {
+    ) { reading, cursor in
+      let members = reading.readNamedMembers(of: cursor, kind: kind)
+      if !isEmpty, case .mapping(let entries) = cursor.node.content, entries.isEmpty {
         reading.report(
-          .missingKey, place,
+          .missingKey, cursor,
           "is empty; a topology must have at least one \(kind.rawValue)")
       }
-      return members.compactMap { key, place in
-        var thing = mapping.start
-        thing[keyPath: name] = key
-        let whole = mapping.read(&reading, place, into: thing)
+      return members.compactMap { key, cursor in
+        var model = mapping.start
+        model[keyPath: name] = key
+        let resolvedItem = mapping.read(&reading, cursor, into: model)
         // Under a name that belongs to an item of another kind, checks would be misleading.
-        return reading.names[key]?.kind == kind ? whole : nil
+        return reading.names[key]?.kind == kind ? resolvedItem : nil
       }
     }
   }
@@ -44,15 +44,15 @@ extension TopologyValue {
     Self(
       schema: .list(of: kind), definitions: mapping.definitions(as: kind),
       write: { $0.isEmpty ? nil : .list($0.map(mapping.written)) }
-    ) { reading, place in
-      guard let elements = reading.elements(of: place, hint: "a list of \(kind)s") else {
+    ) { reading, cursor in
+      guard let elements = reading.elements(of: cursor, hint: "a list of \(kind)s") else {
         return nil
       }
       let read = elements.enumerated().map { index, element in
         mapping.read(&reading, element.named("\(kind) \(index + 1)"), into: mapping.start)
       }
       // Later checks find the remaining elements by their index in the shortened list.
-      reading.source.keepElements(read.indices.filter { read[$0] != nil }, of: place.key)
+      reading.source.keepElements(read.indices.filter { read[$0] != nil }, of: cursor.key)
       return read.compactMap(\.self)
     }
   }
@@ -61,15 +61,15 @@ extension TopologyValue {
 extension TopologyValue<[String]> {
   /// A list of unique names.
   static var names: Self {
-    Self(schema: .nodeList(minItems: 1), write: OrderedValue.names) { $0.nameList($1) }
+    Self(schema: .nodeList(minItems: 1), write: OrderedValue.names) { $0.readNames($1) }
   }
 
   /// A list of unique names to watch; all nodes if it is left out.
   static var watched: Self {
-    Self(schema: names.schema, write: OrderedValue.names) { reading, place in
-      let list = reading.nameList(place)
+    Self(schema: names.schema, write: OrderedValue.names) { reading, cursor in
+      let list = reading.readNames(cursor)
       if list?.isEmpty == true {
-        reading.report(.badValue, place, "is empty; remove it to watch all nodes")
+        reading.report(.badValue, cursor, "is empty; remove it to watch all nodes")
       }
       return list
     }
@@ -83,11 +83,11 @@ extension TopologyValue<[Diagnostic.Code]> {
     return Self(
       schema: .reference("nodeList"), write: { $0.isEmpty ? nil : .names($0.map(\.rawValue)) }
     ) {
-      reading, place in
-      reading.nameList(place, of: "codes of warnings")?.compactMap { text in
+      reading, cursor in
+      reading.readNames(cursor, of: "codes of warnings")?.compactMap { text in
         if let code = Diagnostic.Code(rawValue: text) { return code }
         reading.report(
-          .badValue, place,
+          .badValue, cursor,
           "lists '\(text)', which is not the code of a warning"
             + Suggestion.among(choices, like: text, verb: "valid codes are"))
         return nil
@@ -98,11 +98,11 @@ extension TopologyValue<[Diagnostic.Code]> {
 
 extension TopologyReading {
   /// Returns the members of `nodes`, `composites` or `monitors`, which share one namespace.
-  fileprivate mutating func namedMembers(
-    of place: TopologyCursor, kind: Kind
+  fileprivate mutating func readNamedMembers(
+    of cursor: TopologyCursor, kind: Kind
   ) -> [(key: String, value: TopologyCursor)] {
     var result: [(key: String, value: TopologyCursor)] = []
-    for member in members(of: place, noun: kind.rawValue, hint: "a mapping from names") ?? [] {
+    for member in members(of: cursor, noun: kind.rawValue, hint: "a mapping from names") ?? [] {
       let owner = "\(kind.rawValue) '\(member.key)'"
       if let taken = names[member.key] {
         report(
@@ -123,9 +123,9 @@ extension TopologyReading {
   }
 
   /// Returns a list of unique names.
-  mutating func nameList(_ place: TopologyCursor, of what: String = "names") -> [String]? {
+  mutating func readNames(_ cursor: TopologyCursor, of what: String = "names") -> [String]? {
     let hint = "a list of \(what)"
-    guard let elements = elements(of: place, hint: hint) else { return nil }
+    guard let elements = elements(of: cursor, hint: hint) else { return nil }
     var names: [String] = []
     for element in elements {
       guard let name = string(element, hint: hint) else { continue }
@@ -139,12 +139,14 @@ extension TopologyReading {
   }
 
   /// Returns the names in a list; the source map can then find them by name, as it does keys.
-  mutating func nameList(findable place: TopologyCursor, of what: String = "names") -> [String]? {
-    guard case .sequence(let nodes) = place.node.content else { return nil }
+  mutating func readNames(recordingPositionsOf cursor: TopologyCursor, of what: String = "names")
+    -> [String]?
+  {
+    guard case .sequence(let nodes) = cursor.node.content else { return nil }
     for node in nodes {
       guard let scalar = node.scalar else { continue }
-      source.record(place.path + [scalar.text], key: node.mark, value: node.mark)
+      source.record(cursor.path + [scalar.text], key: node.mark, value: node.mark)
     }
-    return nameList(place, of: what) ?? []
+    return readNames(cursor, of: what) ?? []
   }
 }

@@ -96,7 +96,7 @@ extension TopologyReading {
     var place = fields.place
     if fields.read.contains("name") { place.owner = "pipe '\(entry.pipe.name)'" }
     guard fields.read.contains("from") else { return false }
-    let source = pipeSource(entry, fields, place)
+    let source = readPipeSource(entry, fields, place)
     guard let source, fields.read.contains("to") else { return false }
     (entry.pipe.sender, entry.pipe.source) = (entry.from.node, source)
     (entry.pipe.receiver, entry.pipe.inPort) = (entry.to.node, entry.to.port)
@@ -110,7 +110,7 @@ extension TopologyReading {
     return false
   }
 
-  private mutating func pipeSource(
+  private mutating func readPipeSource(
     _ entry: PipeEntry, _ fields: TopologyFields, _ place: TopologyCursor
   ) -> PipeSpecification.Source? {
     if let port = entry.from.port {

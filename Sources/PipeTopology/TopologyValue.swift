@@ -44,7 +44,7 @@ struct TopologyValue<Value: Sendable>: Sendable {
 
 extension TopologyValue where Value: Equatable {
   /// A mapping of keys that is left out if it has only default values.
-  static func unlessDefault(_ mapping: TopologyMapping<Value>) -> Self {
+  static func omittingDefault(_ mapping: TopologyMapping<Value>) -> Self {
     let kind = keys(mapping)
     return Self(
       schema: kind.schema, definitions: kind.definitions, rows: kind.rows,
@@ -57,12 +57,12 @@ extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
   static var choice: Self {
     let choices = Value.allCases.map(\.rawValue)
     return Self(schema: .orVariable(["enum": .texts(choices)]), write: { .text($0.rawValue) }) {
-      reading, place in
-      let scalar = place.node.scalar
+      reading, cursor in
+      let scalar = cursor.node.scalar
       if let value = scalar?.value.string.flatMap(Value.init(rawValue:)) { return value }
       reading.report(
-        .badValue, place,
-        "cannot be \(place.node.summary)"
+        .badValue, cursor,
+        "cannot be \(cursor.node.summary)"
           + Suggestion.among(choices, like: scalar?.text ?? "", verb: "valid values are"))
       return nil
     }
@@ -82,9 +82,9 @@ extension TopologyValue<String> {
     Self(
       schema: .orVariable(.pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$")), write: OrderedValue.text
     ) {
-      reading, place in
-      guard let text = reading.string(place, hint: "a name"),
-        reading.checkName(text, dots: true, at: place.node.mark, title: place.title)
+      reading, cursor in
+      guard let text = reading.string(cursor, hint: "a name"),
+        reading.checkName(text, dots: true, at: cursor.node.mark, title: cursor.title)
       else { return nil }
       return text
     }
@@ -99,14 +99,14 @@ extension TopologyValue<Int> {
       "maximum": .integer(Int64(range.upperBound)),
     ]
     return Self(schema: .orVariable(schema), write: { .leaf(.integer(Int64($0))) }) {
-      reading, place in
-      if let value = place.node.scalar?.typed.integer.flatMap(Int.init(exactly:)),
+      reading, cursor in
+      if let value = cursor.node.scalar?.typedValue.integer.flatMap(Int.init(exactly:)),
         range.contains(value)
       {
         return value
       }
       reading.refuse(
-        place,
+        cursor,
         wanted: "an integer number of \(unit) from \(range.lowerBound) to \(range.upperBound)")
       return nil
     }
@@ -118,14 +118,14 @@ extension TopologyValue<Int> {
   static func byteSize(in range: ClosedRange<Int>) -> Self {
     Self(
       schema: .orVariable(.pattern(ByteSizeText.pattern)), write: { .text(ByteSizeText.write($0)) }
-    ) { reading, place in
-      if let text = place.node.scalar?.value.string, let value = ByteSizeText.parse(text),
+    ) { reading, cursor in
+      if let text = cursor.node.scalar?.value.string, let value = ByteSizeText.parse(text),
         range.contains(value)
       {
         return value
       }
       let bounds = (ByteSizeText.write(range.lowerBound), ByteSizeText.write(range.upperBound))
-      reading.refuse(place, wanted: "a size from \(bounds.0) to \(bounds.1), such as 10MB")
+      reading.refuse(cursor, wanted: "a size from \(bounds.0) to \(bounds.1), such as 10MB")
       return nil
     }
   }
@@ -133,14 +133,14 @@ extension TopologyValue<Int> {
 
 extension TopologyValue<Double> {
   /// A fraction from 0 to 1.
-  static var part: Self {
+  static var unitFraction: Self {
     let schema: JSONValue = ["type": "number", "minimum": 0, "maximum": 1]
-    return Self(schema: .orVariable(schema), write: { .leaf(.number($0)) }) { reading, place in
-      switch place.node.scalar?.typed {
+    return Self(schema: .orVariable(schema), write: { .leaf(.number($0)) }) { reading, cursor in
+      switch cursor.node.scalar?.typedValue {
       case .integer(let value) where (0...1).contains(value): return Double(value)
       case .number(let value) where (0...1).contains(value): return value
       default:
-        reading.refuse(place, wanted: "a number from 0 to 1")
+        reading.refuse(cursor, wanted: "a number from 0 to 1")
         return nil
       }
     }
@@ -148,10 +148,10 @@ extension TopologyValue<Double> {
 }
 
 extension TopologyValue<Bool> {
-  static var truth: Self {
-    Self(schema: .orVariable(["type": "boolean"]), write: { .leaf(.bool($0)) }) { reading, place in
-      if case .bool(let value) = place.node.scalar?.typed { return value }
-      reading.refuse(place, wanted: "true or false")
+  static var booleanValue: Self {
+    Self(schema: .orVariable(["type": "boolean"]), write: { .leaf(.bool($0)) }) { reading, cursor in
+      if case .bool(let value) = cursor.node.scalar?.typedValue { return value }
+      reading.refuse(cursor, wanted: "true or false")
       return nil
     }
   }
@@ -172,16 +172,16 @@ extension TopologyValue<Duration> {
   }
 
   private static func length(_ schema: JSONValue, isPositive: Bool) -> Self {
-    Self(schema: schema, write: { .text(DurationText.write($0)) }) { reading, place in
-      let scalar = place.node.scalar
+    Self(schema: schema, write: { .text(DurationText.write($0)) }) { reading, cursor in
+      let scalar = cursor.node.scalar
       if let scalar, scalar.value.string != nil, let value = DurationText.parse(scalar.text) {
         if value > .zero || !isPositive { return value }
-        reading.report(.badDuration, place, "must be longer than \(scalar.text)")
+        reading.report(.badDuration, cursor, "must be longer than \(scalar.text)")
         return nil
       }
-      let problem = scalar.map { DurationText.Problem(with: $0.text) } ?? .noLength
-      let found = problem == .noLength ? ", not \(place.node.summary)" : ""
-      reading.report(.badDuration, place, "\(problem)\(found)")
+      let problem = scalar.map { DurationText.ParseFailure(with: $0.text) } ?? .noLength
+      let found = problem == .noLength ? ", not \(cursor.node.summary)" : ""
+      reading.report(.badDuration, cursor, "\(problem)\(found)")
       return nil
     }
   }

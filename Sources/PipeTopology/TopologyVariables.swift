@@ -41,7 +41,7 @@ public struct TopologyVariables: Sendable {
       return (values, error.diagnostics)
     }
     let added = EnvironmentFile(bytes)
-    let diagnostics = added.problems.map {
+    let diagnostics = added.lineErrors.map {
       Diagnostic(file: file, mark: $0.mark, code: .badVariable, message: $0.message)
     }
     return (added.values.merging(values) { _, own in own }, diagnostics)
@@ -51,7 +51,7 @@ public struct TopologyVariables: Sendable {
 /// Replaces the variables in the values, but not in the keys, of a document.
 ///
 /// The result is read as if it were written in the file: without quotes it may be a number.
-struct VariableFilling: Examiner {
+struct VariableExpander: DiagnosticCollector {
   /// The errors of the document's variables and of the `.env` file.
   var diagnostics: [Diagnostic] = []
   let source: SourceMap
@@ -72,23 +72,23 @@ struct VariableFilling: Examiner {
 
   /// Returns the document with its variables replaced; a scalar with a missing or invalid variable
   /// is broken.
-  mutating func filled(_ root: YAMLNode) -> YAMLNode { filled(root, path: []) }
+  mutating func substituted(_ root: YAMLNode) -> YAMLNode { substituted(root, path: []) }
 
-  private mutating func filled(_ node: YAMLNode, path: [String]) -> YAMLNode {
+  private mutating func substituted(_ node: YAMLNode, path: [String]) -> YAMLNode {
     var node = node
     switch node.content {
     case .scalar(let scalar):
       guard scalar.text.utf8.contains(UInt8(ascii: "$")) else { break }
-      node.content = .scalar(filled(scalar, at: node.mark, isTemplate: Self.isTemplate(path)))
+      node.content = .scalar(substituted(scalar, at: node.mark, isTemplate: Self.isTemplate(path)))
     case .sequence(let nodes):
       var elements: [YAMLNode] = []
       for (index, node) in nodes.enumerated() {
-        elements.append(filled(node, path: path + [String(index)]))
+        elements.append(substituted(node, path: path + [String(index)]))
       }
       node.content = .sequence(elements)
     case .mapping(var entries):
       for index in entries.indices {
-        entries[index].value = filled(entries[index].value, path: path + [entries[index].key])
+        entries[index].value = substituted(entries[index].value, path: path + [entries[index].key])
       }
       node.content = .mapping(entries)
     }
@@ -100,7 +100,7 @@ struct VariableFilling: Examiner {
     path.count > 2 && path[0] == "pipes" && path[2] == "send"
   }
 
-  private mutating func filled(
+  private mutating func substituted(
     _ scalar: YAMLScalar, at mark: TextPosition, isTemplate: Bool
   ) -> YAMLScalar {
     var result = scalar
@@ -134,7 +134,7 @@ struct VariableFilling: Examiner {
     of name: String, _ rule: VariableText.Rule?, at mark: TextPosition
   ) -> String? {
     let value = values()[name]
-    let isMissing = value == nil || rule?.coversEmpty == true && value?.isEmpty == true
+    let isMissing = value == nil || rule?.treatsEmptyAsMissing == true && value?.isEmpty == true
     switch (rule?.operator, isMissing) {
     case (.alternative, true): return ""
     case (.alternative, false):
@@ -180,10 +180,10 @@ struct VariableFilling: Examiner {
 
   private mutating func values() -> [String: String] {
     if let known { return known }
-    let (values, problems) = variables.read()
+    let (values, lineErrors) = variables.read()
     known = values
-    isFileBroken = !problems.isEmpty
-    diagnostics += problems
+    isFileBroken = !lineErrors.isEmpty
+    diagnostics += lineErrors
     return values
   }
 
@@ -203,24 +203,24 @@ struct VariableFilling: Examiner {
 // Transformations of a document before its keys are read.
 extension TopologyReading {
   /// Returns the document with merge keys resolved, variables replaced, and `x-…` sections removed.
-  mutating func filledIn(
+  mutating func preprocessed(
     _ root: YAMLNode, of kind: FileKind, variables: TopologyVariables
   ) -> YAMLNode {
-    let whole = merged(root.withoutSections).withoutSections
-    var filling = VariableFilling(variables, file: source.file, of: kind)
-    let filled = filling.filled(whole)
-    diagnostics += filling.diagnostics
-    return filled
+    let resolvedRoot = merged(root.withoutSections).withoutSections
+    var expander = VariableExpander(variables, file: source.file, of: kind)
+    let substituted = expander.substituted(resolvedRoot)
+    diagnostics += expander.diagnostics
+    return substituted
   }
 
   /// Returns the values of the variables in a document that differ from their default.
   mutating func variables(
     in root: YAMLNode, of kind: FileKind, _ variables: TopologyVariables
   ) -> [String: String] {
-    let whole = merged(root.withoutSections).withoutSections
-    var filling = VariableFilling(variables, file: source.file, of: kind)
-    _ = filling.filled(whole)
-    return filling.used
+    let resolvedRoot = merged(root.withoutSections).withoutSections
+    var expander = VariableExpander(variables, file: source.file, of: kind)
+    _ = expander.substituted(resolvedRoot)
+    return expander.used
   }
 
   // MARK: Merge keys
@@ -235,12 +235,12 @@ extension TopologyReading {
     case .scalar: break
     case .sequence(let nodes): node.content = .sequence(nodes.map { merged($0) })
     case .mapping(let entries):
-      let whole = entries.map { entry in
+      let resolvedRoot = entries.map { entry in
         var entry = entry
         entry.value = merged(entry.value)
         return entry
       }
-      node.content = .mapping(merged(whole))
+      node.content = .mapping(merged(resolvedRoot))
     }
     return node
   }
@@ -249,7 +249,7 @@ extension TopologyReading {
     guard entries.contains(where: \.isMerge) else { return entries }
     for merge in entries.filter(\.isMerge).dropFirst() {
       report(
-        .duplicateKey, at: merge.keyMark,
+        .duplicateKey, at: merge.keyPosition,
         "duplicate key '<<' in one mapping; list both aliases in one '<<': '<<: [*a, *b]'")
     }
     var known = Set(entries.filter { !$0.isMerge }.map(\.key))

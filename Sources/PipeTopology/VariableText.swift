@@ -28,7 +28,7 @@ enum VariableText {
 
     var `operator`: Operator
     /// Whether an empty variable counts as missing, because the operator has a colon.
-    var coversEmpty: Bool
+    var treatsEmptyAsMissing: Bool
     var text: [Piece]
   }
 
@@ -46,7 +46,7 @@ enum VariableText {
     mutating func pieces(within variable: String?) throws(VariableTextError) -> [Piece] {
       var pieces: [Piece] = []
       var plain = ""
-      func take(_ piece: Piece) {
+      func add(_ piece: Piece) {
         if !plain.isEmpty { pieces.append(.text(plain)) }
         plain = ""
         pieces.append(piece)
@@ -55,10 +55,10 @@ enum VariableText {
         switch (scalar, rest.first) {
         case ("$", "$"):
           rest.removeFirst()
-          take(.dollar)
+          add(.dollar)
         case ("$", "{"):
           rest.removeFirst()
-          take(try self.variable())
+          add(try self.variable())
         case ("}", _) where variable != nil:
           if !plain.isEmpty { pieces.append(.text(plain)) }
           return pieces
@@ -76,16 +76,19 @@ enum VariableText {
       guard start.contains("}") else { throw .unclosed(whole) }
       let name = String(Substring(rest.prefix { isVariableName("_" + String($0)) }))
       rest = rest.dropFirst(name.unicodeScalars.count)
-      let coversEmpty = rest.first == ":"
-      if coversEmpty { rest.removeFirst() }
+      let treatsEmptyAsMissing = rest.first == ":"
+      if treatsEmptyAsMissing { rest.removeFirst() }
       let next = rest.popFirst()
       let found = next.flatMap { Rule.Operator(rawValue: Character($0)) }
-      guard isVariableName(name), found != nil || next == "}" && !coversEmpty else {
+      guard isVariableName(name), found != nil || next == "}" && !treatsEmptyAsMissing else {
         throw .unknown(String(Substring(start.prefix { $0 != "}" })))
       }
       guard let found else { return .variable(name, nil) }
       return .variable(
-        name, Rule(operator: found, coversEmpty: coversEmpty, text: try pieces(within: name)))
+        name,
+        Rule(
+          operator: found, treatsEmptyAsMissing: treatsEmptyAsMissing,
+          text: try pieces(within: name)))
     }
   }
 }
@@ -111,56 +114,56 @@ enum VariableTextError: Error, Hashable, CustomStringConvertible {
 /// brace would end the text.
 ///
 /// Each character is replaced by one other character, so that all locations stay the same.
-struct VariableDisguise {
+struct VariableMask {
   /// The disguised text, for the YAML parser.
   let text: [UInt8]
   /// Whether any character is replaced.
-  private let isOn: Bool
+  private let isMasked: Bool
 
   /// The replacement for each special character, from a private-use plane.
-  private static let standIns = Dictionary(
+  private static let replacements = Dictionary(
     uniqueKeysWithValues: "{}[],:#".utf8.map { ($0, Unicode.Scalar(0x10_FF00 + UInt32($0))!) })
   /// The first bytes of each replacement's UTF-8, which the last part of that plane shares.
-  private static let mark: [UInt8] = [0xF4, 0x8F]
+  private static let replacementPrefix: [UInt8] = [0xF4, 0x8F]
 
   /// - Parameter text: UTF-8.
   init(_ text: [UInt8]) {
     let spans = Self.spans(of: text)
     // A text with such characters of its own is left unchanged.
-    guard !spans.isEmpty, !text.contains(Self.mark) else {
-      (self.text, isOn) = (text, false)
+    guard !spans.isEmpty, !text.contains(Self.replacementPrefix) else {
+      (self.text, isMasked) = (text, false)
       return
     }
-    var hidden: [UInt8] = []
-    hidden.reserveCapacity(text.count + 8 * spans.count)
+    var maskedText: [UInt8] = []
+    maskedText.reserveCapacity(text.count + 8 * spans.count)
     var end = 0
     for span in spans {
-      hidden += text[end..<span.lowerBound]
+      maskedText += text[end..<span.lowerBound]
       for byte in text[span] {
-        if let standIn = Self.standIns[byte] {
-          hidden += UTF8.encode(standIn)!
+        if let substitute = Self.replacements[byte] {
+          maskedText += UTF8.encode(substitute)!
         } else {
-          hidden.append(byte)
+          maskedText.append(byte)
         }
       }
       end = span.upperBound
     }
-    (self.text, isOn) = (hidden + text[end...], true)
+    (self.text, isMasked) = (maskedText + text[end...], true)
   }
 
   /// Returns the text as written in the file.
-  func removed(from text: String) -> String {
-    guard isOn, text.utf8.contains(Self.mark[0]) else { return text }
-    var shown = String.UnicodeScalarView()
+  func restoredText(from text: String) -> String {
+    guard isMasked, text.utf8.contains(Self.replacementPrefix[0]) else { return text }
+    var originalText = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {
       let byte = UInt8(exactly: Int(scalar.value) - 0x10_FF00)
-      if let byte, Self.standIns[byte] != nil {
-        shown.append(Unicode.Scalar(byte))
+      if let byte, Self.replacements[byte] != nil {
+        originalText.append(Unicode.Scalar(byte))
       } else {
-        shown.append(scalar)
+        originalText.append(scalar)
       }
     }
-    return String(shown)
+    return String(originalText)
   }
 
   /// Returns the ranges of `{…}` after a dollar within one line, nested variables included. A quote

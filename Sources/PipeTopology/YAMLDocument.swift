@@ -21,8 +21,8 @@ package enum YAMLDocument {
         mark: TextPosition(ofByte: offset, in: text), code: .notUTF8,
         message: "invalid UTF-8: byte \(text[offset]); save the file as UTF-8")
     }
-    let disguise = VariableDisguise(text)
-    var composer = YAMLComposer(events: YAMLEvents(disguise.text), disguise: disguise)
+    let mask = VariableMask(text)
+    var composer = YAMLComposer(events: YAMLEvents(mask.text), mask: mask)
     return try composer.document()
   }
 
@@ -41,13 +41,13 @@ package enum YAMLDocument {
 /// Builds the tree of one document from its parser events.
 private struct YAMLComposer {
   let events: YAMLEvents
-  let disguise: VariableDisguise
+  let mask: VariableMask
   private var anchors: [String: (node: YAMLNode, size: Int)] = [:]
   private var size = 0
 
-  init(events: YAMLEvents, disguise: VariableDisguise) {
+  init(events: YAMLEvents, mask: VariableMask) {
     self.events = events
-    self.disguise = disguise
+    self.mask = mask
   }
 
   mutating func document() throws(YAMLError) -> YAMLNode? {
@@ -82,7 +82,7 @@ private struct YAMLComposer {
     case .scalar(let text, let isPlain, let tag, let anchor):
       let isText = try isStringTag(tag, kind: "scalar", at: mark)
       content = .scalar(
-        YAMLScalar(text: disguise.removed(from: text), isPlain: isPlain && !isText))
+        YAMLScalar(text: mask.restoredText(from: text), isPlain: isPlain && !isText))
       name = anchor
     case .sequenceStart(let tag, let anchor):
       _ = try isStringTag(tag, kind: "seq", at: mark)
@@ -123,7 +123,7 @@ private struct YAMLComposer {
       let value = try node(try events.next(), depth: depth)
       entries.append(
         YAMLEntry(
-          key: scalar.text, isKeyPlain: scalar.isPlain, keyMark: head.mark, value: value))
+          key: scalar.text, isKeyPlain: scalar.isPlain, keyPosition: head.mark, value: value))
     }
   }
 

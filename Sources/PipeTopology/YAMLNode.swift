@@ -38,7 +38,7 @@ package struct YAMLEntry: Sendable {
   package var key: String
   /// Whether the key is written without quotes.
   package var isKeyPlain: Bool
-  package var keyMark: TextPosition
+  package var keyPosition: TextPosition
   package var value: YAMLNode
 }
 
@@ -60,10 +60,10 @@ package struct YAMLScalar: Sendable {
   package var value: JSONValue { isPlain ? resolved : .string(text) }
 
   /// The value where a number or a Boolean is expected. A variable can provide one even in quotes.
-  var typed: JSONValue { written == nil ? value : resolved }
+  var typedValue: JSONValue { written == nil ? value : resolved }
 
   /// Whether the scalar is an integer that is too large for an `Int64`.
-  var isWholeBeyondLimits: Bool {
+  var isIntegerOutOfRange: Bool {
     let digits = text.first == "-" || text.first == "+" ? text.dropFirst() : text[...]
     guard isPlain, !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
       return false
@@ -91,38 +91,38 @@ package struct YAMLScalar: Sendable {
 
   private static func number(_ bytes: [UInt8]) -> JSONValue? {
     let text = String(decoding: bytes, as: UTF8.self)
-    if bytes.starts(with: "0x".utf8) { return whole(text.dropFirst(2), radix: 16) }
-    if bytes.starts(with: "0o".utf8) { return whole(text.dropFirst(2), radix: 8) }
+    if bytes.starts(with: "0x".utf8) { return parseInteger(text.dropFirst(2), radix: 16) }
+    if bytes.starts(with: "0o".utf8) { return parseInteger(text.dropFirst(2), radix: 8) }
     var rest = bytes[...]
     if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") {
       rest.removeFirst()
     }
-    let wholePart = takeDigits(&rest)
-    if rest.isEmpty, wholePart > 0 {
+    let integerDigitCount = consumeDigits(&rest)
+    if rest.isEmpty, integerDigitCount > 0 {
       if let value = Int64(text) { return .integer(value) }
       return Double(text).map(JSONValue.number)
     }
     var fraction = 0
     if rest.first == UInt8(ascii: ".") {
       rest.removeFirst()
-      fraction = takeDigits(&rest)
+      fraction = consumeDigits(&rest)
     }
-    guard wholePart + fraction > 0 else { return nil }
+    guard integerDigitCount + fraction > 0 else { return nil }
     if rest.first == UInt8(ascii: "e") || rest.first == UInt8(ascii: "E") {
       rest.removeFirst()
       if rest.first == UInt8(ascii: "+") || rest.first == UInt8(ascii: "-") { rest.removeFirst() }
-      guard takeDigits(&rest) > 0 else { return nil }
+      guard consumeDigits(&rest) > 0 else { return nil }
     }
     return rest.isEmpty ? Double(text).map(JSONValue.number) : nil
   }
 
-  private static func whole(_ digits: Substring, radix: Int) -> JSONValue? {
+  private static func parseInteger(_ digits: Substring, radix: Int) -> JSONValue? {
     // `Int64(_:radix:)` would also accept a sign here.
     guard digits.first?.isHexDigit == true else { return nil }
     return Int64(digits, radix: radix).map(JSONValue.integer)
   }
 
-  private static func takeDigits(_ rest: inout ArraySlice<UInt8>) -> Int {
+  private static func consumeDigits(_ rest: inout ArraySlice<UInt8>) -> Int {
     let digits = rest.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }.count
     rest.removeFirst(digits)
     return digits

@@ -117,14 +117,14 @@ private final class YAMLWriter {
   /// Returns whether a text reads back as the same text without quotes.
   private static func isPlain(_ text: String) -> Bool {
     // YAML 1.1 readers take these words for Booleans, and old numbers for numbers or dates.
-    guard !["y", "yes", "n", "no", "on", "off"].contains(text.lowercased()), !isOldNumber(text),
+    guard !["y", "yes", "n", "no", "on", "off"].contains(text.lowercased()), !isYAML11Number(text),
       isWord(text), case .string = YAMLScalar(text: text, isPlain: true).value
     else { return false }
     return true
   }
 
   /// Returns whether YAML 1.1 may read a text as a number or a date: `1_000`, `0b1`, `2026-01-02`.
-  private static func isOldNumber(_ text: String) -> Bool {
+  private static func isYAML11Number(_ text: String) -> Bool {
     guard let first = text.utf8.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first)
     else { return false }
     return text.utf8.allSatisfy { "0123456789abcdefABCDEFoxOX_.-".utf8.contains($0) }

@@ -42,15 +42,15 @@ package final class ConnectingRouter {
   /// - Parameters:
   ///   - peer: The peer's number, from 0 and without large gaps.
   ///   - place: The peer's endpoint, which no other peer has.
-  package func connect(_ peer: Int, to place: PeerEndpoint) throws(TransportError) {
+  package func connect(_ peer: Int, to peerEndpoint: PeerEndpoint) throws(TransportError) {
     disconnect(peer)
     while connections.count <= peer { connections.append(nil) }
     count &+= 1
     let id = Self.id(of: peer, count: count)
     try socket.set(ZMQ_CONNECT_ROUTING_ID, id)
-    try socket.connect(to: place)
-    connections[peer] = Connection(endpoint: place.endpoint, id: id)
-    peers[place.endpoint] = peer
+    try socket.connect(to: peerEndpoint)
+    connections[peer] = Connection(endpoint: peerEndpoint.endpoint, id: id)
+    peers[peerEndpoint.endpoint] = peer
   }
 
   /// Disconnects from a peer if it is connected. Messages queued for the peer are lost.
@@ -63,7 +63,7 @@ package final class ConnectingRouter {
 
   /// Sends one frame. A frame to a peer that is not connected yet waits for the connection.
   @discardableResult
-  package func send(_ header: FrameHeader, body: [UInt8] = [], to peer: Int) -> Socket.Sent {
+  package func send(_ header: FrameHeader, body: [UInt8] = [], to peer: Int) -> Socket.SendResult {
     guard let id = id(of: peer) else { return .unroutable }
     return socket.send(header, body: body, to: id)
   }

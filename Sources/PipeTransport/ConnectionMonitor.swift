@@ -12,7 +12,7 @@ package final class ConnectionMonitor {
     /// responding.
     case failed
     /// The peer rejected this end's key.
-    case turnedAway
+    case keyRejected
     case event(Event)
   }
 
@@ -21,13 +21,13 @@ package final class ConnectionMonitor {
 
   /// - Parameter tellsAttempts: Whether ``readAttempts(_:)`` reports attempts as well as connections.
   package init(
-    of watched: Socket, in context: Context, tellsAttempts: Bool = false
+    of watched: Socket, in context: Context, reportsAttempts: Bool = false
   ) throws(TransportError) {
     self.watched = watched
     let endpoint = "inproc://monitor-\(UInt(bitPattern: watched.handle))"
     let events =
       ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED
-      | (tellsAttempts ? Self.ofAttempts : 0)
+      | (reportsAttempts ? Self.attemptEvents : 0)
     guard zmq_socket_monitor(watched.handle, endpoint, events) == 0 else {
       throw .last("zmq_socket_monitor", endpoint: endpoint)
     }
@@ -35,7 +35,7 @@ package final class ConnectionMonitor {
     try socket.connect(endpoint)
   }
 
-  private static let ofAttempts =
+  private static let attemptEvents =
     ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
     | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
 
@@ -44,7 +44,7 @@ package final class ConnectionMonitor {
   /// libzmq's thread waits until its events are read. Without a reader the thread would wait until
   /// its context ends, and serve no other socket.
   package func close() {
-    watched.stopTelling()
+    watched.stopMonitoring()
     socket.close()
   }
 
@@ -66,7 +66,7 @@ package final class ConnectionMonitor {
       case ZMQ_EVENT_CONNECTED: attempt(.opened)
       case ZMQ_EVENT_HANDSHAKE_SUCCEEDED: attempt(.event(.connected))
       case ZMQ_EVENT_DISCONNECTED: attempt(.event(.disconnected))
-      case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH: attempt(.turnedAway)
+      case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH: attempt(.keyRejected)
       default: attempt(.failed)
       }
     }

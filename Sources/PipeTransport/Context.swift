@@ -5,7 +5,7 @@ import CZMQ
 /// has a second one.
 package final class Context: Sendable {
   /// The maximum number of sockets in a context. libzmq writes 12 bytes for each at the start.
-  package enum Room: Int32, Sendable {
+  package enum SocketLimit: Int32, Sendable {
     case few = 1_000
     case many = 65_000
   }
@@ -13,10 +13,10 @@ package final class Context: Sendable {
   // libzmq's contexts are thread-safe; sockets are not.
   nonisolated(unsafe) let handle: UnsafeMutableRawPointer
 
-  package init(_ room: Room = .many) {
+  package init(_ socketLimit: SocketLimit = .many) {
     pr_protocols_from_file()
     handle = zmq_ctx_new()!
-    _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, room.rawValue)
+    _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, socketLimit.rawValue)
   }
 
   // Every socket holds its context, so all sockets are closed here. Their queued messages are sent

@@ -71,9 +71,9 @@ final class EventWaiter {
     let count = epoll_wait(
       descriptor, events.baseAddress, Int32(events.count), waits ? -1 : 0)
     // The count is negative if a signal interrupted the wait.
-    for place in 0..<max(0, Int(count)) {
-      let number = events[place].data.u64
-      if number == Self.alarmNumber { alarmFired() } else { found(number) }
+    for index in 0..<max(0, Int(count)) {
+      let number = events[index].data.u64
+      if number == Self.alarmNumber { handleAlarm() } else { found(number) }
     }
     if !files.isEmpty { for number in files.values { found(number) } }
   }
@@ -88,7 +88,7 @@ final class EventWaiter {
     alarmDue = due
   }
 
-  private func alarmFired() {
+  private func handleAlarm() {
     var count: UInt64 = 0
     _ = read(alarm, &count, 8)
     alarmDue = nil

@@ -5,7 +5,7 @@ import PipeWire
 /// and requests the last value again if the publisher may have dropped it.
 package final class FeedWatch {
   /// The last value received from a node.
-  private struct Told {
+  private struct LastValue {
     var incarnation: UInt64
     var version: UInt64
     var doubts: [InDoubtTransaction]
@@ -21,8 +21,8 @@ package final class FeedWatch {
     }
 
     /// Whether a change to the same state carries new information.
-    func differs(from change: StateChange, tellsInDoubt: Bool) -> Bool {
-      if tellsInDoubt, doubts != change.doubts { return true }
+    func differs(from change: StateChange, reportsInDoubt: Bool) -> Bool {
+      if reportsInDoubt, doubts != change.doubts { return true }
       guard let other = change.summary else { return false }
       return summary != other || isPassing != change.isPassing
     }
@@ -33,8 +33,8 @@ package final class FeedWatch {
   private let topic: FeedTopic
   private let receive: (StateChange) -> Void
   private var registration: PollLoop.Registration?
-  private let tellsInDoubt: Bool
-  private var seen: [String: Told] = [:]
+  private let reportsInDoubt: Bool
+  private var lastValues: [String: LastValue] = [:]
   private var received = 0
   /// The number of messages since the last time that no message was left to read.
   private var backlog = 0
@@ -49,14 +49,14 @@ package final class FeedWatch {
   package init(
     feeds: [String], topic: FeedTopic = .states(areCommitted: nil), in context: Context,
     loop: PollLoop,
-    tellsInDoubt: Bool = false, _ receive: @escaping (StateChange) -> Void
+    reportsInDoubt: Bool = false, _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     self.loop = loop
     self.topic = topic
-    self.tellsInDoubt = tellsInDoubt
+    self.reportsInDoubt = reportsInDoubt
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
-    try socket.setHighWaterMark(FeedSubscriptions.room)
+    try socket.setHighWaterMark(FeedSubscriptions.queueLimit)
     try socket.subscribe(to: topic.bytes)
     for feed in feeds { try socket.connect(feed) }
     registration = loop.add(socket, for: self) { $0.read() }
@@ -64,8 +64,8 @@ package final class FeedWatch {
   }
 
   /// Reads the feed of another node, which sends its last value first.
-  package func connect(to place: PeerEndpoint) throws(TransportError) {
-    try socket.connect(to: place)
+  package func connect(to peerEndpoint: PeerEndpoint) throws(TransportError) {
+    try socket.connect(to: peerEndpoint)
   }
 
   /// Stops reading a feed. Messages queued from the feed are lost.
@@ -79,12 +79,12 @@ package final class FeedWatch {
   }
 
   /// Requests a node's last value again, and delivers it even if it was delivered before.
-  package func askAgain(_ node: String) {
-    seen[node] = nil
-    askAgain()
+  package func requestLastValue(_ node: String) {
+    lastValues[node] = nil
+    requestLastValue()
   }
 
-  private func askAgain() { try? socket.subscribe(to: topic.bytes) }
+  private func requestLastValue() { try? socket.subscribe(to: topic.bytes) }
 
   /// Reads all messages that have arrived.
   package func drain() { while read() == Self.readsPerTurn {} }
@@ -101,7 +101,7 @@ package final class FeedWatch {
     received += count
     backlog += count
     if count < Self.readsPerTurn {
-      if backlog >= Self.flood { askAgain() }
+      if backlog >= Self.flood { requestLastValue() }
       backlog = 0
     }
     return count
@@ -109,30 +109,30 @@ package final class FeedWatch {
 
   private func take(_ change: StateChange) {
     var change = change
-    if let last = seen[change.node] {
+    if let last = lastValues[change.node] {
       if change.incarnation < last.incarnation { return }
       if change.incarnation == last.incarnation {
         change.isRepeated = change.version == last.version
         if change.isRepeated {
-          guard last.differs(from: change, tellsInDoubt: tellsInDoubt) else { return }
+          guard last.differs(from: change, reportsInDoubt: reportsInDoubt) else { return }
         } else {
           guard change.version > last.version else { return }
           change.missed = change.version - last.version - 1
         }
       }
     }
-    seen[change.node] = Told(change)
+    lastValues[change.node] = LastValue(change)
     receive(change)
   }
 
   /// The number of messages without a pause after which a publisher may have dropped the last one.
-  private static let flood = Int(FeedSubscriptions.room) / 4
+  private static let flood = Int(FeedSubscriptions.queueLimit) / 4
 
   /// Checks for a flood at intervals. After a flood the publisher may have dropped the last value
   /// at the high-water mark, so the watch requests it.
   private func check() {
     timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
-      if watch.received >= Self.flood { watch.askAgain() }
+      if watch.received >= Self.flood { watch.requestLastValue() }
       watch.received = 0
       watch.check()
     }
@@ -156,7 +156,7 @@ package final class FeedReader {
     self.loop = loop
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
-    try socket.setHighWaterMark(FeedSubscriptions.room)
+    try socket.setHighWaterMark(FeedSubscriptions.queueLimit)
     for topic in topics { try socket.subscribe(to: topic.bytes) }
     for feed in feeds { try socket.connect(feed) }
     registration = loop.add(socket, for: self) { $0.read() }
@@ -166,8 +166,8 @@ package final class FeedReader {
   package func disconnect(_ feed: String) { socket.disconnect(feed) }
 
   /// Reads a feed again, or another feed.
-  package func connect(to place: PeerEndpoint) throws(TransportError) {
-    try socket.connect(to: place)
+  package func connect(to peerEndpoint: PeerEndpoint) throws(TransportError) {
+    try socket.connect(to: peerEndpoint)
   }
 
   package func close() {

@@ -16,7 +16,7 @@ package final class HeldMessages {
 
   /// Messages that wait for the same numbers.
   private struct Batch {
-    let marks: [UInt64]
+    let causeNumbers: [UInt64]
     var messages: [Message]
   }
 
@@ -31,7 +31,7 @@ package final class HeldMessages {
   private static let handshakes: [FrameKind] = [.open, .welcome, .join]
 
   /// The numbers that the first message waits for; `nil` if no message waits.
-  package var awaited: [UInt64]? { (batches.first ?? last)?.marks }
+  package var awaited: [UInt64]? { (batches.first ?? last)?.causeNumbers }
 
   /// - Parameters:
   ///   - latest: Returns the last number of each sequence.
@@ -43,18 +43,18 @@ package final class HeldMessages {
 
   /// Keeps a message if a cause is not recorded yet.
   /// - Returns: Whether the message was kept.
-  func keeps(
+  func holdBack(
     _ header: FrameHeader, _ body: [UInt8], to peer: [UInt8]?, of socket: Socket
   ) -> Bool {
     if Self.handshakes.contains(header.kind) { return false }
-    let marks = latest()
-    if last == nil, Self.reached(marks, recorded()) { return false }
+    let causeNumbers = latest()
+    if last == nil, Self.areRecorded(causeNumbers, recorded()) { return false }
     let message = Message(socket: socket, header: header, body: body, peer: peer)
-    if last?.marks == marks {
+    if last?.causeNumbers == causeNumbers {
       last?.messages.append(message)
     } else {
       if let last { batches.append(last) }
-      last = Batch(marks: marks, messages: [message])
+      last = Batch(causeNumbers: causeNumbers, messages: [message])
     }
     return true
   }
@@ -62,7 +62,7 @@ package final class HeldMessages {
   /// Sends the messages whose causes are recorded now.
   package func release() {
     let recorded = recorded()
-    while let batch = batches.first ?? last, Self.reached(batch.marks, recorded) {
+    while let batch = batches.first ?? last, Self.areRecorded(batch.causeNumbers, recorded) {
       if batches.popFirst() == nil { last = nil }
       for message in batch.messages {
         message.socket.transmit(message.header, message.body, to: message.peer)
@@ -70,7 +70,7 @@ package final class HeldMessages {
     }
   }
 
-  private static func reached(_ marks: [UInt64], _ recorded: [UInt64]) -> Bool {
-    zip(marks, recorded).allSatisfy { $0 <= $1 }
+  private static func areRecorded(_ causeNumbers: [UInt64], _ recorded: [UInt64]) -> Bool {
+    zip(causeNumbers, recorded).allSatisfy { $0 <= $1 }
   }
 }

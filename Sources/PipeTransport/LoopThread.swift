@@ -87,7 +87,7 @@ package final class LoopHandle: Sendable {
   func begin() { state.withLock { $0.thread = pthread_self() } }
 
   /// Whether posted work is pending. No descriptor signals work that the loop's own thread has posted.
-  var hasPosted: Bool { state.withLock { !$0.posted.isEmpty } }
+  var hasPostedWork: Bool { state.withLock { !$0.posted.isEmpty } }
 
   /// Runs all pending work. The loop must have stopped for good.
   package func end() {
@@ -100,7 +100,7 @@ package final class LoopHandle: Sendable {
   }
 
   /// Clears the wake-up signal and runs the posted work.
-  func awoke() {
+  func handleWakeUp() {
     var value: eventfd_t = 0
     _ = eventfd_read(descriptor, &value)
     runPosted()

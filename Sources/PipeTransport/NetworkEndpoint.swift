@@ -21,7 +21,7 @@ package enum NetworkEndpoint {
   }
 
   /// Whether a host's name resolves to an address on this host.
-  package static func isKnown(host: String) -> Bool { address(of: host) != nil }
+  package static func canResolve(host: String) -> Bool { address(of: host) != nil }
 
   /// The first IPv4 address of a host, as text.
   private static func address(of host: String) -> String? {
@@ -52,8 +52,8 @@ enum ListeningDescriptor {
     let path = Array(endpoint.dropFirst(prefix.count).utf8)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    let room = MemoryLayout.size(ofValue: address.sun_path)
-    guard endpoint.hasPrefix(prefix), path.count < room else {
+    let pathCapacity = MemoryLayout.size(ofValue: address.sun_path)
+    guard endpoint.hasPrefix(prefix), path.count < pathCapacity else {
       throw TransportError(call: "bind", endpoint: endpoint, code: ENAMETOOLONG)
     }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }

@@ -39,7 +39,7 @@ package final class PollLoop {
     }
 
     /// Disables the socket's callbacks.
-    func forget() {
+    func disableCallbacks() {
       isRemoved = true
       socket?.onPossibleInput = nil
       socket?.onClose = nil
@@ -64,16 +64,16 @@ package final class PollLoop {
   private var isStopped = false
   /// Callbacks that take turns before each wait.
   @exclusivity(unchecked)
-  private var turns: [Turns] = []
+  private var turns: [TurnHandler] = []
   /// The resident whose work runs now, if several share the loop. Callbacks that it registers
   /// belong to the same resident. Work that other threads post belongs to the first resident, 0.
   @exclusivity(unchecked)
   private(set) var resident = 0
   /// Called whenever the work of another resident begins.
   @exclusivity(unchecked)
-  package var onResident: ((Int) -> Void)?
+  package var onResidentChange: ((Int) -> Void)?
 
-  private final class Turns {
+  private final class TurnHandler {
     let id: UInt64
     let resident: Int
     /// Takes one turn. Returns whether work is left.
@@ -92,12 +92,12 @@ package final class PollLoop {
     handle = LoopHandle()
     waiter = EventWaiter()
     let handle = handle
-    add(descriptor: handle.descriptor) { handle.awoke() }
+    add(descriptor: handle.descriptor) { handle.handleWakeUp() }
   }
 
   deinit {
     // Sockets may outlive the loop.
-    for source in sources.values { source.forget() }
+    for source in sources.values { source.disableCallbacks() }
   }
 
   /// Calls back while a message waits to be read, and sometimes when none does, until the socket is
@@ -105,9 +105,9 @@ package final class PollLoop {
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
     let source = Source(nextID(), socket, socket.descriptor, of: resident, onReadable)
-    socket.isDue = false
+    socket.isInputNotified = false
     socket.onPossibleInput = { [unowned self, unowned source] in due.append(source) }
-    if socket.mayHaveInput { socket.tellPossibleInput() }
+    if socket.mayHaveInput { socket.notifyPossibleInput() }
     let registration = add(source)
     socket.onClose = { [unowned self] in remove(registration) }
     return registration
@@ -139,12 +139,12 @@ package final class PollLoop {
   /// Calls back before each wait, so that the owner can send its queue in one go.
   /// - Parameter hasWork: Returns whether work is left. If so, the loop does not wait.
   @discardableResult
-  package func addTurns<Owner: AnyObject>(
+  package func addTurnHandler<Owner: AnyObject>(
     for owner: Owner, hasWork: @escaping (Owner) -> Bool, take: @escaping (Owner) -> Void
   ) -> Registration {
     let id = nextID()
     turns.append(
-      Turns(id, of: resident) { [weak owner] in
+      TurnHandler(id, of: resident) { [weak owner] in
         guard let owner else { return false }
         take(owner)
         return hasWork(owner)
@@ -153,7 +153,7 @@ package final class PollLoop {
   }
 
   /// Performs work on behalf of one of the residents that share the loop.
-  package func asResident<Result, Failure: Error>(
+  package func runAsResident<Result, Failure: Error>(
     _ number: Int, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     let former = resident
@@ -165,7 +165,7 @@ package final class PollLoop {
   private func enter(_ number: Int) {
     guard number != resident else { return }
     resident = number
-    onResident?(number)
+    onResidentChange?(number)
   }
 
   package func remove(_ registration: Registration) {
@@ -173,7 +173,7 @@ package final class PollLoop {
       turns.remove(at: place).isRemoved = true
     }
     guard let source = sources.removeValue(forKey: registration.id) else { return }
-    source.forget()
+    source.disableCallbacks()
     due.removeAll { $0 === source }
     waiter.remove(source.descriptor, source.id)
   }
@@ -217,7 +217,7 @@ package final class PollLoop {
       if hasWork, !one.isRemoved { isBusy = true }
     }
     enter(0)
-    if handle.hasPosted {
+    if handle.hasPostedWork {
       handle.runPosted()
       isBusy = true
       if isStopped { return }
@@ -277,7 +277,7 @@ package final class PollLoop {
   private func takeDue() {
     while let source = due.popLast() {
       guard let socket = source.socket else { continue }
-      socket.isDue = false
+      socket.isInputNotified = false
       // A callback may have read the message in the same turn.
       if socket.mayHaveInput { makeReady(source) }
     }

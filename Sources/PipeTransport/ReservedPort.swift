@@ -101,13 +101,13 @@ package enum LocalConnections {
   /// if there is no connection.
   private static func name(
     _ descriptor: Int32,
-    _ ask: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
+    _ getName: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
   ) -> String? {
     var storage = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
     return withUnsafeMutablePointer(to: &storage) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        guard ask(descriptor, address, &size) == 0 else { return nil }
+        guard getName(descriptor, address, &size) == 0 else { return nil }
         let bytes = UnsafeRawBufferPointer(start: address, count: Int(size))
         switch Int32(address.pointee.sa_family) {
         case AF_UNIX: return "ipc://\(path(bytes))"

@@ -20,7 +20,7 @@ package final class Socket {
   }
 
   /// The outcome of sending a message.
-  package enum Sent: Sendable { case queued, wouldBlock, unroutable }
+  package enum SendResult: Sendable { case queued, wouldBlock, unroutable }
 
   let handle: UnsafeMutableRawPointer
   private let context: Context
@@ -42,14 +42,14 @@ package final class Socket {
   /// may have consumed the descriptor's signal. `false` after a `receive` that found no message.
   @exclusivity(unchecked)
   private(set) var mayHaveInput = true {
-    didSet { if mayHaveInput, !isDue { tellPossibleInput() } }
+    didSet { if mayHaveInput, !isInputNotified { notifyPossibleInput() } }
   }
-  /// Called when a message may wait, unless `isDue` is set.
+  /// Called when a message may wait, unless `isInputNotified` is set.
   @exclusivity(unchecked)
   var onPossibleInput: (() -> Void)?
   /// Whether `onPossibleInput` was called. The loop resets it when it looks for a message.
   @exclusivity(unchecked)
-  var isDue = false
+  var isInputNotified = false
   /// Called before the socket is closed, while its descriptor is still valid.
   var onClose: (() -> Void)?
   /// Whether a message was received since this property was last set to `false`.
@@ -87,14 +87,14 @@ package final class Socket {
 
   deinit { close() }
 
-  func tellPossibleInput() {
+  func notifyPossibleInput() {
     guard let onPossibleInput else { return }
-    isDue = true
+    isInputNotified = true
     onPossibleInput()
   }
 
   /// Stops the monitoring of the socket's connections.
-  func stopTelling() {
+  func stopMonitoring() {
     if isOpen { zmq_socket_monitor(handle, nil, 0) }
   }
 
@@ -190,13 +190,13 @@ package final class Socket {
   @discardableResult
   package func send(
     _ header: FrameHeader, body: [UInt8] = [], to peer: [UInt8]? = nil
-  ) -> Sent {
-    if let held, held.keeps(header, body, to: peer, of: self) { return .queued }
+  ) -> SendResult {
+    if let held, held.holdBack(header, body, to: peer, of: self) { return .queued }
     return transmit(header, body, to: peer)
   }
 
   @discardableResult
-  func transmit(_ header: FrameHeader, _ body: [UInt8], to peer: [UInt8]?) -> Sent {
+  func transmit(_ header: FrameHeader, _ body: [UInt8], to peer: [UInt8]?) -> SendResult {
     if let peer {
       let result = sendPart(peer, more: true)
       guard case .queued = result else { return result }
@@ -214,7 +214,7 @@ package final class Socket {
 
   /// Sends one part of a message.
   @discardableResult
-  package func sendPart(_ bytes: [UInt8], more: Bool) -> Sent {
+  package func sendPart(_ bytes: [UInt8], more: Bool) -> SendResult {
     var message = zmq_msg_t()
     zmq_msg_init_size(&message, bytes.count)
     bytes.withUnsafeBytes {
@@ -224,7 +224,7 @@ package final class Socket {
     return finish(&message, more: more)
   }
 
-  private func finish(_ message: inout zmq_msg_t, more: Bool) -> Sent {
+  private func finish(_ message: inout zmq_msg_t, more: Bool) -> SendResult {
     guard isOpen else {
       zmq_msg_close(&message)
       return .wouldBlock

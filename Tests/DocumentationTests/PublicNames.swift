@@ -53,7 +53,7 @@ private typealias Names<
   (
     Synchronization, SynchronizedEvent, SynchronizedEventError, SynchronizedMode, SynchronizedReply,
     SyncVector, BroadcastResult, RoutingError, TransactionID, InDoubtTransaction, Enabledness,
-    Withholding, Exploration, ExplorationError
+    BlockingParticipant, Exploration, ExplorationError
   ),
   (LoadState<State, Event>, LoadEvent<State, Event>, LoadFailure, Services, Injected<State>),
   (NavigationError, LinkFailure, NoParameters, ParameterMismatch, JSONValue),

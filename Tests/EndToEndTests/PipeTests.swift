@@ -88,7 +88,7 @@ struct PipeTests {
   @Test("A node can have more pipes than the default number of sockets allows")
   func manyPipes() async throws {
     // Each pipe uses three sockets: its own, and two that monitor its connection.
-    let count = Int(Context.Room.few.rawValue) / 3 + 1
+    let count = Int(Context.SocketLimit.few.rawValue) / 3 + 1
     let pipes = (1...count).map { number in
       PipeSpecification.rule(
         from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors\(number)")

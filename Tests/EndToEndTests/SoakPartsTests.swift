@@ -140,7 +140,7 @@ struct SoakPartsTests {
     for round in 0..<topic.points.count {
       var sums: [Failpoint: Double] = [:]
       for rule in try FailpointRule.parse(list: FailpointRates.text(of: topic, round: round)) {
-        guard case .probability(let probability) = rule.moment else {
+        guard case .probability(let probability) = rule.trigger else {
           Issue.record("\(rule) has no probability")
           continue
         }

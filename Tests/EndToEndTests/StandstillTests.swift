@@ -35,9 +35,9 @@ struct StandstillTests {
       let pid = try #require(try await ward.status("patient").pid)
       try await pin(pid)
       try await run("/usr/bin/chrt", "--idle", "-p", "0", String(pid))
-      let before = try #require(ProcessorQueue.threads(of: pid)[pid])
+      let before = try #require(RunQueueSampler.threads(of: pid)[pid])
       let hasWaited = try await poll(every: .milliseconds(20), within: .seconds(60)) {
-        guard let now = ProcessorQueue.threads(of: pid)[pid] else { return false }
+        guard let now = RunQueueSampler.threads(of: pid)[pid] else { return false }
         return now.queued - before.queued > .seconds(3) ? true : nil
       }
       #expect(hasWaited == true)

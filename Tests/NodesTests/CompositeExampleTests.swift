@@ -14,7 +14,7 @@ struct CompositeExampleTests {
     #expect(found.states.count == states, sourceLocation: sourceLocation)
     #expect(found.transitions.count == transitions, sourceLocation: sourceLocation)
     #expect(found.deadlocks.count == deadlocks, sourceLocation: sourceLocation)
-    #expect(found.untried == [], sourceLocation: sourceLocation)
+    #expect(found.untriedEvents == [], sourceLocation: sourceLocation)
   }
 
   // MARK: The vending machine
@@ -34,9 +34,9 @@ struct CompositeExampleTests {
   }
 
   @Test("An event without a given payload is listed as untried")
-  func untried() throws {
+  func untriedEvents() throws {
     let found = try ExampleComposition.product(of: "vending-machine.yaml").explore()
-    #expect(found.untried == ["user: showPurchasable", "machine: showPurchasable"])
+    #expect(found.untriedEvents == ["user: showPurchasable", "machine: showPurchasable"])
     #expect(found.states.count == 3)
   }
 
@@ -116,12 +116,12 @@ struct CompositeExampleTests {
       moving += 1
       let open = try product.enabledness(
         of: .synchronized(SynchronizedEvent(named: "open"), composite: "lift"), in: state)
-      #expect(open.withheld.map(\.participant) == ["motor"])
+      #expect(open.blockers.map(\.participant) == ["motor"])
       #expect(!shown.isStable)
     }
     #expect(moving == 5 * 4)
     #expect(found.deadlocks.isEmpty)
-    #expect(found.untried == [])
+    #expect(found.untriedEvents == [])
   }
 
   @Test("Without synchronized events, the lift's motor can move while the door is open")

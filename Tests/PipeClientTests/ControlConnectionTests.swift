@@ -42,7 +42,8 @@ struct ControlConnectionTests {
           (2_000, .failed), (5, .opened), (5, Self.connected), (0, Self.disconnected),
         ])
         == [
-          .nothing, .nothing, .waitForIt, .nothing, .nothing, .nothing, .askAgain, .waitForIt,
+          .nothing, .nothing, .waitForRecovery, .nothing, .nothing, .nothing, .resendCommands,
+          .waitForRecovery,
         ])
   }
 
@@ -66,24 +67,24 @@ struct ControlConnectionTests {
   }
 
   @Test("A rejected key is not tried again")
-  func turnedAway() {
+  func keyRejected() {
     #expect(
-      actions(isRemote: true, [(0, .opened), (1, .turnedAway), (0, Self.connected)])
-        == [.nothing, .end(.turnedAway), .nothing])
+      actions(isRemote: true, [(0, .opened), (1, .keyRejected), (0, Self.connected)])
+        == [.nothing, .end(.keyRejected), .nothing])
     #expect(
       actions(
-        isRemote: true, [(0, Self.connected), (0, Self.disconnected), (1, .turnedAway)])
-        == [.nothing, .waitForIt, .end(.gone)])
+        isRemote: true, [(0, Self.connected), (0, Self.disconnected), (1, .keyRejected)])
+        == [.nothing, .waitForRecovery, .end(.gone)])
   }
 
   @Test("A connection is given up only once, and not while it is open")
   func givingUp() {
     var connection = ControlConnection(isRemote: true)
-    #expect(!connection.hasBegun && !connection.hasMet)
+    #expect(!connection.hasBegun && !connection.hasConnected)
     _ = connection.take(.opened, at: .now)
     #expect(connection.hasBegun)
     _ = connection.take(Self.connected, at: .now)
-    #expect(connection.hasMet && !connection.hasBegun)
+    #expect(connection.hasConnected && !connection.hasBegun)
     #expect(connection.giveUp() == .nothing)
     _ = connection.take(Self.disconnected, at: .now)
     #expect(connection.giveUp() == .end(.gone))

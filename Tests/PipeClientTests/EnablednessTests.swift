@@ -56,11 +56,11 @@ struct EnablednessTests {
       (.failure(.down("failed")), .down("failed")),
       (.failure(.silent(.seconds(2))), .silent(.seconds(2))),
     ] as [(NodeAnswer<NodeExplanation>, EventBlocker)])
-  func obstacles(door: NodeAnswer<NodeExplanation>, obstacle: EventBlocker) throws {
+  func obstacles(door: NodeAnswer<NodeExplanation>, blocker: EventBlocker) throws {
     let found = try Self.answer(door, .success(Self.connected))
     #expect(found.verdict == .withheld)
     #expect(found.withheld.map(\.participant) == ["door"])
-    #expect(found.withheld.first?.obstacle == obstacle)
+    #expect(found.withheld.first?.blocker == blocker)
     #expect(found.answers.map(\.verdict) == [.withheld, .enabled])
     #expect(found.composite == "lift" && found.participants == ["door", "motor"])
   }
@@ -106,16 +106,16 @@ struct EnablednessTests {
   func coordinator() throws {
     let alone = CoordinatorExplanation(connected: ["motor"])
     let cut = try Self.answer(Self.explained(.taken), .success(alone))
-    #expect(cut.withheld.map(\.obstacle) == [.notConnected])
+    #expect(cut.withheld.map(\.blocker) == [.notConnected])
     let busy = CoordinatorExplanation(
       connected: ["door", "motor"],
       transactions: [.init(transaction: Self.transaction, participants: ["door", "panel"])])
     let locked = try Self.answer(Self.explained(.taken), .success(busy))
-    #expect(locked.withheld.map(\.obstacle) == [.inTransaction(Self.transaction)])
+    #expect(locked.withheld.map(\.blocker) == [.inTransaction(Self.transaction)])
     let down = try Self.answer(Self.explained(.taken), .failure(.down("backing off")))
     #expect(down.verdict == .withheld)
     #expect(down.answers.map(\.participant) == ["house", "door", "motor"])
-    #expect(down.answers.map(\.obstacle) == [.down("backing off"), nil, nil])
+    #expect(down.answers.map(\.blocker) == [.down("backing off"), nil, nil])
   }
 
   @Test("An event of one node requires no coordinator, and may be asynchronous")

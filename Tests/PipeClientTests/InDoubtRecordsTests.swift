@@ -34,15 +34,15 @@ struct InDoubtRecordsTests {
 
   /// Returns marks for a pair of two nodes, after all nodes have reported their first states. One of
   /// the two nodes is shown itself.
-  private static func pair(seesEvery: Bool = true) -> InDoubtRecords {
-    var marks = InDoubtRecords(
+  private static func pair(receivesEveryState: Bool = true) -> InDoubtRecords {
+    var records = InDoubtRecords(
       shown: ["pair", "other", "a"],
       classes: [plan("pair", ["a", "b"]), plan("other", ["b", "c"]), plan("third", ["z"])],
-      seesEvery: seesEvery)
-    #expect(text(marks.take(change("a", 0, cause: "initial"))) == ["a 0"])
-    #expect(text(marks.take(change("b", 0, cause: "initial"))) == [])
-    #expect(text(marks.take(change("pair", 0, cause: "a"))) == ["pair 0"])
-    return marks
+      receivesEveryState: receivesEveryState)
+    #expect(text(records.take(change("a", 0, cause: "initial"))) == ["a 0"])
+    #expect(text(records.take(change("b", 0, cause: "initial"))) == [])
+    #expect(text(records.take(change("pair", 0, cause: "a"))) == ["pair 0"])
+    return records
   }
 
   @Test("Subscriptions cover the nodes of the composites that are shown")
@@ -52,73 +52,73 @@ struct InDoubtRecordsTests {
 
   @Test("A composite is shown again, marked, when a doubt begins, and when it is aborted")
   func abort() {
-    var marks = Self.pair()
-    let marked = marks.take(Self.change("b", 0, cause: "initial", inDoubt: true))
+    var records = Self.pair()
+    let marked = records.take(Self.change("b", 0, cause: "initial", inDoubt: true))
     // The other composite has not been shown yet, so there is nothing to mark.
     #expect(Self.text(marked) == ["pair 0?"])
     #expect(marked[0].doubts == [Self.doubt("b")])
     #expect(marked[0].missed == 0)
-    #expect(Self.text(marks.take(Self.change("other", 0, cause: "c"))) == ["other 0?"])
+    #expect(Self.text(records.take(Self.change("other", 0, cause: "c"))) == ["other 0?"])
     #expect(
-      Self.text(marks.take(Self.change("a", 0, cause: "initial", inDoubt: true)))
+      Self.text(records.take(Self.change("a", 0, cause: "initial", inDoubt: true)))
         == ["a 0?", "pair 0??"])
     #expect(
-      Self.text(marks.take(Self.change("b", 0, cause: "initial"))) == ["other 0", "pair 0?"])
-    #expect(Self.text(marks.take(Self.change("a", 0, cause: "initial"))) == ["a 0", "pair 0"])
+      Self.text(records.take(Self.change("b", 0, cause: "initial"))) == ["other 0", "pair 0?"])
+    #expect(Self.text(records.take(Self.change("a", 0, cause: "initial"))) == ["a 0", "pair 0"])
   }
 
   @Test("A doubt that a commit ends is removed together with the new state of the composite")
   func commitToldByNodesFirst() {
-    var marks = Self.pair()
-    _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
-    _ = marks.take(Self.change("b", 0, cause: "initial", inDoubt: true))
-    #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1"])
-    #expect(Self.text(marks.take(Self.change("b", 1))) == [])
-    #expect(Self.text(marks.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1"])
-    #expect(Self.text(marks.take(Self.change("a", 2, cause: "request"))) == ["a 2"])
+    var records = Self.pair()
+    _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
+    _ = records.take(Self.change("b", 0, cause: "initial", inDoubt: true))
+    #expect(Self.text(records.take(Self.change("a", 1))) == ["a 1"])
+    #expect(Self.text(records.take(Self.change("b", 1))) == [])
+    #expect(Self.text(records.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1"])
+    #expect(Self.text(records.take(Self.change("a", 2, cause: "request"))) == ["a 2"])
   }
 
   @Test("A doubt is removed correctly when the composite reports the commit before its nodes")
   func commitToldByCompositeFirst() {
-    var marks = Self.pair()
-    _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
-    _ = marks.take(Self.change("b", 0, cause: "initial", inDoubt: true))
-    #expect(Self.text(marks.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1??"])
-    #expect(Self.text(marks.take(Self.change("b", 1))) == ["pair 1?"])
-    #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 1"])
+    var records = Self.pair()
+    _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
+    _ = records.take(Self.change("b", 0, cause: "initial", inDoubt: true))
+    #expect(Self.text(records.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1??"])
+    #expect(Self.text(records.take(Self.change("b", 1))) == ["pair 1?"])
+    #expect(Self.text(records.take(Self.change("a", 1))) == ["a 1", "pair 1"])
   }
 
   @Test("A node that restarts in doubt stays in doubt")
   func restart() {
-    var marks = Self.pair()
-    _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
+    var records = Self.pair()
+    _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
     var again = Self.change("a", 0, cause: "initial", inDoubt: true)
     again.incarnation = 2
     again.doubts[0].since = 9
-    #expect(Self.text(marks.take(again)) == ["a 0?", "pair 0?"])
-    #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1"])
-    #expect(Self.text(marks.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1"])
+    #expect(Self.text(records.take(again)) == ["a 0?", "pair 0?"])
+    #expect(Self.text(records.take(Self.change("a", 1))) == ["a 1"])
+    #expect(Self.text(records.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1"])
   }
 
   @Test("A restarted node's doubt, reported after the composite's commit, ends with its next state")
   func restartToldLate() {
-    var marks = Self.pair()
-    _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
-    #expect(Self.text(marks.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1?"])
+    var records = Self.pair()
+    _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
+    #expect(Self.text(records.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1?"])
     var again = Self.change("a", 0, cause: "initial", inDoubt: true)
     again.incarnation = 2
     again.doubts[0].since = 9
-    #expect(Self.text(marks.take(again)) == ["a 0?", "pair 1?"])
-    #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 1"])
+    #expect(Self.text(records.take(again)) == ["a 0?", "pair 1?"])
+    #expect(Self.text(records.take(Self.change("a", 1))) == ["a 1", "pair 1"])
   }
 
   @Test("With latest states only, a doubt that has ended does not delay the composite")
   func latest() {
-    var marks = Self.pair(seesEvery: false)
-    _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
+    var records = Self.pair(receivesEveryState: false)
+    _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
     // The committed state and a step of another node are reported as one.
-    #expect(Self.text(marks.take(Self.change("pair", 2, cause: "b"))) == ["pair 2?"])
-    #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 2"])
+    #expect(Self.text(records.take(Self.change("pair", 2, cause: "b"))) == ["pair 2?"])
+    #expect(Self.text(records.take(Self.change("a", 1))) == ["a 1", "pair 2"])
   }
 
   @Test("A doubt is encoded as JSON with its transaction in readable form")

@@ -288,7 +288,7 @@ struct IncarnationsTests {
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
     try FileSystem.makeDirectories(directories.state)
     try FileSystem.replace(directories.state + "/incarnations.json", with: Array("{\"door\":".utf8))
-    let error = try #require(throws: Incarnations.Damaged.self) {
+    let error = try #require(throws: Incarnations.DamagedFileError.self) {
       try Incarnations(in: directories)
     }
     #expect(error.description.contains("is damaged"))

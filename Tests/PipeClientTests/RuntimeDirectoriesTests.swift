@@ -146,7 +146,7 @@ struct RuntimeDirectoriesTests {
     // 'orchestrator ls' opens the lock like this.
     let looking = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     #expect(flock(looking, LOCK_SH | LOCK_NB) == 0)
-    #expect(lock.keepInPlace() == .lookedAt)
+    #expect(lock.keepInPlace() == .beingChecked)
     close(looking)
     #expect(lock.keepInPlace() == .restored)
     #expect(RunningTopology.find(directories)?.pid == getpid())

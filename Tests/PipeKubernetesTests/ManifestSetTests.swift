@@ -294,7 +294,7 @@ struct ManifestSetTests {
     #expect(!ManifestSet.yaml(set.manifests).contains("PASSWORD"))
     #expect(set.container("hall-door")?["envFrom"] == nil)
     #expect(try Hall.set().container("hall-orchestrator")?["envFrom"] == nil)
-    #expect(throws: ManifestError.twoValues("A", "a/hall.yaml", "b/cluster.yaml")) {
+    #expect(throws: ManifestError.conflictingVariable("A", "a/hall.yaml", "b/cluster.yaml")) {
       try Hall.set(variables: ["A": "1"], deploymentVariables: ["A": "2"])
     }
     _ = try Hall.set(variables: ["A": "1"], deploymentVariables: ["A": "1"])
@@ -311,7 +311,7 @@ struct ManifestSetTests {
         d: { machine: M, program: /opt/hall }
 
       """
-    let found = try Hall.set(topology, classes: []).relativePrograms
+    let found = try Hall.set(topology, classes: []).programsWithRelativePaths
     #expect(found.map(\.name) == ["../hall", "./build/../bin/hall"])
     #expect(found.map(\.path) == ["/etc/piperuntime/hall", "/etc/piperuntime/topology/bin/hall"])
   }
@@ -320,7 +320,7 @@ struct ManifestSetTests {
 
   @Test("A deployment with another engine is refused")
   func engine() {
-    #expect(throws: ManifestError.otherEngine(.local)) {
+    #expect(throws: ManifestError.unsupportedEngine(.local)) {
       try Hall.set(by: "engine: local\nplaces: { front: { address: 127.0.0.1 } }")
     }
   }

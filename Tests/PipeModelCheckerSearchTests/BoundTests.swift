@@ -49,7 +49,7 @@ struct BoundTests {
   }
 
   private static let ways =
-    Search.ways + [Search.Way(reduces: true), Search.Way(threads: 2, reduces: true)]
+    Search.ways + [Search.Way(usesReduction: true), Search.Way(threads: 2, usesReduction: true)]
 
   @Test(
     "The capacity does not matter if no queue was ever full, for every kind of search",

@@ -34,7 +34,7 @@ struct GrowthTests {
   func reduction(_ seed: Int) async throws {
     let net = Automata.random(UInt64(seed))
     for threads in [1, 2] {
-      let way = Search.Way(threads: threads, reduces: true)
+      let way = Search.Way(threads: threads, usesReduction: true)
       var exploration = try Exploration(net.emptyModel(), options: way.options)
       let result = try await search(&exploration) {
         net.cell(of: $0.component, in: $0.localState, for: $0.vector)

@@ -60,7 +60,7 @@ struct KnownAnswerTests {
   @Test(
     "A known model has its nearest deadlock at the same distance with reduction", arguments: models)
   func reduced(_ known: Known) async throws {
-    let result = try await Search(known.automata, Search.Way(reduces: true)).result
+    let result = try await Search(known.automata, Search.Way(usesReduction: true)).result
     #expect(result.isReduced)
     #expect(result.deadlocks.first.map(\.depth) == known.deadlocks)
     #expect(result.states <= known.states)
@@ -69,7 +69,7 @@ struct KnownAnswerTests {
   @Test("The deadlock of twenty philosophers is found among a hundred vectors")
   func manyVectors() async throws {
     let automata = KnownModels.philosophersLeftFirst(20)
-    let search = try await Search(automata, Search.Way(reduces: true))
+    let search = try await Search(automata, Search.Way(usesReduction: true))
     #expect(search.result.verdict == .complete)
     #expect(search.result.deadlocks.first.map(\.depth) == [20])
   }
@@ -77,7 +77,7 @@ struct KnownAnswerTests {
   @Test("The deadlock of eight philosophers is found with few of their states")
   func reduction() async throws {
     let automata = KnownModels.philosophersLeftFirst(8)
-    let result = try await Search(automata, Search.Way(reduces: true)).result
+    let result = try await Search(automata, Search.Way(usesReduction: true)).result
     #expect(result.states < 14_158 / 20)
   }
 

@@ -13,13 +13,13 @@ struct ModelErrorTests {
     #expect(throws: ExplorationModelError.unknownComponent(2)) {
       try model.addVector([.table(2, cells)])
     }
-    #expect(throws: ExplorationModelError.componentTwice(table)) {
+    #expect(throws: ExplorationModelError.duplicateComponent(table)) {
       try model.addVector([.table(table, cells), .table(table, cells)])
     }
-    #expect(throws: ExplorationModelError.roleOfAnotherKind(queue)) {
+    #expect(throws: ExplorationModelError.roleKindMismatch(queue)) {
       try model.addVector([.table(queue, cells)])
     }
-    #expect(throws: ExplorationModelError.roleOfAnotherKind(table)) {
+    #expect(throws: ExplorationModelError.roleKindMismatch(table)) {
       try model.addVector([.queue(table, .take(1))])
     }
     #expect(model.vectorCount == 0)
@@ -34,7 +34,7 @@ struct ModelErrorTests {
     #expect(throws: ExplorationModelError.unknownComponent(7)) {
       try model.setCell(of: 7, in: 0, for: vector, to: .blocked)
     }
-    #expect(throws: ExplorationModelError.roleOfAnotherKind(other)) {
+    #expect(throws: ExplorationModelError.roleKindMismatch(other)) {
       try model.setCell(of: other, in: 0, for: vector, to: .blocked)
     }
     #expect(throws: ExplorationModelError.unknownComponent(7)) {

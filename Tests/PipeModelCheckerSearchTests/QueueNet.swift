@@ -43,10 +43,12 @@ struct QueueNet {
           repeating: ExplorationModel.Cell.blocked, count: model.stateCount(of: node))
         cells[step.from] = .leads(to: step.to)
         var operations: [Int: QueueOperation] = [:]
-        for other in steps { operations[other.target, default: QueueOperation()].needsRoom = true }
+        for other in steps {
+          operations[other.target, default: QueueOperation()].requiresCapacity = true
+        }
         operations[step.target]?.appended = step.sent
         if step.taken != nil { operations[node, default: QueueOperation()].taken = step.taken }
-        if postpones { operations[node]?.amongst = accepted(node, step.from) }
+        if postpones { operations[node]?.candidates = accepted(node, step.from) }
         _ = try model.addVector(
           [.table(node, cells)] + operations.map { .queue(nodes.count + $0.key, $0.value) })
       }

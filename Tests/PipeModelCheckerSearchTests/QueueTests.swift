@@ -20,7 +20,7 @@ struct QueueTests {
       }
       level = found.flatMap(\.1).filter { met.insert($0).inserted }
     }
-    for way in Search.ways + [Search.Way(reduces: true)] {
+    for way in Search.ways + [Search.Way(usesReduction: true)] {
       var exploration = try Exploration(net.model(), options: way.options)
       let result = await exploration.run()
       try #require(result.verdict == .complete)
@@ -35,7 +35,7 @@ struct QueueTests {
       }
       #expect(found.count == deadlocks.count)
       #expect(Set(found) == deadlocks)
-      if way.reduces { continue }
+      if way.usesReduction { continue }
       #expect(result.states == met.count)
       #expect(result.steps == steps)
     }
@@ -74,7 +74,7 @@ struct QueueTests {
           for symbol in symbols.sorted() {
             let vector = try exploration.model.addVector([
               .table(node, [.leads(to: symbol), .blocked, .blocked]),
-              .queue(queue, .take(symbol, amongst: symbols)),
+              .queue(queue, .take(symbol, candidates: symbols)),
             ])
             if symbols.count == 1 { first = vector }
           }

@@ -141,9 +141,9 @@ struct ReductionTests {
   ]
 
   private static let ways = [
-    Search.Way(reduces: true), Search.Way(threads: 2, reduces: true),
-    Search.Way(wordBits: 7, reduces: true, padding: 60),
-    Search.Way(threads: 3, wordBits: 3, reduces: true),
+    Search.Way(usesReduction: true), Search.Way(threads: 2, usesReduction: true),
+    Search.Way(wordBits: 7, usesReduction: true, padding: 60),
+    Search.Way(threads: 3, wordBits: 3, usesReduction: true),
   ]
 
   @Test(
@@ -178,7 +178,7 @@ struct ReductionTests {
       let net = Net(seed)
       var questions = ExplorationQuestions()
       questions.deadlocks = false
-      questions.everyStep = true
+      questions.takesEveryStep = true
       var asked: [Set<[Int]>] = []
       for way in [Search.Way()] + Self.ways {
         var cells: Set<[Int]> = []
@@ -210,7 +210,7 @@ struct ReductionTests {
     for coverage in [false, true] {
       var questions = ExplorationQuestions()
       questions.coverage = coverage
-      let result = try await Search(automata, Search.Way(reduces: true), questions).result
+      let result = try await Search(automata, Search.Way(usesReduction: true), questions).result
       #expect(result.deadlocks.first.map(\.depth) == [10])
       #expect(result.neverEnabled == (coverage ? [] : nil))
       #expect(result.states < 154_450 / 20)
@@ -226,7 +226,7 @@ struct ReductionTests {
       Automaton([.init(0, "a", 1), .init(1, "b", 0)]), Automaton([.init(0, "c", 1)]),
     ])
     let result = try await Search(
-      automata, Search.Way(reduces: true), questions, observations: [[1: [5]]]
+      automata, Search.Way(usesReduction: true), questions, observations: [[1: [5]]]
     ).result
     #expect(result.verdict == .complete)
     #expect(result.violations.isEmpty)
@@ -234,11 +234,11 @@ struct ReductionTests {
   }
 
   @Test("Reduction omits nothing if all states are requested")
-  func allStates() async throws {
+  func visitsAllStates() async throws {
     var questions = ExplorationQuestions()
-    questions.allStates = true
+    questions.visitsAllStates = true
     let result = try await Search(
-      KnownModels.philosophersLeftFirst(5), Search.Way(reduces: true), questions
+      KnownModels.philosophersLeftFirst(5), Search.Way(usesReduction: true), questions
     ).result
     #expect(!result.isReduced)
     #expect(result.states == 392)

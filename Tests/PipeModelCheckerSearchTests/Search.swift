@@ -9,7 +9,7 @@ struct Search: ~Copyable {
     var threads = 1
     /// The bits used of each word. With few bits, small states are stored like large ones.
     var wordBits = 64
-    var reduces = false
+    var usesReduction = false
     /// The number of observations that hold nowhere, so that the bits of vectors span several
     /// words.
     var padding = 0
@@ -17,7 +17,7 @@ struct Search: ~Copyable {
     var testDescription: String {
       [
         hasFingerprints ? "fingerprints" : "exact", "threads: \(threads)", "bits: \(wordBits)",
-        reduces ? "reduced" : nil, padding > 0 ? "padding: \(padding)" : nil,
+        usesReduction ? "reduced" : nil, padding > 0 ? "padding: \(padding)" : nil,
       ].compactMap { $0 }.joined(separator: ", ")
     }
 
@@ -26,8 +26,8 @@ struct Search: ~Copyable {
       if hasFingerprints { options.storage = .fingerprints(seed: 1) }
       options.threads = threads
       options.wordBits = wordBits
-      options.reduces = reduces
-      options.keptStates = .max
+      options.usesReduction = usesReduction
+      options.keptStateLimit = .max
       // No model is larger, so endless growth is found soon.
       options.stateLimit = 20_000
       options.localStateLimit = 1000
@@ -45,8 +45,8 @@ struct Search: ~Copyable {
     } + [Way(padding: 60), Way(threads: 2, wordBits: 7, padding: 130), Way(wordBits: 3)]
 
   static let reducedWays = [
-    Way(reduces: true), Way(threads: 2, reduces: true),
-    Way(wordBits: 7, reduces: true, padding: 60),
+    Way(usesReduction: true), Way(threads: 2, usesReduction: true),
+    Way(wordBits: 7, usesReduction: true, padding: 60),
   ]
 
   private let exploration: Exploration

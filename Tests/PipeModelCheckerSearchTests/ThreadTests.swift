@@ -76,14 +76,14 @@ struct ThreadTests {
   @Test("Fingerprints are said to save memory only if states are larger than one word")
   func hashing() async throws {
     let small = try await Search(KnownModels.philosophersLeftFirst(8), Search.Way()).result
-    #expect(!small.wouldFingerprintsSave)
+    #expect(!small.fingerprintsSaveMemory)
     let large = try await Search(
       KnownModels.philosophersLeftFirst(8), Search.Way(wordBits: 9)
     ).result
-    #expect(large.wouldFingerprintsSave)
+    #expect(large.fingerprintsSaveMemory)
     let hashed = try await Search(
       KnownModels.philosophersLeftFirst(8), Search.Way(hasFingerprints: true, wordBits: 9)
     ).result
-    #expect(!hashed.wouldFingerprintsSave)
+    #expect(!hashed.fingerprintsSaveMemory)
   }
 }

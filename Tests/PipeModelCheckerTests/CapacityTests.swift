@@ -108,7 +108,7 @@ struct CapacityTests {
         + "pipes:\n  - { from: a.out, to: b.in, on_refused: postpone, capacity: 300 }\n",
       Self.outside(["a": ["x"]]))
     #expect(report.verdict.degree == .exact)
-    #expect(report.reached.states == 600)
+    #expect(report.totals.states == 600)
     #expect(report.findings(.deadlock).first?.scenario?.pipes.values.first?.count == 300)
   }
 
@@ -186,8 +186,8 @@ struct CapacityTests {
     let claimed = Set(report.findings.filter { !$0.code.isWarning }.map(\.code))
     #expect(claimed.isSubset(of: certain), "\(context)")
     guard report.verdict.degree == .exact else { return }
-    #expect(report.reached.states == known.reached.states, "\(context)")
-    #expect(report.reached.steps == known.reached.steps, "\(context)")
+    #expect(report.totals.states == known.totals.states, "\(context)")
+    #expect(report.totals.steps == known.totals.steps, "\(context)")
     #expect(claimed == certain, "\(context)")
     #expect(
       Set(report.findings(.violatedProperty).map(\.kind))

@@ -5,14 +5,15 @@ import Testing
 
 @Suite("Errors of evaluated steps", .stallLimit(.seconds(60)))
 struct EvaluatorErrorTests {
-  private static func fragile(_ events: [String], patience: Duration = .seconds(10)) async throws
+  private static func fragile(_ events: [String], answerTimeout: Duration = .seconds(10))
+    async throws
     -> ExplorationReport
   {
     var section = Explored.outside(["node": events])
     section.fold = ["node": ["steps": 2]]
     section.gives = ["node": ["live": EffectPattern([])]]
     return try await Explored.topology(
-      "nodes:\n  node: { machine: Fragile }\n", section, patience: patience)
+      "nodes:\n  node: { machine: Fragile }\n", section, answerTimeout: answerTimeout)
   }
 
   @Test("A trap ends only the evaluating process and is reported as a crashing step")
@@ -28,20 +29,20 @@ struct EvaluatorErrorTests {
     #expect(state == ["well": ["steps": 0]])
     #expect(how.contains("SIGABRT"))
     #expect(crash.scenario?.steps.last?.outcome == .processEnds)
-    #expect(report.reached.states == 2)
+    #expect(report.totals.states == 2)
   }
 
   @Test("A step that never returns is detected although it uses no CPU time")
   func hang() async throws {
-    let report = try await Self.fragile(["touch", "hang"], patience: .seconds(3))
+    let report = try await Self.fragile(["touch", "hang"], answerTimeout: .seconds(3))
     #expect(report.codes.contains(.lateAnswer))
-    #expect(report.reached.states == 2)
+    #expect(report.totals.states == 2)
   }
 
   @Test("A machine's output is not taken for an answer")
   func shout() async throws {
     let report = try await Self.fragile(["shout"])
-    #expect(report.reached.states == 2)
+    #expect(report.totals.states == 2)
     #expect(!report.codes.contains(.badAnswer))
   }
 
@@ -64,7 +65,7 @@ struct EvaluatorErrorTests {
   }
 
   @Test("An event that could not be evaluated is not refused, and makes the verdict incomplete")
-  func unasked() async throws {
+  func notEvaluated() async throws {
     let report = try await Explored.topology(
       "nodes:\n  lamp: { machine: Lamp }\n",
       ExploreSection(
@@ -72,7 +73,7 @@ struct EvaluatorErrorTests {
     #expect(report.verdict.degree == .incomplete)
     #expect(
       report.verdict.remarks.contains { remark in
-        if case .limit(.unasked(node: "lamp", _, _)) = remark { true } else { false }
+        if case .limit(.notEvaluated(node: "lamp", _, _)) = remark { true } else { false }
       })
     #expect(!report.codes.contains(.deadlock))
   }

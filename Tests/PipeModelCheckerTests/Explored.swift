@@ -9,19 +9,19 @@ enum Explored {
   /// Explores a topology with this text, which is written to a file.
   static func topology(
     _ text: String, _ section: ExploreSection = ExploreSection(fromOutside: [:]),
-    patience: Duration = .seconds(10), _ change: (inout ExplorationSettings) -> Void = { _ in }
+    answerTimeout: Duration = .seconds(10), _ change: (inout ExplorationSettings) -> Void = { _ in }
   ) async throws -> ExplorationReport {
     let path = "/tmp/explored-\(getpid())-\(UInt64.random(in: 0...UInt64.max)).yaml"
     defer { unlink(path) }
     let file = try #require(fopen(path, "w"))
     fputs("topology: explored\nprogram: TestNodes\n" + text, file)
     fclose(file)
-    return try await self.file(path, section, patience: patience, change)
+    return try await self.file(path, section, answerTimeout: answerTimeout, change)
   }
 
   /// Explores the topology of a file.
   static func file(
-    _ path: String, _ section: ExploreSection?, patience: Duration = .seconds(10),
+    _ path: String, _ section: ExploreSection?, answerTimeout: Duration = .seconds(10),
     _ change: (inout ExplorationSettings) -> Void = { _ in }
   ) async throws -> ExplorationReport {
     var settings = ExplorationSettings()
@@ -29,7 +29,8 @@ enum Explored {
     settings.isReduced = false
     change(&settings)
     let loaded = try LoadedTopology.load(.file(path))
-    return try await TopologyExplorer(loaded, section, settings, patience: patience).explore()
+    return try await TopologyExplorer(loaded, section, settings, answerTimeout: answerTimeout)
+      .explore()
   }
 
   /// Returns the line of an automaton as a node of a file.

@@ -54,9 +54,11 @@ struct FileWiringTests {
       TopologyDirectory(
         topology: "elevator", file: "", pid: 1, phase: "running", isRunning: true,
         nodes: [door, motor], pipes: []))
-    #expect(wiring.nodes[0].now == .init(text: "open(persons: 2)", isRunning: true))
-    #expect(wiring.nodes[1].now == .init(text: "backing off", isRunning: false))
-    #expect(wiring.nodes[2].now == .init(text: "not in the running topology", isRunning: false))
+    #expect(wiring.nodes[0].currentCondition == .init(text: "open(persons: 2)", isRunning: true))
+    #expect(wiring.nodes[1].currentCondition == .init(text: "backing off", isRunning: false))
+    #expect(
+      wiring.nodes[2].currentCondition
+        == .init(text: "not in the running topology", isRunning: false))
     let fills = wiring.pipes.compactMap { pipe in pipe.fill.map { (pipe.name, $0) } }
     #expect(fills.map(\.0) == ["door.arrivals->display.updates"])
     #expect(fills.map(\.1) == [.init(waiting: 8, capacity: 1024)])

@@ -21,7 +21,7 @@ struct FoldTests {
     #expect(report.findings.isEmpty)
     #expect(report.verdict.remarks == [.folded(node: "wheel", field: "n", modulo: 4, .all(8))])
     #expect(report.verdict.degree == .exact)
-    #expect(report.reached.states == 4)
+    #expect(report.totals.states == 4)
   }
 
   @Test("A fold whose states differ only after some rounds is broken")
@@ -52,7 +52,7 @@ struct FoldTests {
     let report = try await Explored.topology("nodes:\n  node: { machine: Fragile }\n", section)
     #expect(!report.codes.contains(.brokenFold))
     #expect(report.verdict.degree == .sampled)
-    #expect(report.reached.states == 2)
+    #expect(report.totals.states == 2)
   }
 
   /// Reads and checks a topology with this text as its section `explore`.

@@ -33,7 +33,7 @@ struct GivenEventTests {
     let report = try await Explored.topology(
       Self.rambler, Self.section(EffectPattern([EventPattern("soon")])))
     #expect(report.verdict.degree == .exact)
-    #expect(report.reached.states == 2)
+    #expect(report.totals.states == 2)
     #expect(report.findings(.deadlock).isEmpty)
   }
 
@@ -43,8 +43,8 @@ struct GivenEventTests {
       Self.rambler, Self.section(EffectPattern([EventPattern("soon")], mayEnd: true)))
     #expect(report.verdict.degree == .exact)
     // At home, working, and north after the work has ended.
-    #expect(report.reached.states == 3)
-    #expect(report.reached.steps == 3)
+    #expect(report.totals.states == 3)
+    #expect(report.totals.steps == 3)
     let found = try #require(report.findings(.deadlock).first)
     #expect(
       found.scenario?.steps.map(\.action) == [

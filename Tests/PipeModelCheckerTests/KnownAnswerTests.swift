@@ -12,8 +12,8 @@ struct KnownAnswerTests {
         + Explored.automaton("q", "q0", ["q0 y q1", "q1 x q2"])
         + "composites:\n  both: { components: [p, q], synchronize: { x: [p, q] } }\n",
       Explored.outside(["both": ["x"], "q": ["y"]]))
-    #expect(report.reached.states == 3)
-    #expect(report.reached.steps == 2)
+    #expect(report.totals.states == 3)
+    #expect(report.totals.steps == 2)
     let deadlock = try #require(report.findings(.deadlock).first)
     #expect(report.findings(.deadlock).count == 1)
     let scenario = try #require(deadlock.scenario)
@@ -34,8 +34,8 @@ struct KnownAnswerTests {
         + Explored.automaton("r", "r", ["r y r1", "r1 sync r"])
         + "composites:\n  both: { components: [l, r], synchronize: { sync: [l, r] } }\n",
       Explored.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
-    #expect(report.reached.states == 4)
-    #expect(report.reached.steps == 5)
+    #expect(report.totals.states == 4)
+    #expect(report.totals.steps == 5)
     #expect(report.findings(.deadlock).isEmpty)
   }
 
@@ -46,8 +46,8 @@ struct KnownAnswerTests {
         + Explored.automaton("b", "0", ["0 sync 1"]) + Explored.automaton("c", "0", ["0 z 0"])
         + "composites:\n  all: { components: [a, b, c], synchronize: { sync: [a, b] } }\n",
       Explored.outside(["all": ["sync"], "c": ["z"]]))
-    #expect(report.reached.states == 2)
-    #expect(report.reached.steps == 3)
+    #expect(report.totals.states == 2)
+    #expect(report.totals.steps == 3)
     #expect(report.findings(.deadlock).isEmpty)
   }
 
@@ -70,8 +70,8 @@ struct KnownAnswerTests {
         + "composites:\n  sale: { components: [user, machine], synchronize: {"
         + shared.map { " \($0): [user, machine]" }.joined(separator: ",") + " } }\n",
       Explored.outside(["sale": shared, "user": ["tau"]]))
-    #expect(report.reached.states == 6)
-    #expect(report.reached.steps == 8)
+    #expect(report.totals.states == 6)
+    #expect(report.totals.steps == 8)
     #expect(report.findings(.deadlock).isEmpty)
     #expect(report.verdict.degree == .exact)
   }
@@ -107,8 +107,8 @@ struct KnownAnswerTests {
       events[own] = ["eat"]
     }
     let report = try await Explored.topology(nodes + composites, Explored.outside(events))
-    #expect(report.reached.states == states)
-    #expect(report.reached.steps == steps)
+    #expect(report.totals.states == states)
+    #expect(report.totals.steps == steps)
     #expect(report.findings(.deadlock).count == 1)
     #expect(report.findings(.deadlock).first?.scenario?.steps.count == count)
   }

@@ -12,8 +12,8 @@ struct PipeStepTests {
     let report = try await Explored.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
     // Open, closing with its effect, and closed.
-    #expect(report.reached.states == 3)
-    #expect(report.reached.steps == 4)
+    #expect(report.totals.states == 3)
+    #expect(report.totals.steps == 4)
   }
 
   private static let two =
@@ -74,7 +74,7 @@ struct PipeStepTests {
     #expect(deadlocks.first?.scenario?.end["b"] == ["at": ["place": "2"]])
     #expect(deadlocks.first?.scenario?.pipes.values.first == [])
     // p waits, q is behind it, 1 with p waiting, and 2.
-    #expect(report.reached.states == 4)
+    #expect(report.totals.states == 4)
   }
 
   @Test("A topology that only waits for events from outside is stuck")
@@ -111,7 +111,7 @@ struct PipeStepTests {
             - { from: b, when: sending, to: a, send: x, capacity: 1 }
 
           """)
-    #expect(report.reached.states == 1)
+    #expect(report.totals.states == 1)
     let finding = try #require(report.findings.first { $0.code == .fullPipes })
     #expect(finding.kind == .fullPipes(["a", "b"]))
     #expect(finding.message.contains("each of nodes 'a', 'b' waits for capacity"))
@@ -130,6 +130,6 @@ struct PipeStepTests {
 
           """, Explored.outside(["a": ["x"]]))
     // No, one or two events wait.
-    #expect(report.reached.states == 3)
+    #expect(report.totals.states == 3)
   }
 }

@@ -25,14 +25,14 @@ struct ReducedSearchTests {
   @Test("A reduced search of independent nodes takes fewer steps and has the same findings")
   func independent() async throws {
     let whole = try await Explored.topology(Self.automata(5), Self.outside(5))
-    #expect(whole.reached.states == 243)
+    #expect(whole.totals.states == 243)
     #expect(!whole.isReduced)
     let reduced = try await Explored.topology(Self.automata(5), Self.outside(5)) {
       $0.isReduced = true
     }
     #expect(reduced.isReduced)
-    #expect(reduced.reached.steps < 800)
-    #expect(whole.reached.steps == 1215)
+    #expect(reduced.totals.steps < 800)
+    #expect(whole.totals.steps == 1215)
     #expect(reduced.verdict.degree == whole.verdict.degree)
     #expect(reduced.findings.map(\.kind) == whole.findings.map(\.kind))
   }

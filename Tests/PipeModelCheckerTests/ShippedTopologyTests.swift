@@ -15,8 +15,8 @@ struct ShippedTopologyTests {
       ]
     }
     let report = try await Explored.file("topologies/philosophers.yaml", section)
-    #expect(report.reached.states == 11)
-    #expect(report.reached.steps == 30)
+    #expect(report.totals.states == 11)
+    #expect(report.totals.steps == 30)
     #expect(report.findings.isEmpty)
     #expect(report.verdict.degree == .exact)
   }
@@ -24,8 +24,8 @@ struct ShippedTopologyTests {
   @Test("Effects that machines declare need not be declared in the file")
   func declared() async throws {
     let report = try await Explored.file("topologies/philosophers.yaml", nil)
-    #expect(report.reached.states == 11)
-    #expect(report.reached.steps == 30)
+    #expect(report.totals.states == 11)
+    #expect(report.totals.steps == 30)
     #expect(report.verdict.degree == .exact)
   }
 
@@ -46,6 +46,6 @@ struct ShippedTopologyTests {
     let report = try await Explored.file("topologies/lift.yaml", section)
     #expect(report.findings(.violatedProperty).isEmpty)
     #expect(report.findings(.deadlock).isEmpty)
-    #expect(report.reached.states > 5)
+    #expect(report.totals.states > 5)
   }
 }

@@ -25,7 +25,7 @@ struct StateChartTests {
   /// The limits of a search that ends by itself, however slow the machine is.
   fileprivate static let patient: StateChartSearch.Limits = {
     var limits = StateChartSearch.Limits()
-    limits.patience = .seconds(600)
+    limits.answerTimeout = .seconds(600)
     limits.time = .seconds(600)
     return limits
   }()
@@ -42,7 +42,7 @@ struct StateChartTests {
         "open close closed", "open emergencyStop stopped", "open enter open dependsOnValues",
         "stopped reset closed",
       ])
-    #expect(chart.finals.isEmpty)
+    #expect(chart.finalStates.isEmpty)
   }
 
   @Test("The chart of an elevator's door is complete although its state counts endlessly")
@@ -108,7 +108,7 @@ struct StateChartTests {
   @Test("A node that does not exist or has no machine has no state chart")
   func none() throws {
     let loaded = try LoadedTopology.load(.file("topologies/lift.yaml"))
-    #expect(throws: StateChartSearch.Trouble.unknownNode(known: ["door", "motor"])) {
+    #expect(throws: StateChartSearch.Failure.unknownNode(known: ["door", "motor"])) {
       _ = try StateChartSearch(loaded).chart(of: "lift")
     }
   }
@@ -153,7 +153,7 @@ struct OddStateChartTests {
     #expect(chart.states.map(\.isReached) == [true, false])
     #expect(chart.transitions.contains(.init("sending", "z", "at", doubt: .seenOnce)))
     #expect(chart.notes == ["'not met': no tried event leads to this state"])
-    #expect(!chart.finals.contains("sending"))
+    #expect(!chart.finalStates.contains("sending"))
   }
 
   @Test("A chart's search tries the values declared in the file")
@@ -173,7 +173,7 @@ struct OddStateChartTests {
   @Test("An event that crashes or hangs the program is tried once, and the search continues")
   func fragile() throws {
     let chart = try Self.chart("{ machine: Fragile }") {
-      $0.patience = .milliseconds(500)
+      $0.answerTimeout = .milliseconds(500)
       $0.states = 5
     }
     let unanswered = chart.transitions.filter { $0.doubt == .noAnswer }

@@ -83,7 +83,7 @@ struct AgentStateMachineTests {
 
 @Suite("The book of present agents")
 struct AgentBookTests {
-  private let start = AgentBook.Instant.now
+  private let start = AgentRegistry.Instant.now
 
   private func report(
     _ session: UInt64, running incarnation: UInt64? = nil, isLeaving: Bool = false
@@ -95,7 +95,7 @@ struct AgentBookTests {
 
   @Test("A silent agent is absent after four seconds, and present again when it reports")
   func silence() {
-    var book = AgentBook()
+    var book = AgentRegistry()
     #expect(book.report(of: "door", at: start) == nil && !book.canStart("door", at: start))
     #expect(book.take(report(1), at: start) == .present)
     #expect(book.canStart("door", at: start + .milliseconds(3_999)))
@@ -107,20 +107,20 @@ struct AgentBookTests {
   }
 
   @Test("The time an agent was heard starts again after a gap and for a new session")
-  func timeHeard() {
-    var book = AgentBook()
+  func connectionTime() {
+    var book = AgentRegistry()
     for second in 0...5 { _ = book.take(report(1), at: start + .seconds(second)) }
-    #expect(book.timeHeard("door", at: start + .seconds(6)) == .seconds(6))
-    #expect(book.timeHeard("door", at: start + .seconds(9)) == .zero)
+    #expect(book.connectionTime("door", at: start + .seconds(6)) == .seconds(6))
+    #expect(book.connectionTime("door", at: start + .seconds(9)) == .zero)
     _ = book.take(report(1), at: start + .seconds(9))
-    #expect(book.timeHeard("door", at: start + .seconds(10)) == .seconds(1))
+    #expect(book.connectionTime("door", at: start + .seconds(10)) == .seconds(1))
     _ = book.take(report(2), at: start + .seconds(10))
-    #expect(book.timeHeard("door", at: start + .seconds(11)) == .seconds(1))
+    #expect(book.connectionTime("door", at: start + .seconds(11)) == .seconds(1))
   }
 
   @Test("A second agent displaces the first one permanently")
   func displaced() {
-    var book = AgentBook()
+    var book = AgentRegistry()
     #expect(book.take(report(1, running: 3), at: start) == .present)
     #expect(book.take(report(2), at: start) == .another)
     #expect(book.take(report(1, running: 3), at: start) == .displaced)
@@ -132,7 +132,7 @@ struct AgentBookTests {
 
   @Test("A displaced agent's process has ended when the agent says so or falls silent")
   func endOfDisplaced() {
-    var book = AgentBook()
+    var book = AgentRegistry()
     func hasEnded(_ session: UInt64, after time: Int) -> Bool {
       book.hasEnded(session: session, of: "door", at: start + .milliseconds(time))
     }
@@ -151,7 +151,7 @@ struct AgentBookTests {
 
   @Test("An agent that leaves or has a process cannot start another one")
   func busy() {
-    var book = AgentBook()
+    var book = AgentRegistry()
     _ = book.take(report(1, running: 3), at: start)
     #expect(!book.canStart("door", at: start))
     _ = book.take(report(1, isLeaving: true), at: start)

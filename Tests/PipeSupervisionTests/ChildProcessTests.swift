@@ -217,7 +217,7 @@ struct ChildProcessTests {
   func captureOfLodgers() throws {
     let directory = try TemporaryDirectory()
     let capture = OutputCapture(writer: LogWriter(path: directory.path + "/motor.log"))
-    capture.tellApart("lift")
+    capture.trackEmbeddedNode("lift")
     var child = try ChildProcess.spawn(
       ChildCommand(
         path: "/bin/sh", arguments: ["-c", "printf 'one\\n[lift] two\\n[door] three\\n[lift] '"]))
@@ -228,7 +228,7 @@ struct ChildProcessTests {
       poll(&item, 1, 300_000)
       let drained = capture.drain(child.output, as: .out)
       lines += drained.lines
-      ofLift += drained.ofLodgers["lift"] ?? []
+      ofLift += drained.embeddedLines["lift"] ?? []
       if !drained.isOpen { break }
     }
     #expect(child.wait() == .exited(code: 0))
@@ -236,7 +236,7 @@ struct ChildProcessTests {
     #expect(lines == ["one", "[door] three"])
     #expect(ofLift == ["two", ""])
     #expect(capture.recentLines == lines)
-    #expect(capture.recentLines(ofLodger: "lift") == ofLift)
+    #expect(capture.recentLines(ofEmbeddedNode: "lift") == ofLift)
     var reader = LogReader(directory: directory.path)
     #expect(reader.next().map(\.text) == lines)
   }

@@ -3,14 +3,14 @@ import Testing
 
 @Suite("Turns of launches on other hosts")
 struct LaunchTurnsTests {
-  private let begin = LaunchTurns.Instant.now
+  private let begin = LaunchQueue.Instant.now
 
   /// Returns turns with the maximum number of launches in progress on a host, and two that wait.
-  private func full() -> LaunchTurns {
-    var turns = LaunchTurns()
-    for index in 0..<(LaunchTurns.limit + 2) {
+  private func full() -> LaunchQueue {
+    var turns = LaunchQueue()
+    for index in 0..<(LaunchQueue.limit + 2) {
       let hasTurn = turns.begin("n\(index)", incarnation: 1, on: "fh1", at: begin)
-      #expect(hasTurn == (index < LaunchTurns.limit))
+      #expect(hasTurn == (index < LaunchQueue.limit))
     }
     return turns
   }
@@ -32,27 +32,27 @@ struct LaunchTurnsTests {
     let late = turns.begin("late", incarnation: 1, on: "fh1", at: begin)
     #expect(!late)
     let first = turns.next { _ in false }
-    #expect(first?.node == "n\(LaunchTurns.limit)" && first?.incarnation == 1)
+    #expect(first?.node == "n\(LaunchQueue.limit)" && first?.incarnation == 1)
     let none = turns.next { _ in false }
     #expect(none == nil)
     turns.end { _ in true }
     let others = [turns.next { _ in false }, turns.next { _ in false }, turns.next { _ in false }]
-    #expect(others.map { $0?.node } == ["n\(LaunchTurns.limit + 1)", "late", nil])
+    #expect(others.map { $0?.node } == ["n\(LaunchQueue.limit + 1)", "late", nil])
   }
 
   @Test("An obsolete launch stops waiting and takes no turn")
   func obsolete() {
     var turns = full()
-    let gone = turns.next { $0.node == "n\(LaunchTurns.limit + 1)" }
-    #expect(gone?.node == "n\(LaunchTurns.limit + 1)")
+    let gone = turns.next { $0.node == "n\(LaunchQueue.limit + 1)" }
+    #expect(gone?.node == "n\(LaunchQueue.limit + 1)")
     turns.end { $0 == "n0" }
     let next = turns.next { _ in false }
-    #expect(next?.node == "n\(LaunchTurns.limit)")
+    #expect(next?.node == "n\(LaunchQueue.limit)")
   }
 
   @Test("A launch waits for a host that does not answer, or moves to another one")
   func lost() {
-    var turns = LaunchTurns()
+    var turns = LaunchQueue()
     for node in ["a", "b"] {
       let hasTurn = turns.begin(node, incarnation: 1, on: "fh1", isLost: true, at: begin)
       #expect(!hasTurn)
@@ -69,10 +69,10 @@ struct LaunchTurnsTests {
   @Test("The waiting time is reported once")
   func times() {
     var turns = full()
-    let first = turns.takeTimes(at: begin + .seconds(2))
-    #expect(first.map(\.node) == ["n\(LaunchTurns.limit)", "n\(LaunchTurns.limit + 1)"])
+    let first = turns.takeWaitTimes(at: begin + .seconds(2))
+    #expect(first.map(\.node) == ["n\(LaunchQueue.limit)", "n\(LaunchQueue.limit + 1)"])
     #expect(first.allSatisfy { $0.time == .seconds(2) })
-    let second = turns.takeTimes(at: begin + .seconds(3))
+    let second = turns.takeWaitTimes(at: begin + .seconds(3))
     #expect(second.allSatisfy { $0.time == .seconds(1) })
   }
 }

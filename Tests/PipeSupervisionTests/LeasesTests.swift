@@ -16,8 +16,8 @@ struct LeasesTests {
     func renew(_ node: String, _ incarnation: UInt64, at now: Int64) -> Bool {
       leases.renew(node, incarnation: incarnation, at: now * 1_000_000)
     }
-    func isOver(_ node: String, at now: Int64) -> Bool {
-      leases.isOver(node, at: now * 1_000_000)
+    func confirmEnd(_ node: String, at now: Int64) -> Bool {
+      leases.confirmEnd(node, at: now * 1_000_000)
     }
     func giveUp(_ node: String) { leases.giveUp(node) }
     func forget(_ node: String) { leases.forget(node) }
@@ -30,15 +30,15 @@ struct LeasesTests {
   func term() {
     #expect(leases.renew("door", 3, at: 10_000))
     #expect(leases.renew("door", 3, at: 10_500))
-    #expect(!leases.isOver("door", at: 11_599))
-    #expect(leases.isOver("door", at: 11_600))
+    #expect(!leases.confirmEnd("door", at: 11_599))
+    #expect(leases.confirmEnd("door", at: 11_600))
     // An expired lease is not renewed.
     #expect(!leases.renew("door", 3, at: 11_600))
   }
 
   @Test("A process whose lease was never granted does not delay its successor")
   func never() {
-    #expect(leases.isOver("door", at: 10_000))
+    #expect(leases.confirmEnd("door", at: 10_000))
     #expect(!leases.renew("door", 3, at: 10_000))
   }
 
@@ -47,26 +47,26 @@ struct LeasesTests {
     #expect(leases.renew("door", 3, at: 10_000))
     leases.giveUp("door")
     #expect(!leases.renew("door", 3, at: 10_001))
-    #expect(!leases.isOver("door", at: 11_099))
-    #expect(leases.isOver("door", at: 11_100))
+    #expect(!leases.confirmEnd("door", at: 11_099))
+    #expect(leases.confirmEnd("door", at: 11_100))
   }
 
   @Test("A lease of another incarnation, and of a node without a lease, is not renewed")
   func others() {
     #expect(!leases.renew("door", 2, at: 10_000))
     #expect(!leases.renew("motor", 1, at: 10_000))
-    #expect(!leases.isOver("motor", at: 10_000))
+    #expect(!leases.confirmEnd("motor", at: 10_000))
     leases.begin("door", 4)
     #expect(!leases.renew("door", 3, at: 10_000))
     #expect(leases.renew("door", 4, at: 10_000))
     leases.forget("door")
     #expect(leases.isEmpty)
-    #expect(!leases.isOver("door", at: 100_000))
+    #expect(!leases.confirmEnd("door", at: 100_000))
   }
 
   @Test("No lease expires before any lease that a former orchestrator may have granted")
   func beginning() {
-    #expect(!leases.isOver("door", at: 1_099))
-    #expect(leases.isOver("door", at: 1_100))
+    #expect(!leases.confirmEnd("door", at: 1_099))
+    #expect(leases.confirmEnd("door", at: 1_100))
   }
 }

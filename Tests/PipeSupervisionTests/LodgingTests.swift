@@ -43,8 +43,8 @@ struct LodgingTests {
     topology.say("motor", .hello(problem: "its journal is damaged"))
     #expect(topology.lifecycle["motor"]?.state == .failed(reason: "its journal is damaged"))
     #expect(topology.log.contains("go door"))
-    let obstacle = NodeReport.Obstacle("motor", .failed, isHost: true)
-    #expect(topology.lifecycle.obstacles["lift"] == obstacle)
+    let blocker = NodeReport.Blocker("motor", .failed, isCarrier: true)
+    #expect(topology.lifecycle.blockers["lift"] == blocker)
     #expect(
       topology.problems.contains(
         "lift: waits for carrier node 'motor', which has failed"))
@@ -55,7 +55,7 @@ struct LodgingTests {
   @Test(
     "A carrier that stops or restarts ends after its coordinator, which returns with it",
     arguments: [false, true])
-  func hostLeaves(restarts: Bool) {
+  func carrierStopping(restarts: Bool) {
     var topology = running()
     topology.say("motor", restarts ? .restartRequested : .stopRequested)
     #expect(topology.log.prefix(2) == ["stop lift", "stop motor"])
@@ -63,7 +63,7 @@ struct LodgingTests {
       #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
       #expect(topology.lifecycle["motor"]?.state == .stopped(.requested))
       #expect(
-        topology.lifecycle.obstacles["lift"] == .init("motor", .stopped, isHost: true))
+        topology.lifecycle.blockers["lift"] == .init("motor", .stopped, isCarrier: true))
       topology.say("motor", .start)
     }
     #expect(topology.log.dropFirst(2) == ["spawn motor", "go motor", "spawn lift", "go lift"])
@@ -86,8 +86,8 @@ struct LodgingTests {
 
   @Test("A carrier too old to embed a coordinator is reported as the reason of its failure")
   func oldHost() {
-    var node = SimulatedNode(restart: RestartPolicy(.never), isLodger: true)
-    node.take(.hostCame, .start, .spawned(pid: 7))
+    var node = SimulatedNode(restart: RestartPolicy(.never), isEmbedded: true)
+    node.take(.carrierStarted, .start, .spawned(pid: 7))
     #expect(node.tick() == [.kill(.kill)])
     node.take(.exited(.signalled(number: SIGKILL)))
     #expect(node.failure?.contains("version of PipeRuntime without embedded coordinators") == true)

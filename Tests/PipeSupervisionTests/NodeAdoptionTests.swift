@@ -47,7 +47,7 @@ struct NodeAdoptionTests {
     arguments: [(4, 4), (4, 9)])
   func numbers(incarnation: Int, counted: Int) {
     var node = adopting(incarnation: incarnation, counted: counted)
-    node.take(.answered(.running), .exited(.untold(saidGoodbye: false)))
+    node.take(.answered(.running), .exited(.unreported(saidGoodbye: false)))
     #expect(node.tick() == [.spawn(incarnation: counted + 1)])
   }
 
@@ -58,7 +58,7 @@ struct NodeAdoptionTests {
     #expect(node.time == .seconds(3))
     #expect(node.tick() == [.kill(.kill)])
     #expect(node.take(.answered(.running)) == [])
-    #expect(node.take(.exited(.untold(saidGoodbye: false))) == [.spawn(incarnation: 5)])
+    #expect(node.take(.exited(.unreported(saidGoodbye: false))) == [.spawn(incarnation: 5)])
     #expect(node.lifecycle.restarts == 0)
   }
 
@@ -84,7 +84,7 @@ struct NodeAdoptionTests {
   )
   func slowNext() {
     var ended = adopting(timeouts: Timeouts(start: .seconds(3)))
-    #expect(ended.take(.exited(.untold(saidGoodbye: false))) == [.spawn(incarnation: 5)])
+    #expect(ended.take(.exited(.unreported(saidGoodbye: false))) == [.spawn(incarnation: 5)])
     var silent = ended
     ended.take(.spawned(pid: 8), .exited(.exited(code: 1)))
     #expect(ended.state.name == "backing off")
@@ -102,9 +102,9 @@ struct NodeAdoptionTests {
     arguments: [(true, "completed"), (false, "backing off")])
   func unknownExit(saidGoodbye: Bool, state: String) {
     var node = adopting()
-    node.take(.answered(.running), .exited(.untold(saidGoodbye: saidGoodbye)))
+    node.take(.answered(.running), .exited(.unreported(saidGoodbye: saidGoodbye)))
     #expect(node.state.name == state)
-    #expect(ProcessExit.untold(saidGoodbye: saidGoodbye).description.contains("unknown"))
+    #expect(ProcessExit.unreported(saidGoodbye: saidGoodbye).description.contains("unknown"))
   }
 
   @Test("A topology adopts running nodes, starts the others, and opens the start barrier for all")

@@ -35,28 +35,31 @@ struct NodeLifecycleTableTests {
     ("differs", .answered(.differs(reason: "x"))), ("spawned", .spawned(pid: 7)),
     ("spawn failed", .spawnFailed(reason: "x")),
     ("hello", .hello(problem: nil)), ("wrong hello", .hello(problem: "x")), ("ready", .ready),
-    ("complaint", .complained(reason: "x")), ("go", .go), ("heartbeat", .heartbeat),
+    ("complaint", .failureReported(reason: "x")), ("go", .go), ("heartbeat", .heartbeat),
     ("exit 0", .exited(.exited(code: 0))), ("exit 1", .exited(.exited(code: 1))),
     ("crash", .exited(.signalled(number: 11))), ("stop", .stopRequested),
-    ("kill", .killRequested), ("restart", .restartRequested), ("host", .hostCame),
-    ("host leaves", .hostLeaves), ("host gone", .hostWent), ("tick", .tick),
+    ("kill", .killRequested), ("restart", .restartRequested), ("host", .carrierStarted),
+    ("host leaves", .carrierStopping), ("host gone", .carrierEnded), ("tick", .tick),
   ]
 
   /// Inputs that lead an embedded coordinator into the states.
   private static let lodgerStates: [(name: String, inputs: [NodeLifecycle.Input])] = [
-    ("waiting", [.start]), ("adopting", [.adopt(.init(pid: 7, incarnation: 3)), .hostCame]),
-    ("starting", [.hostCame, .start, .spawned(pid: 7)]),
-    ("running", [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go]),
+    ("waiting", [.start]), ("adopting", [.adopt(.init(pid: 7, incarnation: 3)), .carrierStarted]),
+    ("starting", [.carrierStarted, .start, .spawned(pid: 7)]),
+    ("running", [.carrierStarted, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go]),
     (
       "leaving",
-      [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go, .hostLeaves]
+      [
+        .carrierStarted, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go,
+        .carrierStopping,
+      ]
     ),
     (
       "restarting",
-      [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .restartRequested]
+      [.carrierStarted, .start, .spawned(pid: 7), .hello(problem: nil), .restartRequested]
     ),
-    ("backing off", [.hostCame, .start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
-    ("stopped", [.hostCame, .stopRequested]),
+    ("backing off", [.carrierStarted, .start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
+    ("stopped", [.carrierStarted, .stopRequested]),
   ]
 
   private static let expectedOfLodgers = """
@@ -114,15 +117,15 @@ struct NodeLifecycleTableTests {
   func rowOfLodger(index: Int) {
     let rows = Self.expectedOfLodgers.split(separator: "\n")
     #expect(rows.count == Self.lodgerStates.count)
-    let row = Self.row(Self.lodgerStates[index], isLodger: true)
+    let row = Self.row(Self.lodgerStates[index], isEmbedded: true)
     #expect(index < rows.count && row == rows[index], "\(row)")
   }
 
   private static func row(
-    _ state: (name: String, inputs: [NodeLifecycle.Input]), isLodger: Bool = false
+    _ state: (name: String, inputs: [NodeLifecycle.Input]), isEmbedded: Bool = false
   ) -> String {
     let cells = inputs.compactMap { name, input -> String? in
-      var node = SimulatedNode(isLodger: isLodger)
+      var node = SimulatedNode(isEmbedded: isEmbedded)
       for input in state.inputs { node.take(input) }
       let before = node.state
       let actions = node.take(input)
@@ -131,7 +134,7 @@ struct NodeLifecycleTableTests {
         switch action {
         case .spawn: marks += "+"
         case .greet, .sendConfigure, .sendStart, .sendStop, .kill: marks += "!"
-        case .findOut: marks += "?"
+        case .checkLiveness: marks += "?"
         case .report, .nodeFailed, .nodeStopped: break
         }
       }

@@ -14,12 +14,13 @@ struct SimulatedNode {
 
   init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
-    stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false,
+    stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0,
+    isEmbedded: Bool = false,
     isRemote: Bool = false
   ) {
     lifecycle = NodeLifecycle(
       restart: restart, timeouts: timeouts, stopSignal: stopSignal, incarnation: incarnation,
-      seed: seed, isLodger: isLodger, isRemote: isRemote)
+      seed: seed, isEmbedded: isEmbedded, isRemote: isRemote)
   }
 
   /// Handles the inputs at the current time, and returns the actions except reports.
@@ -214,7 +215,10 @@ struct NodeLifecycleTests {
         [.exited(.exited(code: 0))],
         "check the log of the node, and that the program is a node program"
       ),
-      ([.complained(reason: "no machine 'Dor'"), .exited(.exited(code: 2))], "no machine 'Dor'"),
+      (
+        [.failureReported(reason: "no machine 'Dor'"), .exited(.exited(code: 2))],
+        "no machine 'Dor'"
+      ),
       ([.hello(problem: "no port 'x'"), .exited(.signalled(number: 9))], "no port 'x'"),
       ([.spawnFailed(reason: "cannot start 'x'")], "cannot start 'x'"),
     ] as [([NodeLifecycle.Input], String)])
@@ -366,7 +370,7 @@ struct NodeLifecycleTests {
     other.take(.stopRequested)
     other.tick()
     other.take(.exited(.signalled(number: SIGINT)))
-    #expect(other.lifecycle.stopProblem == nil)
+    #expect(other.lifecycle.stopFailure == nil)
   }
 
   @Test("A stop during the spawn or before the hello is a signal")
@@ -394,7 +398,7 @@ struct NodeLifecycleTests {
           .answered(
             [.ready, .running, .ending, .differs(reason: "so")]
               .randomElement(using: &generator)!),
-          .killRequested, .restartRequested, .tick, .complained(reason: "so"),
+          .killRequested, .restartRequested, .tick, .failureReported(reason: "so"),
         ]
         if isAlive { inputs += [.exited(.exited(code: 0)), .exited(.signalled(number: 9))] }
         if isAlive, case .starting = node.state { inputs.append(.spawnFailed(reason: "so")) }

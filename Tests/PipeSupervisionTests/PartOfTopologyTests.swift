@@ -34,7 +34,7 @@ struct PartOfTopologyTests {
     #expect(topology.log == ["spawn b", "spawn c", "go c", "go b"])
     #expect(topology.lifecycle.state == .running)
     #expect(topology.lifecycle["a"]?.state == .stopped(.requested))
-    var started = TopologyReport.Started()
+    var started = TopologyReport.StartCounts()
     (started.running, started.stopped) = (2, 2)
     #expect(topology.reports.last == .running(started))
     #expect(started.isComplete)

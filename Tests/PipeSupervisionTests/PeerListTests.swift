@@ -42,7 +42,7 @@ struct PeerListTests {
     of node: String, _ present: [String], clients: [String] = []
   ) -> PeerList {
     let members = present.map { ($0, member($0)) }
-    return hall.neighbourhood(
+    return hall.peerList(
       of: node, among: Dictionary(uniqueKeysWithValues: members), clients: clients)
   }
 
@@ -78,10 +78,10 @@ struct PeerListTests {
 
   @Test("A process change affects its peers, and a monitor's change all nodes")
   func affected() {
-    #expect(hall.neighbours(of: "door") == ["door", "motor", "lift"])
-    #expect(hall.neighbours(of: "lift") == ["door", "motor"])
-    #expect(hall.neighbours(of: "lamp") == [])
-    #expect(hall.neighbours(of: "watch") == nil)
+    #expect(hall.peerNodes(of: "door") == ["door", "motor", "lift"])
+    #expect(hall.peerNodes(of: "lift") == ["door", "motor"])
+    #expect(hall.peerNodes(of: "lamp") == [])
+    #expect(hall.peerNodes(of: "watch") == nil)
   }
 
   @Test("A peer list is sent once, and again to a node that has another one")
@@ -90,20 +90,20 @@ struct PeerListTests {
     #expect(told.again("door", has: 0) == nil)
     let alone = PeerList(peers: [], clients: ["key"])
     let all = peers(of: "door", ["door", "motor"], clients: ["key"])
-    let first = told.tell(alone, to: "door")
-    let repeated = told.tell(alone, to: "door")
-    let other = told.tell(alone, to: "motor")
+    let first = told.announce(alone, to: "door")
+    let repeated = told.announce(alone, to: "door")
+    let other = told.announce(alone, to: "motor")
     #expect(first?.number == 1 && repeated == nil && other?.number == 2)
     #expect(told.again("door", has: 0) == first)
     #expect(told.again("door", has: 1) == nil)
-    let newer = told.tell(all, to: "door")
+    let newer = told.announce(all, to: "door")
     #expect(newer?.number == 3)
     #expect(told.again("door", has: 1) == newer)
     // The node says hello on a new connection, and may have lost its list.
     told.forget("door")
     #expect(told.again("door", has: 3) == nil)
-    let once = told.tell(all, to: "door")
-    #expect(once?.neighbourhood == all && once?.number == 4)
+    let once = told.announce(all, to: "door")
+    #expect(once?.peerList == all && once?.number == 4)
   }
 
   @Test(
@@ -115,7 +115,7 @@ struct PeerListTests {
       var told = SentPeerLists(after: generation)
       for count in 1...3 {
         let list = PeerList(peers: [], clients: ["\(count)"])
-        guard let number = told.tell(list, to: "door")?.number else { continue }
+        guard let number = told.announce(list, to: "door")?.number else { continue }
         numbers.append(number)
         // A list number from the former orchestrator matches none of these.
         #expect(told.again("door", has: UInt32(truncatingIfNeeded: number &- 1 << 20)) != nil)

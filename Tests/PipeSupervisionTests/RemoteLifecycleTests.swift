@@ -20,7 +20,7 @@ struct RemoteLifecycleTests {
   @Test("A silent remote node is lost: its host is queried, and nothing is started in its place")
   func silence() {
     var node = running()
-    #expect(node.tick() == [.findOut])
+    #expect(node.tick() == [.checkLiveness])
     #expect(node.state == .lost(was: .running) && node.state.hasProcess)
     #expect(node.lifecycle.nextDeadline == nil)
     node.time += .seconds(3_600)
@@ -40,14 +40,14 @@ struct RemoteLifecycleTests {
     #expect(node.state == .running && node.lifecycle.incarnation == 1)
     // Its timeout starts again.
     #expect(node.take(.tick) == [] && node.state == .running)
-    #expect(node.tick() == [.findOut])
+    #expect(node.tick() == [.checkLiveness])
   }
 
   @Test("A node lost during its start gets its whole start timeout again")
   func start() {
     var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
-    #expect(node.take(.unattached(reason: "x")) == [.findOut])
+    #expect(node.take(.unattached(reason: "x")) == [.checkLiveness])
     node.time += .seconds(60)
     #expect(node.take(.hello(problem: nil)) == [.sendConfigure])
     #expect(node.take(.tick) == [])
@@ -82,16 +82,16 @@ struct RemoteLifecycleTests {
   @Test("A lost node is restarted once its end is certain")
   func end() {
     var node = lost()
-    #expect(node.take(.exited(.unseen(isCertain: true))) == [])
+    #expect(node.take(.exited(.unobserved(isCertain: true))) == [])
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
   @Test("A node that is heard stays running when its launcher is gone")
   func unattached() {
     var node = running()
-    #expect(node.take(.unattached(reason: "x")) == [.findOut])
+    #expect(node.take(.unattached(reason: "x")) == [.checkLiveness])
     #expect(node.state == .running)
-    #expect(node.tick() == [.findOut] && node.state == .lost(was: .running))
+    #expect(node.tick() == [.checkLiveness] && node.state == .lost(was: .running))
   }
 
   @Test("A lost node is stopped by message, signals and kill, and its end is awaited")
@@ -101,8 +101,8 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.kill(.terminate)])
     #expect(node.tick() == [.kill(.kill)])
     #expect(node.tick() == [.kill(.kill)])
-    #expect(node.take(.exited(.unseen(isCertain: false))) == [.nodeStopped])
-    #expect(node.lifecycle.stopProblem != nil)
+    #expect(node.take(.exited(.unobserved(isCertain: false))) == [.nodeStopped])
+    #expect(node.lifecycle.stopFailure != nil)
   }
 
   @Test("A restart of a lost node waits for its end")
@@ -110,14 +110,14 @@ struct RemoteLifecycleTests {
     var node = lost()
     #expect(node.take(.restartRequested) == [.sendStop])
     for _ in 0..<5 { #expect(!node.tick().contains(.spawn(incarnation: 2))) }
-    #expect(node.take(.exited(.unseen(isCertain: true))) == [.spawn(incarnation: 2)])
+    #expect(node.take(.exited(.unobserved(isCertain: true))) == [.spawn(incarnation: 2)])
   }
 
   @Test("A remote node that ends before its hello is retried, as its launcher may have failed")
   func goneInStart() {
     var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
-    #expect(node.take(.exited(.unseen(isCertain: true))) == [])
+    #expect(node.take(.exited(.unobserved(isCertain: true))) == [])
     #expect(node.tick() == [.spawn(incarnation: 2)])
     // A process that ended by itself counts as a restart of the policy.
     #expect(node.take(.spawned(pid: 8), .exited(.exited(code: 1))) == [])
@@ -128,7 +128,7 @@ struct RemoteLifecycleTests {
   func silentWhileAdopted() {
     var node = SimulatedNode(isRemote: true)
     #expect(node.take(.adopt(.init(pid: 0, incarnation: 3))) == [.greet])
-    #expect(node.tick() == [.findOut])
+    #expect(node.tick() == [.checkLiveness])
     #expect(node.state.isAdopting && node.state.hasProcess)
     #expect(node.take(.answered(.running)) == [])
     #expect(node.state == .running && node.lifecycle.incarnation == 3 && !node.state.isAdopting)
@@ -136,7 +136,7 @@ struct RemoteLifecycleTests {
     var gone = SimulatedNode(isRemote: true)
     gone.take(.adopt(.init(pid: 0, incarnation: 3)))
     gone.tick()
-    #expect(gone.take(.exited(.unseen(isCertain: true))) == [.spawn(incarnation: 4)])
+    #expect(gone.take(.exited(.unobserved(isCertain: true))) == [.spawn(incarnation: 4)])
   }
 
   @Test("A waiting start gets a number above those known on other hosts, and so do later starts")

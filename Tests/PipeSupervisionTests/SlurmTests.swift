@@ -8,7 +8,7 @@ import Testing
 struct SlurmJobTests {
   private let job = SlurmJob(id: "7", addresses: ["fh1": "10.0.0.1", "fh2": "10.0.0.2"])
 
-  private func examined(_ text: String) throws -> DeploymentFile.Examined {
+  private func examined(_ text: String) throws -> DeploymentFile.Examination {
     try DeploymentFile.examine(
       text: Array(text.utf8), file: "lab.yaml", variables: TopologyVariables([:]))
   }
@@ -60,19 +60,19 @@ struct SrunReportTests {
   @Test("A task's exit code or signal in srun's output is certain and is the process's")
   func task() {
     let failed = report("hello", "srun: error: fh1: task 0: Exited with exit code 3")
-    #expect(failed.doubt(about: .exited(code: 3)) == nil && failed.problem == nil)
+    #expect(failed.uncertainty(about: .exited(code: 3)) == nil && failed.problem == nil)
     #expect(SrunReport.exit(of: .exited(code: 3)) == .exited(code: 3))
     let killed = report("srun: error: fh1: task 0: Killed")
-    #expect(killed.doubt(about: .exited(code: 137)) == nil)
+    #expect(killed.uncertainty(about: .exited(code: 137)) == nil)
     #expect(SrunReport.exit(of: .exited(code: 137)) == .signalled(number: 9))
-    #expect(report().doubt(about: .exited(code: 0)) == nil)
+    #expect(report().uncertainty(about: .exited(code: 0)) == nil)
   }
 
   @Test("A step that could not be created is certain, with the reason")
   func none() {
     let refused = report(
       "srun: error: Unable to create step for job 1: Requested node configuration is not available")
-    #expect(refused.doubt(about: .exited(code: 1)) == nil && !refused.hasLostHost)
+    #expect(refused.uncertainty(about: .exited(code: 1)) == nil && !refused.hasLostHost)
     #expect(refused.problem?.hasPrefix("Unable to create step for job 1") == true)
   }
 
@@ -80,17 +80,18 @@ struct SrunReportTests {
   func host() {
     let lost = report("srun: error: Node failure on fh1")
     #expect(lost.hasLostHost)
-    #expect(lost.doubt(about: .exited(code: 0)) == "srun: error: Node failure on fh1")
+    #expect(lost.uncertainty(about: .exited(code: 0)) == "srun: error: Node failure on fh1")
   }
 
   @Test(
     "An srun that fails or is killed without a word about its task leaves the end uncertain"
   )
   func silent() {
-    #expect(report().doubt(about: .signalled(number: 9)) != nil)
+    #expect(report().uncertainty(about: .signalled(number: 9)) != nil)
     let late = report("srun: error: timeout waiting for task launch, started 0 of 1 tasks")
-    #expect(late.doubt(about: .exited(code: 1))?.hasSuffix("started 0 of 1 tasks") == true)
+    #expect(late.uncertainty(about: .exited(code: 1))?.hasSuffix("started 0 of 1 tasks") == true)
     // An earlier line about a task does not make the end of a killed srun certain.
-    #expect(report("srun: error: fh1: task 0: Killed").doubt(about: .signalled(number: 9)) != nil)
+    #expect(
+      report("srun: error: fh1: task 0: Killed").uncertainty(about: .signalled(number: 9)) != nil)
   }
 }

@@ -87,13 +87,13 @@ struct StateDependencyTests {
   func underway() {
     var topology = started(
       pair + [Member("friend", dependencies: ["guest"]), Member("free")])
-    let expectations = topology.lifecycle.expectations.mapValues(\.description)
+    let pendingDependencies = topology.lifecycle.pendingDependencies.mapValues(\.description)
     #expect(
-      expectations == [
+      pendingDependencies == [
         "guest": "'door' to be closed",
         "friend": "dependency 'guest', which does not run yet",
       ])
-    #expect(topology.lifecycle.obstacles.isEmpty && topology.problems.isEmpty)
+    #expect(topology.lifecycle.blockers.isEmpty && topology.problems.isEmpty)
     func isComplete() -> Bool {
       topology.reports.contains { if case .running = $0 { true } else { false } }
     }
@@ -102,7 +102,7 @@ struct StateDependencyTests {
     #expect(topology.outcome == nil)
     topology.take(.seen("door", in: "closed"))
     #expect(isComplete())
-    #expect(topology.lifecycle.expectations.isEmpty)
+    #expect(topology.lifecycle.pendingDependencies.isEmpty)
     #expect(gone(topology) == ["door", "free", "guest", "friend"])
   }
 
@@ -123,7 +123,7 @@ struct StateDependencyTests {
       }
     }
     take(.seen("door", in: "open"))
-    take(.node("door", .complained(reason: "so so")))
+    take(.node("door", .failureReported(reason: "so so")))
     #expect(told.map(\.description) == ["waits for 'door' to be closed"])
     #expect(told.allSatisfy { !$0.isProblem })
   }
@@ -138,14 +138,14 @@ struct StateDependencyTests {
     #expect(
       topology.problems.suffix(1) == ["guest: waits for 'door' to be closed, but 'door' has failed"]
     )
-    var started = TopologyReport.Started()
+    var started = TopologyReport.StartCounts()
     (started.running, started.failed, started.waiting) = (1, 1, 1)
     #expect(topology.reports.contains(.running(started)))
     topology.stubborn = []
     topology.say("door", .start)
     #expect(gone(topology) == ["free", "door"])
-    #expect(topology.lifecycle.obstacles.isEmpty)
-    #expect(topology.lifecycle.expectations["guest"]?.reason == .underway)
+    #expect(topology.lifecycle.blockers.isEmpty)
+    #expect(topology.lifecycle.pendingDependencies["guest"]?.reason == .underway)
     topology.take(.seen("door", in: "closed"))
     #expect(gone(topology) == ["free", "door", "guest"])
   }
@@ -263,7 +263,7 @@ struct StateDependencyTests {
     topology.say("door", .answered(.running))
     topology.say("guest", .answered(.ready))
     #expect(gone(topology).isEmpty)
-    #expect(topology.lifecycle.expectations["guest"]?.description == "'door' to be closed")
+    #expect(topology.lifecycle.pendingDependencies["guest"]?.description == "'door' to be closed")
     topology.take(.seen("door", in: "closed"))
     #expect(gone(topology) == ["guest"])
   }

@@ -151,7 +151,7 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.lifecycle["e"]?.incarnation == 5)
     #expect(topology.lifecycle.changes == 1)
     #expect(topology.reports.first == .changing)
-    var started = TopologyReport.Started()
+    var started = TopologyReport.StartCounts()
     started.running = 4
     #expect(topology.reports.last == .running(started))
     topology.log = []
@@ -274,10 +274,10 @@ struct TopologyLifecycleChangeTests {
     topology.take(change(chain, replaced: ["d"]))
     topology.stubborn = []
     topology.exit("d", .exited(code: 3))
-    #expect(topology.lifecycle.changeProblems.map(\.node) == ["d"])
-    #expect(topology.lifecycle.changeProblems.map(\.reason) == ["exit code 3"])
+    #expect(topology.lifecycle.changeFailures.map(\.node) == ["d"])
+    #expect(topology.lifecycle.changeFailures.map(\.reason) == ["exit code 3"])
     #expect(topology.problems == ["d: did not stop gracefully: exit code 3"])
     topology.take(change(chain, replaced: ["a"]))
-    #expect(topology.lifecycle.changeProblems.isEmpty)
+    #expect(topology.lifecycle.changeFailures.isEmpty)
   }
 }

@@ -44,7 +44,7 @@ struct SimulatedTopology {
       switch action {
       case .node(let name, let action): perform(action, on: name)
       case .report(let report): reports.append(report)
-      case .changedOver: log.append("new file")
+      case .switchedOver: log.append("new file")
       case .finished(let outcome): self.outcome = outcome
       }
     }
@@ -90,7 +90,7 @@ struct SimulatedTopology {
         exit(name, .signalled(number: signal.number))
       }
     case .report(let report): if report.isProblem { problems.append("\(name): \(report)") }
-    case .findOut, .nodeFailed, .nodeStopped: break
+    case .checkLiveness, .nodeFailed, .nodeStopped: break
     }
   }
 }
@@ -230,7 +230,7 @@ struct TopologyLifecycleTests {
       (.exited(code: 3), "exit code 3"),
       (.signalled(number: SIGABRT), "killed by SIGABRT"),
       (.signalled(number: SIGTERM), "killed by SIGTERM"),
-      (.untold(saidGoodbye: false), nil),
+      (.unreported(saidGoodbye: false), nil),
     ] as [(ProcessExit, String?)])
   func endsBadly(exit: ProcessExit, reason: String?) {
     var topology = SimulatedTopology([Member("a"), Member("b")])
@@ -265,11 +265,11 @@ struct TopologyLifecycleTests {
       topology.say("a", input)
       topology.stubborn = []
       topology.exit("a", .signalled(number: SIGABRT))
-      #expect(topology.lifecycle["a"]?.stopProblem == "killed by SIGABRT")
+      #expect(topology.lifecycle["a"]?.stopFailure == "killed by SIGABRT")
       #expect(topology.problems == ["a: did not stop gracefully: killed by SIGABRT"])
     }
     topology.say("a", .stopRequested)
-    #expect(topology.lifecycle["a"]?.stopProblem == nil)
+    #expect(topology.lifecycle["a"]?.stopFailure == nil)
     topology.take(.stop(.stopped))
     #expect(topology.outcome == .stopped)
   }
@@ -280,7 +280,7 @@ struct TopologyLifecycleTests {
     topology.take(.start)
     topology.stubborn = ["a"]
     topology.say("a", .stopRequested, .killRequested)
-    #expect(topology.lifecycle["a"]?.stopProblem == nil)
+    #expect(topology.lifecycle["a"]?.stopFailure == nil)
     #expect(topology.problems == ["a: killed: forced"])
   }
 
@@ -296,7 +296,7 @@ struct TopologyLifecycleTests {
         "b: waits for dependency 'c', which has failed",
         "a: waits for dependency 'b', which is waiting, too",
       ])
-    var started = TopologyReport.Started()
+    var started = TopologyReport.StartCounts()
     (started.running, started.failed, started.waiting) = (1, 1, 2)
     #expect(topology.reports.contains(.running(started)))
     #expect(started.shortfall == "1 of 4 nodes failed, 2 of 4 nodes wait for other nodes")

@@ -15,7 +15,7 @@ struct WaitingClientsTests {
     return Set(answers.map(\.0))
   }
 
-  private func asker(_ number: Int, by way: ControlPeer.Way) -> Requester {
+  private func requester(_ number: Int, by way: ControlPeer.Way) -> Requester {
     Requester(
       peer: ControlPeer(way: way, id: Array("client \(number)".utf8)), id: UInt64(number))
   }
@@ -23,20 +23,20 @@ struct WaitingClientsTests {
   @Test("A remote client is answered, however many local clients have asked since")
   func remote() {
     var clients = WaitingClients()
-    clients.appendUntilEnd(asker(0, by: .network))
+    clients.appendUntilEnd(requester(0, by: .network))
     for number in 1...(2 * WaitingClients.limit) {
-      clients.appendUntilEnd(asker(number, by: .host))
+      clients.appendUntilEnd(requester(number, by: .host))
     }
     let answered = answers(&clients)
-    #expect(answered.contains(asker(0, by: .network)))
-    #expect(answered.contains(asker(2 * WaitingClients.limit, by: .host)))
+    #expect(answered.contains(requester(0, by: .network)))
+    #expect(answered.contains(requester(2 * WaitingClients.limit, by: .host)))
     #expect(answered.count <= WaitingClients.limit + 1)
   }
 
   @Test("All clients up to the limit are answered, and once")
   func limit() {
     var clients = WaitingClients()
-    for number in 0..<WaitingClients.limit { clients.appendUntilEnd(asker(number, by: .host)) }
+    for number in 0..<WaitingClients.limit { clients.appendUntilEnd(requester(number, by: .host)) }
     #expect(answers(&clients).count == WaitingClients.limit)
     #expect(answers(&clients).isEmpty)
   }

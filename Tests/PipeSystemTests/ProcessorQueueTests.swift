@@ -7,54 +7,64 @@ struct ProcessorQueueTests {
   private let start = ContinuousClock.now
 
   private func thread(
-    _ computed: Int, _ queued: Int, turns: Int = 1, runs: Bool
-  ) -> ProcessorQueue.Thread {
-    .init(computed: .seconds(computed), queued: .seconds(queued), turns: turns, isRunnable: runs)
+    _ cpuTime: Int, _ queued: Int, scheduleCount: Int = 1, runs: Bool
+  ) -> RunQueueSampler.Thread {
+    .init(
+      cpuTime: .seconds(cpuTime), queued: .seconds(queued), scheduleCount: scheduleCount,
+      isRunnable: runs)
   }
 
   @Test("The system's count is reported once, from the first sample on")
   func counted() {
-    var queue = ProcessorQueue()
+    var queue = RunQueueSampler()
     #expect(queue.take([1: thread(5, 9, runs: false)], at: start) == .zero)
     #expect(
-      queue.take([1: thread(6, 11, turns: 2, runs: false)], at: start + .seconds(10)) == .seconds(2)
+      queue.take([1: thread(6, 11, scheduleCount: 2, runs: false)], at: start + .seconds(10))
+        == .seconds(2)
     )
     #expect(
-      queue.take([1: thread(6, 11, turns: 2, runs: false)], at: start + .seconds(20)) == .zero)
+      queue.take([1: thread(6, 11, scheduleCount: 2, runs: false)], at: start + .seconds(20))
+        == .zero)
   }
 
   @Test("A wait in progress is reported, and not again when the system counts it")
   func underWay() {
-    var queue = ProcessorQueue()
+    var queue = RunQueueSampler()
     #expect(queue.take([1: thread(5, 9, runs: true)], at: start) == .zero)
     #expect(queue.take([1: thread(5, 9, runs: true)], at: start + .seconds(3)) == .seconds(3))
     #expect(queue.take([1: thread(5, 9, runs: true)], at: start + .seconds(4)) == .seconds(1))
     // Five seconds in all. Four of them were already returned.
     #expect(
-      queue.take([1: thread(6, 14, turns: 2, runs: false)], at: start + .seconds(6)) == .seconds(1))
+      queue.take([1: thread(6, 14, scheduleCount: 2, runs: false)], at: start + .seconds(6))
+        == .seconds(1))
     #expect(
-      queue.take([1: thread(6, 16, turns: 3, runs: false)], at: start + .seconds(8)) == .seconds(2))
+      queue.take([1: thread(6, 16, scheduleCount: 3, runs: false)], at: start + .seconds(8))
+        == .seconds(2))
   }
 
   @Test("A process that computes endlessly does not wait for a processor")
   func computing() {
-    var queue = ProcessorQueue()
+    var queue = RunQueueSampler()
     #expect(queue.take([1: thread(0, 0, runs: true)], at: start) == .zero)
     #expect(queue.take([1: thread(7, 0, runs: true)], at: start + .seconds(7)) == .zero)
   }
 
   @Test("Time that a thread slept is no wait, even if it is runnable at each sample")
   func slept() {
-    var queue = ProcessorQueue()
+    var queue = RunQueueSampler()
     #expect(queue.take([1: thread(0, 0, runs: true)], at: start) == .zero)
-    #expect(queue.take([1: thread(0, 0, turns: 2, runs: true)], at: start + .seconds(7)) == .zero)
-    #expect(queue.take([1: thread(0, 0, turns: 2, runs: false)], at: start + .seconds(8)) == .zero)
-    #expect(queue.take([1: thread(0, 0, turns: 2, runs: true)], at: start + .seconds(9)) == .zero)
+    #expect(
+      queue.take([1: thread(0, 0, scheduleCount: 2, runs: true)], at: start + .seconds(7)) == .zero)
+    #expect(
+      queue.take([1: thread(0, 0, scheduleCount: 2, runs: false)], at: start + .seconds(8)) == .zero
+    )
+    #expect(
+      queue.take([1: thread(0, 0, scheduleCount: 2, runs: true)], at: start + .seconds(9)) == .zero)
   }
 
   @Test("Among several threads, the longest wait of each sample counts")
   func longest() {
-    var queue = ProcessorQueue()
+    var queue = RunQueueSampler()
     #expect(
       queue.take([1: thread(5, 9, runs: false), 2: thread(1, 1, runs: true)], at: start) == .zero)
     // The first thread waits for the second one, and not for a processor.
@@ -64,13 +74,16 @@ struct ProcessorQueueTests {
         == .seconds(3))
     #expect(
       queue.take(
-        [1: thread(6, 11, turns: 2, runs: false), 2: thread(2, 5, turns: 2, runs: false)],
+        [
+          1: thread(6, 11, scheduleCount: 2, runs: false),
+          2: thread(2, 5, scheduleCount: 2, runs: false),
+        ],
         at: start + .seconds(6)) == .seconds(2))
   }
 
   @Test("A thread counts from its start, and no longer after its end")
   func comeAndGone() {
-    var queue = ProcessorQueue()
+    var queue = RunQueueSampler()
     #expect(
       queue.take([1: thread(5, 9, runs: false), 2: thread(0, 3, runs: false)], at: start) == .zero)
     #expect(
@@ -91,9 +104,9 @@ struct ProcessorQueueTests {
 
   @Test("The system counts for each thread of this process, and for no missing process")
   func system() throws {
-    let threads = ProcessorQueue.threads(of: getpid())
+    let threads = RunQueueSampler.threads(of: getpid())
     #expect(threads.count > 1)
-    #expect(threads.values.contains { $0.computed > .zero && $0.turns > 0 && $0.isRunnable })
-    #expect(ProcessorQueue.threads(of: .max).isEmpty)
+    #expect(threads.values.contains { $0.cpuTime > .zero && $0.scheduleCount > 0 && $0.isRunnable })
+    #expect(RunQueueSampler.threads(of: .max).isEmpty)
   }
 }

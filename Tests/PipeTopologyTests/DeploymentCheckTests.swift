@@ -14,7 +14,7 @@ struct DeploymentCheckTests {
       isLoopback: false),
   ]
 
-  private func examined(_ text: String) throws -> DeploymentFile.Examined {
+  private func examined(_ text: String) throws -> DeploymentFile.Examination {
     try DeploymentFile.examine(
       text: Array(text.utf8), file: "lab.yaml", variables: TopologyVariables([:]))
   }

@@ -55,7 +55,7 @@ struct DurationTests {
 
   @Test("An invalid duration is an error with the reason")
   func problem() {
-    #expect("\(DurationText.Problem(with: "1.5"))" == "has no unit; write 1.5s, 1.5ms or 1.5m")
-    #expect("\(DurationText.Problem(with: "soon"))".hasPrefix("must be a duration such as"))
+    #expect("\(DurationText.ParseFailure(with: "1.5"))" == "has no unit; write 1.5s, 1.5ms or 1.5m")
+    #expect("\(DurationText.ParseFailure(with: "soon"))".hasPrefix("must be a duration such as"))
   }
 }

@@ -8,11 +8,11 @@ struct RestartPolicyTests {
   @Test("A coordinator is restarted whatever its participants' policies are")
   func coordinators() {
     let patient = RestartPolicy(.always, max: 20, window: .seconds(30))
-    #expect(RestartPolicy.ofCoordinator(of: []) == RestartPolicy())
-    #expect(RestartPolicy.ofCoordinator(of: [RestartPolicy(.never, max: 100)]) == RestartPolicy())
-    #expect(RestartPolicy.ofCoordinator(of: [RestartPolicy(max: 0)]) == RestartPolicy())
+    #expect(RestartPolicy.forCoordinator(of: []) == RestartPolicy())
+    #expect(RestartPolicy.forCoordinator(of: [RestartPolicy(.never, max: 100)]) == RestartPolicy())
+    #expect(RestartPolicy.forCoordinator(of: [RestartPolicy(max: 0)]) == RestartPolicy())
     #expect(
-      RestartPolicy.ofCoordinator(of: [RestartPolicy(.never, max: 100), patient, RestartPolicy()])
+      RestartPolicy.forCoordinator(of: [RestartPolicy(.never, max: 100), patient, RestartPolicy()])
         == patient)
   }
 
@@ -36,7 +36,7 @@ struct RestartPolicyTests {
       (RestartPolicy(max: 10, backoff: Backoff(initial: .seconds(5), max: .seconds(10))), false),
     ])
   func reach(policy: RestartPolicy, canBeReached: Bool) {
-    #expect((policy.shortestWayToFailure != nil) == canBeReached)
+    #expect((policy.minimumTimeToFailure != nil) == canBeReached)
   }
 
   @Test("An unreachable restart limit is a warning at 'restart'")

@@ -27,7 +27,7 @@ struct TopologyYAMLTests {
       Issue.record("no mapping")
       return
     }
-    #expect(entries.map(\.keyMark) == [.init(line: 1, column: 1), .init(line: 2, column: 1)])
+    #expect(entries.map(\.keyPosition) == [.init(line: 1, column: 1), .init(line: 2, column: 1)])
     #expect(entries.map(\.value.mark) == [.init(line: 1, column: 4), .init(line: 2, column: 4)])
     guard case .mapping(let inner) = entries[1].value.content,
       case .sequence(let list) = inner[0].value.content

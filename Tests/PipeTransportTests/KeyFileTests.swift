@@ -68,9 +68,11 @@ struct KeyFileTests {
     #expect(throws: KeyFileError.system(SystemError("open", on: path, code: ENOENT))) {
       try KeyFile.read(path)
     }
-    #expect(throws: KeyFileError.notAFile(directory.path)) { try KeyFile.read(directory.path) }
+    #expect(throws: KeyFileError.notARegularFile(directory.path)) {
+      try KeyFile.read(directory.path)
+    }
     try #require(mkfifo(path, 0o600) == 0)
-    #expect(throws: KeyFileError.notAFile(path)) { try KeyFile.read(path) }
+    #expect(throws: KeyFileError.notARegularFile(path)) { try KeyFile.read(path) }
     #expect(throws: KeyFileError.self) {
       try KeyFile.write(try CurveKeyPair.make(), to: directory.path + "/nowhere/door.key")
     }
@@ -90,9 +92,9 @@ struct KeyFileTests {
     try write(text.replacing("{\"public\"", with: "{\"note\":{\"by\":\"me\"},\"public\""))
     #expect(try KeyFile.readWithControl(path).control == address)
     try write(text.replacing(server.text, with: "no key"))
-    #expect(throws: KeyFileError.noControl(path)) { try KeyFile.readWithControl(path) }
+    #expect(throws: KeyFileError.missingControlAddress(path)) { try KeyFile.readWithControl(path) }
     try KeyFile.write(pair, to: path)
-    #expect(throws: KeyFileError.noControl(path)) { try KeyFile.readWithControl(path) }
+    #expect(throws: KeyFileError.missingControlAddress(path)) { try KeyFile.readWithControl(path) }
   }
 
   @Test(

@@ -74,7 +74,7 @@ struct PollLoopTests {
     let loop = PollLoop()
     let workers = [Worker(3), Worker(7)]
     for worker in workers {
-      loop.addTurns(for: worker, hasWork: { $0.left > 0 }) { [unowned loop] worker in
+      loop.addTurnHandler(for: worker, hasWork: { $0.left > 0 }) { [unowned loop] worker in
         worker.turns += 1
         worker.left -= 1
         if workers.allSatisfy({ $0.left <= 0 }) { loop.stop() }
@@ -91,11 +91,11 @@ struct PollLoopTests {
     let loop = PollLoop()
     let first = Worker(0)
     let second = Worker(0)
-    let registration = loop.addTurns(for: first, hasWork: { _ in false }) { $0.turns += 1 }
-    loop.addTurns(for: Worker(1), hasWork: { $0.left > 0 }) { _ in
+    let registration = loop.addTurnHandler(for: first, hasWork: { _ in false }) { $0.turns += 1 }
+    loop.addTurnHandler(for: Worker(1), hasWork: { $0.left > 0 }) { _ in
       Issue.record("it has gone")
     }
-    loop.addTurns(for: second, hasWork: { _ in false }) { [unowned loop] worker in
+    loop.addTurnHandler(for: second, hasWork: { _ in false }) { [unowned loop] worker in
       worker.turns += 1
       if worker.turns == 1 { loop.remove(registration) }
       if worker.turns == 3 { loop.stop() }
@@ -112,13 +112,15 @@ struct PollLoopTests {
     let (first, second, third) = (Worker(1), Worker(1), Worker(3))
     var registrations: [PollLoop.Registration] = []
     registrations.append(
-      loop.addTurns(for: first, hasWork: { $0.left > 0 }) { [unowned loop] worker in
+      loop.addTurnHandler(for: first, hasWork: { $0.left > 0 }) { [unowned loop] worker in
         worker.turns += 1
         for registration in registrations { loop.remove(registration) }
       })
     registrations.append(
-      loop.addTurns(for: second, hasWork: { $0.left > 0 }) { _ in Issue.record("it was removed") })
-    loop.addTurns(for: third, hasWork: { $0.left > 0 }) { [unowned loop] worker in
+      loop.addTurnHandler(for: second, hasWork: { $0.left > 0 }) { _ in
+        Issue.record("it was removed")
+      })
+    loop.addTurnHandler(for: third, hasWork: { $0.left > 0 }) { [unowned loop] worker in
       worker.turns += 1
       worker.left -= 1
       if worker.left == 0 { loop.stop() }
@@ -133,11 +135,11 @@ struct PollLoopTests {
     // Posts may come from other threads, but not here.
     nonisolated(unsafe) var now = 0
     nonisolated(unsafe) var seen: [String: Int] = [:]
-    loop.onResident = { now = $0 }
+    loop.onResidentChange = { now = $0 }
     let worker = Worker(1)
-    loop.asResident(2) {
+    loop.runAsResident(2) {
       #expect(now == 2)
-      loop.addTurns(for: worker, hasWork: { _ in false }) { _ in seen["turn"] = now }
+      loop.addTurnHandler(for: worker, hasWork: { _ in false }) { _ in seen["turn"] = now }
       loop.schedule(after: .milliseconds(1)) { [unowned loop] in
         seen["timer"] = now
         loop.schedule(after: .milliseconds(1)) {

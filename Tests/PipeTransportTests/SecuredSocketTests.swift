@@ -143,7 +143,7 @@ struct SecuredSocketTests {
 
   @Test("A client may use any name that does not belong to a pipe, coordinator or node")
   func client() async throws {
-    server.allow(pair.publicKey, as: .ofClients)
+    server.allow(pair.publicKey, as: .clientNames)
     let caller = try caller("me", as: pair)
     try await untilServed(caller)
     for name in ["pipe/a", "sync/b", "node/c"] {
@@ -159,7 +159,7 @@ struct SecuredSocketTests {
     let stranger = try SecuredCaller(
       nil, to: server.feed, key: server.key, as: try CurveKeyPair.make())
     let naked = try SecuredCaller(nil, to: server.feed, key: server.key, as: nil)
-    server.allow(pair.publicKey, as: .ofClients)
+    server.allow(pair.publicKey, as: .clientNames)
     let monitor = try SecuredCaller(nil, to: server.feed, key: server.key, as: pair)
     try await untilServed(monitor)
     server.revoke(pair.publicKey)

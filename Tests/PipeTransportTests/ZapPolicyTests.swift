@@ -24,7 +24,7 @@ struct ZapPolicyTests {
     var policy = ZapPolicy()
     for step in steps {
       switch step {
-      case .allow: policy.allow(key, as: .ofClients)
+      case .allow: policy.allow(key, as: .clientNames)
       case .revoke: _ = policy.revoke(key)
       }
     }
@@ -41,11 +41,11 @@ struct ZapPolicyTests {
       (.only("pipe/a"), "", .foreignName),
       (.only("pipe/a"), "\u{0}1234", .foreignName),
       (.only(), "pipe/a", .foreignName),
-      (.ofClients, "\u{0}1234", .admitted),
-      (.ofClients, "anything", .admitted),
-      (.ofClients, "pipe/a", .foreignName),
-      (.ofClients, "sync/b", .foreignName),
-      (.ofClients, "node/c", .foreignName),
+      (.clientNames, "\u{0}1234", .admitted),
+      (.clientNames, "anything", .admitted),
+      (.clientNames, "pipe/a", .foreignName),
+      (.clientNames, "sync/b", .foreignName),
+      (.clientNames, "node/c", .foreignName),
     ])
   func names(_ names: ZapPolicy.Names, _ name: String, _ admission: ZapPolicy.Admission) throws {
     var policy = ZapPolicy()

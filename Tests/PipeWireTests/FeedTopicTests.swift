@@ -63,24 +63,24 @@ struct FeedTopicTests {
   func asked(subscription: [UInt8], expected: [FeedTopic]) {
     // The empty array means no subscription here.
     let subscriptions = Self.subscriptions(subscription.isEmpty ? [] : [subscription])
-    #expect(Self.topics.filter { subscriptions.ask(for: $0) } == expected)
+    #expect(Self.topics.filter { subscriptions.hasSubscriber(for: $0) } == expected)
   }
 
   @Test("A subscription to the empty prefix requests the states")
   func everything() {
     let subscriptions = Self.subscriptions([[]])
-    let asked = Self.topics.filter { subscriptions.ask(for: $0) }
+    let asked = Self.topics.filter { subscriptions.hasSubscriber(for: $0) }
     #expect(asked == [.states(areCommitted: false), .states(areCommitted: true)])
   }
 
   @Test("A subscription holds until the last one of its kind has ended")
   func end() {
     var subscriptions = Self.subscriptions([FeedTopic.steps(of: "a").bytes])
-    #expect(subscriptions.ask(for: .steps(of: "a")))
-    #expect(subscriptions.ask(for: .steps(of: nil)))
+    #expect(subscriptions.hasSubscriber(for: .steps(of: "a")))
+    #expect(subscriptions.hasSubscriber(for: .steps(of: nil)))
     Self.take([0] + FeedTopic.steps(of: "b").bytes, into: &subscriptions)
-    #expect(subscriptions.ask(for: .steps(of: "a")))
+    #expect(subscriptions.hasSubscriber(for: .steps(of: "a")))
     Self.take([0] + FeedTopic.steps(of: "a").bytes, into: &subscriptions)
-    #expect(!subscriptions.ask(for: .steps(of: nil)))
+    #expect(!subscriptions.hasSubscriber(for: .steps(of: nil)))
   }
 }

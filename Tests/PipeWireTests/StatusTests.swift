@@ -34,7 +34,7 @@ struct StatusTests {
     for key in members.keys where key != "state" {
       var part = members
       part[key] = nil
-      #expect(throws: StatusError.lacksKey(key)) { try Self.read(part) }
+      #expect(throws: StatusError.missingKey(key)) { try Self.read(part) }
       part[key] = .null
       #expect(throws: StatusError.wrongValue(of: key)) { try Self.read(part) }
     }

@@ -37,16 +37,16 @@ struct StepReportTests {
     let depth = StepReport.stateDepth
     let nest = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     for state in [Array("\"\(text)\"".utf8), Array(nest.utf8)] {
-      #expect(StepReport.obstacle(toTelling: state) == nil)
+      #expect(StepReport.obstacle(toReporting: state) == nil)
       let step = StepReport(.first, transaction: last, state: state)
       var bytes: [UInt8] = []
       step.write(into: &bytes)
       #expect(bytes.count <= WireLimits.eventByteCount)
       #expect(StepReport(bytes) == step)
     }
-    let large = try #require(StepReport.obstacle(toTelling: Array("\"\(text)x\"".utf8)))
+    let large = try #require(StepReport.obstacle(toReporting: Array("\"\(text)x\"".utf8)))
     #expect(large.hasPrefix("the state has 1048449 bytes; the limit is 1048448; "))
-    let deep = try #require(StepReport.obstacle(toTelling: Array("[\(nest)]".utf8)))
+    let deep = try #require(StepReport.obstacle(toReporting: Array("[\(nest)]".utf8)))
     #expect(deep.hasPrefix("the state is nested more than 498 levels deep, which is the limit; "))
   }
 }

@@ -109,12 +109,12 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
   case signalled(number: Int32)
   /// The process is gone, and the system reports its exit only to its parent. `saidGoodbye`:
   /// whether the process announced that it ends in order.
-  case untold(saidGoodbye: Bool)
+  case unreported(saidGoodbye: Bool)
   /// The process ran on another host, which does not report how it ended. If this is not certain,
   /// the host does not report whether it ended, either.
-  case unseen(isCertain: Bool)
+  case unobserved(isCertain: Bool)
   /// The process ran on another host, where it was killed when its lease ran out.
-  case leaseRanOut
+  case leaseExpired
 
   /// The exit of a node because of a full disk, which does not count against the restart limit:
   /// `EX_TEMPFAIL` of sysexits.h.
@@ -127,18 +127,18 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Whether the process ended by itself with code 0, or in order as far as that is known.
-  package var isSuccess: Bool { self == .exited(code: 0) || self == .untold(saidGoodbye: true) }
+  package var isSuccess: Bool { self == .exited(code: 0) || self == .unreported(saidGoodbye: true) }
 
   package var description: String {
     switch self {
     case .exited(let code): "exit code \(code)"
     case .signalled(let number): "killed by \(Signal(number: number))"
-    case .untold(saidGoodbye: true):
+    case .unreported(saidGoodbye: true):
       "stopped gracefully; exit code unknown (adopted process)"
-    case .untold(saidGoodbye: false): "ended; exit code unknown (adopted process)"
-    case .unseen(isCertain: true): "ended on another host; exit code unknown"
-    case .leaseRanOut: "lost contact to the process on another host; its lease has expired"
-    case .unseen(isCertain: false):
+    case .unreported(saidGoodbye: false): "ended; exit code unknown (adopted process)"
+    case .unobserved(isCertain: true): "ended on another host; exit code unknown"
+    case .leaseExpired: "lost contact to the process on another host; its lease has expired"
+    case .unobserved(isCertain: false):
       "given up: the host does not report whether the process has "
         + "ended"
     }

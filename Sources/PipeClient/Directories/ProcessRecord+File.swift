@@ -41,7 +41,7 @@ extension ProcessRecord {
   }
 
   /// Whether the process has identified itself in its record.
-  static func isSigned(_ bytes: [UInt8]) -> Bool { bytes.count { $0 == 0x0A } > 1 }
+  static func isIdentified(_ bytes: [UInt8]) -> Bool { bytes.count { $0 == 0x0A } > 1 }
 
   /// Returns the same record for a file that no process locks.
   static func unlocked(_ bytes: [UInt8]) -> [UInt8] {
@@ -86,14 +86,14 @@ extension ProcessRecord {
 
   /// The suffixes of a node's files in the runtime directory.
   package static let fileSuffixes = [
-    suffix, extensionSuffix, keySuffix, placeSuffix, ".in", ".feed", ".out", ".err",
+    suffix, extensionSuffix, keySuffix, endpointsSuffix, ".in", ".feed", ".out", ".err",
   ]
   /// The suffix of the file that describes pipes opened later.
   private static let extensionSuffix = suffix + ".outs"
   /// The suffix of the file with the node's key pair.
   static let keySuffix = ".node.key"
   /// The suffix of the file with the endpoints of the node's sockets.
-  static let placeSuffix = ".node.place"
+  static let endpointsSuffix = ".node.place"
 }
 
 /// A live process of a node that no orchestrator supervises.
@@ -123,7 +123,7 @@ package struct Survivor: Sendable {
       let node = String(name.dropLast(ProcessRecord.suffix.count))
       // Between its fork and the start of its program, no other process knows the number of a process.
       let lines = try Polling.wait(every: .milliseconds(2), until: deadline) {
-        () throws(DirectoryError) in try linesOfHolder(path)
+        () throws(DirectoryError) in try readHolderLines(path)
       }
       guard let lines else { throw .unknownProcess(record: path) }
       guard !lines.isEmpty else { continue }
@@ -136,12 +136,12 @@ package struct Survivor: Sendable {
       record?.readExtension(in: directories)
       survivors.append(Survivor(node: node, record: record, process: process))
     }
-    return survivors + lodgersElsewhere(survivors, in: directories)
+    return survivors + remoteEmbeddedNodes(survivors, in: directories)
   }
 
   /// Returns the embedded coordinators in processes on other hosts, where no process can lock their
   /// records. They count as alive as long as their carrier nodes are.
-  private static func lodgersElsewhere(
+  private static func remoteEmbeddedNodes(
     _ survivors: [Survivor], in directories: RuntimeDirectories
   ) -> [Survivor] {
     let hosts = survivors.filter { $0.record?.step != nil }
@@ -155,7 +155,7 @@ package struct Survivor: Sendable {
 
   /// Returns the lines of a record: none if no process holds it, so that it is a leftover; `nil` if
   /// its process has not identified itself yet.
-  private static func linesOfHolder(
+  private static func readHolderLines(
     _ path: String
   ) throws(DirectoryError) -> [ArraySlice<UInt8>]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)

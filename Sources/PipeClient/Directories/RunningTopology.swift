@@ -36,7 +36,7 @@ package struct RunningTopology: Hashable, Sendable {
   }
 
   /// Whether no orchestrator can answer at a control socket on this host, until another one starts.
-  package static func isGone(from endpoint: String) -> Bool {
+  package static func isOrchestratorGone(from endpoint: String) -> Bool {
     let prefix = "ipc://"
     guard endpoint.hasPrefix(prefix) else { return false }
     let socket = String(endpoint.dropFirst(prefix.count))

@@ -92,7 +92,7 @@ package struct RuntimeDirectories: Hashable, Sendable {
   /// The key pair of the control socket that is bound for other hosts.
   package var controlKey: String { runtime + "/control.key" }
   /// The file with that socket's endpoint, for the successor of a killed orchestrator.
-  package var controlPlace: String { runtime + "/control.place" }
+  package var controlEndpointFile: String { runtime + "/control.place" }
   /// The key pair by which clients reach nodes that are bound for other hosts.
   package var clientKey: String { runtime + "/client.key" }
 
@@ -103,7 +103,7 @@ package struct RuntimeDirectories: Hashable, Sendable {
   /// Returns the path of the file with the endpoints of a node's process that is bound for other
   /// hosts, as the process has reported them.
   package func place(of node: String) -> String {
-    runtime + "/" + node + ProcessRecord.placeSuffix
+    runtime + "/" + node + ProcessRecord.endpointsSuffix
   }
 
   /// - Throws: ``DirectoryError`` if the name is not valid as a file name.
@@ -284,7 +284,7 @@ package struct JournalPaths: Hashable, Sendable {
   package subscript(node: String) -> String { elsewhere[node] ?? directories.journal(of: node) }
 
   /// The nodes with journals outside the state directory.
-  package var nodesElsewhere: [String] { elsewhere.keys.sorted() }
+  package var nodesWithExternalJournals: [String] { elsewhere.keys.sorted() }
 
   /// Records the locations of a run's journals for later readers.
   /// - Parameter paths: The journals of the run's nodes.

@@ -9,14 +9,14 @@ import PipeWire
 /// locked, which systemd-tmpfiles respects. The files in them are made to look recent at intervals,
 /// which tmpreaper and tmpwatch respect. Files that are removed nevertheless are written again.
 package final class RuntimeFiles {
-  private struct Saved {
+  private struct SavedFile {
     var version: String
     var bytes: [UInt8]
   }
 
   private let directories: RuntimeDirectories
-  private var saved: [String: Saved] = [:]
-  private var lastLook = ""
+  private var saved: [String: SavedFile] = [:]
+  private var lastDirectoryVersion = ""
   private var refreshedAt: ContinuousClock.Instant?
   private var locks: [Int32] = []
 
@@ -43,7 +43,7 @@ package final class RuntimeFiles {
     refresh()
     // A file that appears, disappears or is replaced changes the directory.
     let look = FileSystem.version(of: directories.runtime)
-    guard look != lastLook else { return [] }
+    guard look != lastDirectoryVersion else { return [] }
     let names = Set(FileSystem.entries(of: directories.runtime))
     var restored: [String] = []
     for (name, file) in saved where !names.contains(name) {
@@ -56,7 +56,7 @@ package final class RuntimeFiles {
       restored.append(name)
     }
     let isComplete = save(names.union(restored))
-    lastLook = isComplete && restored.isEmpty ? look : ""
+    lastDirectoryVersion = isComplete && restored.isEmpty ? look : ""
     return restored.sorted()
   }
 
@@ -70,11 +70,11 @@ package final class RuntimeFiles {
       guard saved[name]?.version != version else { continue }
       guard let bytes = FileSystem.contents(of: path, limit: Self.byteLimit) else { continue }
       // A process that was just forked has not identified itself yet.
-      guard !name.hasSuffix(ProcessRecord.suffix) || ProcessRecord.isSigned(bytes) else {
+      guard !name.hasSuffix(ProcessRecord.suffix) || ProcessRecord.isIdentified(bytes) else {
         isComplete = false
         continue
       }
-      saved[name] = Saved(version: version, bytes: bytes)
+      saved[name] = SavedFile(version: version, bytes: bytes)
     }
     return isComplete
   }

@@ -93,7 +93,7 @@ package final class TopologyLock: Sendable {
   }
 
   /// Publishes in the lock file that the run has changed to other files.
-  package func goOn(with file: String, by deployment: String?) {
+  package func continueRun(with file: String, by deployment: String?) {
     self.file.withLock { $0 = file }
     self.deployment.withLock { $0 = deployment }
     describe()
@@ -105,7 +105,7 @@ package final class TopologyLock: Sendable {
     /// The lock's file had been removed, and was created again.
     case restored
     /// The lock's file had been removed, and another process is checking the file in its place. Ask again.
-    case lookedAt
+    case beingChecked
     /// The directory with the sockets was removed, or belongs to another run.
     case gone
   }
@@ -115,20 +115,20 @@ package final class TopologyLock: Sendable {
   package func keepInPlace() -> Presence {
     if isInPlace { return .inPlace }
     // A topology on several hosts has no socket here, but a file with the endpoint of its orchestrator.
-    let isFound = [directories.runtime + "/control", directories.controlPlace].contains {
+    let isFound = [directories.runtime + "/control", directories.controlEndpointFile].contains {
       FileSystem.exists($0)
     }
     guard isFound else { return .gone }
-    let anew = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard anew >= 0 else { return .gone }
-    guard flock(anew, LOCK_EX | LOCK_NB) == 0 else {
+    let reopened = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard reopened >= 0 else { return .gone }
+    guard flock(reopened, LOCK_EX | LOCK_NB) == 0 else {
       // A process that only checks shares the lock for an instant. Another run does not.
-      let isShared = flock(anew, LOCK_SH | LOCK_NB) == 0
-      close(anew)
-      return isShared ? .lookedAt : .gone
+      let isShared = flock(reopened, LOCK_SH | LOCK_NB) == 0
+      close(reopened)
+      return isShared ? .beingChecked : .gone
     }
     close(descriptor)
-    held.withLock { $0 = anew }
+    held.withLock { $0 = reopened }
     describe()
     // If the file has been removed again since, the next check creates it.
     return .restored
@@ -147,7 +147,7 @@ package final class TopologyLock: Sendable {
       survivors.flatMap { survivor in ProcessRecord.fileSuffixes.map { survivor.node + $0 } })
     if !survivors.isEmpty {
       // Nodes that are bound for other hosts find and authenticate the next orchestrator by these files.
-      let files = [directories.controlKey, directories.controlPlace, directories.clientKey]
+      let files = [directories.controlKey, directories.controlEndpointFile, directories.clientKey]
       held.formUnion(files.map { String($0.dropFirst(directories.runtime.utf8.count + 1)) })
     }
     for name in FileSystem.entries(of: directories.runtime)

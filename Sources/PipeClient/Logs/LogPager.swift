@@ -18,7 +18,7 @@ package struct LogPager {
   static let fileByteLimit = 64 << 20
   /// The minimum that is read of each node, if there are many nodes. Lines are shorter, since they
   /// are cut when they are written. Unit: bytes.
-  private static let leastShare = 128 << 10
+  private static let minimumShare = 128 << 10
 
   /// Log entries in order of time.
   package struct Entries {
@@ -46,7 +46,7 @@ package struct LogPager {
   /// - Parameter clock: Returns the time of day.
   package func entries(_ request: LogRequest, clock: () -> Timestamp = { .now }) -> Entries {
     let nodes = request.nodes ?? LogReader.nodes(in: directory)
-    let share = max(Self.leastShare, byteLimit / max(1, nodes.count))
+    let share = max(Self.minimumShare, byteLimit / max(1, nodes.count))
     let start = clock()
     var parts = nodes.compactMap { node in
       LogPart(
@@ -119,7 +119,7 @@ private struct LogPart {
     let files = current.name == mark?.file ? [current] : LogFile.all(path, from: current)
     let former = current.name == mark?.file ? mark?.former ?? [] : files.dropLast().map(\.name)
     var lastTime = mark.map { Timestamp(nanoseconds: $0.time) } ?? Timestamp(milliseconds: 0)
-    func made(_ position: Position) -> LogPosition {
+    func makePosition(_ position: Position) -> LogPosition {
       let behind = files.count == 1 ? former : Array(former.prefix(position.file))
       return LogPosition(
         node: node, file: files[position.file].name, offset: position.offset,
@@ -136,7 +136,7 @@ private struct LogPart {
     } else {
       position = Self.beginning(of: files, node, request)
     }
-    start = made(position)
+    start = makePosition(position)
     var left = byteLimit
     var time = Timestamp(milliseconds: .min)
     func add(_ bytes: ArraySlice<UInt8>, endingAt end: Int) {
@@ -148,7 +148,8 @@ private struct LogPart {
       lastTime = entry.time
       time = max(time, entry.time)
       lines.append(
-        Line(entry: entry, time: time, end: made(Position(file: position.file, offset: end))))
+        Line(
+          entry: entry, time: time, end: makePosition(Position(file: position.file, offset: end))))
     }
     while true {
       let offset = position.offset

@@ -65,7 +65,7 @@ final class LogFile {
     descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     // Another kind of file at a log's path may have no end.
-    guard let identity = FileIdentity(descriptor: descriptor), identity.isOfFile else {
+    guard let identity = FileIdentity(descriptor: descriptor), identity.isRegularFile else {
       close(descriptor)
       return nil
     }

@@ -20,7 +20,7 @@ package final class LogWriter {
 
   package let path: String
   /// The limits of the log; `nil` only adds lines, and leaves rotation to the log's main writer.
-  package var retention: LogRetention? { didSet { keepsTooMany = true } }
+  package var retention: LogRetention? { didSet { mayExceedFileLimit = true } }
   /// The number of lines that could not be written since the last successful write.
   package private(set) var lostLines = 0
   /// Whether the last attempt failed.
@@ -33,7 +33,7 @@ package final class LogWriter {
   /// The interference of another program with the file, until the file has a note of it.
   private var interference: String?
   /// Whether there may be more files than the limit.
-  private var keepsTooMany = true
+  private var mayExceedFileLimit = true
   /// The amount that rotation has dropped, until the file has a note of it. Unit: bytes.
   private var droppedBytes = 0
   /// The amount dropped before; `nil` until the files were searched for a note of it. Unit: bytes.
@@ -56,7 +56,7 @@ package final class LogWriter {
     let prefix = "\(time) "
     while !rest.isEmpty {
       findInterference()
-      let count = makeRoom(for: rest.lazy.map { prefix.utf8.count + $0.utf8.count + 5 })
+      let count = rotateIfNeeded(for: rest.lazy.map { prefix.utf8.count + $0.utf8.count + 5 })
       notice = append(rest.prefix(count), from: stream, prefix) ?? notice
       rest = rest.dropFirst(count)
     }
@@ -81,13 +81,13 @@ package final class LogWriter {
       try append(bytes)
     } catch {
       let written = bytes[..<error.written].count { $0 == 0x0A }
-      if written >= ownLines, ownLines > 0 { finishNotes() }
+      if written >= ownLines, ownLines > 0 { clearPendingNotes() }
       lostLines += lines.count - max(written - ownLines, 0)
       defer { isFailing = true }
       return isFailing ? nil : .failing(error.cause)
     }
     let lost = lostLines
-    finishNotes()
+    clearPendingNotes()
     guard isFailing else { return nil }
     isFailing = false
     return .recovered(lostLines: lost)
@@ -105,7 +105,7 @@ package final class LogWriter {
     return notes
   }
 
-  private func finishNotes() {
+  private func clearPendingNotes() {
     formerlyDroppedBytes = formerlyDroppedBytes.map { $0 + droppedBytes }
     (droppedBytes, interference, lostLines) = (0, nil, 0)
   }
@@ -176,7 +176,7 @@ package final class LogWriter {
   /// Rotates the file if it would become too large, and drops files beyond the limit.
   /// - Parameter lengths: The lengths of the lines. Unit: bytes.
   /// - Returns: The number of lines that go into the file: at least one.
-  private func makeRoom(for lengths: some Collection<Int>) -> Int {
+  private func rotateIfNeeded(for lengths: some Collection<Int>) -> Int {
     guard let retention else { return lengths.count }
     if formerlyDroppedBytes == nil { formerlyDroppedBytes = readFormerlyDroppedBytes() }
     var size = descriptor >= 0 ? size : Self.size(of: path) ?? 0
@@ -184,8 +184,8 @@ package final class LogWriter {
       rotate(retention)
       size = 0
     }
-    if keepsTooMany { dropFiles(from: retention.maxFiles) }
-    keepsTooMany = false
+    if mayExceedFileLimit { dropFiles(from: retention.maxFiles) }
+    mayExceedFileLimit = false
     var count = 0
     for length in lengths {
       size += length

@@ -25,11 +25,11 @@ package struct TopologyLogs: Sendable {
   package init(_ client: TopologyClient, nodes: [String]? = nil, follows: Bool = false) {
     source = .orchestrator(client)
     request = LogRequest(nodes: nodes, isFollowed: follows)
-    if follows { client.post { $0.control.askForEnd() } }
+    if follows { client.post { $0.control.requestEndReport() } }
   }
 
   /// Continues from the same position through another client of the topology.
-  package func going(on client: TopologyClient) -> TopologyLogs {
+  package func continued(on client: TopologyClient) -> TopologyLogs {
     var logs = TopologyLogs(client)
     logs.request = request
     return logs

@@ -60,7 +60,7 @@ package struct KeyParser {
 
   /// Ends an unfinished input after a pause. A lone ESC is a key, and so is ESC with one character.
   /// The rest is dropped.
-  package mutating func takePause() -> [Key] {
+  package mutating func handlePause() -> [Key] {
     defer { mode = .ground }
     return switch mode {
     case .escape: [.escape]

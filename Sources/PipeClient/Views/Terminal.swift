@@ -10,8 +10,8 @@ final class Terminal {
   let isColored: Bool
   private let input: Int32
   private let output: Int32
-  private let isOwnOutput: Bool
-  private var before = termios()
+  private let ownsOutput: Bool
+  private var savedMode = termios()
   private(set) var isEntered = false
   private var pending: [UInt8] = []
 
@@ -24,10 +24,10 @@ final class Terminal {
     // Opens a file description of its own: the shell's must not become non-blocking.
     let own = open("/proc/self/fd/\(STDOUT_FILENO)", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     output = own >= 0 ? own : STDOUT_FILENO
-    isOwnOutput = own >= 0
+    ownsOutput = own >= 0
   }
 
-  deinit { if isOwnOutput { close(output) } }
+  deinit { if ownsOutput { close(output) } }
 
   /// The columns and rows, or 80 × 24 if the terminal does not report them.
   var size: TerminalSize {
@@ -49,11 +49,11 @@ final class Terminal {
   /// Switches to a screen of its own, and reads each key at once. Does nothing in the background.
   func enter() throws(SystemError) {
     guard !isEntered, isInForeground else { return }
-    guard tcgetattr(input, &before) == 0 else {
+    guard tcgetattr(input, &savedMode) == 0 else {
       throw SystemError("tcgetattr", on: "standard input", code: errno)
     }
-    pr_guard_terminal(input, &before, output, ScreenPainter.leave)
-    var raw = before
+    pr_guard_terminal(input, &savedMode, output, ScreenPainter.leave)
+    var raw = savedMode
     cfmakeraw(&raw)
     guard tcsetattr(input, TCSADRAIN, &raw) == 0 else {
       throw SystemError("tcsetattr", on: "standard input", code: errno)
@@ -69,7 +69,7 @@ final class Terminal {
     // The shell has already restored the terminal.
     guard isInForeground else {
       pending = []
-      return pr_guard_terminal(input, &before, output, nil)
+      return pr_guard_terminal(input, &savedMode, output, nil)
     }
     write(ScreenPainter.leave)
     let deadline = ContinuousClock.now + .seconds(1)
@@ -79,8 +79,8 @@ final class Terminal {
       flush()
     }
     pending = []
-    tcsetattr(input, TCSANOW, &before)
-    pr_guard_terminal(input, &before, output, nil)
+    tcsetattr(input, TCSANOW, &savedMode)
+    pr_guard_terminal(input, &savedMode, output, nil)
   }
 
   /// Whether the terminal has accepted all output.

@@ -109,7 +109,7 @@ package final class TerminalDriver {
     if let keyTimer { loop.cancel(keyTimer) }
     keyTimer = nil
     guard parser.isWaiting else { return }
-    keyTimer = loop.schedule(after: Self.keyPause, for: self) { $0.onKeys($0.parser.takePause()) }
+    keyTimer = loop.schedule(after: Self.keyPause, for: self) { $0.onKeys($0.parser.handlePause()) }
   }
 }
 

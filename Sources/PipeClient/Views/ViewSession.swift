@@ -20,7 +20,7 @@ package struct ViewSession {
   }
 
   /// The outcome of an event.
-  package enum Sent: Equatable, Sendable {
+  package enum EventOutcome: Equatable, Sendable {
     case moved(version: UInt64, state: JSONValue)
     /// The event was taken by several nodes together, or by one node of a composite.
     case committed
@@ -28,7 +28,7 @@ package struct ViewSession {
     case failed(String)
   }
 
-  private struct Shown {
+  private struct ShownState {
     var content: any ViewContent
     var incarnation: UInt64
     var version: UInt64
@@ -49,7 +49,7 @@ package struct ViewSession {
   }
 
   /// An event for visible items, and the state in which they became visible.
-  private struct Sight: Equatable {
+  private struct VisibleItemsEvent: Equatable {
     var event: JSONValue
     var incarnation: UInt64
     var version: UInt64
@@ -62,17 +62,17 @@ package struct ViewSession {
   private var size: TerminalSize
   private var phase = Phase.open
   private var exchange = Exchange.idle
-  private var shown: Shown?
+  private var shown: ShownState?
   /// The message in the status line about the last event.
   private var notice: String?
   /// The phase of the node in the status line, if the node does not run.
   private var nodePhase: String?
   private var keys = Queue<Key>()
   /// Whether the node is notified when the view appears, disappears, and shows more.
-  private var tellsOfItself: Bool
+  private var notifiesNode: Bool
   /// The incarnation of the node that was notified of the view.
-  private var appeared: UInt64?
-  private var lastSight: Sight?
+  private var notifiedIncarnation: UInt64?
+  private var lastVisibleItems: VisibleItemsEvent?
 
   /// The maximum number of waiting keys. Further keys are dropped, and the status line says so.
   private static let keyLimit = 64
@@ -86,7 +86,7 @@ package struct ViewSession {
     self.size = size
     minimum = view.minimumSize
     reader = view.reader()
-    tellsOfItself = !isPrinted
+    notifiesNode = !isPrinted
   }
 
   // MARK: Inputs
@@ -100,26 +100,26 @@ package struct ViewSession {
     {
       return []
     }
-    return show(change.state, change.incarnation, change.version) ?? [.draw] + proceed()
+    return show(change.state, change.incarnation, change.version) ?? [.draw] + sendNextEvent()
   }
 
   /// - Returns: The actions that end the view if the state does not have the view's type; otherwise `nil`.
   private mutating func show(
     _ state: JSONValue, _ incarnation: UInt64, _ version: UInt64
   ) -> [Action]? {
-    let room = room
+    let contentSize = contentSize
     do {
       if shown == nil {
-        shown = Shown(
+        shown = ShownState(
           content: try reader.read(state), incarnation: incarnation, version: version)
       } else {
-        try shown?.content.show(state, size: room)
+        try shown?.content.show(state, size: contentSize)
         shown?.incarnation = incarnation
         shown?.version = version
       }
       return nil
     } catch {
-      return end(.otherStates(node: node, view: view, problem: "\(error)"))
+      return end(.stateTypeMismatch(node: node, view: view, problem: "\(error)"))
     }
   }
 
@@ -134,15 +134,15 @@ package struct ViewSession {
     case .control("l"): return [.draw]
     default: break
     }
-    guard keys.count < Self.keyLimit else { return say("too many keys: the node is slow") }
+    guard keys.count < Self.keyLimit else { return showNotice("too many keys: the node is slow") }
     keys.append(key)
     guard case .idle = exchange else { return [] }
     notice = nil
-    return [.draw] + proceed()
+    return [.draw] + sendNextEvent()
   }
 
   /// Processes the outcome of the event in flight.
-  package mutating func sent(_ result: Sent) -> [Action] {
+  package mutating func sent(_ result: EventOutcome) -> [Action] {
     if case .ended = phase { return [] }
     if case .sendingLast = exchange, case .leaving(let ending) = phase { return end(ending) }
     guard case .sending(let event) = exchange else { return [] }
@@ -160,13 +160,13 @@ package struct ViewSession {
     case .refused(let reason): notice = "refused: \(event.caseText), \(reason)"
     case .failed(let problem): notice = problem
     }
-    return [.draw] + proceed()
+    return [.draw] + sendNextEvent()
   }
 
   package mutating func resize(to size: TerminalSize) -> [Action] {
     if case .ended = phase { return [] }
     self.size = size
-    return [.draw] + proceed()
+    return [.draw] + sendNextEvent()
   }
 
   /// Processes the orchestrator's report about the node: whether it runs, is being started, or has ended.
@@ -178,10 +178,10 @@ package struct ViewSession {
     if directory.phase == "stopping" {
       return end(.topologyDown("topology '\(directory.topology)' is going down"))
     }
-    if !node.isRunning, !node.isComing(in: directory) {
+    if !node.isRunning, !node.isAboutToRun(in: directory) {
       return end(.nodeDown(node: node.name, reason: node.reason ?? node.phase))
     }
-    if node.kind == .constant { tellsOfItself = false }
+    if node.kind == .constant { notifiesNode = false }
     let nodePhase = node.isRunning ? nil : node.phase
     guard nodePhase != self.nodePhase else { return [] }
     self.nodePhase = nodePhase
@@ -194,10 +194,10 @@ package struct ViewSession {
     case .ended: return []
     case .leaving: return ending == .terminalClosed ? [] : end(ending)
     case .open:
-      guard tellsOfItself, shown != nil else { return end(ending) }
+      guard notifiesNode, shown != nil else { return end(ending) }
       phase = .leaving(ending)
       keys = Queue()
-      let actions = proceed()
+      let actions = sendNextEvent()
       if case .ended = phase { return actions }
       return [.waitToLeave] + actions
     }
@@ -219,7 +219,7 @@ package struct ViewSession {
   }
 
   /// Sends the next event if there is one, unless another event is in flight.
-  private mutating func proceed() -> [Action] {
+  private mutating func sendNextEvent() -> [Action] {
     guard case .idle = exchange else { return [] }
     do {
       guard let event = try nextEvent() else {
@@ -230,38 +230,41 @@ package struct ViewSession {
       return [.send(event)]
     } catch {
       if case .leaving(let ending) = phase { return end(ending) }
-      return say("the event cannot be written as JSON: \(error)")
+      return showNotice("the event cannot be written as JSON: \(error)")
     }
   }
 
   private mutating func nextEvent() throws -> JSONValue? {
-    let room = room
+    let contentSize = contentSize
     guard let start = shown?.incarnation else { return nil }
-    if case .leaving = phase { return try shown?.content.event(at: .disappearing, size: room) }
-    if tellsOfItself, appeared != start {
-      appeared = start
-      if let event = try shown?.content.event(at: .appearing, size: room) { return event }
+    if case .leaving = phase {
+      return try shown?.content.event(at: .disappearing, size: contentSize)
+    }
+    if notifiesNode, notifiedIncarnation != start {
+      notifiedIncarnation = start
+      if let event = try shown?.content.event(at: .appearing, size: contentSize) { return event }
     }
     while let key = keys.popFirst() {
-      if let event = try shown?.content.press(key, size: room) { return event }
+      if let event = try shown?.content.press(key, size: contentSize) { return event }
     }
-    return tellsOfItself ? try eventOfSight() : nil
+    return notifiesNode ? try visibleItemsEvent() : nil
   }
 
   /// Returns the event for visible items, unless the node was notified of them in this state.
-  private mutating func eventOfSight() throws -> JSONValue? {
-    guard let shown, let event = try shown.content.event(at: .showing, size: room) else {
+  private mutating func visibleItemsEvent() throws -> JSONValue? {
+    guard let shown, let event = try shown.content.event(at: .showing, size: contentSize) else {
       return nil
     }
-    let sight = Sight(event: event, incarnation: shown.incarnation, version: shown.version)
-    guard sight != lastSight else { return nil }
-    lastSight = sight
+    let visibleItems = VisibleItemsEvent(
+      event: event, incarnation: shown.incarnation, version: shown.version)
+    guard visibleItems != lastVisibleItems else { return nil }
+    lastVisibleItems = visibleItems
     return event
   }
 
   private var takesText: Bool { shown?.content.takesText ?? false }
 
-  private mutating func say(_ text: String) -> [Action] {
+  private mutating func showNotice(_ text: String) -> [Action] {
     notice = text
     return [.draw]
   }
@@ -270,19 +273,19 @@ package struct ViewSession {
 
   /// All lines of the terminal: the view's lines, and the status line at the bottom.
   package var lines: [StyledLine] {
-    let needed = TerminalSize(columns: minimum.columns, rows: minimum.rows + 1)
-    guard size.columns >= needed.columns, size.rows >= needed.rows else {
+    let requiredSize = TerminalSize(columns: minimum.columns, rows: minimum.rows + 1)
+    guard size.columns >= requiredSize.columns, size.rows >= requiredSize.rows else {
       return Self.wrapped(
-        "the terminal is too small: the view needs \(needed), the terminal has \(size)", size)
+        "the terminal is too small: the view needs \(requiredSize), the terminal has \(size)", size)
     }
-    let room = room
-    var lines = body(size: room)
-    lines += Array(repeating: "", count: max(0, room.rows - lines.count))
-    return lines.prefix(room.rows) + [status]
+    let contentSize = contentSize
+    var lines = body(size: contentSize)
+    lines += Array(repeating: "", count: max(0, contentSize.rows - lines.count))
+    return lines.prefix(contentSize.rows) + [status]
   }
 
   /// The size of the terminal without its status line.
-  private var room: TerminalSize {
+  private var contentSize: TerminalSize {
     TerminalSize(
       columns: max(size.columns, minimum.columns), rows: max(size.rows - 1, minimum.rows))
   }
@@ -328,7 +331,7 @@ package enum ViewEnding: Hashable, Sendable {
   /// The topology or its orchestrator ended.
   case topologyDown(String)
   /// The node's states are not of the type that the view shows.
-  case otherStates(node: String, view: String, problem: String)
+  case stateTypeMismatch(node: String, view: String, problem: String)
   /// The view could not start or continue.
   case failed(String, code: Int32)
 
@@ -339,7 +342,7 @@ package enum ViewEnding: Hashable, Sendable {
     case .nodeDown(let node, let reason):
       "node '\(node)' is no longer running: \(reason)"
     case .topologyDown(let reason): reason
-    case .otherStates(let node, let view, let problem):
+    case .stateTypeMismatch(let node, let view, let problem):
       "view '\(view)' cannot show node '\(node)': \(problem); name a node whose states the view "
         + "can show"
     case .failed(let problem, _): problem
@@ -351,7 +354,7 @@ package enum ViewEnding: Hashable, Sendable {
     switch self {
     case .quit: 0
     case .terminalClosed, .nodeDown, .topologyDown: 1
-    case .otherStates: 2
+    case .stateTypeMismatch: 2
     case .failed(_, let code): code
     }
   }

@@ -78,7 +78,7 @@ package final class ViewShell {
     case .change(let change):
       perform(session.show(change))
       if terminal == nil { printPlain() }
-    case .ended: perform(session.end(.topologyDown(feed.reasonOfEnd)))
+    case .ended: perform(session.end(.topologyDown(feed.endReason)))
     case .failed(let message, let code): perform(session.end(.failed(message, code: code)))
     }
   }
@@ -137,7 +137,7 @@ package final class ViewShell {
 
   private func printPlain() {
     guard ending == nil else { return }
-    do throws(PlainOutput.Problem) {
+    do throws(PlainOutput.PrintError) {
       try plain.print(session.body(size: PlainOutput.size))
       if plain.isDone { perform(session.end(.quit)) }
     } catch {
@@ -151,7 +151,7 @@ package final class ViewShell {
 
 /// Standard output that is not a terminal: each screen is printed as lines of plain text.
 package final class PlainOutput {
-  enum Problem: Error { case readerGone, failed(SystemError) }
+  enum PrintError: Error { case readerGone, failed(SystemError) }
 
   /// The size that screens are made for.
   package static let size = TerminalSize(columns: 80, rows: 24)
@@ -171,7 +171,7 @@ package final class PlainOutput {
   }
 
   /// Prints a screen, with an empty line before all but the first.
-  func print(_ lines: [StyledLine]) throws(Problem) {
+  func print(_ lines: [StyledLine]) throws(PrintError) {
     let text = lines.map { "\($0)\n" }.joined()
     var rest = Array(((count > 0 ? "\n" : "") + text).utf8)[...]
     count += 1
@@ -213,56 +213,56 @@ package struct ViewFeed: Sendable {
 
   /// Reports updates until the topology goes down, or the task is cancelled. Each call must return
   /// before the next is made, so that changes that come too fast are counted, not queued.
-  func follow(_ tell: @escaping @Sendable (Update) async -> Void) async {
+  func follow(_ report: @escaping @Sendable (Update) async -> Void) async {
     do {
       let directory = try await client.directory(fresh: false)
       let information = try client.node(node, in: directory)
       guard information.kind != .monitor else {
-        return await tell(
+        return await report(
           .failed(message: "node '\(node)' is a monitor and has no states", code: 2))
       }
-      await tell(.found(directory))
+      await report(.found(directory))
       // A composite's answer has no state. The next key refers to the reported state, which must
       // come at once.
       let states = try await client.states(
         of: [node], information.kind == .composite ? .every : self.states)
       await withTaskGroup { group in
         group.addTask {
-          for await change in states { await tell(.change(change)) }
-          await tell(.ended)
+          for await change in states { await report(.change(change)) }
+          await report(.ended)
         }
-        group.addTask { await look(tell) }
+        group.addTask { await look(report) }
         await group.next()
         group.cancelAll()
       }
     } catch {
       let code = (error as? TopologyClientError)?.exitCode ?? 1
-      await tell(.failed(message: "\(error)", code: code))
+      await report(.failed(message: "\(error)", code: code))
     }
   }
 
-  private func look(_ tell: @Sendable (Update) async -> Void) async {
+  private func look(_ report: @Sendable (Update) async -> Void) async {
     while !Task.isCancelled {
       do {
         try await Task.sleep(for: Self.pause)
-        await tell(.found(try await client.directory(fresh: false)))
+        await report(.found(try await client.directory(fresh: false)))
       } catch is CancellationError {
         return
       } catch {
         // If the orchestrator is gone, the states end, too. This line handles an orchestrator that hangs.
-        return await tell(.ended)
+        return await report(.ended)
       }
     }
   }
 
-  func send(_ event: JSONValue) async -> ViewSession.Sent {
+  func send(_ event: JSONValue) async -> ViewSession.EventOutcome {
     do {
       let delivery = try await client.deliver(event, to: node)
       // If a node of a composite takes the event on its own, the answer has the state of that node.
       if delivery.recipient == node, case .node(.moved(let version, let state)) = delivery.outcome {
         return .moved(version: version, state: state)
       }
-      if delivery.isTaken { return .committed }
+      if delivery.isAccepted { return .committed }
       return delivery.refusal.map { .refused($0) } ?? .failed(delivery.wording)
     } catch {
       return .failed("\(error)")
@@ -270,7 +270,7 @@ package struct ViewFeed: Sendable {
   }
 
   /// Why the states have ended, with what to do about it.
-  var reasonOfEnd: String {
-    client.problemAtEnd?.description ?? "topology '\(client.topology)' has gone down"
+  var endReason: String {
+    client.orchestratorLossError?.description ?? "topology '\(client.topology)' has gone down"
   }
 }

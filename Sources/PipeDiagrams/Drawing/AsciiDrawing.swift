@@ -90,7 +90,7 @@ package struct AsciiDrawing {
 
   /// The lines that the drawing does not show in full, as a list.
   private var list: [String] {
-    let lines = layout.untold.map { index in
+    let lines = layout.incompleteEdges.map { index in
       let edge = layout.graph.edges[index]
       let arrow = edge.kind == .part ? ".." : edge.isCertain && edge.kind != .watch ? "->" : "..>"
       let text = edge.labels.isEmpty ? "" : ": \(Layout.text(of: edge))"
@@ -116,8 +116,8 @@ private struct Canvas {
   /// Draws a part of a line, as a crossing if another line is already there.
   mutating func cross(_ x: Int, _ y: Int, _ letter: Character) {
     guard cells.indices.contains(y), cells[y].indices.contains(x) else { return }
-    let known = cells[y][x]
-    set(x, y, known == " " || known == letter ? letter : "+")
+    let existing = cells[y][x]
+    set(x, y, existing == " " || existing == letter ? letter : "+")
   }
 
   mutating func draw(

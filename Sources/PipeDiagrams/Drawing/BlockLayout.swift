@@ -16,7 +16,7 @@ struct BlockLayout {
   private static let sideMargin = LineRouter.textLimit + 4
 
   /// An item to place: a box, or a frame with its contents.
-  private enum Thing {
+  private enum LayoutItem {
     case node(Int)
     case cluster(Int, Block)
   }
@@ -72,16 +72,16 @@ struct BlockLayout {
   }
 
   private func block(_ frame: Int?) -> Block {
-    var things: [Thing] = []
+    var layoutItems: [LayoutItem] = []
     var numbers: [Int: Int] = [:]
     for node in graph.nodes.indices where frameOfNode[node] == frame {
-      numbers[node] = things.count
-      things.append(.node(node))
+      numbers[node] = layoutItems.count
+      layoutItems.append(.node(node))
     }
     for cluster in graph.clusters.indices where frameOfCluster[cluster] == frame {
       let inner = framed(block(cluster), cluster)
-      for (node, _) in inner.boxes { numbers[node] = things.count }
-      things.append(.cluster(cluster, inner))
+      for (node, _) in inner.boxes { numbers[node] = layoutItems.count }
+      layoutItems.append(.cluster(cluster, inner))
     }
     let places = Dictionary(
       graph.nodes.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
@@ -91,23 +91,23 @@ struct BlockLayout {
       else { return nil }
       return (source, target, edge.labels.count)
     }
-    let first = things.indices.filter {
-      if case .node(let node) = things[$0] {
+    let first = layoutItems.indices.filter {
+      if case .node(let node) = layoutItems[$0] {
         graph.nodes[node].marks.contains(.initial)
       } else {
         false
       }
     }
     let rows = Rows(
-      things.count, lines: lines.map { ($0.source, $0.target) }, first: first)
-    return arrange(things, rows.rows, lines)
+      layoutItems.count, lines: lines.map { ($0.source, $0.target) }, first: first)
+    return arrange(layoutItems, rows.rows, lines)
   }
 
   private func framed(_ block: Block, _ cluster: Int) -> Block {
     let texts = Graph.texts(graph.clusters[cluster].lines, graph.clusters[cluster].marks)
     let title = Self.size(texts)
     var framed = Block()
-    framed.width = max(block.width + 6 + textRoom(in: cluster), title.width)
+    framed.width = max(block.width + 6 + lineTextWidth(in: cluster), title.width)
     framed.height = block.height + texts.count + 5
     framed.boxes = block.boxes.map { ($0.node, moved($0.at, 3, texts.count + 3)) }
     framed.frames = block.frames.map { ($0.cluster, moved($0.at, 3, texts.count + 3)) }
@@ -117,7 +117,7 @@ struct BlockLayout {
   }
 
   /// Returns the width of the space beside the contents of a frame, for the texts of lines there.
-  private func textRoom(in cluster: Int) -> Int {
+  private func lineTextWidth(in cluster: Int) -> Int {
     let nodes = Set(
       graph.nodes.indices.filter { frameOfNode[$0] == cluster }.map { graph.nodes[$0].id })
     let texts = graph.edges.filter { nodes.contains($0.source) && nodes.contains($0.target) }
@@ -126,10 +126,10 @@ struct BlockLayout {
   }
 
   private func arrange(
-    _ things: [Thing], _ rows: [[Int]], _ lines: [Line]
+    _ layoutItems: [LayoutItem], _ rows: [[Int]], _ lines: [Line]
   ) -> Block {
-    let sizes = things.map { thing -> (width: Int, height: Int) in
-      switch thing {
+    let sizes = layoutItems.map { layoutItem -> (width: Int, height: Int) in
+      switch layoutItem {
       case .node(let node):
         Self.size(Graph.texts(graph.nodes[node].lines, graph.nodes[node].marks))
       case .cluster(_, let block): (block.width, block.height)
@@ -137,7 +137,7 @@ struct BlockLayout {
     }
     let rows = rows.flatMap { split($0, sizes.map(\.width)) }
     let width = rows.map { Self.width(of: $0, sizes.map(\.width)) }.max() ?? 0
-    var degree = Array(repeating: 0, count: things.count)
+    var degree = Array(repeating: 0, count: layoutItems.count)
     var texts = degree
     for line in lines {
       degree[line.source] += 1
@@ -151,16 +151,19 @@ struct BlockLayout {
     for row in rows {
       var x = (width - Self.width(of: row, sizes.map(\.width))) / 2
       let height = row.map { sizes[$0].height }.max() ?? 0
-      for thing in row {
-        switch things[thing] {
+      for layoutItem in row {
+        switch layoutItems[layoutItem] {
         case .node(let node):
           result.boxes.append(
-            (node, .init(x: x, y: y, width: sizes[thing].width, height: sizes[thing].height)))
+            (
+              node,
+              .init(x: x, y: y, width: sizes[layoutItem].width, height: sizes[layoutItem].height)
+            ))
         case .cluster(_, let block):
           result.boxes += block.boxes.map { ($0.node, moved($0.at, x, y)) }
           result.frames += block.frames.map { ($0.cluster, moved($0.at, x, y)) }
         }
-        x += sizes[thing].width + Self.columnGap
+        x += sizes[layoutItem].width + Self.columnGap
       }
       result.height = y + height
       // Space for the lines between the rows.
@@ -186,14 +189,14 @@ struct BlockLayout {
     var parts: [[Int]] = []
     var part: [Int] = []
     var width = 0
-    for thing in row {
-      if !part.isEmpty, width + widths[thing] > widthLimit {
+    for layoutItem in row {
+      if !part.isEmpty, width + widths[layoutItem] > widthLimit {
         parts.append(part)
         part = []
         width = 0
       }
-      part.append(thing)
-      width += widths[thing] + Self.columnGap
+      part.append(layoutItem)
+      width += widths[layoutItem] + Self.columnGap
     }
     return part.isEmpty ? parts : parts + [part]
   }
@@ -230,28 +233,28 @@ struct Rows {
 
   /// Assigns each item to a row after the sources of its lines, ignoring lines that close a cycle.
   private mutating func rank(_ first: [Int]) {
-    let lonely = (0..<count).filter { targets[$0].isEmpty && sources[$0].isEmpty }
-    let begin = first + (0..<count).filter { sources[$0].isEmpty } + (0..<count)
+    let unconnected = (0..<count).filter { targets[$0].isEmpty && sources[$0].isEmpty }
+    let startOrder = first + (0..<count).filter { sources[$0].isEmpty } + (0..<count)
     var isOpen = Array(repeating: false, count: count)
     var isDone = isOpen
     var next = Array(repeating: 0, count: count)
     var finished: [Int] = []
-    var closing: Set<[Int]> = []
-    for root in begin where !isDone[root] {
+    var backEdges: Set<[Int]> = []
+    for root in startOrder where !isDone[root] {
       var path = [root]
       isOpen[root] = true
-      while let thing = path.last {
-        guard next[thing] < targets[thing].count else {
-          isOpen[thing] = false
-          isDone[thing] = true
-          finished.append(thing)
+      while let layoutItem = path.last {
+        guard next[layoutItem] < targets[layoutItem].count else {
+          isOpen[layoutItem] = false
+          isDone[layoutItem] = true
+          finished.append(layoutItem)
           path.removeLast()
           continue
         }
-        let target = targets[thing][next[thing]]
-        next[thing] += 1
+        let target = targets[layoutItem][next[layoutItem]]
+        next[layoutItem] += 1
         if isOpen[target] {
-          closing.insert([thing, target])
+          backEdges.insert([layoutItem, target])
         } else if !isDone[target] {
           isOpen[target] = true
           path.append(target)
@@ -259,38 +262,41 @@ struct Rows {
       }
     }
     var ranks = Array(repeating: 0, count: count)
-    for thing in finished.reversed() {
-      for target in targets[thing] where !closing.contains([thing, target]) {
-        ranks[target] = max(ranks[target], ranks[thing] + 1)
+    for layoutItem in finished.reversed() {
+      for target in targets[layoutItem] where !backEdges.contains([layoutItem, target]) {
+        ranks[target] = max(ranks[target], ranks[layoutItem] + 1)
       }
     }
-    let isLonely = Set(lonely)
+    let unconnectedItems = Set(unconnected)
     rows = Array(repeating: [], count: (ranks.max() ?? -1) + 1)
-    for thing in finished.reversed() where !isLonely.contains(thing) {
-      rows[ranks[thing]].append(thing)
+    for layoutItem in finished.reversed() where !unconnectedItems.contains(layoutItem) {
+      rows[ranks[layoutItem]].append(layoutItem)
     }
     rows = rows.filter { !$0.isEmpty }
     // Items without lines come last.
-    if !lonely.isEmpty { rows.append(lonely) }
+    if !unconnected.isEmpty { rows.append(unconnected) }
   }
 
   /// Orders the items of each row by the average position of their neighbors in other rows.
   private mutating func order(down: Bool) {
     var places = Array(repeating: 0.0, count: count)
-    func note(_ row: [Int]) {
-      for (place, thing) in row.enumerated() {
-        places[thing] = (Double(place) + 0.5) / Double(row.count)
+    func recordPositions(_ row: [Int]) {
+      for (place, layoutItem) in row.enumerated() {
+        places[layoutItem] = (Double(place) + 0.5) / Double(row.count)
       }
     }
-    rows.forEach(note)
+    rows.forEach(recordPositions)
     for index in down ? Array(rows.indices) : rows.indices.reversed() {
-      let keyed = rows[index].enumerated().map { place, thing -> (Double, Int, Int) in
-        let neighbours = (down ? sources : targets)[thing]
-        guard !neighbours.isEmpty else { return (places[thing], place, thing) }
-        return (neighbours.reduce(0) { $0 + places[$1] } / Double(neighbours.count), place, thing)
+      let ranked = rows[index].enumerated().map { place, layoutItem -> (Double, Int, Int) in
+        let adjacentItems = (down ? sources : targets)[layoutItem]
+        guard !adjacentItems.isEmpty else { return (places[layoutItem], place, layoutItem) }
+        return (
+          adjacentItems.reduce(0) { $0 + places[$1] } / Double(adjacentItems.count), place,
+          layoutItem
+        )
       }
-      rows[index] = keyed.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
-      note(rows[index])
+      rows[index] = ranked.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
+      recordPositions(rows[index])
     }
   }
 }

@@ -102,7 +102,7 @@ package struct Layout: Hashable, Sendable {
 
   /// The lines that the drawing does not show in full: lines without a route, and lines whose text
   /// is missing or cut.
-  package var untold: [Int] {
+  package var incompleteEdges: [Int] {
     graph.edges.indices.filter {
       routes[$0].isEmpty
         || !graph.edges[$0].labels.isEmpty

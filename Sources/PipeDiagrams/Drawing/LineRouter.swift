@@ -36,7 +36,7 @@ struct LineRouter {
   /// The search in which the cost of each place was found.
   private var rounds: [Int32]
   private var round: Int32 = 0
-  private var looked = 0
+  private var visitedCount = 0
 
   static func route(_ layout: inout Layout) {
     let graph = layout.graph
@@ -57,7 +57,7 @@ struct LineRouter {
     let order = graph.edges.indices.map { (length(graph.edges[$0]), $0) }.sorted { $0 < $1 }
     for (_, edge) in order {
       guard let (source, target) = boxes(graph.edges[edge]) else { continue }
-      layout.routes[edge] = router.findWay(from: source, to: target)
+      layout.routes[edge] = router.findRoute(from: source, to: target)
       layout.labels[edge] = router.placeText(graph.edges[edge].labels, layout.routes[edge])
     }
   }
@@ -105,9 +105,9 @@ struct LineRouter {
   ) -> [(point: Layout.Point, direction: Int, cost: Int)] {
     var sides: [(Layout.Point, Int, Int)] = []
     for x in (box.x + 1)..<max(box.x + 1, box.endX - 1) {
-      let aside = abs(2 * x + 1 - box.x - box.endX) / 4
-      sides.append((.init(x, box.endY), 1, aside))
-      sides.append((.init(x, box.y - 1), 3, aside))
+      let offCenterCost = abs(2 * x + 1 - box.x - box.endX) / 4
+      sides.append((.init(x, box.endY), 1, offCenterCost))
+      sides.append((.init(x, box.y - 1), 3, offCenterCost))
     }
     for y in (box.y + 1)..<max(box.y + 1, box.endY - 1) {
       sides.append((.init(box.endX, y), 0, 2))
@@ -117,7 +117,7 @@ struct LineRouter {
   }
 
   /// Finds the cheapest route by an A* search.
-  private mutating func findWay(
+  private mutating func findRoute(
     from source: Layout.Rectangle, to target: Layout.Rectangle
   ) -> [Layout.Point] {
     round += 1
@@ -127,7 +127,7 @@ struct LineRouter {
       ends[(side.point.y * width + side.point.x) * 4 + (side.direction + 2) % 4] = side.cost
     }
     var queue = CostQueue()
-    func left(_ x: Int, _ y: Int) -> Int {
+    func remainingDistance(_ x: Int, _ y: Int) -> Int {
       max(0, max(target.x - 1 - x, x - target.endX))
         + max(0, max(target.y - 1 - y, y - target.endY))
     }
@@ -137,14 +137,14 @@ struct LineRouter {
       // Most lines go down.
       let cost = side.cost + (side.direction == 1 ? 0 : 4)
       let place = (y * width + x) * 4 + side.direction
-      note(place, cost, -1)
-      queue.insert(place, cost + left(x, y))
+      recordCost(place, cost, -1)
+      queue.insert(place, cost + remainingDistance(x, y))
     }
     while let (place, _) = queue.popFirst() {
       if costs[place] < 0 { continue }
-      looked += 1
-      guard looked < Self.limit else { return [] }
-      if ends[place] != nil { return take(place) }
+      visitedCount += 1
+      guard visitedCount < Self.limit else { return [] }
+      if ends[place] != nil { return markRoute(place) }
       let cost = Int(costs[place])
       // Done: later entries for this place are outdated.
       costs[place] = -1 - costs[place]
@@ -158,8 +158,8 @@ struct LineRouter {
         guard isInside(x + dx, y + dy) else { continue }
         let next = (y + dy) * width + x + dx
         let found = cells[next]
-        let own: Cell = dx == 0 ? .vertical : .horizontal
-        if found.contains(.blocked) || found.contains(own) { continue }
+        let sameDirection: Cell = dx == 0 ? .vertical : .horizontal
+        if found.contains(.blocked) || found.contains(sameDirection) { continue }
         let nextPlace = next * 4 + turn
         let nextCost =
           cost + 1 + (turn == direction ? 0 : Self.turnCost)
@@ -168,11 +168,11 @@ struct LineRouter {
         // A line must not end in a cell of another line.
         if ends[nextPlace] != nil, !found.subtracting(.border).isEmpty { continue }
         if rounds[nextPlace] == round {
-          let known = Int(costs[nextPlace])
-          if known < 0 || known <= nextCost { continue }
+          let knownCost = Int(costs[nextPlace])
+          if knownCost < 0 || knownCost <= nextCost { continue }
         }
-        note(nextPlace, nextCost, place)
-        queue.insert(nextPlace, nextCost + left(x + dx, y + dy))
+        recordCost(nextPlace, nextCost, place)
+        queue.insert(nextPlace, nextCost + remainingDistance(x + dx, y + dy))
       }
     }
     return []
@@ -182,23 +182,23 @@ struct LineRouter {
     x >= 0 && y >= 0 && x < width && y < height
   }
 
-  private mutating func note(_ place: Int, _ cost: Int, _ origin: Int) {
+  private mutating func recordCost(_ place: Int, _ cost: Int, _ origin: Int) {
     rounds[place] = round
     costs[place] = Int32(cost)
     origins[place] = Int32(origin)
   }
 
   /// Marks the cells of a route, so that other lines can only cross it at right angles.
-  private mutating func take(_ end: Int) -> [Layout.Point] {
+  private mutating func markRoute(_ end: Int) -> [Layout.Point] {
     var places = [end]
     while let last = places.last, origins[last] >= 0 { places.append(Int(origins[last])) }
     places.reverse()
     var points: [Layout.Point] = []
     for (index, place) in places.enumerated() {
       let (cell, direction) = (place / 4, place % 4)
-      let leaves = index + 1 < places.count ? places[index + 1] % 4 : direction
+      let nextDirection = index + 1 < places.count ? places[index + 1] % 4 : direction
       let isEnd = index == 0 || index + 1 == places.count
-      if isEnd || leaves != direction {
+      if isEnd || nextDirection != direction {
         points.append(.init(cell % width, cell / width))
         cells[cell].formUnion([.horizontal, .vertical])
       } else {
@@ -221,7 +221,7 @@ struct LineRouter {
     if text.displayWidth > Self.textLimit { forms.append([text.cut(to: Self.textLimit)]) }
     for lines in forms {
       let columns = lines.map(\.displayWidth).max() ?? 0
-      guard let place = room(columns, lines.count, route) else { continue }
+      guard let place = findSpace(columns, lines.count, route) else { continue }
       // No other line may come between or close by, or the text would seem to belong to it.
       let isOnLine = cells[place.y * width + place.x].contains(.horizontal)
       let gap = isOnLine ? 0 : 1
@@ -233,10 +233,12 @@ struct LineRouter {
     return nil
   }
 
-  private func room(_ columns: Int, _ rows: Int, _ route: [Layout.Point]) -> Layout.Point? {
+  private func findSpace(_ columns: Int, _ rows: Int, _ route: [Layout.Point]) -> Layout.Point? {
     let parts = Array(zip(route, route.dropFirst()))
-    let flat = parts.filter { $0.y == $1.y }.sorted { abs($0.0.x - $0.1.x) > abs($1.0.x - $1.1.x) }
-    for (from, to) in flat where rows == 1 && abs(from.x - to.x) >= columns + 3 {
+    let horizontalParts = parts.filter { $0.y == $1.y }.sorted {
+      abs($0.0.x - $0.1.x) > abs($1.0.x - $1.1.x)
+    }
+    for (from, to) in horizontalParts where rows == 1 && abs(from.x - to.x) >= columns + 3 {
       let first = min(from.x, to.x) + 2
       for x in first...(max(from.x, to.x) - 1 - columns) {
         let isFree = (x..<(x + columns)).allSatisfy { cells[from.y * width + $0] == .horizontal }

@@ -17,7 +17,7 @@ package struct SVGDrawing {
 
   package var text: String {
     let graph = layout.graph
-    let texts = layout.untold.map(Self.sentence(graph)) + graph.notes
+    let texts = layout.incompleteEdges.map(Self.sentence(graph)) + graph.notes
     let columns = max(layout.width, (texts.map(\.displayWidth).max() ?? 0) + 4)
     let (width, height) = (
       columns * Self.column, (layout.height + texts.count + 1) * Self.row
@@ -77,7 +77,7 @@ package struct SVGDrawing {
       return []
     } else {
       let end =
-        Self.below(from, to)
+        Self.isAbove(from, to)
         ? Layout.Point(to.x + to.width / 2, to.y - 1)
         : Layout.Point(to.x + to.width / 2, to.endY)
       points = [Self.center(.init(from.x + from.width / 2, from.y + from.height / 2))]
@@ -91,7 +91,7 @@ package struct SVGDrawing {
     return [line, Self.head(points[points.count - 2], points[points.count - 1])]
   }
 
-  private static func below(_ from: Layout.Rectangle, _ to: Layout.Rectangle) -> Bool {
+  private static func isAbove(_ from: Layout.Rectangle, _ to: Layout.Rectangle) -> Bool {
     from.y < to.y
   }
 
@@ -158,10 +158,10 @@ package struct SVGDrawing {
   {
     lines.enumerated().flatMap { place, line in
       let (left, top, width) = (x * column, (y + place) * row, line.displayWidth * column)
-      let ground =
+      let background =
         "<rect class=\"paper\" fill=\"\(paper)\" x=\"\(left)\" y=\"\(top)\" width=\"\(width)\" "
         + "height=\"\(row)\"/>"
-      return (hides ? [ground] : []) + [
+      return (hides ? [background] : []) + [
         "<text fill=\"\(ink)\" xml:space=\"preserve\" x=\"\(left)\" y=\"\(top + 12)\" "
           + "textLength=\"\(width)\">\(escaped(line))</text>"
       ]

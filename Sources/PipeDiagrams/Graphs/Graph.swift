@@ -237,7 +237,7 @@ extension Graph {
 }
 
 /// The output format of a graph.
-package enum GraphForm: String, Hashable, Sendable, CaseIterable {
+package enum GraphFormat: String, Hashable, Sendable, CaseIterable {
   case ascii, dot, mermaid, plantuml, svg, json
 
   /// Returns the graph in this format, with a line break at its end.

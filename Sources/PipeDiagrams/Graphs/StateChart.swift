@@ -19,7 +19,7 @@ package struct StateChart: Hashable, Sendable {
   }
 
   /// The reason why a transition is uncertain.
-  package enum Doubt: String, Hashable, Sendable, CaseIterable {
+  package enum UncertaintyReason: String, Hashable, Sendable, CaseIterable {
     /// A guard or a function decides: with other values, there is no transition, or another target.
     case dependsOnValues
     /// The transition was seen once, but there are more values to try.
@@ -37,12 +37,12 @@ package struct StateChart: Hashable, Sendable {
     package var event: String
     /// The target; `nil` if it is unknown.
     package var target: String?
-    package var doubt: Doubt?
+    package var doubt: UncertaintyReason?
     /// Whether a guard refuses the event with some of the tried values.
     package var isGuarded: Bool
 
     package init(
-      _ source: String, _ event: String, _ target: String?, doubt: Doubt? = nil,
+      _ source: String, _ event: String, _ target: String?, doubt: UncertaintyReason? = nil,
       isGuarded: Bool = false
     ) {
       self.source = source
@@ -75,7 +75,7 @@ package struct StateChart: Hashable, Sendable {
   }
 
   /// The reached states without a known transition out of them.
-  package var finals: Set<String> {
+  package var finalStates: Set<String> {
     Set(states.filter(\.isReached).map(\.name)).subtracting(transitions.map(\.source))
   }
 }
@@ -91,11 +91,11 @@ extension StateChart {
       states.append(State(current, isReached: false))
     }
     var graph = Graph(title: machine.map { "\(name): \($0)" } ?? name, notes: notes)
-    let finals = finals
+    let finalStates = finalStates
     graph.nodes = states.map { state in
       var marks: Set<Graph.Mark> = []
       if state.name == initial { marks.insert(.initial) }
-      if finals.contains(state.name) { marks.insert(.final) }
+      if finalStates.contains(state.name) { marks.insert(.final) }
       if !state.isReached { marks.insert(.unreached) }
       var lines = [state.name] + state.fields
       if state.name == current {
@@ -138,9 +138,9 @@ extension StateChart {
   /// One line for each transition: `open --close [guard]--> closed`, with dots if it is uncertain.
   package var lines: [String] {
     transitions.map { transition in
-      let stroke = transition.doubt == nil ? "--" : ".."
+      let lineStyle = transition.doubt == nil ? "--" : ".."
       return
-        "\(transition.source) \(stroke)\(transition.label)\(stroke)> \(transition.target ?? "?")"
+        "\(transition.source) \(lineStyle)\(transition.label)\(lineStyle)> \(transition.target ?? "?")"
     }
   }
 
@@ -152,7 +152,7 @@ extension StateChart {
         states.map {
           [
             "name": .string($0.name), "fields": .texts($0.fields), "isReached": .bool($0.isReached),
-            "isEnd": .bool(finals.contains($0.name)),
+            "isEnd": .bool(finalStates.contains($0.name)),
           ]
         }),
       "transitions": .array(

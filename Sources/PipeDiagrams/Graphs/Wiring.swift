@@ -20,15 +20,15 @@ package struct Wiring: Hashable, Sendable {
     package var machine: String?
     /// A readable form of a constant's state.
     package var constant: String?
-    package var now: Condition?
+    package var currentCondition: Condition?
 
     package init(
-      name: String, machine: String?, constant: String? = nil, now: Condition? = nil
+      name: String, machine: String?, constant: String? = nil, currentCondition: Condition? = nil
     ) {
       self.name = name
       self.machine = machine
       self.constant = constant
-      self.now = now
+      self.currentCondition = currentCondition
     }
   }
 
@@ -39,10 +39,10 @@ package struct Wiring: Hashable, Sendable {
     /// The cause of the events and what they become: `arrivals → updates`, `closed → start`.
     package var label: String
     /// The fill level of the pipe: the number of events in flight, and the capacity.
-    package var fill: Fill?
+    package var fill: FillLevel?
 
     package init(
-      name: String, from: String, to: String, label: String, fill: Fill? = nil
+      name: String, from: String, to: String, label: String, fill: FillLevel? = nil
     ) {
       self.name = name
       self.from = from
@@ -52,7 +52,7 @@ package struct Wiring: Hashable, Sendable {
     }
   }
 
-  package struct Fill: Hashable, Sendable {
+  package struct FillLevel: Hashable, Sendable {
     package var waiting: Int
     package var capacity: Int
 
@@ -68,16 +68,16 @@ package struct Wiring: Hashable, Sendable {
     package var nodes: [String]
     /// The synchronized events, each with its participants.
     package var events: [(name: String, participants: [String])]
-    package var now: Condition?
+    package var currentCondition: Condition?
 
     package init(
       name: String, nodes: [String], events: [(name: String, participants: [String])],
-      now: Condition? = nil
+      currentCondition: Condition? = nil
     ) {
       self.name = name
       self.nodes = nodes
       self.events = events
-      self.now = now
+      self.currentCondition = currentCondition
     }
   }
 
@@ -85,12 +85,12 @@ package struct Wiring: Hashable, Sendable {
     package var name: String
     /// The nodes to watch; `nil` watches all.
     package var watched: [String]?
-    package var now: Condition?
+    package var currentCondition: Condition?
 
-    package init(name: String, watched: [String]?, now: Condition? = nil) {
+    package init(name: String, watched: [String]?, currentCondition: Condition? = nil) {
       self.name = name
       self.watched = watched
-      self.now = now
+      self.currentCondition = currentCondition
     }
   }
 
@@ -114,7 +114,8 @@ package struct Wiring: Hashable, Sendable {
 
 extension Wiring.Composite {
   package static func == (left: Self, right: Self) -> Bool {
-    left.name == right.name && left.nodes == right.nodes && left.now == right.now
+    left.name == right.name && left.nodes == right.nodes
+      && left.currentCondition == right.currentCondition
       && left.events.elementsEqual(right.events) { $0 == $1 }
   }
 
@@ -125,25 +126,28 @@ extension Wiring {
   /// The wiring as a graph. A composite is a frame, or a box if it shares nodes with other composites.
   package var graph: Graph {
     var graph = Graph(title: topology)
-    let framed = composites.filter(isFrame)
-    graph.clusters = framed.map { composite in
+    let frameComposites = composites.filter(isFrame)
+    graph.clusters = frameComposites.map { composite in
       Graph.Cluster(
         Self.clusterID(composite.name), lines: Self.lines(of: composite),
-        marks: Self.marks(of: composite.now),
-        parent: frame(around: Set(composite.nodes), of: composite.name, framed))
+        marks: Self.marks(of: composite.currentCondition),
+        parent: frame(around: Set(composite.nodes), of: composite.name, frameComposites))
     }
     graph.nodes = nodes.map { node in
       Graph.Node(
         node.name, node.constant == nil ? .machine : .constant, lines: Self.lines(of: node),
-        marks: Self.marks(of: node.now), cluster: frame(around: [node.name], of: nil, framed))
+        marks: Self.marks(of: node.currentCondition),
+        cluster: frame(around: [node.name], of: nil, frameComposites))
     }
-    for composite in composites { addBox(of: composite, framed.contains(composite), to: &graph) }
+    for composite in composites {
+      addBox(of: composite, frameComposites.contains(composite), to: &graph)
+    }
     for monitor in monitors {
       graph.nodes.append(
         Graph.Node(
           monitor.name, .monitor,
           lines: [monitor.name, monitor.watched == nil ? "watches all" : "watches"],
-          marks: Self.marks(of: monitor.now)))
+          marks: Self.marks(of: monitor.currentCondition)))
       graph.edges += (monitor.watched ?? []).map { Graph.Edge($0, monitor.name, .watch) }
     }
     graph.edges += pipes.map { Graph.Edge($0.from, $0.to, .pipe, labels: [$0.text]) }
@@ -158,7 +162,7 @@ extension Wiring {
       Graph.Node(
         composite.name, .composite,
         lines: isFramed ? [composite.name] : Self.lines(of: composite),
-        marks: isFramed ? [] : Self.marks(of: composite.now),
+        marks: isFramed ? [] : Self.marks(of: composite.currentCondition),
         cluster: isFramed ? Self.clusterID(composite.name) : nil))
     guard !isFramed else { return }
     graph.edges += composite.nodes.map { node in
@@ -186,9 +190,9 @@ extension Wiring {
 
   /// Returns the smallest frame around the given nodes.
   private func frame(
-    around nodes: Set<String>, of name: String?, _ framed: [Composite]
+    around nodes: Set<String>, of name: String?, _ frameComposites: [Composite]
   ) -> String? {
-    framed.filter { $0.name != name && nodes.isSubset(of: $0.nodes) }
+    frameComposites.filter { $0.name != name && nodes.isSubset(of: $0.nodes) }
       .min { ($0.nodes.count, $0.name) < ($1.nodes.count, $1.name) }.map { Self.clusterID($0.name) }
   }
 
@@ -198,8 +202,8 @@ extension Wiring {
   private static func lines(of node: Node) -> [String] {
     var lines = [node.name]
     if let machine = node.machine { lines.append(machine) }
-    if let now = node.now {
-      lines.append("= " + (now.text.isEmpty ? "-" : now.text))
+    if let currentCondition = node.currentCondition {
+      lines.append("= " + (currentCondition.text.isEmpty ? "-" : currentCondition.text))
     } else if let constant = node.constant {
       lines.append("always \(constant)")
     }
@@ -211,18 +215,20 @@ extension Wiring {
   private static func lines(of composite: Composite) -> [String] {
     let all = Set(composite.nodes)
     let events = composite.events.sorted { $0.name < $1.name }
-    let whole = events.filter { Set($0.participants) == all }.map(\.name)
+    let commonEvents = events.filter { Set($0.participants) == all }.map(\.name)
     var lines = [composite.name]
-    if !whole.isEmpty { lines.append("together: " + whole.joined(separator: ", ")) }
+    if !commonEvents.isEmpty { lines.append("together: " + commonEvents.joined(separator: ", ")) }
     for event in events where Set(event.participants) != all {
       lines.append("\(event.name): " + event.participants.sorted().joined(separator: " + "))
     }
-    if let now = composite.now { lines.append("= " + (now.text.isEmpty ? "-" : now.text)) }
+    if let currentCondition = composite.currentCondition {
+      lines.append("= " + (currentCondition.text.isEmpty ? "-" : currentCondition.text))
+    }
     return lines
   }
 
-  private static func marks(of now: Condition?) -> Set<Graph.Mark> {
-    now.map { $0.isRunning ? [] : [.down] } ?? []
+  private static func marks(of currentCondition: Condition?) -> Set<Graph.Mark> {
+    currentCondition.map { $0.isRunning ? [] : [.down] } ?? []
   }
 }
 

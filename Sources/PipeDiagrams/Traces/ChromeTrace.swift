@@ -15,37 +15,37 @@ struct ChromeTrace {
   /// The process that all tracks belong to; the format requires one.
   private static let process: JSONValue = 1
   /// The minimum length of the last state of the trace, so that it is visible. Unit: nanoseconds.
-  private static let leastLength: Int64 = 1_000
+  private static let minimumLength: Int64 = 1_000
   /// The number of columns at which a slice's name is cut.
   private static let nameLimit = 80
 
   init(_ trace: Trace) {
     self.trace = trace
     start = trace.steps.first?.time ?? 0
-    end = (trace.steps.last?.time ?? 0) + Self.leastLength
+    end = (trace.steps.last?.time ?? 0) + Self.minimumLength
     var tracks: [String: Int] = [:]
-    for (place, node) in trace.nodes.enumerated() { tracks[node] = place + 1 }
-    for name in trace.meetings.map(\.name) where tracks[Self.track(of: name)] == nil {
+    for (position, node) in trace.nodes.enumerated() { tracks[node] = position + 1 }
+    for name in trace.synchronizedEvents.map(\.name) where tracks[Self.track(of: name)] == nil {
       tracks[Self.track(of: name)] = tracks.count + 1
     }
     self.tracks = tracks
   }
 
   func write(to write: (String) throws -> Void) throws {
-    try write("{\"displayTimeUnit\":\"ns\",\"otherData\":\(aboutIt.text),\"traceEvents\":[\n")
+    try write("{\"displayTimeUnit\":\"ns\",\"otherData\":\(metadata.text),\"traceEvents\":[\n")
     var isFirst = true
     func add(_ event: JSONValue) throws {
       try write((isFirst ? "" : ",\n") + event.text)
       isFirst = false
     }
-    try add(named("process_name", on: nil, ["name": .string(trace.topology)]))
+    try add(metadataEvent("process_name", on: nil, ["name": .string(trace.topology)]))
     for (name, track) in tracks.sorted(by: { $0.value < $1.value }) {
-      try add(named("thread_name", on: track, ["name": .string(name)]))
-      try add(named("thread_sort_index", on: track, ["sort_index": .integer(Int64(track))]))
+      try add(metadataEvent("thread_name", on: track, ["name": .string(name)]))
+      try add(metadataEvent("thread_sort_index", on: track, ["sort_index": .integer(Int64(track))]))
     }
     for (step, length) in zip(trace.steps, lengths) { try add(slice(of: step, length)) }
-    for (meeting, length) in zip(trace.meetings, lengthsOfMeetings) {
-      try add(slice(of: meeting, length))
+    for (synchronizedEvent, length) in zip(trace.synchronizedEvents, synchronizedEventLengths) {
+      try add(slice(of: synchronizedEvent, length))
     }
     // The slices of an arrow come before it: at the same time, the order of the file counts.
     var number: Int64 = 0
@@ -56,7 +56,7 @@ struct ChromeTrace {
     try write("\n]}\n")
   }
 
-  private var aboutIt: JSONValue {
+  private var metadata: JSONValue {
     [
       "topology": .string(trace.topology),
       "start": .string(Timestamp(nanoseconds: start).description),
@@ -66,7 +66,7 @@ struct ChromeTrace {
 
   private static func track(of composites: String) -> String { "synchronized: \(composites)" }
 
-  private func named(_ name: String, on track: Int?, _ arguments: JSONValue) -> JSONValue {
+  private func metadataEvent(_ name: String, on track: Int?, _ arguments: JSONValue) -> JSONValue {
     var event: [String: JSONValue] = [
       "ph": "M", "pid": Self.process, "name": .string(name), "args": arguments,
     ]
@@ -86,14 +86,15 @@ struct ChromeTrace {
     ]
   }
 
-  private func slice(of meeting: Trace.Meeting, _ length: Int64) -> JSONValue {
+  private func slice(of synchronizedEvent: Trace.SynchronizedEvent, _ length: Int64) -> JSONValue {
     [
-      "ph": "X", "pid": Self.process, "tid": track(meeting), "ts": time(meeting.start),
+      "ph": "X", "pid": Self.process, "tid": track(synchronizedEvent),
+      "ts": time(synchronizedEvent.start),
       "dur": .number(Double(length) / 1_000), "cat": "synchronized",
-      "name": .string(meeting.event.printable.cut(to: Self.nameLimit)),
+      "name": .string(synchronizedEvent.event.printable.cut(to: Self.nameLimit)),
       "args": [
-        "transaction": .string("\(meeting.transaction)"),
-        "nodes": .array(meeting.steps.map { .string(trace.steps[$0].node) }),
+        "transaction": .string("\(synchronizedEvent.transaction)"),
+        "nodes": .array(synchronizedEvent.steps.map { .string(trace.steps[$0].node) }),
       ],
     ]
   }
@@ -110,13 +111,14 @@ struct ChromeTrace {
   }
 
   /// The duration of each synchronized event, limited by the next one on its track. Unit: nanoseconds.
-  private var lengthsOfMeetings: [Int64] {
+  private var synchronizedEventLengths: [Int64] {
     var next: [String: Int64] = [:]
     var lengths: [Int64] = []
-    for meeting in trace.meetings.reversed() {
-      let length = max(meeting.end - meeting.start, Self.leastLength)
-      lengths.append(next[meeting.name].map { min(length, $0 - meeting.start) } ?? length)
-      next[meeting.name] = meeting.start
+    for synchronizedEvent in trace.synchronizedEvents.reversed() {
+      let length = max(synchronizedEvent.end - synchronizedEvent.start, Self.minimumLength)
+      lengths.append(
+        next[synchronizedEvent.name].map { min(length, $0 - synchronizedEvent.start) } ?? length)
+      next[synchronizedEvent.name] = synchronizedEvent.start
     }
     return lengths.reversed()
   }
@@ -131,12 +133,12 @@ struct ChromeTrace {
 
     /// - Parameter number: The identifier that connects the two ends; Perfetto reads only numbers.
     func ends(_ number: Int64) -> [JSONValue] {
-      func end(_ phase: JSONValue, _ place: (track: JSONValue, time: JSONValue)) -> [String:
+      func end(_ phase: JSONValue, _ position: (track: JSONValue, time: JSONValue)) -> [String:
         JSONValue]
       {
         [
           "ph": phase, "id": .integer(number), "cat": "event", "name": .string(name),
-          "pid": ChromeTrace.process, "tid": place.track, "ts": place.time,
+          "pid": ChromeTrace.process, "tid": position.track, "ts": position.time,
         ]
       }
       var last = end("f", target)
@@ -157,11 +159,11 @@ struct ChromeTrace {
       }
     }
     return sent
-      + trace.meetings.flatMap { meeting in
-        meeting.steps.map { place in
+      + trace.synchronizedEvents.flatMap { synchronizedEvent in
+        synchronizedEvent.steps.map { position in
           arrow(
-            meeting.event, from: (track(meeting), meeting.start),
-            to: (track(trace.steps[place]), trace.steps[place].time))
+            synchronizedEvent.event, from: (track(synchronizedEvent), synchronizedEvent.start),
+            to: (track(trace.steps[position]), trace.steps[position].time))
         }
       }
   }
@@ -176,8 +178,8 @@ struct ChromeTrace {
       target: (target.track, time(max(source.time, target.time))))
   }
 
-  private func track(_ meeting: Trace.Meeting) -> JSONValue {
-    .integer(Int64(tracks[Self.track(of: meeting.name)] ?? 0))
+  private func track(_ synchronizedEvent: Trace.SynchronizedEvent) -> JSONValue {
+    .integer(Int64(tracks[Self.track(of: synchronizedEvent.name)] ?? 0))
   }
 
   private func track(_ step: Trace.Step) -> JSONValue { .integer(Int64(tracks[step.node] ?? 0)) }

@@ -18,25 +18,25 @@ struct MermaidTrace {
   }
 
   func write(to write: (String) throws -> Void) throws {
-    let drawn = trace.steps.prefix(Self.limit)
+    let drawnSteps = trace.steps.prefix(Self.limit)
     try write("sequenceDiagram\n")
-    if drawn.contains(where: { $0.step.request != nil }) { try write("  actor client\n") }
-    let shown = Set(drawn.map(\.node)).subtracting(trace.composites)
-    for node in trace.nodes where shown.contains(node) {
+    if drawnSteps.contains(where: { $0.step.request != nil }) { try write("  actor client\n") }
+    let shownNodes = Set(drawnSteps.map(\.node)).subtracting(trace.composites)
+    for node in trace.nodes where shownNodes.contains(node) {
       try write("  participant \(name(node)) as \(Self.escaped(node))\n")
     }
-    var told: Set<Int> = []
-    for step in drawn {
-      if let meeting = step.meeting {
-        guard told.insert(meeting).inserted else { continue }
-        try write(note(about: trace.meetings[meeting]))
+    var writtenEvents: Set<Int> = []
+    for step in drawnSteps {
+      if let synchronizedEvent = step.synchronizedEvent {
+        guard writtenEvents.insert(synchronizedEvent).inserted else { continue }
+        try write(note(about: trace.synchronizedEvents[synchronizedEvent]))
       } else if !trace.composites.contains(step.node) {
         try write(arrow(to: step))
       }
     }
-    let left = trace.steps.count - drawn.count
-    if left > 0, let node = trace.nodes.first(where: shown.contains) {
-      try write("  Note over \(name(node)): \(left) more steps omitted\n")
+    let omittedCount = trace.steps.count - drawnSteps.count
+    if omittedCount > 0, let node = trace.nodes.first(where: shownNodes.contains) {
+      try write("  Note over \(name(node)): \(omittedCount) more steps omitted\n")
     }
   }
 
@@ -55,14 +55,16 @@ struct MermaidTrace {
     return "  \(source)->>\(name(step.node)): \(text)\n"
   }
 
-  private func note(about meeting: Trace.Meeting) -> String {
+  private func note(about synchronizedEvent: Trace.SynchronizedEvent) -> String {
     // Composites moved together with these nodes, and have no lifelines of their own.
-    let steps = meeting.steps.map { trace.steps[$0] }.filter { !trace.composites.contains($0.node) }
-    let places = steps.compactMap { numbers[$0.node] }
-    guard let first = places.min(), let last = places.max() else { return "" }
+    let steps = synchronizedEvent.steps.map { trace.steps[$0] }.filter {
+      !trace.composites.contains($0.node)
+    }
+    let positions = steps.compactMap { numbers[$0.node] }
+    guard let first = positions.min(), let last = positions.max() else { return "" }
     let span = first == last ? "n\(first + 1)" : "n\(first + 1),n\(last + 1)"
     let states = steps.map { Self.escaped("\($0.node): \($0.stateText)") }
-    return "  Note over \(span): \(Self.escaped(meeting.event)) together<br/>"
+    return "  Note over \(span): \(Self.escaped(synchronizedEvent.event)) together<br/>"
       + states.joined(separator: "<br/>") + "\n"
   }
 

@@ -26,11 +26,13 @@ struct OTLPTrace {
       isFirst = false
     }
     for node in trace.nodes {
-      try add(node, (byNode[node] ?? []).map { span(of: $0, root: roots[$0]) })
+      try add(node, (byNode[node] ?? []).map { span(of: $0, rootID: roots[$0]) })
     }
-    var meetings: [String: [JSONValue]] = [:]
-    for meeting in trace.meetings { meetings[meeting.name, default: []].append(span(of: meeting)) }
-    for (name, spans) in meetings.sorted(by: { $0.key < $1.key }) {
+    var synchronizedEvents: [String: [JSONValue]] = [:]
+    for synchronizedEvent in trace.synchronizedEvents {
+      synchronizedEvents[synchronizedEvent.name, default: []].append(span(of: synchronizedEvent))
+    }
+    for (name, spans) in synchronizedEvents.sorted(by: { $0.key < $1.key }) {
       try add("synchronized: \(name)", spans)
     }
     try write("\n]}\n")
@@ -45,24 +47,25 @@ struct OTLPTrace {
       var next: Int? = place
       while let step = next, roots[step] == nil, path.count < trace.steps.count {
         path.append(step)
-        next = trace.steps[step].meeting == nil ? trace.steps[step].cause : nil
+        next = trace.steps[step].synchronizedEvent == nil ? trace.steps[step].cause : nil
       }
-      let root = next.flatMap { roots[$0] } ?? ownRoot(of: path.last ?? place)
-      for step in path { roots[step] = root }
+      let rootID = next.flatMap { roots[$0] } ?? rootOfStep(of: path.last ?? place)
+      for step in path { roots[step] = rootID }
     }
-    return roots.enumerated().map { $1 ?? ownRoot(of: $0) }
+    return roots.enumerated().map { $1 ?? rootOfStep(of: $0) }
   }
 
-  private func ownRoot(of place: Int) -> SpanID {
-    trace.steps[place].meeting.map { id(of: trace.meetings[$0]) } ?? id(of: trace.steps[place])
+  private func rootOfStep(of place: Int) -> SpanID {
+    trace.steps[place].synchronizedEvent.map { id(of: trace.synchronizedEvents[$0]) }
+      ?? id(of: trace.steps[place])
   }
 
   private func id(of step: Trace.Step) -> SpanID {
     SpanID("\(trace.topology) \(step.node) \(step.step.incarnation) \(step.step.place)")
   }
 
-  private func id(of meeting: Trace.Meeting) -> SpanID {
-    SpanID("\(trace.topology) together \(meeting.name) \(meeting.transaction)")
+  private func id(of synchronizedEvent: Trace.SynchronizedEvent) -> SpanID {
+    SpanID("\(trace.topology) together \(synchronizedEvent.name) \(synchronizedEvent.transaction)")
   }
 
   private func resource(_ name: String, _ spans: [JSONValue]) -> JSONValue {
@@ -76,16 +79,16 @@ struct OTLPTrace {
     ]
   }
 
-  private func span(of place: Int, root: SpanID) -> JSONValue {
+  private func span(of place: Int, rootID: SpanID) -> JSONValue {
     let step = trace.steps[place]
     var start = step.time
     var span: [String: JSONValue] = [
-      "traceId": .string(root.trace), "spanId": .string(id(of: step).span),
+      "traceId": .string(rootID.trace), "spanId": .string(id(of: step).span),
       "name": .string(step.eventName), "endTimeUnixNano": .string(String(step.time)),
     ]
     var kind = Kind.internal
-    if let meeting = step.meeting {
-      span["parentSpanId"] = .string(id(of: trace.meetings[meeting]).span)
+    if let synchronizedEvent = step.synchronizedEvent {
+      span["parentSpanId"] = .string(id(of: trace.synchronizedEvents[synchronizedEvent]).span)
     } else if let cause = step.cause {
       span["parentSpanId"] = .string(id(of: trace.steps[cause]).span)
       start = min(start, trace.steps[cause].time)
@@ -120,17 +123,19 @@ struct OTLPTrace {
     return all
   }
 
-  private func span(of meeting: Trace.Meeting) -> JSONValue {
-    let id = id(of: meeting)
+  private func span(of synchronizedEvent: Trace.SynchronizedEvent) -> JSONValue {
+    let id = id(of: synchronizedEvent)
     return [
-      "traceId": .string(id.trace), "spanId": .string(id.span), "name": .string(meeting.event),
+      "traceId": .string(id.trace), "spanId": .string(id.span),
+      "name": .string(synchronizedEvent.event),
       "kind": .integer(Kind.internal.rawValue),
-      "startTimeUnixNano": .string(String(meeting.start)),
-      "endTimeUnixNano": .string(String(meeting.end)),
+      "startTimeUnixNano": .string(String(synchronizedEvent.start)),
+      "endTimeUnixNano": .string(String(synchronizedEvent.end)),
       "attributes": [
-        attribute("piperuntime.transaction", "\(meeting.transaction)"),
+        attribute("piperuntime.transaction", "\(synchronizedEvent.transaction)"),
         attribute(
-          "piperuntime.nodes", meeting.steps.map { trace.steps[$0].node }.joined(separator: ", ")),
+          "piperuntime.nodes",
+          synchronizedEvent.steps.map { trace.steps[$0].node }.joined(separator: ", ")),
       ],
     ]
   }

@@ -11,34 +11,39 @@ struct TextTrace {
   private let width: Int
 
   /// The maximum indentation: steps with a longer chain of causes are not indented further.
-  private static let deepest = 16
+  private static let maximumDepth = 16
   /// The number of columns at which a text is cut.
   private static let textLimit = 80
 
   init(_ trace: Trace) {
     self.trace = trace
     caused = Array(repeating: [], count: trace.steps.count)
-    for (place, step) in trace.steps.enumerated() {
-      if let cause = step.cause { caused[cause].append(place) }
+    for (index, step) in trace.steps.enumerated() {
+      if let cause = step.cause { caused[cause].append(index) }
     }
     start = trace.steps.first?.time ?? 0
     width = trace.nodes.map(\.displayWidth).max() ?? 0
   }
 
   func write(to write: (String) throws -> Void) throws {
-    var told: Set<Int> = []
-    for (place, step) in trace.steps.enumerated() where step.cause == nil {
-      if let number = step.meeting {
-        guard told.insert(number).inserted else { continue }
-        let meeting = trace.meetings[number]
+    var writtenEvents: Set<Int> = []
+    for (index, step) in trace.steps.enumerated() where step.cause == nil {
+      if let number = step.synchronizedEvent {
+        guard writtenEvents.insert(number).inserted else { continue }
+        let synchronizedEvent = trace.synchronizedEvents[number]
         try write(
-          "\(time(meeting.start))  \(Self.cut(meeting.event)), synchronized by "
-            + "\(meeting.name.printable)  (transaction \(meeting.transaction))\n")
+          "\(time(synchronizedEvent.start))  \(Self.cut(synchronizedEvent.event)), synchronized by "
+            + "\(synchronizedEvent.name.printable)  (transaction \(synchronizedEvent.transaction))\n"
+        )
         let isComposite = { trace.composites.contains(trace.steps[$0].node) }
-        for place in meeting.steps where !isComposite(place) { try tell(place, depth: 1, write) }
-        for place in meeting.steps where isComposite(place) { try tell(place, depth: 1, write) }
+        for index in synchronizedEvent.steps where !isComposite(index) {
+          try writeTree(index, depth: 1, write)
+        }
+        for index in synchronizedEvent.steps where isComposite(index) {
+          try writeTree(index, depth: 1, write)
+        }
       } else {
-        try tell(place, depth: 0, write)
+        try writeTree(index, depth: 0, write)
       }
     }
     for (node, count) in trace.untold.sorted(by: { $0.key < $1.key }) {
@@ -47,21 +52,21 @@ struct TextTrace {
   }
 
   /// Writes a step, and all steps that it caused.
-  private func tell(_ place: Int, depth: Int, _ write: (String) throws -> Void) throws {
-    var open = [(place: place, depth: depth)]
-    while let (place, depth) = open.popLast() {
-      let step = trace.steps[place]
+  private func writeTree(_ index: Int, depth: Int, _ write: (String) throws -> Void) throws {
+    var open = [(index: index, depth: depth)]
+    while let (index, depth) = open.popLast() {
+      let step = trace.steps[index]
       try write(line(of: step, depth))
-      for next in caused[place].reversed() { open.append((next, depth + 1)) }
+      for next in caused[index].reversed() { open.append((next, depth + 1)) }
     }
   }
 
   private func line(of step: Trace.Step, _ depth: Int) -> String {
-    let indent = String(repeating: "  ", count: min(depth, Self.deepest))
+    let indent = String(repeating: "  ", count: min(depth, Self.maximumDepth))
     let from = step.step.from.map { Self.cut($0.caseText) + " " } ?? ""
-    let isPart = step.meeting != nil
-    let event = isPart ? "→ " : "--\(Self.cut(step.eventText))→ "
-    let origin = isPart ? "" : "  (\(step.origin.printable))"
+    let hasSkipped = step.synchronizedEvent != nil
+    let event = hasSkipped ? "→ " : "--\(Self.cut(step.eventText))→ "
+    let origin = hasSkipped ? "" : "  (\(step.origin.printable))"
     return "\(time(step.time))  \(indent)\(step.node.printable.padded(to: width))  "
       + "\(from)\(event)\(Self.cut(step.stateText))\(origin)\n"
   }

@@ -11,11 +11,11 @@ package struct Trace: Sendable {
     /// The index, in ``Trace/steps``, of the step that sent the event of this step.
     package var cause: Int?
     /// The index, in ``Trace/meetings``, of the synchronized event that this step is part of.
-    package var meeting: Int?
+    package var synchronizedEvent: Int?
   }
 
   /// A synchronized event with the steps of its participants.
-  package struct Meeting: Sendable {
+  package struct SynchronizedEvent: Sendable {
     package var transaction: TransactionID
     /// The composite that committed the event, or the participants if the composite is unknown.
     package var name: String
@@ -34,7 +34,7 @@ package struct Trace: Sendable {
   package var composites: Set<String>
   /// The steps, in the order of their times.
   package var steps: [Step]
-  package var meetings: [Meeting]
+  package var synchronizedEvents: [SynchronizedEvent]
   /// The number of unreported steps, by node.
   package var untold: [String: UInt64]
 }
@@ -62,7 +62,7 @@ extension Trace.Step {
 }
 
 /// The output formats of a trace.
-package enum TraceForm: String, Hashable, Sendable, CaseIterable {
+package enum TraceFormat: String, Hashable, Sendable, CaseIterable {
   /// Text for people: each step below its cause.
   case text
   /// Chromium's trace event format, which Perfetto and `chrome://tracing` read.
@@ -107,11 +107,11 @@ package struct TraceRecorder: Sendable {
     self.nodes = nodes
     var coordinator: [String: Int] = [:]
     var synchronizable: [String: Set<String>] = [:]
-    for (place, plan) in classes.enumerated() {
+    for (position, plan) in classes.enumerated() {
       for composite in plan.composites {
         synchronizable[composite.name] = Set(composite.vectors.map(\.event))
-        coordinator[composite.name] = place
-        for node in composite.nodes { coordinator[node] = place }
+        coordinator[composite.name] = position
+        for node in composite.nodes { coordinator[node] = position }
       }
     }
     self.coordinator = coordinator
@@ -140,9 +140,10 @@ package struct TraceRecorder: Sendable {
     order.sort { (steps[$0].time ?? 0, $0) < (steps[$1].time ?? 0, $1) }
     var found = order.map { Trace.Step(step: steps[$0], time: steps[$0].time ?? 0) }
     link(&found)
-    let meetings = meetings(among: &found)
+    let synchronizedEvents = synchronizedEvents(among: &found)
     return Trace(
-      topology: topology, nodes: nodes, composites: composites, steps: found, meetings: meetings,
+      topology: topology, nodes: nodes, composites: composites, steps: found,
+      synchronizedEvents: synchronizedEvents,
       untold: untold)
   }
 
@@ -152,7 +153,7 @@ package struct TraceRecorder: Sendable {
     var stream: UInt64
     var number: UInt64
 
-    init(_ event: NodeStep.Piped) {
+    init(_ event: NodeStep.PipedEvent) {
       (pipe, stream, number) = (event.pipe, event.stream, event.number)
     }
   }
@@ -166,20 +167,20 @@ package struct TraceRecorder: Sendable {
 
   private func link(_ steps: inout [Trace.Step]) {
     var senders: [EventKey: Int] = [:]
-    for (place, step) in steps.enumerated() {
-      for event in step.step.sent ?? [] { senders[EventKey(event)] = place }
+    for (position, step) in steps.enumerated() {
+      for event in step.step.sent ?? [] { senders[EventKey(event)] = position }
     }
     // A volatile node starts counting again in each process, so the last step of a version is the
     // right one.
     var starters: [StepKey: Int] = [:]
-    for place in steps.indices {
-      let step = steps[place].step
+    for position in steps.indices {
+      let step = steps[position].step
       if let source = step.source {
-        steps[place].cause = senders[EventKey(source)]
+        steps[position].cause = senders[EventKey(source)]
       } else if let effect = step.effect {
-        steps[place].cause = starters[StepKey(node: step.node, version: effect)]
+        steps[position].cause = starters[StepKey(node: step.node, version: effect)]
       }
-      starters[StepKey(node: step.node, version: step.version)] = place
+      starters[StepKey(node: step.node, version: step.version)] = position
     }
   }
 
@@ -191,45 +192,52 @@ package struct TraceRecorder: Sendable {
     let causes = steps.filter { synchronizable[$0.node] == nil }.compactMap(\.cause)
     if let cause = causes.first(where: { synchronizable[$0] != nil }) { return cause }
     let own = steps.filter { synchronizable[$0.node] != nil }
-    let able = own.filter { step in synchronizable[step.node]?.contains(step.cause ?? "") == true }
-    return (own.isEmpty ? steps : able.isEmpty ? own : able).map(\.node).joined(separator: ", ")
+    let qualified = own.filter { step in
+      synchronizable[step.node]?.contains(step.cause ?? "") == true
+    }
+    return (own.isEmpty ? steps : qualified.isEmpty ? own : qualified).map(\.node).joined(
+      separator: ", ")
   }
 
-  private struct MeetingKey: Hashable {
+  private struct SynchronizedEventKey: Hashable {
     var coordinator: Int
     var transaction: TransactionID
   }
 
-  private func meetings(among steps: inout [Trace.Step]) -> [Trace.Meeting] {
-    var meetings: [Trace.Meeting] = []
-    var places: [MeetingKey: Int] = [:]
-    for place in steps.indices {
-      let step = steps[place]
+  private func synchronizedEvents(among steps: inout [Trace.Step]) -> [Trace.SynchronizedEvent] {
+    var synchronizedEvents: [Trace.SynchronizedEvent] = []
+    var positions: [SynchronizedEventKey: Int] = [:]
+    for position in steps.indices {
+      let step = steps[position]
       guard let transaction = step.step.transaction else { continue }
-      let key = MeetingKey(
+      let key = SynchronizedEventKey(
         coordinator: coordinator[step.node] ?? -1, transaction: transaction)
-      let meeting = places[key] ?? meetings.count
-      if meeting == meetings.count {
-        places[key] = meeting
-        meetings.append(
-          Trace.Meeting(
+      let synchronizedEvent = positions[key] ?? synchronizedEvents.count
+      if synchronizedEvent == synchronizedEvents.count {
+        positions[key] = synchronizedEvent
+        synchronizedEvents.append(
+          Trace.SynchronizedEvent(
             transaction: transaction, name: "", event: "", steps: [], start: step.time,
             end: step.time))
       }
-      steps[place].meeting = meeting
-      meetings[meeting].steps.append(place)
-      meetings[meeting].end = max(meetings[meeting].end, step.time)
+      steps[position].synchronizedEvent = synchronizedEvent
+      synchronizedEvents[synchronizedEvent].steps.append(position)
+      synchronizedEvents[synchronizedEvent].end = max(
+        synchronizedEvents[synchronizedEvent].end, step.time)
       // A composite's own step has no event.
-      if meetings[meeting].event.isEmpty, let event = step.step.event?.caseText {
-        meetings[meeting].event = event
+      if synchronizedEvents[synchronizedEvent].event.isEmpty, let event = step.step.event?.caseText
+      {
+        synchronizedEvents[synchronizedEvent].event = event
       }
     }
-    for index in meetings.indices {
-      meetings[index].name = name(of: meetings[index].steps.map { steps[$0].step })
-      if meetings[index].event.isEmpty {
-        meetings[index].event = meetings[index].steps.first.map { steps[$0].eventName } ?? "?"
+    for index in synchronizedEvents.indices {
+      synchronizedEvents[index].name = name(
+        of: synchronizedEvents[index].steps.map { steps[$0].step })
+      if synchronizedEvents[index].event.isEmpty {
+        synchronizedEvents[index].event =
+          synchronizedEvents[index].steps.first.map { steps[$0].eventName } ?? "?"
       }
     }
-    return meetings
+    return synchronizedEvents
   }
 }

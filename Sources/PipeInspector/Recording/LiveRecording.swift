@@ -66,11 +66,11 @@ package final class LiveRecording: InspectorSource {
   /// all the time would slow the node down.
   private static let rest: Duration = .seconds(2)
 
-  private static func rest(_ feed: String, of following: StepFollowing) {
-    following.ask(feed, false)
+  private static func rest(_ feed: String, of following: StepSubscription) {
+    following.setActive(feed, false)
     Task {
       try? await Task.sleep(for: rest)
-      following.ask(feed, true)
+      following.setActive(feed, true)
     }
   }
 
@@ -270,7 +270,7 @@ extension EnabledEvents {
               event.withheld.map { answer in
                 [
                   "participant": .string(answer.participant), "state": answer.state ?? .null,
-                  "reason": .string(answer.obstacle?.description ?? ""),
+                  "reason": .string(answer.blocker?.description ?? ""),
                 ]
               }),
           ]

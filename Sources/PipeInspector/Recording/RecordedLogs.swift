@@ -23,7 +23,7 @@ package struct RecordedLogs {
   package init(_ logs: TopologyLogs) { self.logs = logs }
 
   /// Continues at the same position through another client of the topology.
-  mutating func go(on client: TopologyClient) { logs = logs.going(on: client) }
+  mutating func go(on client: TopologyClient) { logs = logs.continued(on: client) }
 
   /// Returns the lines since the last read, in order of time; at the first read, the last lines of
   /// each node.

@@ -27,7 +27,7 @@ package final class EventCodec<Value: Codable & Sendable> {
   /// The memory in which values are decoded.
   // Kept, and not optional. In code that is not specialized for the type, the runtime looks up each
   // type built from it, such as an optional, in its tables every time.
-  private let room = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+  private let storage = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
   /// - Parameter isSynthesized: Whether the type is a ``SynthesizedCodable``.
   package init(isSynthesized: Bool = false) {
@@ -37,7 +37,7 @@ package final class EventCodec<Value: Codable & Sendable> {
   deinit {
     writer.close()
     reader.close()
-    room.deallocate()
+    storage.deallocate()
   }
 
   /// Appends the value's JSON.
@@ -47,7 +47,7 @@ package final class EventCodec<Value: Codable & Sendable> {
         bytes.append(contentsOf: label)
         return true
       }
-      guard let plain, let place = plain.place(of: value), isSame(place, in: plain) else {
+      guard let plain, let place = plain.place(of: value), matchesCodable(place, in: plain) else {
         return false
       }
       return plain.append(value, of: place, to: &bytes)
@@ -70,20 +70,20 @@ package final class EventCodec<Value: Codable & Sendable> {
 
   /// Decodes a value. Throws ``UndecodableValue``, which names the cases that the type accepts.
   package func decode(_ bytes: UnsafeRawBufferPointer) throws -> Value {
-    if bare.make(bytes, in: room) || makePlain(bytes) { return room.move() }
+    if bare.make(bytes, in: storage) || makePlain(bytes) { return storage.move() }
     return try decodeByCodable(bytes)
   }
 
   private func decodeByCodable(_ bytes: UnsafeRawBufferPointer) throws -> Value {
     do { return try reader.read(Value.self, from: bytes) } catch {
-      return try decodeOtherwise(bytes)
+      return try decodeWithFoundation(bytes)
     }
   }
 
   /// Decodes text that the reader does not support, by Swift's own decoder. Throws
   /// ``UndecodableValue`` if that fails, too.
   @export(interface)
-  private func decodeOtherwise(_ bytes: UnsafeRawBufferPointer) throws -> Value {
+  private func decodeWithFoundation(_ bytes: UnsafeRawBufferPointer) throws -> Value {
     if let start = bytes.baseAddress,
       let value = try? decoder.decode(
         Value.self,
@@ -105,17 +105,17 @@ package final class EventCodec<Value: Codable & Sendable> {
 
 // The cases that are encoded and decoded in place.
 extension EventCodec {
-  /// Makes a value in `room`; returns `false` if the text must be decoded in another way.
+  /// Makes a value in `storage`; returns `false` if the text must be decoded in another way.
   private func makePlain(_ text: UnsafeRawBufferPointer) -> Bool {
-    guard let plain, let place = plain.place(of: text), isSame(place, in: plain) else {
+    guard let plain, let place = plain.place(of: text), matchesCodable(place, in: plain) else {
       return false
     }
-    return plain.make(text, of: place, in: room)
+    return plain.make(text, of: place, in: storage)
   }
 
   /// Returns whether a case may be encoded and decoded in place.
-  private func isSame(_ place: Int, in plain: PlainCases) -> Bool {
-    switch plain.standing(of: place) {
+  private func matchesCodable(_ place: Int, in plain: PlainCases) -> Bool {
+    switch plain.agreement(of: place) {
     case .same: true
     case .different: false
     case .unknown: compare(place, in: plain)
@@ -126,19 +126,19 @@ extension EventCodec {
   @export(interface)
   private func compare(_ place: Int, in plain: PlainCases) -> Bool {
     var numbers = SplitMix64(seed: 1)
-    let isSame = (0..<8).allSatisfy { index in
-      plain.makeSample(of: place, &numbers, isLeast: index == 0, in: room)
-      return agrees(on: room.move(), place, in: plain)
+    let matchesCodable = (0..<8).allSatisfy { index in
+      plain.makeSample(of: place, &numbers, isMinimal: index == 0, in: storage)
+      return agrees(on: storage.move(), place, in: plain)
     }
-    plain.set(isSame ? .same : .different, of: place)
-    if !isSame {
+    plain.set(matchesCodable ? .same : .different, of: place)
+    if !matchesCodable {
       Warnings.tell(
         "\(TypeName.of(Value.self)) conforms to SynthesizedCodable, but its Codable "
           + "implementation differs from the compiler's in case "
           + "'\(EnumCases<Value>.names[plain.tag(of: place)])'; the type's own implementation is "
           + "used for this case; remove SynthesizedCodable from the type")
     }
-    return isSame
+    return matchesCodable
   }
 
   private func agrees(on sample: Value, _ place: Int, in plain: PlainCases) -> Bool {
@@ -153,8 +153,8 @@ extension EventCodec {
       text == bytes
     else { return false }
     return text.withUnsafeBytes { text in
-      guard plain.make(text, of: place, in: room) else { return false }
-      let read = room.move()
+      guard plain.make(text, of: place, in: storage) else { return false }
+      let read = storage.move()
       guard let other = try? decodeByCodable(text) else { return false }
       return written(read) == bytes && written(other) == bytes
     }
@@ -235,7 +235,7 @@ extension EventDecoder {
 
     init(reader: EventReader, array: Int) throws {
       let token = reader.tokens.list[array]
-      guard token.kind == .array else { throw EventReader.Unread() }
+      guard token.kind == .array else { throw EventReader.UnsupportedInput() }
       self.reader = reader
       total = Int(token.count)
       place = array + 1
@@ -246,7 +246,7 @@ extension EventDecoder {
     var isAtEnd: Bool { currentIndex == total }
 
     private mutating func next() throws -> EventDecoder {
-      guard !isAtEnd else { throw EventReader.Unread() }
+      guard !isAtEnd else { throw EventReader.UnsupportedInput() }
       defer {
         place = Int(reader.tokens.list[place].next)
         currentIndex += 1
@@ -358,7 +358,7 @@ extension EventEncoder {
 /// tables, which takes longer than all other work with the box. A reader or writer therefore keeps
 /// its boxes. A box without other references is used again for the next object with the same type
 /// of keys. While a box is referenced, a nested object gets a box of its own.
-struct KeptContainers {
+struct ContainerCache {
   /// A stand-in for the class of the boxes, whose name is not known. Boxes are reference-counted,
   /// but never read.
   // Not `AnyObject`: the check for a unique reference would work on a copy, so it would never succeed.
@@ -370,7 +370,7 @@ struct KeptContainers {
   /// The object that each box refers to.
   private var members: [AnyObject] = []
   /// The maximum number of key types, which are searched one by one.
-  private static let most = 64
+  private static let maxCount = 64
 
   /// Returns the box for a type of keys and the object that it refers to; `nil` if there is no such
   /// box, or if it is in use.
@@ -384,13 +384,13 @@ struct KeptContainers {
   /// Keeps the box of a new container, unless there is already one for such keys.
   mutating func keep(_ box: Box, of members: AnyObject, keyedBy key: Any.Type) {
     let key = ObjectIdentifier(key)
-    guard keys.count < Self.most, !keys.contains(key) else { return }
+    guard keys.count < Self.maxCount, !keys.contains(key) else { return }
     keys.append(key)
     boxes.append(box)
     self.members.append(members)
   }
 
-  mutating func removeAll() { self = KeptContainers() }
+  mutating func removeAll() { self = ContainerCache() }
 }
 
 /// A type with the `Codable` that the compiler writes: its author has written no `encode(to:)`, no

@@ -10,7 +10,7 @@
 /// falls back to Foundation, which also describes the error.
 final class EventReader {
   /// An error for a value that is not of the requested type, or that is left to Foundation.
-  struct Unread: Error {}
+  struct UnsupportedInput: Error {}
 
   // Exclusivity is not checked at run time for storage that each event uses: one thread owns the reader.
   @exclusivity(unchecked)
@@ -18,15 +18,15 @@ final class EventReader {
   @exclusivity(unchecked)
   private(set) var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
   @exclusivity(unchecked)
-  private var kept = KeptContainers()
+  private var kept = ContainerCache()
 
   /// The maximum number of members of an object, which are searched one by one.
-  static let mostMembers = 64
+  static let maxMemberCount = 64
 
   func read<Value: Decodable>(
     _ type: Value.Type, from bytes: UnsafeRawBufferPointer
   ) throws -> Value {
-    guard tokens.read(bytes) else { throw Unread() }
+    guard tokens.read(bytes) else { throw UnsupportedInput() }
     self.bytes = bytes
     defer { self.bytes = UnsafeRawBufferPointer(start: nil, count: 0) }
     return try value(type, at: 0)
@@ -36,7 +36,7 @@ final class EventReader {
 
   func value<Value: Decodable>(_ type: Value.Type, at index: Int) throws -> Value {
     // Foundation decodes these types in a way of its own.
-    if type == Data.self || type == URL.self || type == Decimal.self { throw Unread() }
+    if type == Data.self || type == URL.self || type == Decimal.self { throw UnsupportedInput() }
     return try Value(from: EventDecoder(reader: self, index: index))
   }
 
@@ -46,14 +46,14 @@ final class EventReader {
     switch tokens.list[index].kind {
     case .true: return true
     case .false: return false
-    default: throw Unread()
+    default: throw UnsupportedInput()
     }
   }
 
   func integer<Value: FixedWidthInteger>(_ type: Value.Type, at index: Int) throws -> Value {
     guard let number = tokens.integer(at: index, in: bytes), let value = Value(exactly: number)
     else {
-      throw Unread()
+      throw UnsupportedInput()
     }
     return value
   }
@@ -62,17 +62,17 @@ final class EventReader {
     _ type: Value.Type, at index: Int
   ) throws -> Value {
     let token = tokens.list[index]
-    guard token.kind == .number else { throw Unread() }
+    guard token.kind == .number else { throw UnsupportedInput() }
     let text = bytes[Int(token.start)..<Int(token.end)]
     guard let value = Value(String(decoding: text, as: UTF8.self)), value.isFinite else {
-      throw Unread()
+      throw UnsupportedInput()
     }
     return value
   }
 
   func string(at index: Int) throws -> String {
     // Escapes are rare, and Foundation knows them all.
-    guard let text = tokens.string(at: index, in: bytes) else { throw Unread() }
+    guard let text = tokens.string(at: index, in: bytes) else { throw UnsupportedInput() }
     return text
   }
 
@@ -84,8 +84,8 @@ final class EventReader {
     of index: Int, keyedBy type: Key.Type
   ) throws -> KeyedDecodingContainer<Key> {
     let object = tokens.list[index]
-    guard object.kind == .object, !object.hasEscapedKey, object.count <= Self.mostMembers else {
-      throw Unread()
+    guard object.kind == .object, !object.hasEscapedKey, object.count <= Self.maxMemberCount else {
+      throw UnsupportedInput()
     }
     guard let (box, members) = kept.next(keyedBy: type) else {
       return newMembers(of: index, keyedBy: type)
@@ -100,8 +100,8 @@ final class EventReader {
   ) -> KeyedDecodingContainer<Key> {
     let members = EventMembers<Key>(reader: self, object: index)
     let container = KeyedDecodingContainer(members)
-    if MemoryLayout<KeyedDecodingContainer<Key>>.size == MemoryLayout<KeptContainers.Box>.size {
-      kept.keep(unsafeBitCast(container, to: KeptContainers.Box.self), of: members, keyedBy: type)
+    if MemoryLayout<KeyedDecodingContainer<Key>>.size == MemoryLayout<ContainerCache.Box>.size {
+      kept.keep(unsafeBitCast(container, to: ContainerCache.Box.self), of: members, keyedBy: type)
     }
     return container
   }
@@ -214,7 +214,7 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
   private func place(of key: Key) -> Int? { reader.member(key.stringValue, of: object) }
 
   private func value(_ key: Key) throws -> Int {
-    guard let index = place(of: key) else { throw EventReader.Unread() }
+    guard let index = place(of: key) else { throw EventReader.UnsupportedInput() }
     return index
   }
 
@@ -276,7 +276,9 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
   }
 
   func superDecoder() throws -> any Decoder {
-    guard let index = reader.member("super", of: object) else { throw EventReader.Unread() }
+    guard let index = reader.member("super", of: object) else {
+      throw EventReader.UnsupportedInput()
+    }
     return EventDecoder(reader: reader, index: index)
   }
 

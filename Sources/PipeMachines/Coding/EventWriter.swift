@@ -10,7 +10,7 @@
 /// falls back to Foundation, which also describes the error.
 final class EventWriter {
   /// An error for a value that is left to Foundation.
-  struct Unwritten: Error {}
+  struct UnsupportedValue: Error {}
 
   enum Bracket: UInt8 {
     case object = 0x7B
@@ -21,7 +21,7 @@ final class EventWriter {
   }
 
   /// An object or array that is not closed yet.
-  private struct Open {
+  private struct OpenContainer {
     let id: Int
     let bracket: Bracket
     var isEmpty = true
@@ -31,11 +31,11 @@ final class EventWriter {
   @exclusivity(unchecked)
   private(set) var bytes: [UInt8] = []
   @exclusivity(unchecked)
-  private var open: [Open] = []
+  private var open: [OpenContainer] = []
   @exclusivity(unchecked)
   private var lastID = 0
   @exclusivity(unchecked)
-  private var kept = KeptContainers()
+  private var kept = ContainerCache()
   /// Whether a value could not be written. Set by calls that cannot throw.
   @exclusivity(unchecked)
   private var isBroken = false
@@ -47,7 +47,7 @@ final class EventWriter {
     isBroken = false
     try append(encoding: value)
     close(downTo: 0)
-    guard !isBroken, !bytes.isEmpty else { throw Unwritten() }
+    guard !isBroken, !bytes.isEmpty else { throw UnsupportedValue() }
     target.append(contentsOf: bytes)
   }
 
@@ -64,7 +64,7 @@ final class EventWriter {
       return open[depth].id
     }
     lastID += 1
-    open.append(Open(id: lastID, bracket: bracket))
+    open.append(OpenContainer(id: lastID, bracket: bracket))
     bytes.append(bracket.rawValue)
     return lastID
   }
@@ -77,9 +77,9 @@ final class EventWriter {
     guard let (box, members) = kept.next(keyedBy: type) else {
       return newMembers(at: depth, id, keyedBy: type)
     }
-    let place = unsafeDowncast(members, to: WrittenMembers.self)
-    place.depth = depth
-    place.id = id
+    let writtenMembers = unsafeDowncast(members, to: WrittenMembers.self)
+    writtenMembers.depth = depth
+    writtenMembers.id = id
     return unsafeBitCast(box, to: KeyedEncodingContainer<Key>.self)
   }
 
@@ -89,8 +89,8 @@ final class EventWriter {
   ) -> KeyedEncodingContainer<Key> {
     let members = WritableMembers<Key>(writer: self, depth: depth, id: id)
     let container = KeyedEncodingContainer(members)
-    if MemoryLayout<KeyedEncodingContainer<Key>>.size == MemoryLayout<KeptContainers.Box>.size {
-      kept.keep(unsafeBitCast(container, to: KeptContainers.Box.self), of: members, keyedBy: type)
+    if MemoryLayout<KeyedEncodingContainer<Key>>.size == MemoryLayout<ContainerCache.Box>.size {
+      kept.keep(unsafeBitCast(container, to: ContainerCache.Box.self), of: members, keyedBy: type)
     }
     return container
   }
@@ -125,13 +125,13 @@ final class EventWriter {
   func append(encoding value: some Encodable) throws {
     let type = type(of: value)
     // Foundation encodes these types in a way of its own.
-    if type == Data.self || type == URL.self || type == Decimal.self { throw Unwritten() }
+    if type == Data.self || type == URL.self || type == Decimal.self { throw UnsupportedValue() }
     let depth = open.count
     let start = bytes.count
     try value.encode(to: EventEncoder(writer: self, depth: depth))
     close(downTo: depth)
     // Foundation encodes a value that writes nothing as an empty object.
-    if bytes.count == start { throw Unwritten() }
+    if bytes.count == start { throw UnsupportedValue() }
   }
 
   func append(_ value: Bool?) { JSONText.append(value, to: &bytes) }
@@ -141,7 +141,7 @@ final class EventWriter {
   func append(
     number value: some BinaryFloatingPoint & LosslessStringConvertible
   ) throws {
-    guard JSONText.append(number: value, to: &bytes) else { throw Unwritten() }
+    guard JSONText.append(number: value, to: &bytes) else { throw UnsupportedValue() }
   }
 
   func append(_ value: String) { JSONText.append(value, to: &bytes) }

@@ -10,18 +10,18 @@ enum JSONText {
       return
     }
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-      var place = digits.count
+      var position = digits.count
       var rest = number.magnitude
       repeat {
-        place -= 1
-        digits[place] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+        position -= 1
+        digits[position] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
         rest /= 10
       } while rest > 0
       if number < 0 {
-        place -= 1
-        digits[place] = UInt8(ascii: "-")
+        position -= 1
+        digits[position] = UInt8(ascii: "-")
       }
-      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[place...]))
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[position...]))
     }
   }
 
@@ -52,22 +52,22 @@ enum JSONText {
   /// Returns the index of the first byte at or after `start` that a string must escape: a quote, a
   /// backslash or a control character. Returns the end if there is none.
   static func plainPrefix(of text: UnsafeRawBufferPointer, from start: Int) -> Int {
-    var place = start
+    var position = start
     // Tests eight bytes at a time. Each test sets the highest bit of a byte that must be escaped.
-    while place + 8 <= text.count {
-      let word = text.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+    while position + 8 <= text.count {
+      let word = text.loadUnaligned(fromByteOffset: position, as: UInt64.self)
       let quotes = word ^ (everyByte &* 0x22)
       let backslashes = word ^ (everyByte &* 0x5C)
       let found =
         ((word &- everyByte &* 0x20) & ~word) | ((quotes &- everyByte) & ~quotes)
         | ((backslashes &- everyByte) & ~backslashes)
       if found & (everyByte &* 0x80) != 0 { break }
-      place += 8
+      position += 8
     }
-    while place < text.count, text[place] >= 0x20, text[place] != UInt8(ascii: "\""),
-      text[place] != UInt8(ascii: "\\")
-    { place += 1 }
-    return place
+    while position < text.count, text[position] >= 0x20, text[position] != UInt8(ascii: "\""),
+      text[position] != UInt8(ascii: "\\")
+    { position += 1 }
+    return position
   }
 
   /// Returns the string of these bytes; `nil` if they are not UTF-8.
@@ -77,14 +77,14 @@ enum JSONText {
 
   private static func isASCII(_ text: UnsafeRawBufferPointer) -> Bool {
     var all: UInt64 = 0
-    var place = 0
-    while place + 8 <= text.count {
-      all |= text.loadUnaligned(fromByteOffset: place, as: UInt64.self)
-      place += 8
+    var position = 0
+    while position + 8 <= text.count {
+      all |= text.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+      position += 8
     }
-    while place < text.count {
-      all |= UInt64(text[place])
-      place += 1
+    while position < text.count {
+      all |= UInt64(text[position])
+      position += 1
     }
     return all & (everyByte &* 0x80) == 0
   }

@@ -87,18 +87,18 @@ package struct JSONTokens {
   func integer(at index: Int, in bytes: UnsafeRawBufferPointer) -> Int64? {
     let token = list[index]
     guard token.kind == .number else { return nil }
-    var place = Int(token.start)
+    var position = Int(token.start)
     let end = Int(token.end)
-    let isNegative = bytes[place] == UInt8(ascii: "-")
-    if isNegative { place += 1 }
+    let isNegative = bytes[position] == UInt8(ascii: "-")
+    if isNegative { position += 1 }
     // Eighteen digits cannot overflow.
-    guard end - place <= 18 else { return Self.longInteger(bytes[Int(token.start)..<end]) }
+    guard end - position <= 18 else { return Self.longInteger(bytes[Int(token.start)..<end]) }
     var number: Int64 = 0
-    while place < end {
-      let digit = bytes[place] &- 0x30
+    while position < end {
+      let digit = bytes[position] &- 0x30
       guard digit < 10 else { return nil }
       number = number &* 10 &+ Int64(digit)
-      place += 1
+      position += 1
     }
     return isNegative ? -number : number
   }
@@ -259,23 +259,23 @@ extension JSONTokens {
     case .array:
       var values: [JSONValue] = []
       values.reserveCapacity(Int(token.count))
-      var place = index + 1
-      while place < token.next {
-        guard let element = value(at: place, in: bytes) else { return nil }
+      var position = index + 1
+      while position < token.next {
+        guard let element = value(at: position, in: bytes) else { return nil }
         values.append(element)
-        place = Int(list[place].next)
+        position = Int(list[position].next)
       }
       return .array(values)
     case .object:
       var members: [String: JSONValue] = [:]
       members.reserveCapacity(Int(token.count))
-      var place = index + 1
-      while place < token.next {
-        guard let key = string(at: place, in: bytes),
-          let member = value(at: place + 1, in: bytes),
+      var position = index + 1
+      while position < token.next {
+        guard let key = string(at: position, in: bytes),
+          let member = value(at: position + 1, in: bytes),
           members.updateValue(member, forKey: key) == nil
         else { return nil }
-        place = Int(list[place + 1].next)
+        position = Int(list[position + 1].next)
       }
       return .object(members)
     }

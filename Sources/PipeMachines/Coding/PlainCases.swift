@@ -10,11 +10,11 @@ final class PlainCases {
     /// The beginning of the case's JSON, such as `{"moved":{`.
     let opening: UnsafeRawBufferPointer
     let fields: UnsafeMutableBufferPointer<PlainField>
-    var standing = Standing.unknown
+    var agreement = Agreement.unknown
   }
 
   /// Whether a case is encoded and decoded in place.
-  enum Standing {
+  enum Agreement {
     /// The case has not been compared with the type's `Codable` yet.
     case unknown
     case same
@@ -65,9 +65,9 @@ final class PlainCases {
   /// Returns the tag of a case.
   func tag(of place: Int) -> Int { cases[place].tag }
 
-  func standing(of place: Int) -> Standing { cases[place].standing }
+  func agreement(of place: Int) -> Agreement { cases[place].agreement }
 
-  func set(_ standing: Standing, of place: Int) { cases[place].standing = standing }
+  func set(_ agreement: Agreement, of place: Int) { cases[place].agreement = agreement }
 
   // MARK: Writing
 
@@ -81,7 +81,7 @@ final class PlainCases {
       let start = bytes.count
       bytes.append(contentsOf: cases[place].opening)
       var isFirst = true
-      for field in cases[place].fields where !field.isLeftOut(in: payload) {
+      for field in cases[place].fields where !field.isOmitted(in: payload) {
         if !isFirst { bytes.append(UInt8(ascii: ",")) }
         isFirst = false
         bytes.append(contentsOf: field.key)
@@ -141,10 +141,10 @@ final class PlainCases {
   /// Makes a sample value of a case.
   /// - Parameter isLeast: Whether to leave out all optional values.
   func makeSample(
-    of place: Int, _ numbers: inout SplitMix64, isLeast: Bool, in value: UnsafeMutableRawPointer
+    of place: Int, _ numbers: inout SplitMix64, isMinimal: Bool, in value: UnsafeMutableRawPointer
   ) {
     value.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
-    for field in cases[place].fields where !(isLeast && field.readMissing(into: value)) {
+    for field in cases[place].fields where !(isMinimal && field.readMissing(into: value)) {
       field.makeSample(&numbers, in: value)
     }
     metadata.inject(cases[place].tag, into: value)

@@ -10,8 +10,8 @@ enum PlainType: CaseIterable {
   static func find(_ type: Any.Type) -> (PlainType, isOptional: Bool)? {
     for candidate in allCases {
       // Compares the types themselves: a cast to a protocol searches all conformances of the program.
-      if candidate.perform(Comparing(type: type), false) { return (candidate, false) }
-      if candidate.perform(Comparing(type: type), true) { return (candidate, true) }
+      if candidate.perform(TypeComparison(type: type), false) { return (candidate, false) }
+      if candidate.perform(TypeComparison(type: type), true) { return (candidate, true) }
     }
     return nil
   }
@@ -68,7 +68,7 @@ protocol PlainAction {
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool
 }
 
-private struct Comparing: PlainAction {
+private struct TypeComparison: PlainAction {
   let type: Any.Type
 
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool { self.type == type }
@@ -100,37 +100,37 @@ struct PlainField {
   private func perform(_ action: some PlainAction) -> Bool { type.perform(action, isOptional) }
 
   /// Returns whether the value is left out of the JSON, together with its key.
-  func isLeftOut(in payload: UnsafeRawPointer) -> Bool {
-    isOptional && perform(LeavingOut(place: payload + offset))
+  func isOmitted(in payload: UnsafeRawPointer) -> Bool {
+    isOptional && perform(OmissionCheck(place: payload + offset))
   }
 
   /// Appends the value's JSON; returns `false` if it has none.
   func append(_ payload: UnsafeRawPointer, to bytes: inout [UInt8]) -> Bool {
     withUnsafeMutablePointer(to: &bytes) {
-      perform(Appending(place: payload + offset, bytes: $0))
+      perform(AppendAction(place: payload + offset, bytes: $0))
     }
   }
 
   /// Makes the value from its JSON. Returns `false`, and makes no value, if the text is not supported.
   func read(_ text: inout PlainText, into payload: UnsafeMutableRawPointer) -> Bool {
     withUnsafeMutablePointer(to: &text) {
-      perform(Reading(place: payload + offset, text: $0))
+      perform(ReadAction(place: payload + offset, text: $0))
     }
   }
 
   /// Makes the value for a missing key. Returns `false`, and makes no value, if the key is required.
   func readMissing(into payload: UnsafeMutableRawPointer) -> Bool {
-    isOptional && perform(ReadingMissing(place: payload + offset))
+    isOptional && perform(ReadMissingAction(place: payload + offset))
   }
 
   func makeSample(_ numbers: inout SplitMix64, in payload: UnsafeMutableRawPointer) {
     withUnsafeMutablePointer(to: &numbers) {
-      _ = perform(Sampling(place: payload + offset, numbers: $0))
+      _ = perform(SampleAction(place: payload + offset, numbers: $0))
     }
   }
 
   func destroy(in payload: UnsafeMutableRawPointer) {
-    _ = perform(Destroying(place: payload + offset))
+    _ = perform(DestroyAction(place: payload + offset))
   }
 }
 
@@ -143,16 +143,16 @@ extension [UInt8] {
   }
 }
 
-private struct LeavingOut: PlainAction {
+private struct OmissionCheck: PlainAction {
   let place: UnsafeRawPointer
 
   @inline(__always)
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
-    place.assumingMemoryBound(to: type).pointee.isLeftOut
+    place.assumingMemoryBound(to: type).pointee.isOmitted
   }
 }
 
-private struct Appending: PlainAction {
+private struct AppendAction: PlainAction {
   let place: UnsafeRawPointer
   let bytes: UnsafeMutablePointer<[UInt8]>
 
@@ -162,7 +162,7 @@ private struct Appending: PlainAction {
   }
 }
 
-private struct Reading: PlainAction {
+private struct ReadAction: PlainAction {
   let place: UnsafeMutableRawPointer
   let text: UnsafeMutablePointer<PlainText>
 
@@ -174,18 +174,18 @@ private struct Reading: PlainAction {
   }
 }
 
-private struct ReadingMissing: PlainAction {
+private struct ReadMissingAction: PlainAction {
   let place: UnsafeMutableRawPointer
 
   @inline(__always)
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
-    guard let value = Value.ofMissing else { return false }
+    guard let value = Value.missingValue else { return false }
     place.initializeMemory(as: type, to: value)
     return true
   }
 }
 
-private struct Sampling: PlainAction {
+private struct SampleAction: PlainAction {
   let place: UnsafeMutableRawPointer
   let numbers: UnsafeMutablePointer<SplitMix64>
 
@@ -196,7 +196,7 @@ private struct Sampling: PlainAction {
   }
 }
 
-private struct Destroying: PlainAction {
+private struct DestroyAction: PlainAction {
   let place: UnsafeMutableRawPointer
 
   @inline(__always)

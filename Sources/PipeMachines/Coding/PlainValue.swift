@@ -3,20 +3,20 @@ import PipeSupport
 /// A value that is encoded and decoded in place, exactly as its `Codable` would do it.
 protocol PlainValue {
   /// Whether the value is left out of the JSON, together with its key.
-  var isLeftOut: Bool { get }
+  var isOmitted: Bool { get }
   /// Appends the value's JSON; returns `false` if it has none.
   func append(to bytes: inout [UInt8]) -> Bool
   /// Reads a value; `nil` if the text does not have the form that `append` writes, and must be
   /// decoded in another way.
   init?(_ text: inout PlainText)
   /// The value for a missing key; `nil` if the key is required.
-  static var ofMissing: Self? { get }
+  static var missingValue: Self? { get }
   static func sample(_ numbers: inout SplitMix64) -> Self
 }
 
 extension PlainValue {
-  var isLeftOut: Bool { false }
-  static var ofMissing: Self? { nil }
+  var isOmitted: Bool { false }
+  static var missingValue: Self? { nil }
 }
 
 /// A JSON text that is read from beginning to end.
@@ -88,13 +88,13 @@ struct PlainText {
   mutating func number() -> String? {
     var tokens = JSONTokens()
     let start = place
-    while place < bytes.count, Self.isOfNumber(bytes[place]) { place += 1 }
+    while place < bytes.count, Self.isNumberCharacter(bytes[place]) { place += 1 }
     let text = UnsafeRawBufferPointer(rebasing: bytes[start..<place])
     guard tokens.read(text), tokens.list[0].kind == .number else { return nil }
     return String(decoding: text, as: UTF8.self)
   }
 
-  private static func isOfNumber(_ byte: UInt8) -> Bool {
+  private static func isNumberCharacter(_ byte: UInt8) -> Bool {
     byte &- 0x30 < 10 || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+")
       || byte == UInt8(ascii: ".") || byte | 0x20 == UInt8(ascii: "e")
   }
@@ -191,8 +191,8 @@ extension String: PlainValue {
 }
 
 extension Optional: PlainValue where Wrapped: PlainValue {
-  var isLeftOut: Bool { self == nil }
-  static var ofMissing: Wrapped?? { .some(nil) }
+  var isOmitted: Bool { self == nil }
+  static var missingValue: Wrapped?? { .some(nil) }
 
   func append(to bytes: inout [UInt8]) -> Bool { self?.append(to: &bytes) ?? false }
 

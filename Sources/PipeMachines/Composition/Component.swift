@@ -69,15 +69,15 @@ public struct AnyComponent: Sendable {
 public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
   /// The state itself.
   public let value: any MachineState
-  private let knownKey: String?
+  private let cachedKey: String?
 
   /// - Parameter isCompared: Whether the state will be compared or hashed often.
   init(_ value: some MachineState, isCompared: Bool = true) {
     self.value = value
-    knownKey = isCompared ? Self.key(of: value) : nil
+    cachedKey = isCompared ? Self.key(of: value) : nil
   }
 
-  private var key: String { knownKey ?? Self.key(of: value) }
+  private var key: String { cachedKey ?? Self.key(of: value) }
 
   private static func key(of value: some MachineState) -> String {
     if let tag = EnumCases.tag(of: value), let name = EnumCases.name(of: value),

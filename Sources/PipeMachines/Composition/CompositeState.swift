@@ -90,15 +90,15 @@ public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible 
   /// The number of components differs from the number that the projection expects.
   case count(Int, expected: Int)
   /// A component has a state of another type.
-  case type(String, place: Int, expected: String)
+  case type(String, index: Int, expected: String)
 
   /// A message that describes the error.
   public var description: String {
     switch self {
     case .count(let count, let expected):
       "the projection expects the states of \(expected) components, not of \(count)"
-    case .type(let type, let place, let expected):
-      "component \(place + 1): the projection expects a state of type \(expected), not \(type)"
+    case .type(let type, let index, let expected):
+      "component \(index + 1): the projection expects a state of type \(expected), not \(type)"
     }
   }
 }
@@ -114,7 +114,7 @@ private final class ProjectionReader {
     if let value = state as? Value {
       values.append(value)
     } else {
-      fail(.type("\(type(of: state))", place: count, expected: "\(Value.self)"))
+      fail(.type("\(type(of: state))", index: count, expected: "\(Value.self)"))
     }
     count += 1
   }
@@ -124,7 +124,7 @@ private final class ProjectionReader {
       values.append(
         try EnumCases<Value>.bareValue(named: state.string ?? "") ?? state.decode())
     } catch {
-      fail(.type(state.text, place: count, expected: "\(Value.self)"))
+      fail(.type(state.text, index: count, expected: "\(Value.self)"))
     }
     count += 1
   }

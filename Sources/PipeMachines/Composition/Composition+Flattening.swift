@@ -140,18 +140,18 @@ extension Composition {
       let before = problems.count
       var machines: Set<String> = []
       for member in members {
-        let ways = alternatives(event, of: member)
-        if ways.isEmpty {
+        let choices = alternatives(event, of: member)
+        if choices.isEmpty {
           problems.append(
             .notInAlphabet(
               member, event: event, composite: composite.name, alphabet: alphabet(of: member)))
-        } else if ways.count > 1 {
+        } else if choices.count > 1 {
           problems.append(
             .alternatives(
-              ways.map { $0.sorted() }, participant: member, event: event,
+              choices.map { $0.sorted() }, participant: member, event: event,
               composite: composite.name))
         }
-        for way in ways { machines.formUnion(way) }
+        for choice in choices { machines.formUnion(choice) }
       }
       if problems.count == before, machines.count < 2 {
         problems.append(

@@ -39,7 +39,7 @@ public struct Composition: Sendable {
   }
 
   /// Returns the errors of composites that do not depend on the machines' alphabets.
-  package static func structuralProblems(
+  package static func structuralErrors(
     of composites: [CompositeDeclaration], machines: [String]
   ) -> [CompositionError.Problem] {
     var flattening = Flattening(
@@ -76,7 +76,7 @@ public struct Composition: Sendable {
             outer.name == vector.composite && contents(of: outer).contains(composite)
           }
       }
-      if let around { throw .synchronizedOutside(event, composite: around.composite) }
+      if let around { throw .requiresComposite(event, composite: around.composite) }
       throw .notSynchronized(event, composite: composite)
     }
     throw .ambiguous(event, composites: found.map(\.composite))
@@ -131,7 +131,7 @@ public enum RoutingError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Several composites inside the given one synchronize the event. Send it to one of them.
   case ambiguous(String, composites: [String])
   /// The event is accepted only through the composite with this name.
-  case synchronizedOutside(String, composite: String)
+  case requiresComposite(String, composite: String)
   /// The event is not an event of the component.
   case noEvent(SynchronizedEventError, component: String)
 
@@ -148,7 +148,7 @@ public enum RoutingError: Error, Hashable, Sendable, CustomStringConvertible {
       \(composites.map { "'\($0)'" }.joined(separator: ", ")); send the event to one of these \
       composites
       """
-    case .synchronizedOutside(let event, let composite):
+    case .requiresComposite(let event, let composite):
       "'\(event)' is synchronized; send it to composite '\(composite)'"
     case .noEvent(let error, let component): "component '\(component)': \(error)"
     }

@@ -18,29 +18,29 @@ public struct Exploration: Sendable {
   public let deadlocks: [ProductState]
   /// The events of alphabets that were not tried, because no value of their payload was given.
   /// States that are only reachable through these events are missing.
-  public let untried: [String]
+  public let untriedEvents: [String]
   /// For each state except the first, the index of the transition that discovered it.
   private let discoveries: [Int]
 
   init(
-    states: [ProductState], transitions: [Step], deadlocks: [ProductState], untried: [String],
+    states: [ProductState], transitions: [Step], deadlocks: [ProductState], untriedEvents: [String],
     discoveries: [Int]
   ) {
     self.states = states
     self.transitions = transitions
     self.deadlocks = deadlocks
-    self.untried = untried
+    self.untriedEvents = untriedEvents
     self.discoveries = discoveries
   }
 
   /// Returns a shortest path from the initial state; `nil` if the state is not reachable.
   public func path(to state: ProductState) -> [ProductEvent]? {
-    guard var place = states.firstIndex(of: state) else { return nil }
+    guard var position = states.firstIndex(of: state) else { return nil }
     var path: [ProductEvent] = []
-    while place > 0 {
-      let step = transitions[discoveries[place - 1]]
+    while position > 0 {
+      let step = transitions[discoveries[position - 1]]
       path.append(step.event)
-      place = step.from
+      position = step.from
     }
     return path.reversed()
   }
@@ -75,7 +75,7 @@ extension Product {
   /// - Parameter limit: The maximum number of states to find. Unit: states. Default: 1,000,000.
   public func explore(limit: Int = 1_000_000) throws(ExplorationError) -> Exploration {
     let alternatives = alternatives
-    var places = [initial: 0]
+    var stateIndices = [initial: 0]
     var states = [initial]
     var transitions: [Exploration.Step] = []
     var discoveries: [Int] = []
@@ -90,34 +90,34 @@ extension Product {
         case .suspended:
           throw .asynchronous(event: "\(alternative.event)", state: "\(state)")
         case .next(let reached):
-          let place = places[reached] ?? states.count
-          if place == states.count {
-            guard place < limit else { throw .tooManyStates(limit: limit) }
-            places[reached] = place
+          let position = stateIndices[reached] ?? states.count
+          if position == states.count {
+            guard position < limit else { throw .tooManyStates(limit: limit) }
+            stateIndices[reached] = position
             states.append(reached)
             discoveries.append(transitions.count)
           }
-          transitions.append(.init(from: next, event: alternative.event, to: place))
+          transitions.append(.init(from: next, event: alternative.event, to: position))
         }
       }
       if transitions.count == before { deadlocks.append(state) }
       next += 1
     }
     return Exploration(
-      states: states, transitions: transitions, deadlocks: deadlocks, untried: untried,
+      states: states, transitions: transitions, deadlocks: deadlocks, untriedEvents: untriedEvents,
       discoveries: discoveries)
   }
 
   /// An event that may be tried in any state, with the components that accept it.
-  typealias Alternative = (event: ProductEvent, steps: [(place: Int, any MachineEvent)])
+  typealias Alternative = (event: ProductEvent, steps: [(position: Int, any MachineEvent)])
 
   /// The events to try: the events of single components first, then the synchronized events.
   var alternatives: [Alternative] {
     var all: [Alternative] = []
-    for (place, component) in components.enumerated() {
+    for (position, component) in components.enumerated() {
       for event in component.events
       where composition.vectors(of: component.name, event: Self.name(of: event)).isEmpty {
-        all.append((.local(component: component.name, event), [(place, event)]))
+        all.append((.local(component: component.name, event), [(position, event)]))
       }
     }
     for vector in composition.vectors {
@@ -142,7 +142,7 @@ extension Product {
     return payloads
   }
 
-  private var untried: [String] {
+  private var untriedEvents: [String] {
     components.flatMap { component in
       let tried = Set(component.events.map(Self.name(of:)))
       return component.alphabet.filter { event in

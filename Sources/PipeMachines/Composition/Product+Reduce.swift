@@ -9,18 +9,18 @@ extension Product {
   }
 
   /// Returns the components that receive the event, each with its own form of the event.
-  func steps(of event: ProductEvent) throws(RoutingError) -> [(place: Int, any MachineEvent)] {
+  func steps(of event: ProductEvent) throws(RoutingError) -> [(position: Int, any MachineEvent)] {
     switch event {
     case .local(let name, let event):
-      let place = try place(of: name)
+      let position = try position(of: name)
       let eventName = Self.name(of: event)
       if let vector = composition.vectors(of: name, event: eventName).first {
-        throw .synchronizedOutside(eventName, composite: vector.composite)
+        throw .requiresComposite(eventName, composite: vector.composite)
       }
-      guard components[place].reduce(components[place].initial, event) != nil else {
+      guard components[position].reduce(components[position].initial, event) != nil else {
         throw .noEvent(.unknownCase(eventName, type: "\(type(of: event))"), component: name)
       }
-      return [(place, event)]
+      return [(position, event)]
     case .synchronized(let event, let composite):
       return try steps(of: event, in: composition.vector(event.name, of: composite))
     }
@@ -28,12 +28,12 @@ extension Product {
 
   func steps(
     of event: SynchronizedEvent, in vector: SyncVector
-  ) throws(RoutingError) -> [(place: Int, any MachineEvent)] {
-    var steps: [(place: Int, any MachineEvent)] = []
+  ) throws(RoutingError) -> [(position: Int, any MachineEvent)] {
+    var steps: [(position: Int, any MachineEvent)] = []
     for name in vector.participants {
-      let place = try place(of: name)
+      let position = try position(of: name)
       do throws(SynchronizedEventError) {
-        steps.append((place, try components[place].read(event)))
+        steps.append((position, try components[position].read(event)))
       } catch {
         throw .noEvent(error, component: name)
       }
@@ -42,25 +42,25 @@ extension Product {
   }
 
   func reduce(
-    _ state: ProductState, _ steps: [(place: Int, any MachineEvent)]
+    _ state: ProductState, _ steps: [(position: Int, any MachineEvent)]
   ) -> ProductReduction {
     let moves = moves(state, steps)
-    var withheld: [Withholding] = []
-    for (place, move) in moves {
+    var blockers: [BlockingParticipant] = []
+    for (position, move) in moves {
       switch move {
-      case .refused(let refusal): withheld.append(withholding(state, place, refusal))
+      case .refused(let refusal): blockers.append(blockingParticipant(state, position, refusal))
       case .suspended(let transition) where moves.count > 1 && transition.limit == nil:
-        withheld.append(withholding(state, place, .asynchronous))
+        blockers.append(blockingParticipant(state, position, .asynchronous))
       case .next, .suspended: break
       }
     }
-    return withheld.isEmpty ? apply(moves, to: state) : .refused(withheld)
+    return blockers.isEmpty ? apply(moves, to: state) : .refused(blockers)
   }
 
   /// Evaluates an event without the reasons of a refusal, which cost more than everything else.
   /// Returns `nil` if the event is refused.
   func step(
-    _ state: ProductState, _ steps: [(place: Int, any MachineEvent)]
+    _ state: ProductState, _ steps: [(position: Int, any MachineEvent)]
   ) -> ProductReduction? {
     let moves = moves(state, steps)
     for (_, move) in moves {
@@ -69,15 +69,15 @@ extension Product {
     return apply(moves, to: state)
   }
 
-  private typealias Move = (place: Int, reduction: Reduction<ComponentState>)
+  private typealias Move = (position: Int, reduction: Reduction<ComponentState>)
 
   private func moves(
-    _ state: ProductState, _ steps: [(place: Int, any MachineEvent)]
+    _ state: ProductState, _ steps: [(position: Int, any MachineEvent)]
   ) -> [Move] {
-    steps.map { place, event in
+    steps.map { position, event in
       // An event or a state of another type has no transition.
-      let reduction = components[place].reduce(state.components[place], event)
-      return (place, reduction ?? .refused(.noTransition))
+      let reduction = components[position].reduce(state.components[position], event)
+      return (position, reduction ?? .refused(.noTransition))
     }
   }
 
@@ -85,26 +85,26 @@ extension Product {
   private func apply(_ moves: [Move], to state: ProductState) -> ProductReduction {
     var next = state
     var suspended: [(Int, SuspendedTransition<ComponentState>)] = []
-    for (place, move) in moves {
+    for (position, move) in moves {
       switch move {
-      case .next(let state): next.components[place] = state
-      case .suspended(let run): suspended.append((place, run))
+      case .next(let state): next.components[position] = state
+      case .suspended(let run): suspended.append((position, run))
       case .refused: preconditionFailure("A refused move cannot be applied.")
       }
     }
     if suspended.isEmpty { return .next(next) }
     return .suspended { [next, suspended] in
       var next = next
-      for (place, run) in suspended { next.components[place] = try await run() }
+      for (position, run) in suspended { next.components[position] = try await run() }
       return next
     }
   }
 
-  private func withholding(
-    _ state: ProductState, _ place: Int, _ refusal: Refusal
-  ) -> Withholding {
-    Withholding(
-      participant: components[place].name, state: state.components[place].json, version: nil,
+  private func blockingParticipant(
+    _ state: ProductState, _ position: Int, _ refusal: Refusal
+  ) -> BlockingParticipant {
+    BlockingParticipant(
+      participant: components[position].name, state: state.components[position].json, version: nil,
       reason: refusal)
   }
 

@@ -18,7 +18,7 @@ public struct Product: Sendable {
   public let components: [AnyComponent]
   /// The composition, which says which components synchronize which events.
   public let composition: Composition
-  private let places: [String: Int]
+  private let positionsByName: [String: Int]
 
   /// Composes machines with any number of composites.
   /// - Throws: ``CompositionError`` with all errors of the composites.
@@ -28,7 +28,7 @@ public struct Product: Sendable {
     self.components = components
     composition = try Composition(
       composites, machines: components.map { ($0.name, $0.alphabet) })
-    places = Dictionary(
+    positionsByName = Dictionary(
       uniqueKeysWithValues: components.enumerated().map { ($0.element.name, $0.offset) })
   }
 
@@ -48,9 +48,9 @@ public struct Product: Sendable {
   /// The initial state of each component.
   public var initial: ProductState { ProductState(components.map(\.initial)) }
 
-  func place(of name: String) throws(RoutingError) -> Int {
-    guard let place = places[name] else { throw .unknownComponent(name) }
-    return place
+  func position(of name: String) throws(RoutingError) -> Int {
+    guard let position = positionsByName[name] else { throw .unknownComponent(name) }
+    return position
   }
 
   /// Returns whether no component emits an output in its state, so that only an event from outside
@@ -92,7 +92,7 @@ public enum ProductReduction: Sendable {
   /// The event is accepted, and this is the next state.
   case next(ProductState)
   /// The event is refused by these participants, and no component changes its state.
-  case refused([Withholding])
+  case refused([BlockingParticipant])
   /// At least one transition is asynchronous. Call the closure to run it.
   case suspended(@Sendable () async throws -> ProductState)
 }
@@ -105,10 +105,10 @@ public struct Enabledness: Sendable {
   /// The names of the components that accept the event if it is enabled.
   public let participants: [String]
   /// The participants that refuse the event; empty if it is enabled.
-  public let withheld: [Withholding]
+  public let blockers: [BlockingParticipant]
 
   /// Whether every participant accepts the event.
-  public var isEnabled: Bool { withheld.isEmpty }
+  public var isEnabled: Bool { blockers.isEmpty }
 }
 
 extension Product {
@@ -131,12 +131,12 @@ extension Product {
   }
 
   private func enabledness(
-    of event: ProductEvent, _ steps: [(place: Int, any MachineEvent)], in state: ProductState
+    of event: ProductEvent, _ steps: [(position: Int, any MachineEvent)], in state: ProductState
   ) -> Enabledness {
-    let withheld: [Withholding] =
-      if case .refused(let withheld) = reduce(state, steps) { withheld } else { [] }
+    let blockers: [BlockingParticipant] =
+      if case .refused(let blockers) = reduce(state, steps) { blockers } else { [] }
     return Enabledness(
-      event: event, participants: steps.map { components[$0.place].name }, withheld: withheld)
+      event: event, participants: steps.map { components[$0.position].name }, blockers: blockers)
   }
 }
 
@@ -232,13 +232,13 @@ public struct TupleProduct<each State: MachineState>: Sendable {
 /// function inside a function whose parameters are a pack.
 final class TupleReader {
   private let state: ProductState
-  private var place = -1
+  private var position = -1
 
   init(_ state: ProductState) { self.state = state }
 
   func next<Value: MachineState>(_: Value.Type) -> Value {
-    place += 1
-    guard let value = state.components[place].value as? Value else {
+    position += 1
+    guard let value = state.components[position].value as? Value else {
       preconditionFailure("State \(state) does not belong to this composite.")
     }
     return value

@@ -37,7 +37,7 @@ package struct CasePattern<Value>: Sendable {
   /// Returns the tag of the case that `constructor` makes, if it can be determined.
   @usableFromInline
   package static func tag<each Field>(of constructor: (repeat each Field) -> Value) -> Int? {
-    if let sample = Sample.parts(repeat (each Field).self) {
+    if let sample = Sample.constructorArguments(repeat (each Field).self) {
       let value = constructor(repeat each sample)
       return EnumCases<Value>.tag(of: value)
     }

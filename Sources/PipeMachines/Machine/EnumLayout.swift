@@ -6,7 +6,7 @@ import PipeSupport
 @usableFromInline
 package final class EnumLayout: @unchecked Sendable {  // Immutable except for the locked cases.
   /// The cases in tag order, as the type lists them; `nil` if that list cannot be read.
-  private let listed: [CaseDescription]?
+  private let listedCases: [CaseDescription]?
   /// The payload types of each case, element by element.
   let payloads: [[Any.Type]]
   /// The offsets of the elements of each case's payload. Unit: bytes.
@@ -43,7 +43,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
             type: TypeName.own(element.type))
         })
     }
-    listed = reading == .mirrorOnly ? nil : cases
+    listedCases = reading == .mirrorOnly ? nil : cases
     observed = Locked(ObservedCases(names: cases.map(\.name)))
     let flat = payloads.flatMap { $0.map { TypeMetadata($0).pointer } }
     let starts = payloads.reduce(into: [0]) { $0.append($0.last! + $1.count) }
@@ -88,12 +88,12 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   ///
   /// If the type's list cannot be read, these are the cases of the values seen so far.
   package var cases: [CaseDescription] {
-    listed ?? observed.withLock { $0.names.map { CaseDescription(name: $0) } }
+    listedCases ?? observed.withLock { $0.names.map { CaseDescription(name: $0) } }
   }
 
   /// Returns whether a case has no payload.
   func isBare(_ tag: Int) -> Bool {
-    listed == nil ? observed.withLock { $0.bare[tag] != nil } : isListedBare[tag]
+    listedCases == nil ? observed.withLock { $0.bare[tag] != nil } : isListedBare[tag]
   }
 
   /// Returns the tags of the cases whose payload has exactly these types.
@@ -149,7 +149,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     return index == end
   }
 
-  @usableFromInline var isUnlisted: Bool { listed == nil }
+  @usableFromInline var isUnlisted: Bool { listedCases == nil }
 
   /// Returns the offset of a case's payload in a heap box, or 0 if it is stored in the value.
   @inlinable

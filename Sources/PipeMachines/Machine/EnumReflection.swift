@@ -13,7 +13,7 @@ struct ObservedCases: Sendable {
   /// Returns the tag of the case with this name. Adds the case if no value has shown it before.
   mutating func tag(of name: String) -> Int { tags[name] ?? add(name) }
 
-  func knownTag(of name: String) -> Int? { tags[name] }
+  func existingTag(of name: String) -> Int? { tags[name] }
 
   private mutating func add(_ name: String) -> Int {
     names.append(name)
@@ -66,7 +66,7 @@ extension EnumLayout {
     return try? (repeat cast(rest.next()!.value, to: (each Payload).self))
   }
 
-  private struct OtherType: Error {}
+  private struct TypeMismatch: Error {}
 
   /// Casts a value to its own type, or to a type that the value does not reveal: a protocol, a
   /// function, a tuple.
@@ -77,13 +77,14 @@ extension EnumLayout {
     ]
     guard Swift.type(of: value) == type || hidden.contains(TypeMetadata(type).kind),
       let cast = value as? Value
-    else { throw OtherType() }
+    else { throw TypeMismatch() }
     return cast
   }
 
   /// Returns the value of the case with this name, if the case has no payload and a value can be made.
   func reflectedBareValue<Value>(named name: String, as type: Value.Type) -> Value? {
-    let known = observed.withLock { cases in cases.knownTag(of: name).flatMap { cases.bare[$0] } }
+    let known = observed.withLock { cases in cases.existingTag(of: name).flatMap { cases.bare[$0] }
+    }
     if let known = known as? Value { return known }
     guard let value = Self.bareValue(named: name, of: type), Self.payload(of: value) == nil,
       caseName(value).map({ String(cString: $0) }) == name

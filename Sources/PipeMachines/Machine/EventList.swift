@@ -31,7 +31,7 @@ package final class EventList {
   }
 
   /// Marks the `On` that is added next as asynchronous, if this thread is listing.
-  static func nextIsAsynchronous() {
+  static func markNextAsynchronous() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
     context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
   }
@@ -45,13 +45,13 @@ package final class EventList {
   }
 
   @usableFromInline
-  func missBranch() { isIncomplete = true }
+  func recordSkippedBranch() { isIncomplete = true }
 
   /// Reports that a builder skipped a branch, if this thread is listing.
   @inlinable
-  static func missBranch() {
+  static func recordSkippedBranch() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
-    context.pointee.listed?.takeUnretainedValue().missBranch()
+    context.pointee.listed?.takeUnretainedValue().recordSkippedBranch()
   }
 
   /// Runs `transitions` so that its `On`s add themselves to this list.

@@ -22,7 +22,7 @@ extension JSONValue {
   private static func wording(_ name: String, _ members: [String: JSONValue]) -> String {
     guard !members.isEmpty else { return name }
     let list = members.sorted { precedes($0.key, $1.key) }.map { key, value in
-      place(of: key) == nil ? "\(key): \(value.fieldText)" : value.fieldText
+      unlabeledIndex(of: key) == nil ? "\(key): \(value.fieldText)" : value.fieldText
     }
     return "\(name)(\(list.joined(separator: ", ")))"
   }
@@ -43,12 +43,12 @@ extension JSONValue {
   }
 
   /// Returns the index of a value without a label, which Swift names `_0`, `_1`, ….
-  private static func place(of key: String) -> Int? {
+  private static func unlabeledIndex(of key: String) -> Int? {
     key.first == "_" ? Int(key.dropFirst()) : nil
   }
 
   private static func precedes(_ left: String, _ right: String) -> Bool {
-    switch (place(of: left), place(of: right)) {
+    switch (unlabeledIndex(of: left), unlabeledIndex(of: right)) {
     case (let left?, let right?): left < right
     case (nil, nil): left < right
     case (let left, _): left != nil

@@ -165,7 +165,7 @@ package enum CaseMismatch {
       "field '\(field.name)' of \(noun) \(found.wording) is missing; write '\(found.exampleText)'"
     case .wrongType(let field, let value, let found):
       "field '\(field.name)' of \(noun) \(found.wording) cannot be \(value.text); "
-        + "write \(SwiftType(field.type).demand(of: field.type))"
+        + "write \(SwiftType(field.type).constraint(of: field.type))"
     }
   }
 }
@@ -188,7 +188,7 @@ extension [CaseDescription] {
           if case .optional = type { return nil }
           return .missingField(field, of: found)
         }
-        return type.takes(value) ? nil : .wrongType(field, value, of: found)
+        return type.canDecode(value) ? nil : .wrongType(field, value, of: found)
       }
   }
 
@@ -213,9 +213,9 @@ extension [CaseDescription.Field] {
         return "\(owner) has no field '\(name)'" + Suggestion.among(map(\.name), like: name)
       }
       let type = SwiftType(field.type)
-      guard type.takes(value) else {
+      guard type.canDecode(value) else {
         return "field '\(name)' of \(owner) cannot be \(value.text); "
-          + "write \(type.demand(of: field.type))"
+          + "write \(type.constraint(of: field.type))"
       }
     }
     return nil

@@ -45,7 +45,7 @@ struct MatchContext {
 
   /// Whether the next `On` may still answer the event.
   @inlinable
-  var isOpen: Bool { status == .noTransition || status == .refusedByGuard }
+  var isUnanswered: Bool { status == .noTransition || status == .refusedByGuard }
 }
 
 /// The innermost context of the current thread.

@@ -6,18 +6,18 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
 
   /// The context, if no `On` has answered the event yet.
   @inlinable
-  static var open: Context? {
-    guard let context = MatchThread.current else { misplaced() }
-    guard context.pointee.isOpen || context.pointee.status == .listing else { return nil }
+  static var unansweredContext: Context? {
+    guard let context = MatchThread.current else { trapOnMisplacedTransition() }
+    guard context.pointee.isUnanswered || context.pointee.status == .listing else { return nil }
     guard context.pointee.eventType == TypeMetadata(Event.self).pointer,
       context.pointee.stateType == TypeMetadata(State.self).pointer
-    else { misplaced() }
+    else { trapOnMisplacedTransition() }
     return context
   }
 
   /// Traps: a builder's statement has run outside of a machine of its types.
   @usableFromInline
-  static func misplaced() -> Never {
+  static func trapOnMisplacedTransition() -> Never {
     preconditionFailure(
       """
       The transitions of \(State.self) on \(Event.self) are listed outside of the closure of a \
@@ -28,7 +28,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   /// Returns the context if its event is of the same case as `event`.
   @inlinable
   static func matching(_ event: Event, isGuarded: Bool = false) -> Context? {
-    guard let context = open else { return nil }
+    guard let context = unansweredContext else { return nil }
     let tag = withUnsafePointer(to: event) { EnumCases<Event>.tag(at: $0) }
     if context.pointee.status == .listing {
       context.pointee.listed?.takeUnretainedValue().add([tag], isGuarded: isGuarded)
@@ -40,7 +40,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   /// Returns the context if its event is of one of the cases in `events`.
   @inlinable
   static func matching(_ events: OneOf<Event>, isGuarded: Bool = false) -> Context? {
-    guard let context = open else { return nil }
+    guard let context = unansweredContext else { return nil }
     if context.pointee.status == .listing {
       context.pointee.listed?.takeUnretainedValue()
         .add(events.tags, isGuarded: isGuarded)
@@ -55,7 +55,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     _ constructor: (repeat each Value) -> Event, isGuarded: Bool = false,
     body: (Context, (repeat each Value)) -> Void
   ) {
-    guard let context = open else { return }
+    guard let context = unansweredContext else { return }
     if context.pointee.status == .listing {
       context.pointee.listed?.takeUnretainedValue()
         .add(CasePattern<Event>.tag(of: constructor).map { [$0] }, isGuarded: isGuarded)
@@ -130,7 +130,7 @@ extension Matching {
   static func matchingOne<Value>(
     _ constructor: (Value) -> Event, isGuarded: Bool = false, body: (Context, Value) -> Void
   ) {
-    guard let context = open else { return }
+    guard let context = unansweredContext else { return }
     if context.pointee.status == .listing {
       context.pointee.listed?.takeUnretainedValue()
         .add(CasePattern<Event>.tag(of: constructor).map { [$0] }, isGuarded: isGuarded)

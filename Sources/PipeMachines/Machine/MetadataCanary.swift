@@ -6,7 +6,7 @@ import PipeSupport
 /// differently, machines would match the wrong cases without an error: see ``TypeReading``.
 package enum MetadataCanary {
   /// A fact that was read from a known type.
-  package struct Reading: Hashable, Sendable {
+  package struct Fact: Hashable, Sendable {
     /// A description of the fact.
     package let what: String
     package let found: String
@@ -32,11 +32,11 @@ package enum MetadataCanary {
 
   /// Returns how far enums can be read from memory, and the first difference found.
   package static func reading(
-    kinds: [Reading] = kinds(), cases: @autoclosure () -> [Reading] = cases(),
-    values: @autoclosure () -> [Reading] = values()
-  ) -> (TypeReading, difference: Reading?) {
+    kinds: [Fact] = kinds(), cases: @autoclosure () -> [Fact] = cases(),
+    values: @autoclosure () -> [Fact] = values()
+  ) -> (TypeReading, difference: Fact?) {
     // In this order, because each step relies on data that the previous step has checked.
-    func difference(_ readings: [Reading]) -> Reading? {
+    func difference(_ readings: [Fact]) -> Fact? {
       readings.first { $0.found != $0.expected }
     }
     if let found = difference(kinds) ?? difference(cases()) { return (.mirrorOnly, found) }
@@ -45,23 +45,23 @@ package enum MetadataCanary {
   }
 
   /// Returns the warning for a program whose compiler lays out types differently.
-  package static func warning(_ difference: Reading) -> String {
+  package static func warning(_ difference: Fact) -> String {
     "this program was built with \(compiler), whose memory layout of types is unknown to "
       + "PipeRuntime (\(difference.what): \(difference.found) instead of \(difference.expected)); "
       + "machines work, but each step is slower; update PipeRuntime, or build with Swift 6.3"
   }
 
   /// Reads facts that need no call, at addresses that have been the same in every layout so far.
-  package static func kinds() -> [Reading] {
+  package static func kinds() -> [Fact] {
     let probe = TypeMetadata(Probe.self)
     let witnesses = probe.witnesses
     return [
-      Reading(
+      Fact(
         "kinds",
         line([
           kind((Int, Int).self), kind((() -> Void).self), kind(Int?.self), kind(Probe.self),
         ]), "301 302 202 201"),
-      Reading(
+      Fact(
         "sizes",
         line([
           "\(witnesses.load(fromByteOffset: 64, as: Int.self))",
@@ -71,48 +71,48 @@ package enum MetadataCanary {
           "\(MemoryLayout<Probe>.size)", "\(MemoryLayout<Probe>.stride)",
           "\(MemoryLayout<Probe>.alignment)",
         ])),
-      Reading("descriptors", FieldDescriptor.shape(of: probe), "18 12 6"),
+      Fact("descriptors", FieldDescriptor.shape(of: probe), "18 12 6"),
     ]
   }
 
   /// Reads facts about the lists of cases.
-  package static func cases() -> [Reading] {
+  package static func cases() -> [Fact] {
     let plain = EnumLayout(TypeMetadata(Probe.self), reading: .layout)
     let generic = EnumLayout(TypeMetadata(GenericProbe<Int8>.self), reading: .layout)
     return [
-      Reading(
+      Fact(
         "names", line(plain.cases.map(\.name)), "one pair box nest first second"),
-      Reading(
+      Fact(
         "fields",
         line(plain.cases.map { line($0.fields.map(\.name)) }, "|"),
         "_0|left right|_0|_0||"),
-      Reading("types", types(of: plain), "Int8|String Int|Int64|Inner||"),
-      Reading(
+      Fact("types", types(of: plain), "Int8|String Int|Int64|Inner||"),
+      Fact(
         "offsets", line(plain.offsets.map { line($0.map { "\($0)" }) }, "|"), "0|0 16|0|0||"),
-      Reading(
+      Fact(
         "bare", line(plain.cases.indices.map { plain.isBare($0) ? "1" : "0" }, ""), "000011"),
-      Reading("a generic enum", types(of: generic), "Int8|Int8 Array<Int8>|"),
+      Fact("a generic enum", types(of: generic), "Int8|Int8 Array<Int8>|"),
     ]
   }
 
   /// Reads facts about values.
-  package static func values() -> [Reading] {
+  package static func values() -> [Fact] {
     let plain = EnumLayout(TypeMetadata(Probe.self), reading: .layout)
     return [
-      Reading("tags", tags(of: Probe.samples), "0 1 2 3 4 5"),
-      Reading("generic tags", tags(of: GenericProbe<Int8>.samples), "0 1 2"),
-      Reading("optional tags", tags(of: [Int8?.some(1), nil]), "0 1"),
-      Reading("a payload", payload(of: .one(7), plain, 0, Int8.self).map { "\($0)" }, "7"),
-      Reading(
+      Fact("tags", tags(of: Probe.samples), "0 1 2 3 4 5"),
+      Fact("generic tags", tags(of: GenericProbe<Int8>.samples), "0 1 2"),
+      Fact("optional tags", tags(of: [Int8?.some(1), nil]), "0 1"),
+      Fact("a payload", payload(of: .one(7), plain, 0, Int8.self).map { "\($0)" }, "7"),
+      Fact(
         "payloads",
         payload(of: .pair(left: text, right: 9), plain, 1, (String, Int).self)
           .map { "\($0.0) \($0.1)" }, "\(text) 9"),
-      Reading("a boxed payload", payload(of: .box(-5), plain, 2, Int64.self).map { "\($0)" }, "-5"),
-      Reading(
+      Fact("a boxed payload", payload(of: .box(-5), plain, 2, Int64.self).map { "\($0)" }, "-5"),
+      Fact(
         "an enum in an enum", payload(of: .nest(.b(3)), plain, 3, Inner.self).map { $0.text },
         "b(3)"),
-      Reading("a case that is made", made(tag: 5), "second"),
-      Reading(
+      Fact("a case that is made", made(tag: 5), "second"),
+      Fact(
         "a case that is made with values", made(tag: 1, (text, 9)),
         "pair \(text) 9"),
     ]
@@ -155,14 +155,14 @@ package enum MetadataCanary {
   private static func made(tag: Int) -> String { made(tag: tag, ()) }
 
   private static func made<Payload>(tag: Int, _ payload: Payload) -> String {
-    withUnsafeTemporaryAllocation(of: Probe.self, capacity: 1) { room in
-      let bytes = UnsafeMutableRawPointer(room.baseAddress!)
+    withUnsafeTemporaryAllocation(of: Probe.self, capacity: 1) { storage in
+      let bytes = UnsafeMutableRawPointer(storage.baseAddress!)
       bytes.initializeMemory(as: UInt8.self, repeating: 0, count: MemoryLayout<Probe>.size)
       bytes.initializeMemory(as: Payload.self, to: payload)
       TypeMetadata(Probe.self).inject(tag, into: bytes)
       // A value whose tag reads differently may be invalid, so it stays in the temporary memory.
       guard TypeMetadata(Probe.self).tag(of: bytes) == tag else { return "another" }
-      return room.baseAddress!.move().text
+      return storage.baseAddress!.move().text
     }
   }
 
@@ -171,7 +171,7 @@ package enum MetadataCanary {
   }
 }
 
-extension MetadataCanary.Reading {
+extension MetadataCanary.Fact {
   fileprivate init(_ what: String, _ found: String?, _ expected: String) {
     self.init(what, found ?? "nothing", expected)
   }

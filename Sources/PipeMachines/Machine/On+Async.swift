@@ -4,7 +4,7 @@ extension On {
   public init(event: Event, transition: sending @escaping () async throws -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
     self.init {
-      EventList.nextIsAsynchronous()
+      EventList.markNextAsynchronous()
       guard let context = Matching<State, Event>.matching(event) else { return }
       Matching<State, Event>.suspend(context, transition)
     }
@@ -15,7 +15,7 @@ extension On {
   {
     nonisolated(unsafe) let transition = transition
     self.init {
-      EventList.nextIsAsynchronous()
+      EventList.markNextAsynchronous()
       guard let context = Matching<State, Event>.matching(event) else { return }
       let event = Matching<State, Event>.event(of: context)
       Matching<State, Event>.suspend(context) { try await transition(event) }
@@ -29,7 +29,7 @@ extension On {
   ) {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
-      EventList.nextIsAsynchronous()
+      EventList.markNextAsynchronous()
       guard let context = Matching<State, Event>.matching(event, isGuarded: true) else { return }
       guard Matching<State, Event>.passes(`guard`(), context) else { return }
       Matching<State, Event>.suspend(context, transition)
@@ -43,7 +43,7 @@ extension On {
   ) {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
-      EventList.nextIsAsynchronous()
+      EventList.markNextAsynchronous()
       guard let context = Matching<State, Event>.matching(event, isGuarded: true) else { return }
       let event = Matching<State, Event>.event(of: context)
       guard Matching<State, Event>.passes(`guard`(event), context) else { return }
@@ -58,7 +58,7 @@ extension On {
   ) {
     nonisolated(unsafe) let (event, transition) = (event, transition)
     self.init {
-      EventList.nextIsAsynchronous()
+      EventList.markNextAsynchronous()
       Matching<State, Event>.matching(event) { context, values in
         Matching<State, Event>.suspend(context) { try await transition(repeat each values) }
       }
@@ -73,7 +73,7 @@ extension On {
   ) {
     nonisolated(unsafe) let (event, `guard`, transition) = (event, `guard`, transition)
     self.init {
-      EventList.nextIsAsynchronous()
+      EventList.markNextAsynchronous()
       Matching<State, Event>.matching(event, isGuarded: true) { context, values in
         guard Matching<State, Event>.passes(`guard`(repeat each values), context) else { return }
         Matching<State, Event>.suspend(context) { try await transition(repeat each values) }
@@ -92,7 +92,7 @@ extension On {
   ) {
     nonisolated(unsafe) let transition = transition
     self.init {
-      _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
+      _ = On<State, Listed<Event, Never>>(events: events.retyped(), transition: transition)
     }
   }
 
@@ -102,8 +102,8 @@ extension On {
     transition: sending @escaping () async throws -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
-    EventList.nextIsAsynchronous()
-    guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
+    EventList.markNextAsynchronous()
+    guard let context = Matching<State, Taken>.matching(events.retyped()) else { return }
     Matching<State, Taken>.suspend(context, transition)
     hasSuspended = true
   }
@@ -115,7 +115,7 @@ extension On {
   ) {
     nonisolated(unsafe) let transition = transition
     self.init {
-      _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
+      _ = On<State, Listed<Event, Never>>(events: events.retyped(), transition: transition)
     }
   }
 
@@ -125,8 +125,8 @@ extension On {
     transition: sending @escaping (Taken) async throws -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
-    EventList.nextIsAsynchronous()
-    guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
+    EventList.markNextAsynchronous()
+    guard let context = Matching<State, Taken>.matching(events.retyped()) else { return }
     let event = Matching<State, Taken>.event(of: context)
     Matching<State, Taken>.suspend(context) { try await transition(event) }
     hasSuspended = true
@@ -141,7 +141,7 @@ extension On {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
       _ = On<State, Listed<Event, Never>>(
-        events: events.standing(), guard: `guard`, transition: transition)
+        events: events.retyped(), guard: `guard`, transition: transition)
     }
   }
 
@@ -151,8 +151,8 @@ extension On {
     transition: sending @escaping () async throws -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
-    EventList.nextIsAsynchronous()
-    guard let context = Matching<State, Taken>.matching(events.standing(), isGuarded: true) else {
+    EventList.markNextAsynchronous()
+    guard let context = Matching<State, Taken>.matching(events.retyped(), isGuarded: true) else {
       return
     }
     guard Matching<State, Taken>.passes(`guard`(), context) else { return }
@@ -170,7 +170,7 @@ extension On {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
       _ = On<State, Listed<Event, Never>>(
-        events: events.standing(), guard: `guard`, transition: transition)
+        events: events.retyped(), guard: `guard`, transition: transition)
     }
   }
 
@@ -181,8 +181,8 @@ extension On {
     transition: sending @escaping (Taken) async throws -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
-    EventList.nextIsAsynchronous()
-    guard let context = Matching<State, Taken>.matching(events.standing(), isGuarded: true) else {
+    EventList.markNextAsynchronous()
+    guard let context = Matching<State, Taken>.matching(events.retyped(), isGuarded: true) else {
       return
     }
     let event = Matching<State, Taken>.event(of: context)

@@ -7,7 +7,7 @@ extension On {
   public init(events: OneOf<Event>, transition: sending @escaping () -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
     self.init {
-      _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
+      _ = On<State, Listed<Event, Never>>(events: events.retyped(), transition: transition)
     }
   }
 
@@ -17,7 +17,7 @@ extension On {
     events: OneOf<Listed<Taken, Builder>>, transition: () -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
-    guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
+    guard let context = Matching<State, Taken>.matching(events.retyped()) else { return }
     Matching<State, Taken>.finish(context, transition())
   }
 
@@ -27,7 +27,7 @@ extension On {
   public init(events: OneOf<Event>, transition: sending @escaping (Event) -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
     self.init {
-      _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
+      _ = On<State, Listed<Event, Never>>(events: events.retyped(), transition: transition)
     }
   }
 
@@ -37,7 +37,7 @@ extension On {
     events: OneOf<Listed<Taken, Builder>>, transition: (Taken) -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
-    guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
+    guard let context = Matching<State, Taken>.matching(events.retyped()) else { return }
     Matching<State, Taken>.finish(context, transition(Matching<State, Taken>.event(of: context)))
   }
 
@@ -51,7 +51,7 @@ extension On {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
       _ = On<State, Listed<Event, Never>>(
-        events: events.standing(), guard: `guard`, transition: transition)
+        events: events.retyped(), guard: `guard`, transition: transition)
     }
   }
 
@@ -62,7 +62,7 @@ extension On {
     transition: () -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
-    guard let context = Matching<State, Taken>.matching(events.standing(), isGuarded: true) else {
+    guard let context = Matching<State, Taken>.matching(events.retyped(), isGuarded: true) else {
       return
     }
     guard Matching<State, Taken>.passes(`guard`(), context) else { return }
@@ -79,7 +79,7 @@ extension On {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
       _ = On<State, Listed<Event, Never>>(
-        events: events.standing(), guard: `guard`, transition: transition)
+        events: events.retyped(), guard: `guard`, transition: transition)
     }
   }
 
@@ -90,7 +90,7 @@ extension On {
     transition: (Taken) -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
-    guard let context = Matching<State, Taken>.matching(events.standing(), isGuarded: true) else {
+    guard let context = Matching<State, Taken>.matching(events.retyped(), isGuarded: true) else {
       return
     }
     let event = Matching<State, Taken>.event(of: context)

@@ -234,7 +234,7 @@ extension On {
   ) {
     nonisolated(unsafe) let (event, transition) = (event, transition)
     self.init {
-      EventList.nextIsAsynchronous()
+      EventList.markNextAsynchronous()
       Matching<State, Event>.matchingOne(event) { context, value in
         Matching<State, Event>.suspend(context) { try await transition(value) }
       }
@@ -248,7 +248,7 @@ extension On {
   ) {
     nonisolated(unsafe) let (event, `guard`, transition) = (event, `guard`, transition)
     self.init {
-      EventList.nextIsAsynchronous()
+      EventList.markNextAsynchronous()
       Matching<State, Event>.matchingOne(event, isGuarded: true) { context, value in
         guard Matching<State, Event>.passes(`guard`(value), context) else { return }
         Matching<State, Event>.suspend(context) { try await transition(value) }

@@ -9,25 +9,25 @@
 /// ```
 public struct Transitions<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   // `On`s that are not read yet. A builder reads its `On`s while it lists them, and stores none here.
-  @usableFromInline let unread: [On<State, Event>]?
+  @usableFromInline let storedOns: [On<State, Event>]?
 
   @inlinable
-  init() { unread = nil }
+  init() { storedOns = nil }
 
   /// Lists `On`s.
   @inlinable
-  public init(_ list: [On<State, Event>]) { unread = list }
+  public init(_ list: [On<State, Event>]) { storedOns = list }
 
   /// Compares the `On`s that are not read yet with the event of the current thread's step.
   @inlinable
   func read() {
-    if let unread { Self.read(unread) }
+    if let storedOns { Self.read(storedOns) }
   }
 
   @usableFromInline
   static func read(_ list: [On<State, Event>]) {
     for on in list { on.read?() }
-    if list.isEmpty { EventList.missBranch() }
+    if list.isEmpty { EventList.recordSkippedBranch() }
   }
 }
 
@@ -35,7 +35,7 @@ extension Transitions: ExpressibleByArrayLiteral {
   /// Lists `On`s.
   @inlinable
   public init(arrayLiteral list: On<State, Event>...) {
-    unread = list.isEmpty ? nil : list
+    storedOns = list.isEmpty ? nil : list
   }
 }
 
@@ -87,28 +87,28 @@ public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
   /// Accepts an `if` without `else`.
   @inlinable
   public static func buildOptional(_ block: Block?) -> Block {
-    if block == nil { EventList.missBranch() }
+    if block == nil { EventList.recordSkippedBranch() }
     return Block()
   }
 
   /// Accepts the first branch of an `if` or `switch`.
   @inlinable
   public static func buildEither(first: Block) -> Block {
-    EventList.missBranch()
+    EventList.recordSkippedBranch()
     return first
   }
 
   /// Accepts the second branch of an `if` or `switch`.
   @inlinable
   public static func buildEither(second: Block) -> Block {
-    EventList.missBranch()
+    EventList.recordSkippedBranch()
     return second
   }
 
   /// Accepts a loop.
   @inlinable
   public static func buildArray(_ blocks: [Block]) -> Block {
-    if blocks.isEmpty { EventList.missBranch() }
+    if blocks.isEmpty { EventList.recordSkippedBranch() }
     return Block()
   }
 }

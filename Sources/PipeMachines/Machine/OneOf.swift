@@ -1,19 +1,19 @@
 /// A set of cases of a state or event enum, matched regardless of their associated values.
 public struct OneOf<Value: DSLCompatible>: Sendable {
   @usableFromInline package let tags: [Int]
-  @usableFromInline let hasMatchedContext: Bool
+  @usableFromInline let includesCurrentEvent: Bool
 
   @inlinable
-  init(tags: [Int], hasMatchedContext: Bool) {
+  init(tags: [Int], includesCurrentEvent: Bool) {
     self.tags = tags
-    self.hasMatchedContext = hasMatchedContext
+    self.includesCurrentEvent = includesCurrentEvent
   }
 
   /// Creates a set from a list of cases, each given by a bare value, another value, or a constructor.
   @inlinable
   public init(@OneOfBuilder<Value> _ cases: () -> OneOfCases<Value>) {
     let cases = cases()
-    self.init(tags: cases.tags, hasMatchedContext: cases.hasMatchedContext)
+    self.init(tags: cases.tags, includesCurrentEvent: cases.includesCurrentEvent)
   }
 
   /// Returns whether `value` is one of these cases.
@@ -34,13 +34,13 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
 
   @inlinable
   func matches(_ context: UnsafeMutablePointer<MatchContext>) -> Bool {
-    hasMatchedContext || tags.contains(context.pointee.tag)
+    includesCurrentEvent || tags.contains(context.pointee.tag)
   }
 
   /// Returns the same cases, with another type in place of the enum.
   @inlinable
-  func standing<Other>(for: Other.Type = Other.self) -> OneOf<Other> {
-    OneOf<Other>(tags: tags, hasMatchedContext: hasMatchedContext)
+  func retyped<Other>(for: Other.Type = Other.self) -> OneOf<Other> {
+    OneOf<Other>(tags: tags, includesCurrentEvent: includesCurrentEvent)
   }
 }
 
@@ -49,12 +49,12 @@ public struct OneOfCases<Value: DSLCompatible> {
   @usableFromInline var tags: [Int] = []
   // In an `On` that is read immediately, the cases are compared with the event of the current step,
   // and no case is stored.
-  @usableFromInline var hasMatchedContext = false
+  @usableFromInline var includesCurrentEvent = false
 
   @inlinable
-  init(tags: [Int] = [], hasMatchedContext: Bool = false) {
+  init(tags: [Int] = [], includesCurrentEvent: Bool = false) {
     self.tags = tags
-    self.hasMatchedContext = hasMatchedContext
+    self.includesCurrentEvent = includesCurrentEvent
   }
 }
 
@@ -90,7 +90,7 @@ public enum OneOfBuilder<Value: DSLCompatible> {
   ) -> OneOfCases<Value> {
     OneOfCases(
       tags: accumulated.tags + next.tags,
-      hasMatchedContext: accumulated.hasMatchedContext || next.hasMatchedContext)
+      includesCurrentEvent: accumulated.includesCurrentEvent || next.includesCurrentEvent)
   }
 
   /// Accepts an `if` without `else`.
@@ -112,7 +112,7 @@ public enum OneOfBuilder<Value: DSLCompatible> {
   public static func buildArray(_ cases: [OneOfCases<Value>]) -> OneOfCases<Value> {
     OneOfCases(
       tags: cases.flatMap(\.tags),
-      hasMatchedContext: cases.contains { $0.hasMatchedContext })
+      includesCurrentEvent: cases.contains { $0.includesCurrentEvent })
   }
 }
 
@@ -135,7 +135,7 @@ extension OneOfBuilder {
       return OneOfCases(tags: [CasePattern(value: event).tag])
     }
     let tag = withUnsafePointer(to: event) { EnumCases<Event>.tag(at: $0) }
-    return OneOfCases(hasMatchedContext: tag == step.pointee.tag)
+    return OneOfCases(includesCurrentEvent: tag == step.pointee.tag)
   }
 
   /// Adds the case that a constructor makes.
@@ -146,7 +146,7 @@ extension OneOfBuilder {
     guard let step = step(over: Event.self) else {
       return OneOfCases(tags: [CasePattern(constructor: constructor).tag])
     }
-    return OneOfCases(hasMatchedContext: step.pointee.matches(constructor))
+    return OneOfCases(includesCurrentEvent: step.pointee.matches(constructor))
   }
 
   /// Adds the case that a constructor makes.
@@ -157,6 +157,6 @@ extension OneOfBuilder {
     guard let step = step(over: Event.self) else {
       return OneOfCases(tags: [CasePattern(constructor: constructor).tag])
     }
-    return OneOfCases(hasMatchedContext: step.pointee.matchesOne(constructor))
+    return OneOfCases(includesCurrentEvent: step.pointee.matchesOne(constructor))
   }
 }

@@ -6,7 +6,7 @@
 ///   transition. An `On` without a guard always passes and hides all later ones: they are never tried.
 public struct Overlap: Hashable, Sendable {
   /// The position of a `When` or an `On` in the machine, counted from one.
-  public struct Place: Hashable, Sendable {
+  public struct Location: Hashable, Sendable {
     /// The number of the `When` in the machine.
     public var when: Int
     /// The number of the `On` in that `When`; `nil` for the `When` itself.
@@ -18,9 +18,9 @@ public struct Overlap: Hashable, Sendable {
   /// The name of the event's case for two `On`s; `nil` for two `When`s.
   public var event: String?
   /// The position of the `When` or `On` that is written first.
-  public var first: Place
+  public var first: Location
   /// The position of the `When` or `On` that is written later.
-  public var second: Place
+  public var second: Location
   /// Whether the second `On` is never tried, because the first has no guard.
   public var isHidden: Bool
 }
@@ -37,7 +37,7 @@ extension Overlap: CustomStringConvertible {
   }
 }
 
-extension Overlap.Place: CustomStringConvertible {
+extension Overlap.Location: CustomStringConvertible {
   /// The position in words.
   public var description: String { on.map { "On \($0) of When \(when)" } ?? "When \(when)" }
 }
@@ -72,18 +72,19 @@ extension StateMachine {
         isHidden: false)
     }
     // For each event: the latest `On` so far, or the first one without a guard, which hides all after it.
-    var earlier: [Int: (place: Overlap.Place, isGuarded: Bool)] = [:]
+    var earlier: [Int: (location: Overlap.Location, isGuarded: Bool)] = [:]
     for when in whens {
       for (index, entry) in lists[when].enumerated() {
-        let place = Overlap.Place(when: when + 1, on: index + 1)
+        let location = Overlap.Location(when: when + 1, on: index + 1)
         for tag in entry.tags {
-          if let first = earlier[tag], first.place != place {
+          if let first = earlier[tag], first.location != location {
             found.append(
               Overlap(
-                state: name, event: EnumCases<Event>.names[tag], first: first.place, second: place,
+                state: name, event: EnumCases<Event>.names[tag], first: first.location,
+                second: location,
                 isHidden: !first.isGuarded))
           }
-          if earlier[tag]?.isGuarded ?? true { earlier[tag] = (place, entry.isGuarded) }
+          if earlier[tag]?.isGuarded ?? true { earlier[tag] = (location, entry.isGuarded) }
         }
       }
     }

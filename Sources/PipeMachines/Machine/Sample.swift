@@ -21,18 +21,18 @@ enum Sample {
     do { return try value(type) } catch { return nil }
   }
 
-  struct Unknown: Error {}
+  struct NoSampleError: Error {}
 
   /// Returns the simplest value of the type: zero, an empty string, `false`, the first bare case.
   static func value<Value>(_ type: Value.Type, depth: Int = 0) throws -> Value {
-    guard depth < 16 else { throw Unknown() }
+    guard depth < 16 else { throw NoSampleError() }
     if let plain = plain(type) { return plain }
     if let bare = firstBareCase(type) { return bare }
-    guard let decodable = type as? any Decodable.Type else { throw Unknown() }
+    guard let decodable = type as? any Decodable.Type else { throw NoSampleError() }
     func decode<Wanted: Decodable>(_ wanted: Wanted.Type) throws -> Any {
       try Wanted(from: SampleDecoder(type: wanted, depth: depth + 1))
     }
-    guard let value = try decode(decodable) as? Value else { throw Unknown() }
+    guard let value = try decode(decodable) as? Value else { throw NoSampleError() }
     return value
   }
 
@@ -149,17 +149,18 @@ private struct SampleElements: UnkeyedDecodingContainer {
 /// that cannot be decoded are unknown. Closures that read their arguments never receive such values.
 extension Sample {
   /// Returns one value of each type, or `nil` if no value of some type can be made.
-  static func parts<each Value>(_: repeat (each Value).Type) -> (repeat each Value)? {
+  static func constructorArguments<each Value>(_: repeat (each Value).Type) -> (repeat each Value)?
+  {
     do {
-      return (repeat try part((each Value).self, depth: 0))
+      return (repeat try constructorArgument((each Value).self, depth: 0))
     } catch {
       return nil
     }
   }
 
-  private static func part<Value>(_ type: Value.Type, depth: Int) throws -> Value {
+  private static func constructorArgument<Value>(_ type: Value.Type, depth: Int) throws -> Value {
     if let value = try? value(type, depth: depth) { return value }
-    guard depth < 16 else { throw Unknown() }
+    guard depth < 16 else { throw NoSampleError() }
     return try empty(type) ?? boxed(type) ?? composed(type, depth)
   }
 
@@ -197,29 +198,29 @@ extension Sample {
   private static func composed<Value>(_ type: Value.Type, _ depth: Int) throws -> Value {
     let kind = TypeMetadata(type).kind
     guard kind == TypeMetadata.Kind.structure || kind == TypeMetadata.Kind.tuple else {
-      throw Unknown()
+      throw NoSampleError()
     }
-    return try withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { room in
-      let bytes = UnsafeMutableRawPointer(room.baseAddress!)
+    return try withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { storage in
+      let bytes = UnsafeMutableRawPointer(storage.baseAddress!)
       var filled: [(offset: Int, type: Any.Type)] = []
       func fill<Field>(_ type: Field.Type, _ offset: Int) -> Bool {
-        guard let sample = try? part(type, depth: depth + 1) else { return false }
+        guard let sample = try? constructorArgument(type, depth: depth + 1) else { return false }
         (bytes + offset).initializeMemory(as: type, to: sample)
         return true
       }
       func empty<Field>(_ type: Field.Type, _ offset: Int) {
         (bytes + offset).assumingMemoryBound(to: type).deinitialize(count: 1)
       }
-      let isWhole = _forEachField(of: type) { _, offset, type, _ in
+      let isComplete = _forEachField(of: type) { _, offset, type, _ in
         guard fill(type, offset) else { return false }
         filled.append((offset, type))
         return true
       }
-      guard isWhole else {
+      guard isComplete else {
         for field in filled { empty(field.type, field.offset) }
-        throw Unknown()
+        throw NoSampleError()
       }
-      return room.moveElement(from: 0)
+      return storage.moveElement(from: 0)
     }
   }
 }

@@ -76,14 +76,14 @@ extension On {
   ///   After that time, the event is refused. Default: 1 s.
   public func selfContained(within limit: Duration = .seconds(1)) -> On {
     guard let read else {
-      limitNow(limit)
+      applyLimit(limit)
       return self
     }
     return On {
       guard let context = MatchThread.current else { return read() }
-      let isOpen = context.pointee.isOpen
+      let isUnanswered = context.pointee.isUnanswered
       read()
-      if isOpen, context.pointee.status == .suspended {
+      if isUnanswered, context.pointee.status == .suspended {
         Matching<State, Event>.limit(context, to: limit)
       }
       if context.pointee.status == .listing { EventList.limitLast(to: limit) }
@@ -91,7 +91,7 @@ extension On {
   }
 
   /// Sets the limit of an `On` that has just compared itself with the event, or listed itself.
-  private func limitNow(_ limit: Duration) {
+  private func applyLimit(_ limit: Duration) {
     guard let context = MatchThread.current else { return }
     if hasSuspended { Matching<State, Event>.limit(context, to: limit) }
     if context.pointee.status == .listing { EventList.limitLast(to: limit) }

@@ -10,9 +10,9 @@ package struct TransitionListing: Sendable {
   package var entries: [Entry]
   /// The states that may accept more events, because an `if` or a `for` hides some `On`s, or
   /// because no sample of the associated values can be made.
-  package var openStates: [String]
+  package var incompleteStates: [String]
   /// Whether the transitions can be read. `false` if the machine is a function.
-  package var isRead = true
+  package var isReadable = true
 }
 
 extension StateMachine {
@@ -21,13 +21,14 @@ extension StateMachine {
   /// Found by reading each `When` with sample values and the initial state.
   package var transitions: TransitionListing {
     guard isListed else {
-      return TransitionListing(entries: [], openStates: EnumCases<State>.names, isRead: false)
+      return TransitionListing(
+        entries: [], incompleteStates: EnumCases<State>.names, isReadable: false)
     }
     var taken: [Set<Int>] = EnumCases<State>.names.map { _ in [] }
     var isOpen = taken.map { _ in false }
     for when in table.whens where when.transitions != nil {
       let list = EventList()
-      list.list(State.self, Event.self) { if when.list?() != true { list.missBranch() } }
+      list.list(State.self, Event.self) { if when.list?() != true { list.recordSkippedBranch() } }
       for tag in when.tags {
         taken[tag].formUnion(list.tags)
         isOpen[tag] = isOpen[tag] || list.isIncomplete
@@ -46,7 +47,7 @@ extension StateMachine {
       entries: zip(EnumCases<State>.names, taken).flatMap { state, taken in
         names(of: taken).map { TransitionListing.Entry(state: state, event: $0) }
       },
-      openStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
+      incompleteStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
   }
 
   /// The share of an event's transitions that is asynchronous.
@@ -67,7 +68,7 @@ extension StateMachine {
         .filter { selfContained.limit(ofTag: $0.offset) == nil }
       return Dictionary(uniqueKeysWithValues: names.map { ($0.element, .all) })
     }
-    let list = listed
+    let list = listedEvents
     var found: [String: Asynchrony] = [:]
     for (tag, name) in EnumCases<Event>.names.enumerated() {
       let entries = list.entries.filter { $0.tags.contains(tag) }
@@ -81,7 +82,7 @@ extension StateMachine {
   /// The longest time that an event's asynchronous transitions may take, by the name of the event,
   /// if they are declared to act on nothing but their own state.
   package var selfContainedEvents: [String: Duration] {
-    let list = isListed ? listed : EventList()
+    let list = isListed ? listedEvents : EventList()
     var found: [String: Duration] = [:]
     for (tag, name) in EnumCases<Event>.names.enumerated() {
       let limits = list.entries.filter { $0.tags.contains(tag) }.compactMap(\.limit)
@@ -91,17 +92,17 @@ extension StateMachine {
   }
 
   /// The transitions of all states, as far as samples reveal them.
-  private var listed: EventList {
+  private var listedEvents: EventList {
     let list = EventList()
     for when in table.whens {
-      list.list(State.self, Event.self) { if when.list?() == false { list.missBranch() } }
+      list.list(State.self, Event.self) { if when.list?() == false { list.recordSkippedBranch() } }
     }
     return list
   }
 
   /// Returns the names of the events that this state accepts if their guards pass; empty if the
   /// machine is a function.
-  package func events(takenIn state: State) -> [String] { names(of: list(state).tags) }
+  package func events(acceptedIn state: State) -> [String] { names(of: list(state).tags) }
 
   /// Returns the names of the events of ``events(takenIn:)`` for which each `On` has a guard.
   package func guardedEvents(in state: State) -> [String] {

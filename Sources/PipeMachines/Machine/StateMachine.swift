@@ -130,7 +130,7 @@ extension StateMachine {
     let list = EventList()
     for when in table.whens {
       guard let transitions = when.list else { continue }
-      list.list(State.self, Event.self) { if !transitions() { list.missBranch() } }
+      list.list(State.self, Event.self) { if !transitions() { list.recordSkippedBranch() } }
     }
     let names = EnumCases<Event>.names
     return list.isIncomplete ? names : names.indices.filter(list.tags.contains).map { names[$0] }
@@ -208,8 +208,8 @@ extension StateMachine {
     let own = entries.filter { $0.tags.contains(tag) }
     if let last = own.firstIndex(where: { !$0.isGuarded }) { return Self.evaluation(own[...last]) }
     // An `On` whose case is unknown may be about this event.
-    let isUntold = entries.contains { $0.tags.isEmpty }
-    return own.isEmpty && !isUntold ? .refused(.noTransition) : .byValue
+    let hasUnknownEvents = entries.contains { $0.tags.isEmpty }
+    return own.isEmpty && !hasUnknownEvents ? .refused(.noTransition) : .byValue
   }
 
   /// Returns the answer to an event that one of these entries accepts: the last entry has no guard.

@@ -88,7 +88,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
       MatchThread.with(context) {
         visit(state) { rule in
           rule.pointee.transitions?(state)
-          return !context.pointee.isOpen
+          return !context.pointee.isUnanswered
         }
       }
     }

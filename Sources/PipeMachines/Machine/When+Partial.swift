@@ -6,7 +6,7 @@ extension When where Output == Never {
     state: State,
     @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
   ) {
-    self = When(state: state, output: { Execute.noOutput }, transitions: transitions).silent
+    self = When(state: state, output: { Execute.noOutput }, transitions: transitions).withoutOutput
   }
 
   /// Describes the states of one case, without an output.
@@ -20,7 +20,7 @@ extension When where Output == Never {
       When(
         state: state, output: { (_: repeat each Value) in Execute.noOutput },
         transitions: transitions
-      ).silent
+      ).withoutOutput
   }
 
   /// Describes several states without an output.
@@ -29,7 +29,8 @@ extension When where Output == Never {
     states: OneOf<State>,
     @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
   ) {
-    self = When(states: states, output: { Execute.noOutput }, transitions: transitions).silent
+    self =
+      When(states: states, output: { Execute.noOutput }, transitions: transitions).withoutOutput
   }
 
   /// Describes several states without an output, and passes the current state to the closure.
@@ -38,12 +39,14 @@ extension When where Output == Never {
     states: OneOf<State>,
     @OnBuilder<State, Event> transitions: @escaping @Sendable (State) -> Transitions<State, Event>
   ) {
-    self = When(states: states, output: { _ in Execute.noOutput }, transitions: transitions).silent
+    self =
+      When(states: states, output: { _ in Execute.noOutput }, transitions: transitions)
+      .withoutOutput
   }
 
   /// This description without an output closure, so that it does not affect the output of its states.
   @inlinable
-  var silent: Self { Self(tags: tags, output: nil, transitions: transitions, list: list) }
+  var withoutOutput: Self { Self(tags: tags, output: nil, transitions: transitions, list: list) }
 }
 
 // A state with an output only: no event leads out of it.
@@ -76,11 +79,11 @@ extension When {
     state: (repeat each Value) -> State,
     @ExecuteBuilder<Output> output: @escaping @Sendable (repeat each Value) -> Execute<Output>
   ) {
-    let place = CaseAccessor<State>(constructor: state)
+    let accessor = CaseAccessor<State>(constructor: state)
     self.init(
-      tags: [place.tag],
+      tags: [accessor.tag],
       output: { state in
-        place.withPayload(of: state, repeat (each Value).self) {
+        accessor.withPayload(of: state, repeat (each Value).self) {
           (values: repeat each Value) in output(repeat each values).output
         }
       },
@@ -129,11 +132,11 @@ extension When where Event == Never {
     state: (repeat each Value) -> State,
     @ExecuteBuilder<Output> output: @escaping @Sendable (repeat each Value) -> Execute<Output>
   ) {
-    let place = CaseAccessor<State>(constructor: state)
+    let accessor = CaseAccessor<State>(constructor: state)
     self.init(
-      tags: [place.tag],
+      tags: [accessor.tag],
       output: { state in
-        place.withPayload(of: state, repeat (each Value).self) {
+        accessor.withPayload(of: state, repeat (each Value).self) {
           (values: repeat each Value) in output(repeat each values).output
         }
       },

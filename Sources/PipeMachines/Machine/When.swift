@@ -85,16 +85,16 @@ extension When {
     @OnBuilder<State, Event>
     transitions: @escaping @Sendable (repeat each Value) -> Transitions<State, Event>
   ) {
-    let place = CaseAccessor<State>(constructor: state)
+    let accessor = CaseAccessor<State>(constructor: state)
     self.init(
-      tags: [place.tag],
+      tags: [accessor.tag],
       output: { state in
-        place.withPayload(of: state, repeat (each Value).self) {
+        accessor.withPayload(of: state, repeat (each Value).self) {
           (values: repeat each Value) in output(repeat each values).output
         }
       },
       transitions: { state in
-        place.withPayload(of: state, repeat (each Value).self) {
+        accessor.withPayload(of: state, repeat (each Value).self) {
           (values: repeat each Value) in transitions(repeat each values).read()
         }
       },
@@ -162,11 +162,14 @@ extension When {
     @ExecuteBuilder<Output> output: @escaping @Sendable (Value) -> Execute<Output>,
     @OnBuilder<State, Event> transitions: @escaping @Sendable (Value) -> Transitions<State, Event>
   ) {
-    let place = CaseAccessor<State>(constructor: state)
+    let accessor = CaseAccessor<State>(constructor: state)
     self.init(
-      tags: [place.tag],
-      output: { state in place.withOne(of: state, as: Value.self) { output($0).output } },
-      transitions: { state in place.withOne(of: state, as: Value.self) { transitions($0).read() } },
+      tags: [accessor.tag],
+      output: { state in accessor.withSinglePayload(of: state, as: Value.self) { output($0).output }
+      },
+      transitions: { state in
+        accessor.withSinglePayload(of: state, as: Value.self) { transitions($0).read() }
+      },
       list: {
         guard let sample = Sample.one(Value.self) else { return false }
         transitions(sample).read()
@@ -184,7 +187,7 @@ extension When where Output == Never {
   ) {
     self =
       When(state: state, output: { (_: Value) in Execute.noOutput }, transitions: transitions)
-      .silent
+      .withoutOutput
   }
 }
 
@@ -195,10 +198,11 @@ extension When {
     state: (Value) -> State,
     @ExecuteBuilder<Output> output: @escaping @Sendable (Value) -> Execute<Output>
   ) {
-    let place = CaseAccessor<State>(constructor: state)
+    let accessor = CaseAccessor<State>(constructor: state)
     self.init(
-      tags: [place.tag],
-      output: { state in place.withOne(of: state, as: Value.self) { output($0).output } },
+      tags: [accessor.tag],
+      output: { state in accessor.withSinglePayload(of: state, as: Value.self) { output($0).output }
+      },
       transitions: nil, list: nil)
   }
 }
@@ -210,10 +214,11 @@ extension When where Event == Never {
     state: (Value) -> State,
     @ExecuteBuilder<Output> output: @escaping @Sendable (Value) -> Execute<Output>
   ) {
-    let place = CaseAccessor<State>(constructor: state)
+    let accessor = CaseAccessor<State>(constructor: state)
     self.init(
-      tags: [place.tag],
-      output: { state in place.withOne(of: state, as: Value.self) { output($0).output } },
+      tags: [accessor.tag],
+      output: { state in accessor.withSinglePayload(of: state, as: Value.self) { output($0).output }
+      },
       transitions: nil, list: nil)
   }
 }
@@ -221,7 +226,7 @@ extension When where Event == Never {
 extension CaseAccessor {
   /// Calls `body` with the one value that a value of this case carries.
   @inlinable
-  func withOne<Field, Result>(
+  func withSinglePayload<Field, Result>(
     of value: UnsafePointer<Value>, as: Field.Type, body: (Field) -> Result
   ) -> Result {
     EnumLayout.withPayload(of: value, boxOffset: boxOffset, as: Field.self, body: body)
@@ -229,6 +234,6 @@ extension CaseAccessor {
 
   /// Returns the one value that a value of this case carries.
   func one<Field>(of value: Value, as: Field.Type) -> Field {
-    withUnsafePointer(to: value) { withOne(of: $0, as: Field.self) { $0 } }
+    withUnsafePointer(to: value) { withSinglePayload(of: $0, as: Field.self) { $0 } }
   }
 }

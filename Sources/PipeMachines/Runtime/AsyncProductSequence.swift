@@ -40,7 +40,7 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
   public var composition: Composition { handle.run.composition }
 
   /// The current state: always the state after a complete step.
-  public var state: ProductState { handle.run.shown.withLock(\.state) }
+  public var state: ProductState { handle.run.publishedStates.withLock(\.state) }
 
   /// Whether the composite changes only on an event from outside: no effect or transition is
   /// running, and no event is queued.
@@ -54,13 +54,13 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
     _ event: any MachineEvent, to component: String
   ) async throws(RoutingError) -> SendOutcome<any MachineState> {
     let run = handle.run
-    let place = try run.place(of: component)
+    let position = try run.position(of: component)
     let name = Product.name(of: event)
     if let vector = composition.vectors(of: component, event: name).first {
-      throw .synchronizedOutside(name, composite: vector.composite)
+      throw .requiresComposite(name, composite: vector.composite)
     }
     return await withCheckedContinuation { continuation in
-      run.send(event, to: place) { continuation.resume(returning: $0) }
+      run.send(event, to: position) { continuation.resume(returning: $0) }
     }
   }
 
@@ -82,7 +82,9 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
     switch mode {
     case .try:
       return await withCheckedContinuation { continuation in
-        _ = run.ask(event, participants, waits: false) { continuation.resume(returning: $0) }
+        _ = run.requestEvent(event, participants, waits: false) {
+          continuation.resume(returning: $0)
+        }
       }
     case .await(let deadline): limit = deadline
     }
@@ -92,20 +94,22 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
   private func wait(
     for event: SynchronizedEvent, _ participants: [Int], _ limit: Duration?
   ) async -> SynchronizedReply {
-    let waiting = Waiting()
+    let waiting = CancellableWait()
     let timer = limit.map { limit in
       Task { [clock = handle.clock] in
-        if (try? await clock.sleep(for: limit)) != nil { waiting.giveUp() }
+        if (try? await clock.sleep(for: limit)) != nil { waiting.abandon() }
       }
     }
     defer { timer?.cancel() }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         waiting.begin(
-          handle.run.ask(event, participants, waits: true) { continuation.resume(returning: $0) })
+          handle.run.requestEvent(event, participants, waits: true) {
+            continuation.resume(returning: $0)
+          })
       }
     } onCancel: {
-      waiting.giveUp()
+      waiting.abandon()
     }
   }
 
@@ -144,27 +148,27 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
 extension AsyncProductSequence.Iterator: Sendable {}
 
 /// A wait that may be given up before it begins.
-private final class Waiting: Sendable {
+private final class CancellableWait: Sendable {
   private enum State {
-    case notBegun
+    case notStarted
     case waiting(@Sendable () -> Void)
-    case givenUp
+    case abandoned
   }
 
-  private let state = Locked(State.notBegun)
+  private let state = Locked(State.notStarted)
 
   func begin(_ end: @escaping @Sendable () -> Void) {
     let isOver = state.withLock { state in
-      if case .givenUp = state { return true }
+      if case .abandoned = state { return true }
       state = .waiting(end)
       return false
     }
     if isOver { end() }
   }
 
-  func giveUp() {
+  func abandon() {
     let end = state.withLock { state -> (@Sendable () -> Void)? in
-      defer { state = .givenUp }
+      defer { state = .abandoned }
       if case .waiting(let end) = state { return end }
       return nil
     }

@@ -24,7 +24,7 @@ public struct AsyncStateMachineSequence<
   public typealias Failure = Never
 
   /// The number of states that an iterator may lag behind. Unit: states.
-  public static var bufferCapacity: Int { ShownStates<State>.capacity }
+  public static var bufferCapacity: Int { PublishedStates<State>.capacity }
 
   @usableFromInline let handle: RunHandle<State, Event, Output>
 
@@ -66,7 +66,7 @@ public struct AsyncStateMachineSequence<
 
   /// Queues an event behind the events sent before it, and returns without waiting for the machine
   /// to process it.
-  public func post(_ event: Event) { handle.run.sendUnanswered(event) }
+  public func post(_ event: Event) { handle.run.sendWithoutReply(event) }
 
   /// Ends the run and cancels its effects. Iterators end after the states that are already
   /// buffered.
@@ -74,10 +74,10 @@ public struct AsyncStateMachineSequence<
 
   /// Makes an iterator over the states of the run.
   @inlinable
-  public func makeAsyncIterator() -> Iterator { Iterator(handle, isLate: false) }
+  public func makeAsyncIterator() -> Iterator { Iterator(handle, skipsBacklog: false) }
 
   /// Makes an iterator that begins with the current state, even if it is the first iterator.
-  func makeLateIterator() -> Iterator { Iterator(handle, isLate: true) }
+  func makeIteratorFromCurrentState() -> Iterator { Iterator(handle, skipsBacklog: true) }
 
   /// An iterator over the states of the run. Only one task may use it at a time.
   public struct Iterator: AsyncIteratorProtocol {
@@ -87,9 +87,9 @@ public struct AsyncStateMachineSequence<
     @usableFromInline let reader: Unmanaged<StateReader<State>>
 
     @inlinable
-    init(_ handle: RunHandle<State, Event, Output>, isLate: Bool) {
+    init(_ handle: RunHandle<State, Event, Output>, skipsBacklog: Bool) {
       self.handle = handle
-      lifetime = handle.run.addReader(isLate: isLate)
+      lifetime = handle.run.addReader(skipsBacklog: skipsBacklog)
       reader = .passUnretained(lifetime.reader)
     }
 

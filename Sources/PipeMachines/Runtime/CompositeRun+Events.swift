@@ -2,14 +2,14 @@
 extension CompositeRun {
   /// Sends an event to one component.
   func send(
-    _ event: any MachineEvent, to place: Int,
+    _ event: any MachineEvent, to position: Int,
     answer: @escaping @Sendable (SendOutcome<any MachineState>) -> Void
   ) {
     let sender = PendingStep.ofCaller
     post { [self] in
       guard !isFinished else { return answer(.finished) }
-      hosts[place].offer(event, by: sender, answer: answer)
-      touch(place)
+      hosts[position].offer(event, by: sender, answer: answer)
+      schedulePump(position)
     }
   }
 
@@ -27,20 +27,20 @@ extension CompositeRun {
   ) throws(RoutingError) -> [Int] {
     var participants: [Int] = []
     for name in vector.participants {
-      let place = try place(of: name)
+      let position = try position(of: name)
       do throws(SynchronizedEventError) {
-        _ = try components[place].read(event)
+        _ = try components[position].read(event)
       } catch {
         throw .noEvent(error, component: name)
       }
-      participants.append(place)
+      participants.append(position)
     }
     return participants
   }
 
   /// Requests a synchronized event. Returns a function that ends the wait; the request is then
   /// answered with its last failure.
-  func ask(
+  func requestEvent(
     _ event: SynchronizedEvent, _ participants: [Int], waits: Bool,
     answer: @escaping @Sendable (SynchronizedReply) -> Void
   ) -> @Sendable () -> Void {
@@ -48,15 +48,16 @@ extension CompositeRun {
     let sender = PendingStep.ofCaller
     post { [self] in
       // A step that waits for an event of its own machine would never end.
-      let isOwn = sender.map { sender in
+      let isSentByParticipant = sender.map { sender in
         participants.contains { hosts[$0].isInStep(awaiting: sender) }
       }
       begin(
         Request(
-          id: id, event: event, participants: participants, waits: waits && isOwn != true,
+          id: id, event: event, participants: participants,
+          waits: waits && isSentByParticipant != true,
           isWanted: { true }, answer: answer))
     }
-    return { [self] in post { [self] in giveUp(id) } }
+    return { [self] in post { [self] in endWait(id) } }
   }
 
   /// Returns a new request number. The lock of the mailbox guards the counter.
@@ -68,10 +69,10 @@ extension CompositeRun {
   /// Requests a synchronized event for an effect of a component. The request waits until all
   /// participants accept the event.
   func emit(
-    _ event: SynchronizedEvent, of place: Int, isWanted: @escaping () -> Bool,
+    _ event: SynchronizedEvent, of position: Int, isWanted: @escaping () -> Bool,
     answer: @escaping (Bool) -> Void
   ) {
-    let vectors = composition.vectors(of: hosts[place].name, event: event.name)
+    let vectors = composition.vectors(of: hosts[position].name, event: event.name)
     // If several composites synchronize the event, an effect cannot say which one it means.
     guard vectors.count == 1, let participants = try? participants(of: event, vectors[0])
     else { return answer(true) }
@@ -94,15 +95,15 @@ extension CompositeRun {
   }
 
   private func attempt(_ id: UInt64) {
-    guard let place = requests.firstIndex(where: { $0.id == id }),
-      requests[place].evaluation == nil
+    guard let position = requests.firstIndex(where: { $0.id == id }),
+      requests[position].evaluation == nil
     else { return }
-    let request = requests[place]
+    let request = requests[position]
     guard request.isWanted() else {
-      requests.remove(at: place)
+      requests.remove(at: position)
       return request.answer(.unavailable(name))
     }
-    var withheld: [Withholding] = []
+    var blockers: [BlockingParticipant] = []
     var busy: [String] = []
     var suspended: [(Int, SuspendedTransition<any Sendable>)] = []
     for participant in request.participants {
@@ -111,28 +112,30 @@ extension CompositeRun {
       case .next?: continue
       case .suspended(let run)?: suspended.append((participant, run))
       case nil: busy.append(host.name)
-      case .refused(let refusal)?: withheld.append(withholding(of: host, refusal))
+      case .refused(let refusal)?: blockers.append(blockingParticipant(of: host, refusal))
       }
     }
-    if withheld.isEmpty && busy.isEmpty {
+    if blockers.isEmpty && busy.isEmpty {
       if suspended.isEmpty { commit(id) } else { run(suspended, for: id) }
       return
     }
-    fail(place, withheld.isEmpty ? .busy(busy) : .refused(withheld))
+    fail(position, blockers.isEmpty ? .busy(busy) : .refused(blockers))
   }
 
   /// Handles a failed attempt at a request: keeps the failure if the request waits, and otherwise
   /// answers with it.
-  private func fail(_ place: Int, _ failure: SynchronizedReply) {
-    if requests[place].waits {
-      requests[place].failure = failure
+  private func fail(_ position: Int, _ failure: SynchronizedReply) {
+    if requests[position].waits {
+      requests[position].failure = failure
     } else {
-      requests.remove(at: place).answer(failure)
+      requests.remove(at: position).answer(failure)
     }
   }
 
-  private func withholding(of host: any ComponentHost, _ refusal: Refusal) -> Withholding {
-    Withholding(
+  private func blockingParticipant(of host: any ComponentHost, _ refusal: Refusal)
+    -> BlockingParticipant
+  {
+    BlockingParticipant(
       participant: host.name, state: ComponentState(host.state, isCompared: false).json,
       version: host.version, reason: refusal)
   }
@@ -140,15 +143,15 @@ extension CompositeRun {
   /// Commits a request whose participants are all prepared: they change their states, the composite
   /// publishes the result, then they enter their new states.
   private func commit(_ id: UInt64) {
-    guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
-    let request = requests.remove(at: place)
+    guard let position = requests.firstIndex(where: { $0.id == id }) else { return }
+    let request = requests.remove(at: position)
     for participant in request.participants {
       hosts[participant].isFrozen = false
       hosts[participant].adopt()
     }
     publish()
     for participant in request.participants { hosts[participant].enter() }
-    touched.formUnion(request.participants)
+    scheduledPumps.formUnion(request.participants)
     hasStepped = true
     lastTransaction += 1
     let versions = request.participants.map { (hosts[$0].name, hosts[$0].version) }
@@ -159,11 +162,11 @@ extension CompositeRun {
   }
 
   /// Ends the wait of a request.
-  private func giveUp(_ id: UInt64) {
-    guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
+  private func endWait(_ id: UInt64) {
+    guard let position = requests.firstIndex(where: { $0.id == id }) else { return }
     // Its transitions are running: their outcome, whatever it is, becomes the answer.
-    guard requests[place].evaluation == nil else { return requests[place].waits = false }
-    let request = requests.remove(at: place)
+    guard requests[position].evaluation == nil else { return requests[position].waits = false }
+    let request = requests.remove(at: position)
     request.answer(request.failure ?? .busy(request.participants.map { hosts[$0].name }))
   }
 }
@@ -184,8 +187,8 @@ extension CompositeRun {
   /// Runs the asynchronous transitions of an attempt. The participants process no other input until
   /// the attempt ends.
   private func run(_ transitions: [(Int, SuspendedTransition<any Sendable>)], for id: UInt64) {
-    guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
-    for participant in requests[place].participants { hosts[participant].isFrozen = true }
+    guard let position = requests.firstIndex(where: { $0.id == id }) else { return }
+    for participant in requests[position].participants { hosts[participant].isFrozen = true }
     lastEvaluation += 1
     let number = lastEvaluation
     var evaluation = Evaluation(number: number, missing: Set(transitions.map(\.0)))
@@ -205,7 +208,7 @@ extension CompositeRun {
           post { [self] in refused(.overdue, by: participant, number) }
         })
     }
-    requests[place].evaluation = evaluation
+    requests[position].evaluation = evaluation
   }
 
   /// Handles a transition that has returned or thrown, even if its attempt has already ended.
@@ -222,7 +225,7 @@ extension CompositeRun {
   }
 
   /// Returns the index of the request whose attempt waits for a participant.
-  private func place(of number: UInt64, missing participant: Int) -> Int? {
+  private func position(of number: UInt64, missing participant: Int) -> Int? {
     requests.firstIndex {
       $0.evaluation?.number == number && $0.evaluation?.missing.contains(participant) == true
     }
@@ -231,33 +234,35 @@ extension CompositeRun {
   /// Notes the result of a transition. After the last transition, all participants are prepared and
   /// the request is committed.
   private func complete(_ state: any Sendable, from participant: Int, of number: UInt64) {
-    guard let place = place(of: number, missing: participant) else { return }
-    requests[place].evaluation?.missing.remove(participant)
+    guard let position = position(of: number, missing: participant) else { return }
+    requests[position].evaluation?.missing.remove(participant)
     hosts[participant].complete(with: state)
-    guard requests[place].evaluation?.missing.isEmpty == true else { return }
-    end(place)
-    commit(requests[place].id)
+    guard requests[position].evaluation?.missing.isEmpty == true else { return }
+    end(position)
+    commit(requests[position].id)
   }
 
   /// Ends an attempt whose transition has thrown or exceeded its time limit. All participants keep
   /// their states.
   private func refused(_ refusal: Refusal, by participant: Int, _ number: UInt64) {
-    guard !isFinished, let place = place(of: number, missing: participant) else { return }
-    let id = requests[place].id
-    end(place)
-    for participant in requests[place].participants {
+    guard !isFinished, let position = position(of: number, missing: participant) else { return }
+    let id = requests[position].id
+    end(position)
+    for participant in requests[position].participants {
       hosts[participant].isFrozen = false
       hosts[participant].abandon()
     }
-    touched.formUnion(requests[place].participants)
-    fail(place, .refused([withholding(of: hosts[participant], refusal)]))
+    scheduledPumps.formUnion(requests[position].participants)
+    fail(position, .refused([blockingParticipant(of: hosts[participant], refusal)]))
     // Try the requests again that found a participant busy with this attempt.
-    for other in requests.filter({ $0.id != id && $0.isHeldUp }).map(\.id) { attempt(other) }
+    for other in requests.filter({ $0.id != id && $0.isBlockedByBusyParticipant }).map(\.id) {
+      attempt(other)
+    }
   }
 
   /// Cancels the tasks of an attempt and stops waiting for its transitions.
-  private func end(_ place: Int) {
-    for task in requests[place].evaluation?.tasks ?? [] { task.cancel() }
-    requests[place].evaluation = nil
+  private func end(_ position: Int) {
+    for task in requests[position].evaluation?.tasks ?? [] { task.cancel() }
+    requests[position].evaluation = nil
   }
 }

@@ -15,10 +15,10 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
 
   let composition: Composition
   let name: String
-  let shown: Locked<ShownStates<ProductState>>
+  let publishedStates: Locked<PublishedStates<ProductState>>
   let mailbox = Locked(Mailbox())
   private let stability = Locked(true)
-  private let places: [String: Int]
+  private let positionsByName: [String: Int]
   let components: [AnyComponent]
 
   /// The clock for the time limits of transitions.
@@ -27,7 +27,7 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
   // Owned by the drainer.
   var hosts: [any ComponentHost] = []
   var states: ProductState
-  var touched: Set<Int> = []
+  var scheduledPumps: Set<Int> = []
   var hasStepped = false
   var requests: [Request] = []
   var lastRequest: UInt64 = 0
@@ -52,7 +52,7 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
     var evaluation: Evaluation?
 
     /// Whether the last attempt found a participant busy.
-    var isHeldUp: Bool { if case .busy? = failure { true } else { false } }
+    var isBlockedByBusyParticipant: Bool { if case .busy? = failure { true } else { false } }
   }
 
   init(
@@ -65,27 +65,27 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
     self.components = product.components
     let initial = ProductState(components.map(\.component.initial))
     states = initial
-    shown = Locked(ShownStates(initial))
-    places = Dictionary(
+    publishedStates = Locked(PublishedStates(initial))
+    positionsByName = Dictionary(
       uniqueKeysWithValues: components.enumerated().map { ($0.element.component.name, $0.offset) })
-    for (place, component) in components.enumerated() {
+    for (position, component) in components.enumerated() {
       let events = composition.vectors.filter {
         $0.participants.contains(component.component.name)
       }.map(\.event)
-      hosts.append(component.makeHost(self, place, Set(events)))
+      hosts.append(component.makeHost(self, position, Set(events)))
     }
     // Readers begin with this state.
     publish()
     post { [self] in
       for host in hosts { host.start() }
-      touched = Set(hosts.indices)
+      scheduledPumps = Set(hosts.indices)
       hasStepped = true
     }
   }
 
-  func place(of component: String) throws(RoutingError) -> Int {
-    guard let place = places[component] else { throw .unknownComponent(component) }
-    return place
+  func position(of component: String) throws(RoutingError) -> Int {
+    guard let position = positionsByName[component] else { throw .unknownComponent(component) }
+    return position
   }
 
   var isStable: Bool { stability.withLock { $0 } }
@@ -133,20 +133,20 @@ extension CompositeRun {
   /// Lets the components process their queued input, then retries the synchronized events that may
   /// have become enabled. Returns whether there may be more to do.
   private func advance() -> Bool {
-    let now = touched
-    touched = []
-    for place in now.sorted() where hosts.indices.contains(place) {
-      if hosts[place].pump() { hasStepped = true }
+    let now = scheduledPumps
+    scheduledPumps = []
+    for position in now.sorted() where hosts.indices.contains(position) {
+      if hosts[position].pump() { hasStepped = true }
     }
     if hasStepped {
       hasStepped = false
       retry()
     }
-    return !touched.isEmpty || hasStepped
+    return !scheduledPumps.isEmpty || hasStepped
   }
 
   /// Notes that a component may have input to process.
-  func touch(_ place: Int) { touched.insert(place) }
+  func schedulePump(_ position: Int) { scheduledPumps.insert(position) }
 
   /// Notes that a component has taken a step.
   func noteStep() { hasStepped = true }
@@ -156,25 +156,25 @@ extension CompositeRun {
 extension CompositeRun {
   /// Stores the state of a component that changes together with others. The caller calls
   /// ``publish()`` afterwards.
-  func keep(_ state: some MachineState, at place: Int) {
-    states.components[place] = ComponentState(state, isCompared: false)
+  func keep(_ state: some MachineState, at position: Int) {
+    states.components[position] = ComponentState(state, isCompared: false)
   }
 
   /// Publishes that one component has entered a state.
-  func show(_ state: some MachineState, at place: Int) {
-    keep(state, at: place)
+  func show(_ state: some MachineState, at position: Int) {
+    keep(state, at: position)
     // The components enter their initial states one by one, but the composite has had them from the
     // start.
-    if hosts[place].version > 0 { publish() }
+    if hosts[position].version > 0 { publish() }
   }
 
   func publish() {
     let states = states
-    let (_, isAwaited, isFull) = shown.withLock { $0.enter(states) }
+    let (_, isAwaited, isFull) = publishedStates.withLock { $0.enter(states) }
     if isFull { mayHaveToWait = true }
     if isAwaited {
-      let waiting = shown.withLock { shown in
-        shown.readers.filter { $0.isWaiting.load(ordering: .relaxed) }
+      let waiting = publishedStates.withLock { publishedStates in
+        publishedStates.readers.filter { $0.isWaiting.load(ordering: .relaxed) }
       }
       for reader in waiting { reader.wake() }
     }
@@ -184,24 +184,26 @@ extension CompositeRun {
   /// again.
   var mustWait: Bool {
     guard mayHaveToWait else { return false }
-    mayHaveToWait = shown.withLock { shown in shown.readers.count { $0.isFull } > 0 }
-    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in shown.withLock(\.lag) } }
+    mayHaveToWait = publishedStates.withLock { publishedStates in
+      publishedStates.readers.count { $0.isFull } > 0
+    }
+    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in publishedStates.withLock(\.lag) } }
     return mayHaveToWait
   }
 
   private func wakeAll() {
     post(inTask: true) { [self] in
-      touched = Set(hosts.indices)
+      scheduledPumps = Set(hosts.indices)
       hasStepped = true
     }
   }
 
   func addReader() -> StateReaderHandle<ProductState> {
-    let reader = shown.withLock { shown in
-      shown.makeReader(
-        isLate: false, madeRoom: { [self] in wakeAll() },
+    let reader = publishedStates.withLock { publishedStates in
+      publishedStates.makeReader(
+        skipsBacklog: false, signalCapacity: { [self] in wakeAll() },
         ended: { [self] reader in
-          self.shown.withLock { $0.remove(reader) }
+          self.publishedStates.withLock { $0.remove(reader) }
           wakeAll()
         })
     }
@@ -231,7 +233,7 @@ extension CompositeRun {
       }
       requests = []
       hosts = []
-      for reader in shown.withLock({ $0.stop() }) { reader.finish() }
+      for reader in publishedStates.withLock({ $0.stop() }) { reader.finish() }
     }
   }
 }
@@ -296,9 +298,9 @@ public struct CompositeComponent<State: MachineState, Event: MachineEvent>: Send
     self.name = name
     erased = AnyCompositeComponent(
       component: AnyComponent(Component(name, machine: stateMachine)),
-      makeHost: { run, place, synchronized in
+      makeHost: { run, position, synchronized in
         MachineHost(
-          name: name, place: place, machine: stateMachine, runtime: runtime,
+          name: name, position: position, machine: stateMachine, runtime: runtime,
           synchronized: synchronized, run: run)
       })
   }

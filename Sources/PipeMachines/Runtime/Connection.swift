@@ -1,14 +1,14 @@
 import PipeSupport
 
 /// A rule that sends an event into a pipe when the machine enters a state or accepts an event.
-struct Sender<Cause: DSLCompatible>: Sendable {
+struct SendRule<Cause: DSLCompatible>: Sendable {
   /// The port by which a topology refers to the pipe; `nil` if the pipe has no name.
   let port: PortDescription?
   /// The tags of the cases that the rule applies to; `nil` if they are unknown.
   let cases: [Int]?
   /// Sends, if the rule applies to the state or event.
   let fire: @Sendable (Cause) -> Void
-  let pipe: SentPipe
+  let pipe: SendTarget
 
   /// - Parameters:
   ///   - cases: The tags of the cases that the rule applies to, if it applies to no others.
@@ -26,11 +26,11 @@ struct Sender<Cause: DSLCompatible>: Sendable {
         sent: sent)
     }
     fire = { if let event = event($0) { pipe.send(event) } }
-    self.pipe = SentPipe(pipe)
+    self.pipe = SendTarget(pipe)
   }
 
   /// Returns the index of the rule's pipe among the pipes that the machine sends into.
-  func place(in pipes: [SentPipe]) -> Int {
+  func place(in pipes: [SendTarget]) -> Int {
     var place = 0
     while pipes[place].id != pipe.id { place += 1 }
     return place
@@ -102,7 +102,7 @@ extension Runtime {
     forEachEvent event: @escaping @Sendable (Event) -> Other?
   ) -> Self {
     var runtime = self
-    runtime.eventSenders.append(Sender(pipe, sends: sends, event))
+    runtime.eventSenders.append(SendRule(pipe, sends: sends, event))
     return runtime
   }
 
@@ -120,7 +120,7 @@ extension Runtime {
     _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self
-    runtime.senders.append(Sender(pipe, on: cases, sends: sends, event))
+    runtime.senders.append(SendRule(pipe, on: cases, sends: sends, event))
     return runtime
   }
 
@@ -128,7 +128,7 @@ extension Runtime {
   func sending<Other>(_ event: Other, into pipe: EventPipe<Other>, on cases: [Int]) -> Self {
     var runtime = self
     runtime.senders.append(
-      Sender(pipe, on: cases, sent: event) { state in
+      SendRule(pipe, on: cases, sent: event) { state in
         guard let tag = EnumCases<State>.tag(of: state), cases.contains(tag) else { return nil }
         return event
       })

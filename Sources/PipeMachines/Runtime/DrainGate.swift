@@ -37,7 +37,7 @@ final class DrainGate: Sendable {
     var sends = 0
     /// Whether a pipe has an event, which is also processed when the engine can take input.
     var hasReceived = false
-    var favoursSends = false
+    var prefersSends = false
     /// Whether there is a drainer, which will see all new input.
     var isDraining = true
     var isFinished = false
@@ -70,7 +70,7 @@ final class DrainGate: Sendable {
 
   /// Makes the caller the drainer for one event, if there is no drainer and nothing is queued.
   @inlinable
-  func beginQuickly() -> Bool {
+  func beginFastPath() -> Bool {
     word.compareExchange(
       expected: Word.idle, desired: Word.quick, successOrdering: .acquiring,
       failureOrdering: .relaxed
@@ -79,7 +79,7 @@ final class DrainGate: Sendable {
 
   /// Ends what ``beginQuickly()`` began. If this returns `false`, the caller must drain.
   @inlinable
-  func endQuickly() -> Bool {
+  func endFastPath() -> Bool {
     word.compareExchange(
       expected: Word.quick, desired: Word.idle, successOrdering: .releasing,
       failureOrdering: .acquiring
@@ -87,18 +87,18 @@ final class DrainGate: Sendable {
   }
 
   /// Notes, after an event was taken from a pipe, that the pipes may have more.
-  func mayReceiveMore() { state.withLock { $0.hasReceived = true } }
+  func noteRemainingEvents() { state.withLock { $0.hasReceived = true } }
 
   /// Returns what the drainer must do next.
-  func next(takesInput: Bool, isSpent: Bool) -> Next {
+  func next(acceptsInput: Bool, isBudgetSpent: Bool) -> Next {
     state.withLock { state in
       if state.isFinished && !state.isStopped {
         state.isStopped = true
         state.hasReceived = false
         return .stop
       }
-      let canSend = state.sends > 0 && (takesInput || state.isStopped)
-      let canReceive = state.hasReceived && takesInput && !state.isStopped
+      let canSend = state.sends > 0 && (acceptsInput || state.isStopped)
+      let canReceive = state.hasReceived && acceptsInput && !state.isStopped
       guard state.posts > 0 || canSend || canReceive else {
         state.isDraining = false
         if !state.isFinished && state.sends == 0 && !state.hasReceived {
@@ -106,14 +106,14 @@ final class DrainGate: Sendable {
         }
         return .idle
       }
-      if isSpent { return .handOver }
+      if isBudgetSpent { return .handOver }
       if state.posts > 0 {
         state.posts -= 1
         return .post
       }
       // Alternate, so that neither a busy pipe nor a busy sender starves the other.
-      state.favoursSends.toggle()
-      if canReceive && !(canSend && state.favoursSends) {
+      state.prefersSends.toggle()
+      if canReceive && !(canSend && state.prefersSends) {
         state.hasReceived = false
         return .receive
       }

@@ -43,11 +43,11 @@ extension Runtime {
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
-    let place = CaseAccessor<Output>(constructor: output)
+    let accessor = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
-      Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
-        let values = place.payload(of: output, repeat (each Value).self)
+      Effect(tag: accessor.tag, priority: priority, strategy: strategy) { output, deliver in
+        let values = accessor.payload(of: output, repeat (each Value).self)
         if let event = await effect(repeat each values) { _ = await deliver(event, .last) }
       })
   }
@@ -86,12 +86,12 @@ extension Runtime {
     Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
   {
     nonisolated(unsafe) let effect = effect
-    let place = CaseAccessor<Output>(constructor: output)
+    let accessor = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
-      Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
+      Effect(tag: accessor.tag, priority: priority, strategy: strategy, isSequence: true) {
         output, deliver in
-        let values = place.payload(of: output, repeat (each Value).self)
+        let values = accessor.payload(of: output, repeat (each Value).self)
         for await event in await effect(repeat each values) {
           guard await deliver(event, .oneOfMany) else { return }
         }
@@ -135,11 +135,11 @@ extension Runtime {
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
-    let place = CaseAccessor<Output>(constructor: output)
+    let accessor = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
-      Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
-        let values = place.payload(of: output, repeat (each Value).self)
+      Effect(tag: accessor.tag, priority: priority, strategy: strategy) { output, deliver in
+        let values = accessor.payload(of: output, repeat (each Value).self)
         let answer: Event?
         do { answer = try await effect(repeat each values) } catch { answer = event(error) }
         if let answer { _ = await deliver(answer, .last) }
@@ -183,12 +183,12 @@ extension Runtime {
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     nonisolated(unsafe) let effect = effect
-    let place = CaseAccessor<Output>(constructor: output)
+    let accessor = CaseAccessor<Output>(constructor: output)
     return adding(
       gives,
-      Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
+      Effect(tag: accessor.tag, priority: priority, strategy: strategy, isSequence: true) {
         output, deliver in
-        let values = place.payload(of: output, repeat (each Value).self)
+        let values = accessor.payload(of: output, repeat (each Value).self)
         do {
           for try await event in try await effect(repeat each values) {
             guard await deliver(event, .oneOfMany) else { return }

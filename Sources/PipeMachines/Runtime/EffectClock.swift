@@ -32,7 +32,9 @@ public enum EffectClock {
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
   public static func sleep(for duration: Duration) async throws {
     let run = EffectRun.current
-    if let run, duration.isMeasured, run.hasElapsed { Warnings.tell(misuse(duration, of: run)) }
+    if let run, duration.looksMeasured, run.hasElapsed {
+      Warnings.tell(misuseWarning(duration, of: run))
+    }
     try await current.sleep(for: run?.remaining(of: duration) ?? duration)
   }
 
@@ -54,11 +56,11 @@ public enum EffectClock {
   }
 
   private static func sleep(left: Duration) async throws {
-    EffectRun.current?.keepElapsed(after: left)
+    EffectRun.current?.capElapsed(after: left)
     try await current.sleep(for: max(.zero, left))
   }
 
-  private static func misuse(_ duration: Duration, of run: EffectRun) -> String {
+  private static func misuseWarning(_ duration: Duration, of run: EffectRun) -> String {
     "the effect of step \(run.key?.version ?? 0) is run again and calls "
       + "EffectClock.sleep(for: \(duration)), which looks like the time left until a deadline: the "
       + "elapsed time is subtracted twice, and the sleep ends early; call "
@@ -69,7 +71,7 @@ public enum EffectClock {
 extension Duration {
   /// Whether the duration looks measured by a clock: precise to the nanosecond, and not a multiple
   /// of a microsecond.
-  fileprivate var isMeasured: Bool {
+  fileprivate var looksMeasured: Bool {
     let (nanosecond, microsecond) = (1_000_000_000 as Int64, 1_000_000_000_000 as Int64)
     let part = components.attoseconds
     return part % nanosecond == 0 && part % microsecond != 0

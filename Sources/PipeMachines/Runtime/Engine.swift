@@ -43,22 +43,22 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   }
   var sender = Sender.caller
   /// Returns whether an intermediate state of a transition may be shown.
-  package var mayShow: ((State) -> Bool)?
+  package var canShow: ((State) -> Bool)?
   /// Called with the outcome of asynchronous steps whose input came without a `done`.
   var onTransitionEnd: Done?
   /// Called in place of ``onEntry`` for an intermediate state of a transition. With `nil`,
   /// ``onEntry`` is called.
-  package var onPassage: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
+  package var onIntermediateState: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
   /// Called again for each intermediate state when the step is over, before the entry into its
   /// final state; `nil` if nothing depends on them.
-  package var onPassed: ((_ state: State) -> Void)?
+  package var onIntermediateStateSettled: ((_ state: State) -> Void)?
   @usableFromInline
   @exclusivity(unchecked)
   package var trace = StepTrace<State, Event>()
   /// The intermediate states of the running transition.
   @usableFromInline
   @exclusivity(unchecked)
-  private(set) var passing = PassingStates<State>()
+  private(set) var intermediateStates = IntermediateStates<State>()
 
   @usableFromInline package let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
@@ -68,7 +68,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   private let senders: SenderRules<State>
   /// The pipes that the machine sends into.
   @exclusivity(unchecked)
-  private var pipes: SentPipes
+  private var pipes: SendTargets
   /// The index of the pipe in `pipes`, for each rule that sends on an event.
   private let eventPipes: [Int]
   // Parts of a step that can be skipped if they are `false`.
@@ -82,17 +82,17 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The scope in which the transitions and effects work.
   package let scope: RunScope
   /// Whether the event of the step comes from an effect of the machine.
-  private var takesOwnEvent = false
+  private var isTakingEffectEvent = false
   /// Called with a message about an error of the machine while it runs.
-  package var onProblem: (String) -> Void = Warnings.tell
-  private var transition: Suspended?
+  package var onError: (String) -> Void = Warnings.tell
+  private var transition: RunningTransition?
   @exclusivity(unchecked)
-  private var waiting = Queue<Waiting>()
+  private var queuedInputs = Queue<QueuedInput>()
   /// Whether an input is queued that was posted, or that arrived during a step.
   @usableFromInline
   @exclusivity(unchecked)
-  package private(set) var hasWaiting = false
-  private var roomWatches: [@Sendable () -> Void] = []
+  package private(set) var hasQueuedInput = false
+  private var capacityWatches: [@Sendable () -> Void] = []
   @usableFromInline
   @exclusivity(unchecked)
   private(set) var isStopped = false
@@ -102,16 +102,16 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package private(set) var isInTransition = false
 
   /// A running asynchronous transition.
-  private struct Suspended {
+  private struct RunningTransition {
     let task: Task<Void, Never>
     let event: Event
     let cause: String
     let done: Done?
     /// Whether the event comes from an effect of the machine.
-    let isOwn: Bool
+    let isFromEffect: Bool
   }
 
-  private enum Waiting {
+  private enum QueuedInput {
     case taken(Event, cause: String, done: Done?)
     case effectEvent(Event, effect: UInt64, place: EffectEventIndex, reply: EffectReply)
   }
@@ -133,12 +133,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     state = machine.initial
     observers = MiddlewareQueues(runtime.middlewareQueues) { post(.wake) }
     hasObservers = !observers.isEmpty
-    let sent = runtime.sentPipes
+    let sent = runtime.sendTargets
     senders = SenderRules(runtime.senders, into: sent)
     var eventPipes: [Int] = []
     for sender in runtime.eventSenders { eventPipes.append(sender.place(in: sent)) }
     self.eventPipes = eventPipes
-    pipes = SentPipes(sent)
+    pipes = SendTargets(sent)
     hasEventMiddleware = !runtime.eventMiddleware.isEmpty
     hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
     hasEffects = !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
@@ -156,12 +156,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Whether the owner may give the next input, apart from the owner's own reasons to wait.
   @inlinable
-  var isReady: Bool { !isInTransition && !isStopped && (!hasBounds || hasRoom) }
+  var isReady: Bool { !isInTransition && !isStopped && (!hasBounds || hasCapacity) }
 
   @usableFromInline
-  var hasRoom: Bool {
+  var hasCapacity: Bool {
     if hasObservers && observers.isFull { return false }
-    return pipes.haveRoom()
+    return pipes.haveCapacity()
   }
 
   /// The number of running effects, not counting held effects.
@@ -170,8 +170,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Enters the initial state.
   @export(interface)
   package func start() {
-    for problem in runtime.problems { onProblem(problem) }
-    watchRoom()
+    for problem in runtime.problems { onError(problem) }
+    watchCapacity()
     onEntry?(state, version, "initial")
     actOnEntry()
   }
@@ -186,14 +186,14 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Continues without entering the state again.
   package func resume() {
-    watchRoom()
-    effects.resumeAnnouncing(in: state)
+    watchCapacity()
+    effects.startAnnouncing(in: state)
   }
 
   @export(interface)
-  private func watchRoom() {
+  private func watchCapacity() {
     let post = post
-    for pipe in pipes.all { roomWatches.append(pipe.watchRoom { post(.wake) }) }
+    for pipe in pipes.all { capacityWatches.append(pipe.watchCapacity { post(.wake) }) }
   }
 
   /// Cancels the effects and the running transition. Later input is ignored.
@@ -206,12 +206,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     transition?.task.cancel()
     transition = nil
     isInTransition = false
-    for case .effectEvent(_, _, _, let reply) in waiting.removeAll() { reply.resume(false) }
-    hasWaiting = false
+    for case .effectEvent(_, _, _, let reply) in queuedInputs.removeAll() { reply.resume(false) }
+    hasQueuedInput = false
     effects.stop()
     scope.end()
-    for unwatch in roomWatches { unwatch() }
-    roomWatches = []
+    for unwatch in capacityWatches { unwatch() }
+    capacityWatches = []
   }
 }
 
@@ -244,34 +244,34 @@ extension Engine {
       guard let ended = transition else { return }
       transition = nil
       isInTransition = false
-      takesOwnEvent = ended.isOwn
+      isTakingEffectEvent = ended.isFromEffect
       trace.tally?.count(ended.event, in: settledState)
       move(to: next, on: ended.event, because: ended.cause)
-      takesOwnEvent = false
+      isTakingEffectEvent = false
       (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
     case .transitionThrew(let refusal):
       guard let ended = transition else { return }
       transition = nil
       isInTransition = false
       refusals &+= 1
-      turnBack(because: ended.cause)
+      rollBack(because: ended.cause)
       let done = ended.done ?? onTransitionEnd
       if let done { done(.refused(refusal)) } else { reportThrown(.refused(refusal), ended.event) }
     case .passed(let state): pass(through: state)
     case .wake: break
     }
-    if hasWaiting { takeWaiting() }
+    if hasQueuedInput { takeQueuedInput() }
   }
 
-  private func wait(_ one: Waiting) {
-    waiting.append(one)
-    hasWaiting = true
+  private func wait(_ one: QueuedInput) {
+    queuedInputs.append(one)
+    hasQueuedInput = true
   }
 
   @export(interface)
-  private func takeWaiting() {
-    while canTakeInput, let next = waiting.popFirst() {
-      hasWaiting = !waiting.isEmpty
+  private func takeQueuedInput() {
+    while canTakeInput, let next = queuedInputs.popFirst() {
+      hasQueuedInput = !queuedInputs.isEmpty
       switch next {
       case .taken(let event, let cause, let done):
         step(event, cause: cause, done: done)
@@ -293,12 +293,12 @@ extension Engine {
     _ event: Event, of effect: UInt64, _ place: EffectEventIndex, _ reply: EffectReply
   ) {
     if trace.isOn, let origin = effects.origin(of: effect) { trace.effectVersion = origin.version }
-    let ended = effects.willTake(from: effect, place)
-    takesOwnEvent = true
-    defer { takesOwnEvent = false }
+    let ended = effects.willTakeEvent(from: effect, place)
+    isTakingEffectEvent = true
+    defer { isTakingEffectEvent = false }
     step(event, cause: "effect") { [unowned self] outcome in
       reportThrown(outcome, event)
-      effects.hasTaken(from: effect, ended, reply)
+      effects.didTakeEvent(from: effect, ended, reply)
     }
   }
 
@@ -342,7 +342,7 @@ extension Engine {
   func reportThrown(_ outcome: StepOutcome<State>, _ event: Event) {
     guard case .refused(.thrown(let error)) = outcome else { return }
     let name = EnumCases<Event>.name(of: event) ?? "\(event)"
-    onProblem("event '\(name)' was refused, since the machine's function threw: \(error)")
+    onError("event '\(name)' was refused, since the machine's function threw: \(error)")
   }
 
   /// Takes a step, and reports the entry through `entered` instead of ``onEntry``.
@@ -382,7 +382,7 @@ extension Engine {
     let step = PendingStep(
       of: ObjectIdentifier(self), { EnumCases<Event>.name(of: event) ?? "\(event)" },
       awaitedBy: outer)
-    transition = Suspended(
+    transition = RunningTransition(
       task: Task {
         do {
           let next = try await step.perform { try await scope.run(run.callAsFunction) }
@@ -390,7 +390,7 @@ extension Engine {
         } catch {
           post(.transitionThrew(.thrown(by: error)))
         }
-      }, event: event, cause: cause, done: done, isOwn: takesOwnEvent)
+      }, event: event, cause: cause, done: done, isFromEffect: isTakingEffectEvent)
   }
 
   @inlinable
@@ -412,7 +412,7 @@ extension Engine {
   @inlinable
   func beginMove(to next: State, on event: Event?) -> Bool {
     let isTraced = trace.isOn && trace.willMove?(event, settledState) == true
-    if isPassing { actOnPassed() }
+    if isPassing { applyIntermediateStateRules() }
     adopt(next)
     return isTraced
   }
@@ -437,7 +437,7 @@ extension Engine {
   @inlinable
   func actOnEntry() {
     if hasEntryRules { applyEntryRules() }
-    if hasEffects { changeEffects() }
+    if hasEffects { updateEffects() }
   }
 
   /// Changes the state: the first half of a step that is taken together with other machines.
@@ -456,20 +456,20 @@ extension Engine {
 
   /// Cancels effects on entry into the current state, then starts the effect of its output.
   @usableFromInline
-  func changeEffects() {
+  func updateEffects() {
     // Most steps have nothing to cancel or to start. The code up to that check is specialized for
     // the machine.
     if !effects.isEmpty { effects.cancel(on: state) }
     if !runtime.effects.isEmpty, let output = machine.emit(state) {
       effects.start(output, in: state, version: version)
     }
-    if !runtime.feedbacks.isEmpty { followFeedbacks() }
+    if !runtime.feedbacks.isEmpty { updateFeedbacks() }
   }
 
   @export(interface)
-  private func followFeedbacks() {
-    for problem in effects.follow(state, version: version, isOwn: takesOwnEvent) {
-      onProblem(problem)
+  private func updateFeedbacks() {
+    for problem in effects.follow(state, version: version, isFromEffect: isTakingEffectEvent) {
+      onError(problem)
     }
   }
 
@@ -517,45 +517,45 @@ extension Engine {
   /// Whether the current state is an intermediate state, so that the step is lost if the process
   /// dies.
   @inlinable
-  package var isPassing: Bool { passing.count > 0 }
+  package var isPassing: Bool { intermediateStates.count > 0 }
 
   /// The state after the last complete step.
   @usableFromInline
-  package var settledState: State { passing.origin ?? state }
+  package var settledState: State { intermediateStates.origin ?? state }
 
   /// The version of ``settledState``.
-  package var settledVersion: UInt64 { version - passing.count }
+  package var settledVersion: UInt64 { version - intermediateStates.count }
 
   /// The number of intermediate states since the run began.
-  package var passages: UInt64 { passing.total }
+  package var intermediateStateCount: UInt64 { intermediateStates.total }
 
   /// Shows an intermediate state. Its consequences wait for the end of the step.
   @export(interface)
   private func pass(through next: State) {
-    guard let transition, mayShow?(next) ?? true else { return }
-    let isFollowed = onPassed != nil || !senders.isEmpty
-    passing.pass(from: state, through: next, isFollowed: isFollowed)
+    guard let transition, canShow?(next) ?? true else { return }
+    let hasConsequences = onIntermediateStateSettled != nil || !senders.isEmpty
+    intermediateStates.pass(from: state, through: next, hasConsequences: hasConsequences)
     show(next, because: transition.cause)
   }
 
   /// Handles the failure of a step. If intermediate states were shown, restores the state in which
   /// the step began, and shows it under a new version.
-  private func turnBack(because cause: String) {
-    if let origin = passing.turnBack() { show(origin, because: cause) }
+  private func rollBack(because cause: String) {
+    if let origin = intermediateStates.rollBack() { show(origin, because: cause) }
   }
 
   private func show(_ next: State, because cause: String) {
     state = next
     version &+= 1
-    (onPassage ?? onEntry)?(state, version, cause)
+    (onIntermediateState ?? onEntry)?(state, version, cause)
     observe(state, runtime.stateMiddleware)
   }
 
   /// Sends the events that the rules make from the intermediate states, after the step is over.
   @usableFromInline
-  func actOnPassed() {
-    for state in passing.end() {
-      onPassed?(state)
+  func applyIntermediateStateRules() {
+    for state in intermediateStates.end() {
+      onIntermediateStateSettled?(state)
       fireSenders(state)
     }
   }

@@ -12,8 +12,8 @@ package final class EngineEffects<
   private var running: [UInt64: RunningEffect<State, Event>] = [:]
   private var last: UInt64 = 0
   /// The changes since the last record; `nil` if steps are not recorded.
-  private var unrecorded: UnrecordedEffects? {
-    didSet { hasUnrecorded = unrecorded?.isEmpty == false }
+  private var unrecordedChanges: UnrecordedEffects? {
+    didSet { hasUnrecorded = unrecordedChanges?.isEmpty == false }
   }
   /// Whether effects have changed since the last record.
   // Stored, because each turn reads it.
@@ -49,7 +49,7 @@ package final class EngineEffects<
   var isEmpty: Bool { running.isEmpty }
 
   /// The effects that have not ended, in the order in which they were started.
-  var underWay: [(id: UInt64, effect: RunningEffect<State, Event>)] {
+  var unfinishedEffects: [(id: UInt64, effect: RunningEffect<State, Event>)] {
     running.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
@@ -99,9 +99,9 @@ package final class EngineEffects<
   /// - Parameter isOwn: Whether the event of the step comes from an effect of the machine.
   /// - Returns: Messages about feedbacks that were held.
   @export(interface)
-  func follow(_ state: State, version: UInt64, isOwn: Bool) -> [String] {
+  func follow(_ state: State, version: UInt64, isFromEffect: Bool) -> [String] {
     var problems: [String] = []
-    for action in feedbacks.entered(state, isOwn: isOwn, runtime.feedbacks) {
+    for action in feedbacks.entered(state, isFromEffect: isFromEffect, runtime.feedbacks) {
       switch action {
       case .cancel(let place): cancelFeedback(place)
       case .start(let place):
@@ -118,7 +118,7 @@ package final class EngineEffects<
   func restore(_ state: State) { feedbacks.restore(state) }
 
   /// Runs the feedbacks that announce the actions of a model. Each process of a node starts them.
-  func resumeAnnouncing(in state: State) {
+  func startAnnouncing(in state: State) {
     for (index, feedback) in runtime.feedbacks.enumerated() where feedback.isAnnouncing {
       guard let effect = self.feedback(index + 1, of: state, version: 0) else { continue }
       last += 1
@@ -142,8 +142,8 @@ package final class EngineEffects<
   package func unpark(_ origin: EffectOrigin) -> Bool {
     guard let (id, effect) = find(origin), effect.isBlocked else { return false }
     running[id]?.isBlocked = false
-    progressed(id)
-    if unrecorded == nil { launch(id) }
+    noteProgress(id)
+    if unrecordedChanges == nil { launch(id) }
     return true
   }
 
@@ -169,7 +169,7 @@ package final class EngineEffects<
   @export(interface)
   private func start(_ effect: RunningEffect<State, Event>) {
     let id = add(effect)
-    if unrecorded == nil { launch(id) }
+    if unrecordedChanges == nil { launch(id) }
   }
 
   /// Keeps a feedback from starting. If steps are recorded, the feedback is recorded as unfinished,
@@ -185,15 +185,15 @@ package final class EngineEffects<
   private func add(_ effect: RunningEffect<State, Event>) -> UInt64 {
     last += 1
     running[last] = effect
-    progressed(last)
+    noteProgress(last)
     return last
   }
 
   /// Notes that an effect was started, or has given an event.
-  private func progressed(_ id: UInt64) {
-    guard unrecorded != nil else { return }
+  private func noteProgress(_ id: UInt64) {
+    guard unrecordedChanges != nil else { return }
     running[id]?.progress = BootClock.now
-    unrecorded?.started(id)
+    unrecordedChanges?.started(id)
   }
 
   /// Runs an effect. `elapsed` is the time that already passed in an earlier process.
@@ -206,7 +206,7 @@ package final class EngineEffects<
     let run = EffectRun(
       of: scope, key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
     let clock = scope.clock
-    let recordedOrigin = unrecorded == nil ? nil : effect.origin
+    let recordedOrigin = unrecordedChanges == nil ? nil : effect.origin
     running[id]?.task = Task(priority: effect.priority) {
       await run.perform(recordedAs: recordedOrigin, clock) {
         await work { event, place in
@@ -234,7 +234,7 @@ package final class EngineEffects<
   @export(interface)
   func end(_ id: UInt64) {
     guard let effect = running.removeValue(forKey: id) else { return }
-    unrecorded?.ended(id, effect.origin)
+    unrecordedChanges?.ended(id, effect.origin)
   }
 
   /// Cancels all effects.
@@ -242,7 +242,7 @@ package final class EngineEffects<
   func stop() {
     for effect in running.values { effect.task?.cancel() }
     running = [:]
-    for reply in unrecorded?.takeReplies() ?? [] { reply.resume(false) }
+    for reply in unrecordedChanges?.takeReplies() ?? [] { reply.resume(false) }
   }
 
   // MARK: Events
@@ -250,11 +250,11 @@ package final class EngineEffects<
   /// Prepares for the step of an event that an effect gives.
   /// - Returns: The effect's origin, if the effect ends with this event. The effect is removed
   ///   before the step, whose entry could cancel it, and is recorded as ended with the step.
-  func willTake(from id: UInt64, _ place: EffectEventIndex) -> EffectOrigin? {
+  func willTakeEvent(from id: UInt64, _ place: EffectEventIndex) -> EffectOrigin? {
     switch place {
     case .last: return running.removeValue(forKey: id)?.origin
     case .oneOfMany, .announced:
-      progressed(id)
+      noteProgress(id)
       return nil
     }
   }
@@ -262,33 +262,34 @@ package final class EngineEffects<
   /// Lets an effect continue after its event is applied, or, if steps are recorded, after the
   /// record.
   /// - Parameter ended: The result of ``willTake(from:_:)``.
-  func hasTaken(from id: UInt64, _ ended: EffectOrigin?, _ reply: EffectReply) {
-    guard unrecorded != nil else { return reply.resume(true) }
-    if let ended { unrecorded?.ended(id, ended) }
-    unrecorded?.append(reply)
+  func didTakeEvent(from id: UInt64, _ ended: EffectOrigin?, _ reply: EffectReply) {
+    guard unrecordedChanges != nil else { return reply.resume(true) }
+    if let ended { unrecordedChanges?.ended(id, ended) }
+    unrecordedChanges?.append(reply)
   }
 
   /// Notes that the event of an effect is accepted together with other machines. Call this before
   /// the step, so that both are in one record.
-  package func takesTogether(from id: UInt64, _ place: EffectEventIndex, _ reply: EffectReply) {
-    hasTaken(from: id, willTake(from: id, place), reply)
+  package func takeJointly(from id: UInt64, _ place: EffectEventIndex, _ reply: EffectReply) {
+    didTakeEvent(from: id, willTakeEvent(from: id, place), reply)
   }
 
   // MARK: Records
 
   /// Defers everything that must follow a record until ``becameRecorded(willStart:willAnswer:)``.
-  package func waitForRecords() { unrecorded = UnrecordedEffects() }
+  package func deferUntilRecorded() { unrecordedChanges = UnrecordedEffects() }
 
   /// Returns the changes that must be recorded.
   @export(interface)
-  package func toRecord() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
-    guard let unrecorded else { return ([], []) }
+  package func changesToRecord() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin])
+  {
+    guard let unrecordedChanges else { return ([], []) }
     var started: [RunningEffect<State, Event>] = []
-    for id in unrecorded.startedIDs {
+    for id in unrecordedChanges.startedIDs {
       // A later process does not have to finish an announcing feedback.
       if let effect = running[id], !isAnnouncing(effect) { started.append(effect) }
     }
-    return (started, unrecorded.ended)
+    return (started, unrecordedChanges.ended)
   }
 
   /// Starts and answers the effects whose steps have been recorded.
@@ -297,8 +298,8 @@ package final class EngineEffects<
   ///   - willAnswer: Called before the first effect is answered.
   @export(interface)
   package func becameRecorded(willStart: () -> Void, willAnswer: () -> Void) {
-    guard let done = unrecorded, !done.isEmpty else { return }
-    unrecorded = UnrecordedEffects()
+    guard let done = unrecordedChanges, !done.isEmpty else { return }
+    unrecordedChanges = UnrecordedEffects()
     if !done.startedIDs.isEmpty { willStart() }
     for id in done.startedIDs {
       guard let effect = running[id], effect.task == nil, !effect.isBlocked else { continue }
@@ -324,7 +325,7 @@ package final class EngineEffects<
     guard var effect else { return false }
     if isAnnouncing(effect) {
       // An earlier version of this library recorded it.
-      unrecorded?.ended(0, origin)
+      unrecordedChanges?.ended(0, origin)
       return true
     }
     effect.isBlocked = isParked

@@ -47,12 +47,12 @@ package final class EffectReply: Sendable {
   deinit { resume(false) }
 
   /// Answers whether the effect should continue.
-  package func resume(_ goOn: Bool) {
+  package func resume(_ shouldContinue: Bool) {
     let waiting = answer.withLock { answer in
       defer { answer = nil }
       return answer
     }
-    waiting?(goOn)
+    waiting?(shouldContinue)
   }
 }
 

@@ -27,7 +27,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   let cause: String
 
   private struct State {
-    var waiting = Queue<Event>()
+    var queuedEvents = Queue<Event>()
     var receivers: [PipeReceiver<Event>] = []
     var senders: [(id: Int, notify: @Sendable () -> Void)] = []
     var nextSender = 0
@@ -56,9 +56,9 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   }
 
   /// Whether a sender must wait.
-  package var isFull: Bool { room == .none }
+  package var isFull: Bool { remainingCapacity == .none }
 
-  var room: RemainingCapacity {
+  var remainingCapacity: RemainingCapacity {
     let (outlet, full) = state.withLock { state -> ((any PipeOutlet<Event>)?, Bool) in
       if let outlet = state.outlet { return (outlet, false) }
       return (nil, state.receivers.contains { $0.isFull })
@@ -95,20 +95,20 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// Keeps an event for a future receiver.
   /// - Returns: Whether this is the first time that an older event was discarded.
   private func keep(_ event: Event, _ state: inout State) -> Bool {
-    state.waiting.append(event)
-    guard state.waiting.count > capacity else { return false }
-    _ = state.waiting.popFirst()
+    state.queuedEvents.append(event)
+    guard state.queuedEvents.count > capacity else { return false }
+    _ = state.queuedEvents.popFirst()
     state.discarded += 1
     return state.discarded == 1
   }
 
   /// Forwards every event to the host's own pipe, starting with the queued events.
   package func bind(to outlet: any PipeOutlet<Event>) {
-    let waiting = state.withLock { state in
+    let queuedEvents = state.withLock { state in
       state.outlet = outlet
-      return state.waiting.removeAll()
+      return state.queuedEvents.removeAll()
     }
-    for event in waiting { outlet.enqueue(event) }
+    for event in queuedEvents { outlet.enqueue(event) }
   }
 }
 
@@ -116,15 +116,15 @@ extension EventPipe {
   /// Adds a receiver. `notify` is called on the sender's thread whenever an event has arrived.
   package func attach(notify: @escaping @Sendable () -> Void) -> PipeReceiver<Event> {
     let receiver = PipeReceiver<Event>(capacity: capacity, notify: notify) { [weak self] in
-      self?.madeRoom()
+      self?.signalCapacity()
     }
-    let waiting = state.withLock { state in
+    let queuedEvents = state.withLock { state in
       state.receivers.append(receiver)
-      let waiting = state.waiting.removeAll()
-      for event in waiting { receiver.append(event) }
-      return waiting
+      let queuedEvents = state.queuedEvents.removeAll()
+      for event in queuedEvents { receiver.append(event) }
+      return queuedEvents
     }
-    if !waiting.isEmpty { notify() }
+    if !queuedEvents.isEmpty { notify() }
     return receiver
   }
 
@@ -135,14 +135,14 @@ extension EventPipe {
       guard let index = state.receivers.firstIndex(where: { $0 === receiver }) else { return }
       state.receivers.remove(at: index)
       let left = receiver.close()
-      if state.receivers.isEmpty { for event in left { state.waiting.append(event) } }
+      if state.receivers.isEmpty { for event in left { state.queuedEvents.append(event) } }
     }
-    madeRoom()
+    signalCapacity()
   }
 
   /// Registers a callback for when a full pipe has capacity again. Returns the number for
   /// ``unwatchRoom(_:)``.
-  func watchRoom(_ notify: @escaping @Sendable () -> Void) -> Int {
+  func watchCapacity(_ notify: @escaping @Sendable () -> Void) -> Int {
     state.withLock { state in
       state.nextSender += 1
       state.senders.append((state.nextSender, notify))
@@ -150,11 +150,11 @@ extension EventPipe {
     }
   }
 
-  func unwatchRoom(_ id: Int) {
+  func unwatchCapacity(_ id: Int) {
     state.withLock { $0.senders.removeAll { $0.id == id } }
   }
 
-  private func madeRoom() {
+  private func signalCapacity() {
     for sender in state.withLock({ $0.senders }) { sender.notify() }
   }
 }
@@ -168,14 +168,15 @@ package final class PipeReceiver<Event: DSLCompatible>: Sendable {
   private let queue = Locked(Queue<Event>())
   private let capacity: Int
   fileprivate let notify: @Sendable () -> Void
-  private let madeRoom: @Sendable () -> Void
+  private let signalCapacity: @Sendable () -> Void
 
   fileprivate init(
-    capacity: Int, notify: @escaping @Sendable () -> Void, madeRoom: @escaping @Sendable () -> Void
+    capacity: Int, notify: @escaping @Sendable () -> Void,
+    signalCapacity: @escaping @Sendable () -> Void
   ) {
     self.capacity = capacity
     self.notify = notify
-    self.madeRoom = madeRoom
+    self.signalCapacity = signalCapacity
   }
 
   fileprivate var isFull: Bool { queue.withLock { $0.count >= capacity } }
@@ -188,7 +189,7 @@ package final class PipeReceiver<Event: DSLCompatible>: Sendable {
       let full = queue.count >= capacity
       return (queue.popFirst(), full)
     }
-    if wasFull { madeRoom() }
+    if wasFull { signalCapacity() }
     return event
   }
 }
@@ -204,19 +205,19 @@ enum RemainingCapacity: Sendable {
 }
 
 /// A pipe that rules send into, reduced to its capacity.
-struct SentPipe: Sendable {
+struct SendTarget: Sendable {
   /// The identity of the pipe, which several rules may share.
   let id: ObjectIdentifier
-  let room: @Sendable () -> RemainingCapacity
+  let remainingCapacity: @Sendable () -> RemainingCapacity
   /// Registers a callback for when the pipe has capacity again. The result removes the callback.
-  let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
+  let watchCapacity: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
 
   init<Event>(_ pipe: EventPipe<Event>) {
     id = ObjectIdentifier(pipe)
-    room = { pipe.room }
-    watchRoom = { notify in
-      let id = pipe.watchRoom(notify)
-      return { pipe.unwatchRoom(id) }
+    remainingCapacity = { pipe.remainingCapacity }
+    watchCapacity = { notify in
+      let id = pipe.watchCapacity(notify)
+      return { pipe.unwatchCapacity(id) }
     }
   }
 }
@@ -225,34 +226,34 @@ struct SentPipe: Sendable {
 ///
 /// The check before a step only queries the pipes that were sent into since the previous check, not
 /// all pipes.
-struct SentPipes {
-  private let pipes: [SentPipe]
+struct SendTargets {
+  private let pipes: [SendTarget]
   /// The indices of the pipes to query before the next step.
-  private var doubtful: [Int]
-  private var isDoubtful: [Bool]
+  private var possiblyFull: [Int]
+  private var isPossiblyFull: [Bool]
 
-  init(_ pipes: [SentPipe]) {
+  init(_ pipes: [SendTarget]) {
     self.pipes = pipes
-    doubtful = Array(pipes.indices)
-    isDoubtful = Array(repeating: true, count: pipes.count)
+    possiblyFull = Array(pipes.indices)
+    isPossiblyFull = Array(repeating: true, count: pipes.count)
   }
 
-  var all: [SentPipe] { pipes }
+  var all: [SendTarget] { pipes }
 
   /// Returns whether all pipes have capacity.
-  mutating func haveRoom() -> Bool {
-    var next = doubtful.count
+  mutating func haveCapacity() -> Bool {
+    var next = possiblyFull.count
     while next > 0 {
       next -= 1
-      let place = doubtful[next]
-      switch pipes[place].room() {
+      let place = possiblyFull[next]
+      switch pipes[place].remainingCapacity() {
       case .none: return false
       case .forNow: break
       case .untilSent:
-        isDoubtful[place] = false
+        isPossiblyFull[place] = false
         // The pipes at higher indices have been queried already.
-        doubtful.swapAt(next, doubtful.count - 1)
-        doubtful.removeLast()
+        possiblyFull.swapAt(next, possiblyFull.count - 1)
+        possiblyFull.removeLast()
       }
     }
     return true
@@ -260,17 +261,17 @@ struct SentPipes {
 
   /// Notes that a rule has sent into a pipe, or may have.
   mutating func sent(into place: Int) {
-    guard !isDoubtful[place] else { return }
-    isDoubtful[place] = true
-    doubtful.append(place)
+    guard !isPossiblyFull[place] else { return }
+    isPossiblyFull[place] = true
+    possiblyFull.append(place)
   }
 }
 
 extension Runtime {
   /// The pipes that the runtime's rules send into, without duplicates.
-  var sentPipes: [SentPipe] {
+  var sendTargets: [SendTarget] {
     var seen: Set<ObjectIdentifier> = []
-    var pipes: [SentPipe] = []
+    var pipes: [SendTarget] = []
     for sender in senders where seen.insert(sender.pipe.id).inserted { pipes.append(sender.pipe) }
     for sender in eventSenders where seen.insert(sender.pipe.id).inserted {
       pipes.append(sender.pipe)

@@ -187,55 +187,55 @@ struct FeedbackGuard {
 /// because they keep starting themselves.
 struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
   enum Action: Equatable {
-    case cancel(place: Int)
-    case start(place: Int)
+    case cancel(feedbackNumber: Int)
+    case start(feedbackNumber: Int)
     /// Keeps the feedback from starting.
     /// - Parameter isFirst: Whether no feedback was held before.
-    case hold(place: Int, isFirst: Bool)
+    case hold(feedbackNumber: Int, isFirst: Bool)
   }
 
   private var frequency = FeedbackGuard()
   /// The numbers of the feedbacks that wait for an event from outside.
   private var held: Set<Int> = []
   /// The state that the feedbacks were last compared with.
-  private var followed: State?
+  private var lastState: State?
 
   /// Restores a state that the machine entered earlier.
-  mutating func restore(_ state: State) { followed = state }
+  mutating func restore(_ state: State) { lastState = state }
 
   /// Returns the actions for the entry into a state.
   /// - Parameter isOwn: Whether the event of the step comes from an effect of the machine.
   mutating func entered(
-    _ state: State, isOwn: Bool, _ feedbacks: [Feedback<State, Event>]
+    _ state: State, isFromEffect: Bool, _ feedbacks: [Feedback<State, Event>]
   ) -> [Action] {
-    if !isOwn { frequency.reset() }
+    if !isFromEffect { frequency.reset() }
     var actions: [Action] = []
     for (index, feedback) in feedbacks.enumerated() {
-      let place = index + 1
-      let isBlocked = held.contains(place)
+      let feedbackNumber = index + 1
+      let isBlocked = held.contains(feedbackNumber)
       // For a held feedback, the part of the state counts as new.
-      let change = feedback.change(isBlocked ? nil : followed, state)
+      let change = feedback.change(isBlocked ? nil : lastState, state)
       if isBlocked || change == .stops || change == .restarts {
-        held.remove(place)
-        actions.append(.cancel(place: place))
+        held.remove(feedbackNumber)
+        actions.append(.cancel(feedbackNumber: feedbackNumber))
       }
-      if change == .starts || change == .restarts { actions.append(start(place)) }
+      if change == .starts || change == .restarts { actions.append(start(feedbackNumber)) }
     }
-    followed = state
+    lastState = state
     return actions
   }
 
-  private mutating func start(_ place: Int) -> Action {
+  private mutating func start(_ feedbackNumber: Int) -> Action {
     let wasHolding = frequency.isHolding
-    if frequency.permitsStart() { return .start(place: place) }
-    held.insert(place)
-    return .hold(place: place, isFirst: !wasHolding)
+    if frequency.permitsStart() { return .start(feedbackNumber: feedbackNumber) }
+    held.insert(feedbackNumber)
+    return .hold(feedbackNumber: feedbackNumber, isFirst: !wasHolding)
   }
 
   /// Returns the message about a held feedback.
-  static func problem(at place: Int) -> String {
+  static func problem(at feedbackNumber: Int) -> String {
     """
-    feedback \(place) of the runtime has started more than \(FeedbackGuard.startLimit) times \
+    feedback \(feedbackNumber) of the runtime has started more than \(FeedbackGuard.startLimit) times \
     within a second without an external event; the feedback is held until the next external \
     event; add a delay to its effect, or move to a state that does not start the feedback again
     """

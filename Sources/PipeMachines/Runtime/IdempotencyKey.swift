@@ -94,7 +94,9 @@ final class EffectRun: Sendable {
   }
 
   /// Returns the same run for concurrent work, which has waits of its own.
-  func beside() -> EffectRun { EffectRun(of: scope, key: key, elapsed: elapsed.withLock { $0 }) }
+  func makeConcurrentRun() -> EffectRun {
+    EffectRun(of: scope, key: key, elapsed: elapsed.withLock { $0 })
+  }
 
   /// Whether some of the earlier time has not been used up by waits yet.
   var hasElapsed: Bool { elapsed.withLock { $0 > .zero } }
@@ -102,7 +104,7 @@ final class EffectRun: Sendable {
   /// Notes a wait until a moment. `left` is the time until that moment, or negative if the moment
   /// has passed. Earlier runs have waited at most since that moment for the work after it, so at
   /// most that time is subtracted from later waits.
-  func keepElapsed(after left: Duration) {
+  func capElapsed(after left: Duration) {
     elapsed.withLock { $0 = max(.zero, min($0, .zero - left)) }
   }
 

@@ -5,7 +5,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   ComponentHost
 {
   let name: String
-  private let place: Int
+  private let position: Int
   private unowned let run: CompositeRun
   private let engine: Engine<State, Event, Output>
   /// The tags of the events that the machine accepts only together with others.
@@ -13,11 +13,11 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private var sends = Queue<Send>()
   private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
-  private var favoursSends = false
+  private var prefersSends = false
   private let pipes: [EventPipe<Event>]
   private var prepared: (event: Event, next: State?, isTentative: Bool)?
   private var adopted: Event?
-  private var unreturned = UnreturnedTransitions()
+  private var unreturnedTransitions = UnreturnedTransitions()
   var isFrozen = false
 
   /// An event that was sent to this machine alone.
@@ -32,28 +32,28 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private static var inputsPerTurn: Int { 64 }
 
   init(
-    name: String, place: Int, machine: StateMachine<State, Event, Output>,
+    name: String, position: Int, machine: StateMachine<State, Event, Output>,
     runtime: Runtime<State, Event, Output>, synchronized: Set<String>, run: CompositeRun
   ) {
     self.name = name
-    self.place = place
+    self.position = position
     self.run = run
     let names = EnumCases<Event>.names
     self.synchronized = Set(names.indices.filter { synchronized.contains(names[$0]) })
     pipes = runtime.receivers
-    let owner = Weak()
+    let owner = HostReference()
     engine = Engine(machine: machine, runtime: runtime) { [weak run] input in
       // In a new task: the poster may be in the middle of another machine's step.
       run?.post(inTask: true) { owner.host?.process(input) }
     }
     engine.sender = .known(nil)
     owner.host = self
-    engine.onEntry = { [unowned self] state, _, _ in self.run.show(state, at: self.place) }
+    engine.onEntry = { [unowned self] state, _, _ in self.run.show(state, at: self.position) }
     engine.mustWait = { [unowned self] in isFrozen || self.run.mustWait }
   }
 
   // Written once, before the engine can post; then only read, by the run's drainer.
-  private final class Weak: @unchecked Sendable { weak var host: MachineHost? }
+  private final class HostReference: @unchecked Sendable { weak var host: MachineHost? }
 
   var state: any MachineState { engine.state }
   var version: UInt64 { engine.version }
@@ -65,11 +65,13 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   func start() {
     engine.start()
     for pipe in pipes {
-      let place = place
+      let position = position
       receivers.append(
         (
           pipe,
-          pipe.attach { [weak run] in run?.post(inTask: true) { [weak run] in run?.touch(place) } }
+          pipe.attach { [weak run] in
+            run?.post(inTask: true) { [weak run] in run?.schedulePump(position) }
+          }
         ))
     }
   }
@@ -88,7 +90,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     guard let event = event as? Event else { return answer(.refused(.noTransition)) }
     let name = EnumCases<Event>.name(of: event) ?? "\(event)"
     if let deadlock = sender?.deadlock(sending: name, to: ObjectIdentifier(engine)) {
-      engine.onProblem("deadlock in component '\(self.name)': \(deadlock); the send is refused")
+      engine.onError("deadlock in component '\(self.name)': \(deadlock); the send is refused")
       return answer(.refused(.thrown(deadlock)))
     }
     sends.append(Send(event: event, sender: sender, answer: answer))
@@ -107,7 +109,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     {
       // The effect waits until all participants accept the event, or until the effect is cancelled.
       run.emit(
-        SynchronizedEvent(event), of: place,
+        SynchronizedEvent(event), of: position,
         isWanted: { [unowned self] in engine.effects.wants(part, of: effect) },
         answer: { reply.resume($0) })
     } else {
@@ -115,30 +117,30 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       engine.process(input)
       if engine.version != version || wasBusy && !engine.isInTransition { run.noteStep() }
     }
-    run.touch(place)
+    run.schedulePump(position)
   }
 
   func pump() -> Bool {
     let version = engine.version
     // Process the input that was queued during a wait.
-    if engine.hasWaiting, engine.canTakeInput { engine.process(.wake) }
+    if engine.hasQueuedInput, engine.canTakeInput { engine.process(.wake) }
     var left = Self.inputsPerTurn
     while left > 0, engine.canTakeInput, takeNext() { left -= 1 }
-    if left == 0 { run.touch(place) }
+    if left == 0 { run.schedulePump(position) }
     return engine.version != version
   }
 
   /// Processes an event that was sent or an event of a pipe, alternately.
   private func takeNext() -> Bool {
-    favoursSends.toggle()
-    return favoursSends ? takeSend() || receive() : receive() || takeSend()
+    prefersSends.toggle()
+    return prefersSends ? takeSend() || receive() : receive() || takeSend()
   }
 
   private func takeSend() -> Bool {
     guard let send = sends.popFirst() else { return false }
     engine.sender = .known(send.sender)
     defer { engine.sender = .known(nil) }
-    engine.take(send.event, cause: "send") { [run, place] outcome in
+    engine.take(send.event, cause: "send") { [run, position] outcome in
       switch outcome {
       case .moved(let state, _): send.answer(.moved(state))
       case .refused(let refusal): send.answer(.refused(refusal))
@@ -146,7 +148,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       }
       // The callback may also come from an asynchronous transition that has returned.
       run.noteStep()
-      run.touch(place)
+      run.schedulePump(position)
     }
     return true
   }
@@ -178,7 +180,7 @@ extension MachineHost {
       return .next(next)
     case .suspended(let run):
       guard let limit = run.limit else { return .refused(.asynchronous) }
-      guard unreturned.mayBegin(tell: engine.onProblem) else { return .refused(.overdue) }
+      guard unreturnedTransitions.mayBegin(tell: engine.onError) else { return .refused(.overdue) }
       prepared = (event, nil, true)
       return .suspended(
         SuspendedTransition(within: limit) { [scope = engine.scope] in
@@ -189,11 +191,11 @@ extension MachineHost {
     }
   }
 
-  func begin() { unreturned.begin() }
+  func begin() { unreturnedTransitions.begin() }
 
   func returned() {
     // Requests that were refused because of the limit may be tried again.
-    if unreturned.returned() { run.noteStep() }
+    if unreturnedTransitions.returned() { run.noteStep() }
   }
 
   func complete(with state: any Sendable) { prepared?.next = state as? State }
@@ -212,7 +214,7 @@ extension MachineHost {
     adopted = event
     if engine.hasEventMiddleware { engine.observe(event) }
     engine.adopt(next)
-    run.keep(next, at: place)
+    run.keep(next, at: position)
   }
 
   func enter() {

@@ -40,12 +40,12 @@ public struct ParameterMismatch: Error, Hashable, Sendable {
   /// The parameter's name.
   public var parameter: String
   /// The requirement for the value: `must be 1 or more`.
-  public var demand: String
+  public var constraint: String
 
   /// Makes an error.
-  public init(_ parameter: String, _ demand: String) {
+  public init(_ parameter: String, _ constraint: String) {
     self.parameter = parameter
-    self.demand = demand
+    self.constraint = constraint
   }
 }
 
@@ -66,7 +66,7 @@ extension MachineParameters {
     do {
       try validate()
     } catch {
-      throw .useless(error.parameter, given[error.parameter], error.demand)
+      throw .invalidValue(error.parameter, given[error.parameter], error.constraint)
     }
   }
 
@@ -85,7 +85,7 @@ extension MachineParameters {
     do {
       return try JSONValue.object(members.merging(given) { $1 }).decode()
     } catch {
-      throw misfit(among: given, defaults: members, types: types)
+      throw mismatch(among: given, defaults: members, types: types)
         ?? .undecodable(nil, describe(error))
     }
   }
@@ -99,15 +99,15 @@ extension MachineParameters {
 
   /// Returns the error of the first parameter that does not decode when the others have their
   /// defaults.
-  private static func misfit(
+  private static func mismatch(
     among given: [String: JSONValue], defaults: [String: JSONValue], types: [String: String]
   ) -> ParametersError? {
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {
       do {
         _ = try JSONValue.object(defaults.merging([name: value]) { $1 }).decode(Self.self)
       } catch {
-        if let type = types[name], !SwiftType(type).takes(value) {
-          return .misfit(name, value, type: type)
+        if let type = types[name], !SwiftType(type).canDecode(value) {
+          return .mismatch(name, value, type: type)
         }
         return .undecodable(name, describe(error))
       }
@@ -139,17 +139,17 @@ extension MachineParameters {
 package enum ParametersError: Error, Hashable, Sendable, CustomStringConvertible {
   case notAnObject
   case unknown(String, known: [String])
-  case misfit(String, JSONValue, type: String)
+  case mismatch(String, JSONValue, type: String)
   /// The parameter is `nil` if it is unknown which one does not decode.
   case undecodable(String?, String)
   /// The value is `nil` if it is the default.
-  case useless(String, JSONValue?, String)
+  case invalidValue(String, JSONValue?, String)
 
   /// The parameter that the error is about.
   package var parameter: String? {
     switch self {
     case .notAnObject: nil
-    case .unknown(let name, _), .misfit(let name, _, _), .useless(let name, _, _): name
+    case .unknown(let name, _), .mismatch(let name, _, _), .invalidValue(let name, _, _): name
     case .undecodable(let name, _): name
     }
   }
@@ -160,12 +160,12 @@ package enum ParametersError: Error, Hashable, Sendable, CustomStringConvertible
     case .unknown(let name, let known):
       "unknown parameter '\(name)'"
         + Suggestion.among(known, like: name, verb: "valid parameters are")
-    case .misfit(let name, let value, let type):
-      "parameter '\(name)' cannot be \(value.text); write \(SwiftType(type).demand(of: type))"
+    case .mismatch(let name, let value, let type):
+      "parameter '\(name)' cannot be \(value.text); write \(SwiftType(type).constraint(of: type))"
     case .undecodable(let name, let reason):
       "cannot decode " + (name.map { "parameter '\($0)'" } ?? "the parameters") + ": \(reason)"
-    case .useless(let name, let value, let demand):
-      "parameter '\(name)' \(demand)" + (value.map { ", not \($0.text)" } ?? "")
+    case .invalidValue(let name, let value, let constraint):
+      "parameter '\(name)' \(constraint)" + (value.map { ", not \($0.text)" } ?? "")
     }
   }
 }

@@ -18,15 +18,15 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   @unchecked Sendable  // The drainer owns the mutable state, and there is at most one.
 {
   @usableFromInline
-  typealias Answer = CheckedContinuation<SendOutcome<State>, Never>
+  typealias OutcomeContinuation = CheckedContinuation<SendOutcome<State>, Never>
 
   @usableFromInline let gate = DrainGate()
-  @usableFromInline let shown: Locked<ShownStates<State>>
+  @usableFromInline let publishedStates: Locked<PublishedStates<State>>
   /// An event that was sent.
   private struct Send {
     let event: Event
     /// `nil` if the sender does not wait for the outcome.
-    var answer: Answer?
+    var answer: OutcomeContinuation?
     /// The step that waits for the outcome.
     var sender: PendingStep?
   }
@@ -46,12 +46,12 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   // The answer to the send whose transition is running.
-  private var suspended: Answer?
+  private var pendingAnswer: OutcomeContinuation?
   private let watch = ReaderWatch { "a machine with states \(TypeName.of(State.self))" }
 
   @inlinable
   init(machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>) {
-    shown = Locked(ShownStates(machine.initial))
+    publishedStates = Locked(PublishedStates(machine.initial))
     let owner = Owner()
     let engine = Engine(machine: machine, runtime: runtime) { owner.run.post($0) }
     quick = .passUnretained(engine)
@@ -76,7 +76,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     drain()
   }
 
-  var state: State { shown.withLock(\.state) }
+  var state: State { publishedStates.withLock(\.state) }
 
   func finish() {
     if gate.finished() { drain() }
@@ -98,7 +98,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 
   /// Processes the input that waited for capacity, on the thread of the reader that freed it. A
   /// reader is not in the middle of a step.
-  private func goOn() {
+  private func resumeAfterWait() {
     posts.withLock { $0.append(.wake) }
     if gate.posted() { drain() }
   }
@@ -115,14 +115,14 @@ extension MachineRun {
   /// - Returns: `nil` if the machine was not idle. Nothing has been done then.
   @inlinable
   func sendNow(_ event: Event) -> StepOutcome<State>? {
-    guard gate.beginQuickly() else { return nil }
+    guard gate.beginFastPath() else { return nil }
     // The engine lives as long as there is a drainer, and the caller is the drainer.
     let outcome = quick._withUnsafeGuaranteedRef { engine -> StepOutcome<State>? in
       if !engine.isReady || mayHaveToWait && readersAreFull() { return nil }
       return engine.step(event, cause: "send", done: nil) { publish(engine.state) }
     }
     if case .pending? = outcome { return outcome }
-    if !gate.endQuickly() { drainOn() }
+    if !gate.endFastPath() { continueDraining() }
     return outcome
   }
 
@@ -132,8 +132,8 @@ extension MachineRun {
     func transitionEnd() async -> SendOutcome<State>
   {
     await withCheckedContinuation { answer in
-      suspended = answer
-      if !gate.endQuickly() { drain() }
+      pendingAnswer = answer
+      if !gate.endFastPath() { drain() }
     }
   }
 
@@ -158,7 +158,7 @@ extension MachineRun {
   }
 
   /// Queues an event behind the events sent before it, and ignores its outcome.
-  func sendUnanswered(_ event: Event) {
+  func sendWithoutReply(_ event: Event) {
     sends.withLock { $0.append(Send(event: event)) }
     // In a new task: the sender may be in the middle of another machine's step.
     if gate.sent() { Task { drain() } }
@@ -170,7 +170,7 @@ extension MachineRun {
       answer?.resume(returning: .finished)
       return
     }
-    suspended = answer
+    pendingAnswer = answer
     engine.sender = .known(send.sender)
     // If no sender waits for the outcome, the engine itself reports a thrown error.
     engine.take(event, cause: "send", done: answer == nil ? nil : { [self] in answerSender($0) })
@@ -178,8 +178,8 @@ extension MachineRun {
 
   /// Answers the sender whose event has been processed.
   private func answerSender(_ step: StepOutcome<State>) {
-    guard let answer = suspended else { return }
-    suspended = nil
+    guard let answer = pendingAnswer else { return }
+    pendingAnswer = nil
     switch step {
     case .moved(let state, _): answer.resume(returning: .moved(state))
     case .refused(let refusal): answer.resume(returning: .refused(refusal))
@@ -194,7 +194,7 @@ extension MachineRun {
   ///
   /// In a new task: the sender's own event is done, and it should not wait for the steps of others.
   @usableFromInline
-  func drainOn() { Task { drain() } }
+  func continueDraining() { Task { drain() } }
 
   /// Processes up to `budget` inputs, then leaves the rest to another task, so that the events of
   /// others keep neither a sender nor a thread for long.
@@ -202,7 +202,7 @@ extension MachineRun {
     var left = budget
     while true {
       engine?.sender = .caller
-      let next = gate.next(takesInput: engine?.canTakeInput ?? false, isSpent: left == 0)
+      let next = gate.next(acceptsInput: engine?.canTakeInput ?? false, isBudgetSpent: left == 0)
       if let engine, next != .idle, next != .handOver { engine.sender = .known(nil) }
       left -= 1
       switch next {
@@ -227,18 +227,18 @@ extension MachineRun {
       guard let event = receiver.next() else { continue }
       engine?.take(event, cause: pipe.cause)
       // There may be more events, in this pipe or in others.
-      return gate.mayReceiveMore()
+      return gate.noteRemainingEvents()
     }
   }
 
   private func stop() {
     engine?.stop()
     engine = nil
-    suspended?.resume(returning: .finished)
-    suspended = nil
+    pendingAnswer?.resume(returning: .finished)
+    pendingAnswer = nil
     for (pipe, receiver) in receivers { pipe.detach(receiver) }
     receivers = []
-    let readers = shown.withLock { $0.stop() }
+    let readers = publishedStates.withLock { $0.stop() }
     for reader in readers { reader.finish() }
   }
 }
@@ -246,11 +246,11 @@ extension MachineRun {
 // Reading.
 extension MachineRun {
   @usableFromInline
-  func addReader(isLate: Bool) -> StateReaderHandle<State> {
-    let reader = shown.withLock { shown in
-      shown.makeReader(
-        isLate: isLate,
-        madeRoom: { [self] in goOn() },
+  func addReader(skipsBacklog: Bool) -> StateReaderHandle<State> {
+    let reader = publishedStates.withLock { publishedStates in
+      publishedStates.makeReader(
+        skipsBacklog: skipsBacklog,
+        signalCapacity: { [self] in resumeAfterWait() },
         ended: { [self] in remove($0) })
     }
     return StateReaderHandle(reader)
@@ -258,7 +258,7 @@ extension MachineRun {
 
   /// Ends a reader whose task has been cancelled. If it is the only reader, the run ends.
   func cancel(_ reader: StateReader<State>) {
-    let isOnly = shown.withLock { $0.readers.count == 1 && $0.readers[0] === reader }
+    let isOnly = publishedStates.withLock { $0.readers.count == 1 && $0.readers[0] === reader }
     reader.end()
     if isOnly { finish() }
   }
@@ -277,18 +277,18 @@ extension MachineRun {
   }
 
   private func remove(_ reader: StateReader<State>) {
-    shown.withLock { $0.remove(reader) }
+    publishedStates.withLock { $0.remove(reader) }
     post(.wake)
   }
 
   /// Returns whether a reader has reached the maximum lag. If so, a wake will be posted.
   @usableFromInline
   func readersAreFull() -> Bool {
-    mayHaveToWait = shown.withLock { shown in
+    mayHaveToWait = publishedStates.withLock { publishedStates in
       // Check every full reader, so that each one calls back when it has capacity.
-      shown.readers.count { $0.isFull } > 0
+      publishedStates.readers.count { $0.isFull } > 0
     }
-    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in shown.withLock(\.lag) } }
+    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in publishedStates.withLock(\.lag) } }
     return mayHaveToWait
   }
 
@@ -296,15 +296,15 @@ extension MachineRun {
   @inlinable
   func publish(_ state: State) {
     // The replaced state is released outside the lock, because that may run a `deinit` of the user.
-    let (_, isAwaited, isFull) = shown.withLock { $0.enter(state) }
+    let (_, isAwaited, isFull) = publishedStates.withLock { $0.enter(state) }
     if isFull { mayHaveToWait = true }
     if isAwaited { wakeReaders() }
   }
 
   @usableFromInline
   func wakeReaders() {
-    let waiting = shown.withLock { shown in
-      shown.readers.filter { $0.isWaiting.load(ordering: .relaxed) }
+    let waiting = publishedStates.withLock { publishedStates in
+      publishedStates.readers.filter { $0.isWaiting.load(ordering: .relaxed) }
     }
     for reader in waiting { reader.wake() }
   }

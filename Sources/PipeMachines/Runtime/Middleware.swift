@@ -73,8 +73,10 @@ struct MiddlewareQueues: Sendable {
   // An array, because there are few queues, and usually one.
   private let queues: [(key: Key, queue: MiddlewareQueue)]
 
-  init(_ keys: Set<Key>, madeRoom: @escaping @Sendable () -> Void) {
-    queues = keys.map { ($0, MiddlewareQueue(priority: $0.taskPriority, madeRoom: madeRoom)) }
+  init(_ keys: Set<Key>, signalCapacity: @escaping @Sendable () -> Void) {
+    queues = keys.map {
+      ($0, MiddlewareQueue(priority: $0.taskPriority, signalCapacity: signalCapacity))
+    }
   }
 
   var isEmpty: Bool { queues.isEmpty }
@@ -100,11 +102,11 @@ final class MiddlewareQueue: Sendable {
   private static let capacity = 1024
   private let state = Locked(State())
   private let priority: TaskPriority?
-  private let madeRoom: @Sendable () -> Void
+  private let signalCapacity: @Sendable () -> Void
 
-  init(priority: TaskPriority?, madeRoom: @escaping @Sendable () -> Void) {
+  init(priority: TaskPriority?, signalCapacity: @escaping @Sendable () -> Void) {
     self.priority = priority
-    self.madeRoom = madeRoom
+    self.signalCapacity = signalCapacity
   }
 
   var isFull: Bool { state.withLock { $0.calls.count >= Self.capacity } }
@@ -120,7 +122,7 @@ final class MiddlewareQueue: Sendable {
 
   private func run() async {
     while let (call, wasFull) = next() {
-      if wasFull { madeRoom() }
+      if wasFull { signalCapacity() }
       await call()
     }
   }

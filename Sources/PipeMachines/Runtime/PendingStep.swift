@@ -80,10 +80,10 @@ final class PendingStep: Sendable {
     else { return }
     let tell = Warnings.tell
     Task.detached {
-      try? await ContinuousClock().sleep(for: patience)
+      try? await ContinuousClock().sleep(for: warningDelay)
       if !blocked.isOver.load(ordering: .relaxed) {
         tell(
-          "possible deadlock: \(problem); the step has not ended for \(patience.shortText), and "
+          "possible deadlock: \(problem); the step has not ended for \(warningDelay.shortText), and "
             + "never ends if it waits for the send"
         )
       }
@@ -91,7 +91,7 @@ final class PendingStep: Sendable {
   }
 
   /// The time after which a step is reported that may wait for itself.
-  private static var patience: Duration { .seconds(5) }
+  private static var warningDelay: Duration { .seconds(5) }
 }
 
 /// The transitions of one machine that were started for a synchronized event and have not returned.
@@ -102,7 +102,7 @@ final class PendingStep: Sendable {
 package struct UnreturnedTransitions {
   private var count = 0
   private var hasRefused = false
-  private var isTold = false
+  private var hasReported = false
 
   /// The maximum number of running transitions. Unit: transitions.
   private static var limit: Int { 4 }
@@ -114,8 +114,8 @@ package struct UnreturnedTransitions {
   package mutating func mayBegin(tell: (String) -> Void) -> Bool {
     if count < Self.limit { return true }
     hasRefused = true
-    if !isTold {
-      isTold = true
+    if !hasReported {
+      hasReported = true
       tell(
         "\(count) asynchronous transitions of synchronized events were cancelled, but are still "
           + "running; further events with such transitions are refused as overdue until a "

@@ -7,7 +7,7 @@ package protocol TentativeWork: Sendable {
   /// Discards the tentative result of a transition, because the step is not taken.
   func abandon()
   /// Moves to a state of the machine that no work of the run has produced.
-  func stand(in state: any Sendable)
+  func restartWork(in state: any Sendable)
 }
 
 /// One run of a machine, as seen by the work within it: asynchronous transitions and effects. It
@@ -68,7 +68,7 @@ package final class RunScope: Sendable {
 
   /// Notes an intermediate state of the transition. If the step runs for several machines together,
   /// intermediate states are not shown.
-  package func passes(through state: some Sendable) { pass(state) }
+  package func reportIntermediateState(through state: some Sendable) { pass(state) }
 
   /// Whether the current task does work of a step that may be abandoned.
   package static var isTentative: Bool { EffectRun.current?.isTentative == true }
@@ -96,11 +96,11 @@ package final class RunScope: Sendable {
 
   /// Moves to a state of the machine that no work of this run has produced. The shared work starts
   /// again from there.
-  package func stand(in state: any Sendable) {
+  package func restartWork(in state: any Sendable) {
     let shared = content.withLock { content in
       content.start = state
       return content.tentative
     }
-    for work in shared { work.stand(in: state) }
+    for work in shared { work.restartWork(in: state) }
   }
 }

@@ -13,9 +13,9 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   var effects: [Int: Effect<State, Event, Output>] = [:]
   var stateMiddleware: [Middleware<State>] = []
   var eventMiddleware: [Middleware<Event>] = []
-  var senders: [Sender<State>] = []
+  var senders: [SendRule<State>] = []
   var receivers: [EventPipe<Event>] = []
-  var eventSenders: [Sender<Event>] = []
+  var eventSenders: [SendRule<Event>] = []
   var feedbacks: [Feedback<State, Event>] = []
 
   /// The messages about errors of the runtime; empty if there are none.

@@ -12,30 +12,30 @@ struct SenderRules<State: DSLCompatible>: Sendable {
 
   /// For each case, the rules that may apply to it, in declared order; empty if no rule names a
   /// case.
-  private let ofCase: [[Rule]]
+  private let rulesByCase: [[Rule]]
   /// All rules, in declared order.
   private let all: [Rule]
 
   /// - Parameter pipes: The pipes that the machine sends into.
-  init(_ senders: [Sender<State>], into pipes: [SentPipe]) {
+  init(_ senders: [SendRule<State>], into pipes: [SendTarget]) {
     var all: [Rule] = []
     for sender in senders { all.append(Rule(sender, into: pipes)) }
     self.all = all
     // A loop, because functions of the standard library in generic code cause lookups of
     // conformances.
-    var isAboutCases = false
-    for sender in senders where sender.cases != nil { isAboutCases = true }
-    var ofCase: [[Rule]] = []
-    if isAboutCases {
+    var hasCaseRules = false
+    for sender in senders where sender.cases != nil { hasCaseRules = true }
+    var rulesByCase: [[Rule]] = []
+    if hasCaseRules {
       for tag in 0..<EnumCases<State>.descriptions.count {
         var rules: [Rule] = []
         for sender in senders where sender.cases?.contains(tag) ?? true {
           rules.append(Rule(sender, into: pipes))
         }
-        ofCase.append(rules)
+        rulesByCase.append(rules)
       }
     }
-    self.ofCase = ofCase
+    self.rulesByCase = rulesByCase
   }
 
   @usableFromInline var isEmpty: Bool { all.isEmpty }
@@ -44,14 +44,15 @@ struct SenderRules<State: DSLCompatible>: Sendable {
   /// - Parameter sent: Called after each rule with the index of its pipe, which may have less
   ///   capacity now.
   func fire(_ state: State, sent: (Int) -> Void) {
-    guard !ofCase.isEmpty, let tag = EnumCases<State>.tag(of: state), tag < ofCase.count else {
+    guard !rulesByCase.isEmpty, let tag = EnumCases<State>.tag(of: state), tag < rulesByCase.count
+    else {
       for rule in all {
         rule.fire(state)
         sent(rule.pipe)
       }
       return
     }
-    for rule in ofCase[tag] {
+    for rule in rulesByCase[tag] {
       rule.fire(state)
       sent(rule.pipe)
     }
@@ -59,7 +60,7 @@ struct SenderRules<State: DSLCompatible>: Sendable {
 }
 
 extension SenderRules.Rule {
-  fileprivate init(_ sender: Sender<State>, into pipes: [SentPipe]) {
+  fileprivate init(_ sender: SendRule<State>, into pipes: [SendTarget]) {
     fire = sender.fire
     pipe = sender.place(in: pipes)
   }

@@ -2,13 +2,13 @@ import Synchronization
 
 /// The published states of a ``MachineRun``: the current state, and the states for its readers.
 @usableFromInline
-struct ShownStates<State: Sendable>: Sendable {
+struct PublishedStates<State: Sendable>: Sendable {
   @usableFromInline var state: State
   private(set) var readers: [StateReader<State>] = [] {
-    didSet { links = readers.map(Unmanaged.passUnretained) }
+    didSet { unmanagedReaders = readers.map(Unmanaged.passUnretained) }
   }
   /// The readers, without reference counting.
-  @usableFromInline var links: [Unmanaged<StateReader<State>>] = []
+  @usableFromInline var unmanagedReaders: [Unmanaged<StateReader<State>>] = []
   /// The last states, for the first reader; unused after the first reader is made.
   @usableFromInline var backlog: [State] = []
   /// The index of the oldest state in a full backlog.
@@ -30,11 +30,11 @@ struct ShownStates<State: Sendable>: Sendable {
     state = next
     var isAwaited = false
     var isFull = false
-    for link in links {
+    for link in unmanagedReaders {
       link._withUnsafeGuaranteedRef { reader in
         reader.write(next)
         if reader.isWaiting.load(ordering: .sequentiallyConsistent) { isAwaited = true }
-        if reader.hasNoRoom { isFull = true }
+        if reader.isAtCapacity { isFull = true }
       }
     }
     if keepsBacklog { keep(next) }
@@ -53,18 +53,18 @@ struct ShownStates<State: Sendable>: Sendable {
 
   /// Makes a reader. The first reader that is not late also gets the earlier states.
   mutating func makeReader(
-    isLate: Bool,
-    madeRoom: @escaping @Sendable () -> Void,
+    skipsBacklog: Bool,
+    signalCapacity: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (StateReader<State>) -> Void
   ) -> StateReader<State> {
     var states = [state]
-    if keepsBacklog && !isLate {
+    if keepsBacklog && !skipsBacklog {
       states = Array(backlog[oldest...] + backlog[..<oldest])
       keepsBacklog = false
       backlog = []
     }
     let reader = StateReader(
-      states: states, capacity: Self.capacity, madeRoom: madeRoom, ended: ended)
+      states: states, capacity: Self.capacity, signalCapacity: signalCapacity, ended: ended)
     if isStopped { reader.finish() } else { readers.append(reader) }
     return reader
   }
@@ -99,7 +99,7 @@ package final class Announcement: Sendable {
 
 /// The intermediate states of the running step, until the step is over.
 @usableFromInline
-struct PassingStates<State> {
+struct IntermediateStates<State> {
   /// The number of intermediate states so far.
   @usableFromInline private(set) var count: UInt64 = 0
   /// The state in which the transition began, if it has passed through an intermediate state.
@@ -107,15 +107,15 @@ struct PassingStates<State> {
   /// The number of intermediate states since the run began.
   private(set) var total: UInt64 = 0
   /// The intermediate states that have consequences.
-  private var followed: [State] = []
+  private var consequentialStates: [State] = []
 
   init() {}
 
   /// Notes that the transition passes from one state through another.
   /// - Parameter isFollowed: Whether the state has consequences when the step is over.
-  mutating func pass(from state: State, through next: State, isFollowed: Bool) {
+  mutating func pass(from state: State, through next: State, hasConsequences: Bool) {
     if count == 0 { origin = state }
-    if isFollowed { followed.append(next) }
+    if hasConsequences { consequentialStates.append(next) }
     count += 1
     total += 1
   }
@@ -123,7 +123,7 @@ struct PassingStates<State> {
   /// Handles the failure of the step.
   /// - Returns: The state in which the step began, which must be shown again; `nil` if no
   ///   intermediate state was shown.
-  mutating func turnBack() -> State? {
+  mutating func rollBack() -> State? {
     guard let origin else { return nil }
     _ = end()
     total += 1
@@ -133,7 +133,7 @@ struct PassingStates<State> {
   /// Ends the step.
   /// - Returns: The intermediate states that have consequences now.
   mutating func end() -> [State] {
-    defer { (count, origin, followed) = (0, nil, []) }
-    return followed
+    defer { (count, origin, consequentialStates) = (0, nil, []) }
+    return consequentialStates
   }
 }

@@ -21,18 +21,18 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   @usableFromInline let isBlocking = Atomic(false)
   private let isFinished = Atomic(false)
   private let isEnded = Atomic(false)
-  private let waiting = Locked<CheckedContinuation<Void, Never>?>(nil)
+  private let waiter = Locked<CheckedContinuation<Void, Never>?>(nil)
 
-  private let gap = CacheLines()
+  private let writerPadding = CacheLinePadding()
   @usableFromInline let written = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
   var writeSlot = 0
   @usableFromInline
   @exclusivity(unchecked)
-  var knownRead = 0
+  var cachedReadCount = 0
 
-  private let nextGap = CacheLines()
+  private let readerPadding = CacheLinePadding()
   @usableFromInline let read = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
@@ -42,22 +42,22 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   @usableFromInline let readCount = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
-  var knownWritten = 0
+  var cachedWrittenCount = 0
 
-  private let lastGap = CacheLines()
-  @usableFromInline let madeRoom: @Sendable () -> Void
+  private let trailingPadding = CacheLinePadding()
+  @usableFromInline let signalCapacity: @Sendable () -> Void
   private let ended: @Sendable (StateReader) -> Void
 
   /// - Parameter capacity: The number of unread states at which the reader is full. A step that is
   ///   running while the reader is made may write one more.
   init(
-    states: [State], capacity: Int, madeRoom: @escaping @Sendable () -> Void,
+    states: [State], capacity: Int, signalCapacity: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (StateReader) -> Void
   ) {
     self.capacity = capacity
     slotCount = capacity + 2
     slots = .allocate(capacity: slotCount)
-    self.madeRoom = madeRoom
+    self.signalCapacity = signalCapacity
     self.ended = ended
     for state in states { write(state) }
   }
@@ -84,26 +84,26 @@ extension StateReader {
 
   /// Whether the reader has reached the maximum lag. If so, ``madeRoom`` will be called.
   var isFull: Bool {
-    guard hasNoRoom else { return false }
+    guard isAtCapacity else { return false }
     isBlocking.store(true, ordering: .sequentiallyConsistent)
-    return hasNoRoom
+    return isAtCapacity
   }
 
   /// Like ``isFull``, but without requesting the call of ``madeRoom``.
   @usableFromInline
-  var hasNoRoom: Bool {
+  var isAtCapacity: Bool {
     let count = written.load(ordering: .relaxed)
-    if count - knownRead < capacity { return false }
-    knownRead = read.load(ordering: .sequentiallyConsistent)
-    return count - knownRead >= capacity && !isEnded.load(ordering: .relaxed)
+    if count - cachedReadCount < capacity { return false }
+    cachedReadCount = read.load(ordering: .sequentiallyConsistent)
+    return count - cachedReadCount >= capacity && !isEnded.load(ordering: .relaxed)
   }
 
   @usableFromInline
   func wake() {
-    let continuation = waiting.withLock { waiting in
+    let continuation = waiter.withLock { waiter in
       isWaiting.store(false, ordering: .sequentiallyConsistent)
-      defer { waiting = nil }
-      return waiting
+      defer { waiter = nil }
+      return waiter
     }
     continuation?.resume()
   }
@@ -136,27 +136,27 @@ extension StateReader {
   @inlinable
   func readNow() -> State? {
     let count = readCount.load(ordering: .relaxed)
-    if knownWritten == count {
-      tellRead()
-      knownWritten = written.load(ordering: .sequentiallyConsistent)
-      if knownWritten == count { return nil }
+    if cachedWrittenCount == count {
+      publishProgress()
+      cachedWrittenCount = written.load(ordering: .sequentiallyConsistent)
+      if cachedWrittenCount == count { return nil }
     }
     let state = (slots + readSlot).move()
     readSlot = readSlot + 1 == slotCount ? 0 : readSlot + 1
     readCount.store(count &+ 1, ordering: .relaxed)
-    if (count &+ 1) % 32 == 0 || isBlocking.load(ordering: .relaxed) { tellRead() }
+    if (count &+ 1) % 32 == 0 || isBlocking.load(ordering: .relaxed) { publishProgress() }
     return state
   }
 
   @inlinable
-  func tellRead() {
+  func publishProgress() {
     read.store(readCount.load(ordering: .relaxed), ordering: .sequentiallyConsistent)
     if isBlocking.load(ordering: .sequentiallyConsistent) { unblock() }
   }
 
   @usableFromInline
   func unblock() {
-    if isBlocking.exchange(false, ordering: .sequentiallyConsistent) { madeRoom() }
+    if isBlocking.exchange(false, ordering: .sequentiallyConsistent) { signalCapacity() }
   }
 
   /// Waits for the next state; `nil` at the end.
@@ -183,9 +183,9 @@ extension StateReader {
     func wait() async
   {
     await withCheckedContinuation { continuation in
-      waiting.withLock { waiting in
-        precondition(waiting == nil, "Two tasks read the same iterator at the same time.")
-        waiting = continuation
+      waiter.withLock { waiter in
+        precondition(waiter == nil, "Two tasks read the same iterator at the same time.")
+        waiter = continuation
         isWaiting.store(true, ordering: .sequentiallyConsistent)
       }
       // A state, or the end, may have arrived in between.
@@ -200,7 +200,7 @@ extension StateReader {
 
 /// Padding between fields that different threads write: two cache lines, because some processors
 /// fetch lines in pairs.
-private struct CacheLines {
+private struct CacheLinePadding {
   let words: InlineArray<16, UInt64> = .init(repeating: 0)
 }
 
@@ -222,7 +222,7 @@ final class ReaderWatch: Sendable {
   /// The time that the machine waits without a read before the warning.
   private static let patience = Duration.seconds(1)
 
-  private let begun = Atomic(false)
+  private let isWatching = Atomic(false)
   private let subject: @Sendable () -> String
   private let clock = EffectClock.current
   private let tell = Warnings.tell
@@ -231,27 +231,27 @@ final class ReaderWatch: Sendable {
   init(_ subject: @escaping @Sendable () -> String) { self.subject = subject }
 
   /// Whether the watch is running, or has already warned.
-  var hasBegun: Bool { begun.load(ordering: .relaxed) }
+  var hasBegun: Bool { isWatching.load(ordering: .relaxed) }
 
   /// Starts the watch when the machine waits for readers.
   func begin(_ lag: @escaping @Sendable () -> Lag) {
-    guard !begun.exchange(true, ordering: .sequentiallyConsistent) else { return }
+    guard !isWatching.exchange(true, ordering: .sequentiallyConsistent) else { return }
     Task { [self] in
       repeat {
-        if await findsStandstill(lag) {
+        if await detectStall(lag) {
           return tell(
             "\(subject()) waits for an iterator of its states that has not been read for "
               + "\(Self.patience.shortText); read the iterator, or release it")
         }
-        begun.store(false, ordering: .sequentiallyConsistent)
+        isWatching.store(false, ordering: .sequentiallyConsistent)
         // The machine may have started to wait again while it saw this task as running.
-      } while !lag().isEmpty && !begun.exchange(true, ordering: .sequentiallyConsistent)
+      } while !lag().isEmpty && !isWatching.exchange(true, ordering: .sequentiallyConsistent)
     }
   }
 
   /// Watches until no reader blocks the machine. Returns whether a reader blocks it without
   /// reading.
-  private func findsStandstill(_ lag: @Sendable () -> Lag) async -> Bool {
+  private func detectStall(_ lag: @Sendable () -> Lag) async -> Bool {
     var before = lag()
     while !before.isEmpty {
       guard (try? await clock.sleep(for: Self.patience)) != nil else { return false }
@@ -263,11 +263,11 @@ final class ReaderWatch: Sendable {
   }
 }
 
-extension ShownStates {
+extension PublishedStates {
   /// The number of states read by each reader that is full.
   var lag: ReaderWatch.Lag {
     Dictionary(
-      uniqueKeysWithValues: readers.filter(\.hasNoRoom).map {
+      uniqueKeysWithValues: readers.filter(\.isAtCapacity).map {
         // The number of states read, including those not published to the machine yet.
         (ObjectIdentifier($0), $0.readCount.load(ordering: .relaxed))
       })

@@ -27,7 +27,7 @@ package final class StepEvaluator<
   }
 
   /// An effect or a feedback of a machine.
-  package struct Work: Hashable, Sendable {
+  package struct EffectSource: Hashable, Sendable {
     /// The name of the output, or `feedback1`, `feedback2`, … in the order in which the feedbacks
     /// were added.
     package let name: String
@@ -41,7 +41,7 @@ package final class StepEvaluator<
     case feedback(Int)
   }
 
-  package let works: [Work]
+  package let works: [EffectSource]
   private let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
   private let entered: (State) -> Void
@@ -59,10 +59,10 @@ package final class StepEvaluator<
     let effects = runtime.effects.values.sorted { $0.tag < $1.tag }
     works =
       effects.map {
-        Work(name: names[$0.tag], isSequence: $0.isSequence, place: .output(tag: $0.tag))
+        EffectSource(name: names[$0.tag], isSequence: $0.isSequence, place: .output(tag: $0.tag))
       }
       + runtime.feedbacks.enumerated().map {
-        Work(
+        EffectSource(
           name: "feedback\($0 + 1)", isSequence: $1.isSequence, place: .feedback($0 + 1))
       }
   }
@@ -85,7 +85,7 @@ package final class StepEvaluator<
   ) -> Answer? {
     let engine = engine(in: configuration)
     guard let (work, id) = find(effect, in: engine) else { return nil }
-    _ = engine.effects.willTake(from: id, work.isSequence ? .oneOfMany : .last)
+    _ = engine.effects.willTakeEvent(from: id, work.isSequence ? .oneOfMany : .last)
     return step(engine, event)
   }
 
@@ -102,8 +102,8 @@ package final class StepEvaluator<
   /// Makes an engine whose effects wait for a record that is never made, so that none of them runs.
   private func engine() -> Engine<State, Event, Output> {
     let engine = Engine(machine: machine, runtime: runtime) { _ in }
-    engine.effects.waitForRecords()
-    engine.onProblem = { _ in }
+    engine.effects.deferUntilRecorded()
+    engine.onError = { _ in }
     engine.onEntry = { [entered] state, _, _ in entered(state) }
     return engine
   }
@@ -143,10 +143,10 @@ package final class StepEvaluator<
   private func configuration(of engine: Engine<State, Event, Output>) -> Configuration {
     Configuration(
       state: engine.state,
-      effects: engine.effects.underWay.compactMap { work(of: $0.effect)?.name }.sorted())
+      effects: engine.effects.unfinishedEffects.compactMap { work(of: $0.effect)?.name }.sorted())
   }
 
-  private func work(of effect: RunningEffect<State, Event>) -> Work? {
+  private func work(of effect: RunningEffect<State, Event>) -> EffectSource? {
     let place =
       effect.outputTag.map { Place.output(tag: $0) } ?? .feedback(effect.origin.feedback)
     return works.first { $0.place == place }
@@ -154,8 +154,8 @@ package final class StepEvaluator<
 
   private func find(
     _ name: String, in engine: Engine<State, Event, Output>
-  ) -> (work: Work, id: UInt64)? {
-    for (id, effect) in engine.effects.underWay {
+  ) -> (work: EffectSource, id: UInt64)? {
+    for (id, effect) in engine.effects.unfinishedEffects {
       if let work = work(of: effect), work.name == name { return (work, id) }
     }
     return nil

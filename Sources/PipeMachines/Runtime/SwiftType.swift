@@ -51,7 +51,7 @@ package enum SwiftType: Equatable {
   }
 
   /// Returns whether a decoder of this type accepts the value. An unknown type accepts all values.
-  package func takes(_ value: JSONValue) -> Bool {
+  package func canDecode(_ value: JSONValue) -> Bool {
     switch (self, value) {
     case (.unknown, _), (.bool, .bool), (.string, .string), (.floating, .integer),
       (.floating, .number), (.optional, .null):
@@ -59,16 +59,16 @@ package enum SwiftType: Equatable {
     case (.integer(let range), .integer(let value)): range.contains(Double(value))
     case (.integer(let range), .number(let value)):
       value.rounded() == value && range.contains(value)
-    case (.array(let inner), .array(let values)): values.allSatisfy { inner.takes($0) }
+    case (.array(let inner), .array(let values)): values.allSatisfy { inner.canDecode($0) }
     case (.dictionary(let inner), .object(let members)):
-      members.values.allSatisfy { inner.takes($0) }
-    case (.optional(let inner), _): inner.takes(value)
+      members.values.allSatisfy { inner.canDecode($0) }
+    case (.optional(let inner), _): inner.canDecode(value)
     default: false
     }
   }
 
   /// Returns the instruction for a message: `a value of type UInt8, from 0 to 255`.
-  package func demand(of name: String) -> String {
+  package func constraint(of name: String) -> String {
     guard case .integer(let range) = self, range.upperBound < 0x1p63 else {
       return "a value of type \(name)"
     }
@@ -84,11 +84,11 @@ package enum SwiftType: Equatable {
       return to == "Optional<\(from)>" || to == "\(from)?"
     }
     if case .optional(let inner) = target, inner == source { return true }
-    return source == target && normal(from) == normal(to)
+    return source == target && normalized(from) == normalized(to)
   }
 
   /// Returns the name with the syntax of optionals, arrays and dictionaries removed.
-  private static func normal(_ name: String) -> String {
+  private static func normalized(_ name: String) -> String {
     switch SwiftType(name) {
     case .optional, .array, .dictionary:
       name.replacing("?", with: "").replacing("Optional<", with: "").replacing("Array<", with: "")

@@ -63,7 +63,7 @@ public struct ValueBinding<Value> {
     for duration: Duration, id: some Hashable = Int?.none,
     fileID: StaticString = #fileID, line: UInt = #line, column: UInt = #column
   ) -> Self {
-    let key = ViewTimers.Key(id: AnyHashable(id), place: "\(fileID):\(line):\(column)")
+    let key = ViewTimers.Key(id: AnyHashable(id), sourceLocation: "\(fileID):\(line):\(column)")
     let clock = EffectClock.current
     return Self(
       get: get,
@@ -116,7 +116,7 @@ extension ViewState {
 final class ViewTimers {
   struct Key: Hashable {
     let id: AnyHashable
-    let place: String
+    let sourceLocation: String
   }
 
   private var running: [Key: (number: Int, task: Task<Void, Never>)] = [:]

@@ -141,7 +141,7 @@ package struct ViewSource<State: Sendable, Event: DSLCompatible> {
     _ project: @escaping @Sendable (Origin) -> State
   ) {
     let states: @MainActor () -> States = {
-      let iterator = sequence.makeLateIterator()
+      let iterator = sequence.makeIteratorFromCurrentState()
       return { await iterator.next(isolation: MainActor.shared).map(project) }
     }
     let transmit: @MainActor (Event) async -> SendOutcome<State> = { event in

@@ -61,7 +61,7 @@ public struct SynchronizedEvent: Sendable {
       do {
         return try json.decode(type)
       } catch {
-        throw .otherPayload(name, type: "\(type)", problem: "\(error)")
+        throw .payloadMismatch(name, type: "\(type)", problem: "\(error)")
       }
     }
   }
@@ -105,7 +105,7 @@ public enum SynchronizedEventError: Error, Hashable, Sendable, CustomStringConve
   /// The participant's event type has no such case.
   case unknownCase(String, type: String)
   /// The case carries other fields in the participant's event type.
-  case otherPayload(String, type: String, problem: String)
+  case payloadMismatch(String, type: String, problem: String)
 
   /// A message that describes the error.
   public var description: String {
@@ -114,14 +114,14 @@ public enum SynchronizedEventError: Error, Hashable, Sendable, CustomStringConve
       "\(json.text) is not a valid event; write \"name\" or {\"name\":{\"field\":value}}"
     case .unknownCase(let name, let type):
       "'\(type)' has no case '\(name)'"
-    case .otherPayload(let name, let type, let problem):
+    case .payloadMismatch(let name, let type, let problem):
       "the payload of event '\(name)' does not match type '\(type)': \(problem)"
     }
   }
 }
 
 /// A participant that refuses an event, with the reason.
-public struct Withholding: Hashable, Codable, Sendable {
+public struct BlockingParticipant: Hashable, Codable, Sendable {
   /// The name of the participant.
   public var participant: String
   /// The state of the participant, as JSON.
@@ -140,7 +140,7 @@ public struct Withholding: Hashable, Codable, Sendable {
   }
 }
 
-extension Withholding: CustomStringConvertible {
+extension BlockingParticipant: CustomStringConvertible {
   /// A message that describes the refusal.
   public var description: String {
     let why =
@@ -162,7 +162,7 @@ public enum SynchronizedReply: Hashable, Codable, Sendable {
   case committed(TransactionID, versions: [String: UInt64])
   /// No participant has accepted the event, because the states of these participants do not allow
   /// it.
-  case refused([Withholding])
+  case refused([BlockingParticipant])
   /// No participant has accepted the event, because these participants cannot accept events now.
   case busy([String])
   /// No participant has accepted the event, because this participant, or the composite itself, is
@@ -193,7 +193,7 @@ public enum BroadcastResult: Hashable, Sendable {
   /// The participant has accepted the event, and has this version now.
   case moved(version: UInt64)
   /// The state of the participant does not allow the event.
-  case refused(Withholding)
+  case refused(BlockingParticipant)
   /// The participant cannot accept events now.
   case busy
   /// The participant was not asked, because it is not running.

@@ -3,8 +3,8 @@ import PipeMachines
 import PipeWire
 
 /// The observed steps of a machine, grouped by the names of states and events.
-struct SeenSteps {
-  private struct Place: Hashable {
+struct ObservedSteps {
+  private struct StateEventPair: Hashable {
     let state: String
     let event: String
   }
@@ -23,20 +23,20 @@ struct SeenSteps {
   private let machine: String
   private let description: MachineDescription?
   private var initial: String?
-  private var outcomes: [Place: Outcomes] = [:]
-  private var order: [Place] = []
+  private var outcomes: [StateEventPair: Outcomes] = [:]
+  private var order: [StateEventPair] = []
   /// The states that are reachable from the initial state by observed steps.
   private var reached: [String] = []
   /// All evaluated states.
-  private(set) var entered: Set<JSONValue> = []
+  private(set) var evaluatedStates: Set<JSONValue> = []
   /// Whether the states that are evaluated now have made-up values.
-  private var isMadeUp = false
+  private var isSynthetic = false
   /// The events without any value to try.
   var untried: [String] = []
   /// The events whose values were all tried.
-  var complete: Set<String> = []
+  var completeEvents: Set<String> = []
   /// Whether a limit left states or values untried.
-  var isCut = false
+  var isTruncated = false
 
   init(node: String, machine: String, _ description: MachineDescription?) {
     self.node = node
@@ -57,12 +57,12 @@ struct SeenSteps {
 
   /// Records that a state is evaluated.
   /// - Returns: Whether the state is new.
-  mutating func enter(_ state: JSONValue) -> Bool { entered.insert(state).inserted }
+  mutating func enter(_ state: JSONValue) -> Bool { evaluatedStates.insert(state).inserted }
 
   /// The unreached states, with made-up values; states for which no values can be made up are left out.
-  var unmet: [JSONValue] {
+  var unreachedStates: [JSONValue] {
     mutating get {
-      isMadeUp = true
+      isSynthetic = true
       guard let description, description.stateFields == nil else { return [] }
       return description.states.filter { !reached.contains($0.name) }.compactMap { state in
         var fields: [String: JSONValue] = [:]
@@ -89,14 +89,14 @@ struct SeenSteps {
   }
 
   private mutating func reach(_ state: String) {
-    guard !isMadeUp else { return }
+    guard !isSynthetic else { return }
     if !reached.contains(state) { reached.append(state) }
   }
 
   /// Returns whether an event of that name had no answer in a state of that name.
   func isUnanswered(_ event: String, in state: JSONValue) -> Bool {
-    let place = Place(state: Self.name(of: state, description), event: event)
-    return outcomes[place]?.isUnanswered == true
+    let pair = StateEventPair(state: Self.name(of: state, description), event: event)
+    return outcomes[pair]?.isUnanswered == true
   }
 
   /// Records an answer.
@@ -104,12 +104,12 @@ struct SeenSteps {
   mutating func take(
     _ reply: ProgramEvaluator.Reply, to event: String, in state: JSONValue
   ) -> JSONValue? {
-    let place = Place(state: Self.name(of: state, description), event: event)
+    let pair = StateEventPair(state: Self.name(of: state, description), event: event)
     // A made-up state may be invalid.
-    if isMadeUp, case .answer(.invalid) = reply { return nil }
-    if outcomes[place] == nil { order.append(place) }
-    var found = outcomes[place] ?? Outcomes()
-    defer { outcomes[place] = found }
+    if isSynthetic, case .answer(.invalid) = reply { return nil }
+    if outcomes[pair] == nil { order.append(pair) }
+    var found = outcomes[pair] ?? Outcomes()
+    defer { outcomes[pair] = found }
     switch reply {
     case .answer(.moved(let next, _)):
       let target = Self.name(of: next.state, description)
@@ -124,7 +124,8 @@ struct SeenSteps {
         found.refusedByGuard += 1
       }
     case .answer(.unable): found.isAsynchronous = true
-    case .answer(.undecodable), .answer(.invalid), .answer(.opened), .answer(.projected), .trouble:
+    case .answer(.undecodable), .answer(.invalid), .answer(.opened), .answer(.projected),
+      .evaluatorError:
       found.isUnanswered = true
     case .impure(let answers):
       for case .moved(let next, _) in answers {
@@ -153,8 +154,8 @@ struct SeenSteps {
     }
     chart.states += reached.filter { !names.contains($0) }.map { StateChart.State($0) }
     let fixed = Set(cases.filter(\.fields.isEmpty).map(\.name))
-    chart.transitions = order.flatMap { place in
-      transitions(place, isFixed: fixed.contains(place.state))
+    chart.transitions = order.flatMap { pair in
+      transitions(pair, isFixed: fixed.contains(pair.state))
     }
     for event in untried {
       chart.transitions += reached.map {
@@ -166,27 +167,30 @@ struct SeenSteps {
         "not tried, since values are missing: \(untried.joined(separator: ", ")); add values in "
           + "the topology file under 'explore: values', as '\(node).\(untried[0])'")
     }
-    if isCut { chart.notes.append("the search reached a limit and is incomplete") }
+    if isTruncated { chart.notes.append("the search reached a limit and is incomplete") }
     if reached.count < chart.states.count {
       chart.notes.append("'not met': no tried event leads to this state")
     }
     return chart
   }
 
-  private func transitions(_ place: Place, isFixed: Bool) -> [StateChart.Transition] {
-    guard let seen = outcomes[place] else { return [] }
-    func transition(_ target: String?, _ doubt: StateChart.Doubt?) -> StateChart.Transition {
+  private func transitions(_ pair: StateEventPair, isFixed: Bool) -> [StateChart.Transition] {
+    guard let seen = outcomes[pair] else { return [] }
+    func transition(_ target: String?, _ doubt: StateChart.UncertaintyReason?)
+      -> StateChart.Transition
+    {
       StateChart.Transition(
-        place.state, place.event, target, doubt: doubt, isGuarded: seen.refusedByGuard > 0)
+        pair.state, pair.event, target, doubt: doubt, isGuarded: seen.refusedByGuard > 0)
     }
     var result: [StateChart.Transition] = []
-    let isMixed = seen.targets.count > 1 || seen.refusedByGuard + seen.withoutTransition > 0
-    let isWhole = isFixed && complete.contains(place.event)
+    let hasSeveralOutcomes =
+      seen.targets.count > 1 || seen.refusedByGuard + seen.withoutTransition > 0
+    let isExhaustive = isFixed && completeEvents.contains(pair.event)
     for target in seen.targets {
-      let doubt: StateChart.Doubt? =
-        isMixed
+      let doubt: StateChart.UncertaintyReason? =
+        hasSeveralOutcomes
         ? .dependsOnValues
-        : seen.moved == 1 && !isWhole || !reached.contains(place.state) ? .seenOnce : nil
+        : seen.moved == 1 && !isExhaustive || !reached.contains(pair.state) ? .seenOnce : nil
       result.append(transition(target, doubt))
     }
     if seen.targets.isEmpty, seen.refusedByGuard > 0 {
@@ -207,6 +211,6 @@ struct SeenSteps {
 extension StateChart {
   /// Returns the name of a node's state in its state chart.
   package static func name(of state: JSONValue, _ description: MachineDescription?) -> String {
-    SeenSteps.name(of: state, description)
+    ObservedSteps.name(of: state, description)
   }
 }

@@ -10,11 +10,11 @@ import PipeWire
 /// its events. No node runs, and no effects of the machine.
 package struct StateChartSearch {
   /// The reason why a node has no state chart.
-  package enum Trouble: Error, Hashable, Sendable {
+  package enum Failure: Error, Hashable, Sendable {
     case unknownNode(known: [String])
     /// The node is constant.
     case noMachine
-    case oracle(EvaluatorError)
+    case evaluator(EvaluatorError)
   }
 
   /// The limits of the search.
@@ -24,7 +24,7 @@ package struct StateChartSearch {
     /// The number of values of one event.
     package var values = 24
     /// The time limit for one answer.
-    package var patience: Duration = .seconds(5)
+    package var answerTimeout: Duration = .seconds(5)
     /// The time limit for the whole search.
     package var time: Duration = .seconds(5)
 
@@ -39,70 +39,71 @@ package struct StateChartSearch {
     self.limits = limits
   }
 
-  package func chart(of name: String) throws(Trouble) -> StateChart {
+  package func chart(of name: String) throws(Failure) -> StateChart {
     guard let node = loaded.topology.nodes.first(where: { $0.name == name }) else {
       throw .unknownNode(known: loaded.topology.nodes.map(\.name))
     }
     guard node.constant == nil, let machine = node.machine else { throw .noMachine }
     do {
-      let oracle = try ProgramEvaluators(loaded, patience: limits.patience).oracle(of: node)
-      let opening = try oracle.open(
+      let evaluator = try ProgramEvaluators(loaded, answerTimeout: limits.answerTimeout).evaluator(
+        of: node)
+      let opening = try evaluator.open(
         name, machine: machine, parameters: node.parameters, outs: [])
-      var seen = SeenSteps(node: name, machine: machine, loaded.descriptions[name])
-      search(oracle, opening, &seen)
+      var seen = ObservedSteps(node: name, machine: machine, loaded.descriptions[name])
+      search(evaluator, opening, &seen)
       return seen.chart
     } catch {
-      throw .oracle(error)
+      throw .evaluator(error)
     }
   }
 
   private func search(
-    _ oracle: ProgramEvaluator, _ opening: EvaluatorOpening, _ seen: inout SeenSteps
+    _ evaluator: ProgramEvaluator, _ opening: EvaluatorOpening, _ seen: inout ObservedSteps
   ) {
     var inputs: [(event: String, input: EvaluatorInput)] = []
     var values = EventValues(loaded.topology.explore ?? ExploreSection())
     for (event, fields) in opening.events.sorted(by: { $0.key < $1.key }) {
       let all = values.events(EventPattern(event), of: seen.node, fields)
       if all.isEmpty { seen.untried.append(event) }
-      if all.count > limits.values { seen.isCut = true }
+      if all.count > limits.values { seen.isTruncated = true }
       if !all.isEmpty, all.count <= limits.values, fields.allSatisfy(\.isComplete) {
-        seen.complete.insert(event)
+        seen.completeEvents.insert(event)
       }
       inputs += all.prefix(limits.values).map { (event, .take(event: $0)) }
     }
     let end = ContinuousClock.now + limits.time
     seen.start(in: opening.configuration.state)
-    follow(opening.configuration.state, inputs, oracle, &seen, until: end)
+    exploreStates(opening.configuration.state, inputs, evaluator, &seen, until: end)
     // Unreached states are evaluated too, with made-up values: the chart draws their transitions as
     // dotted lines.
-    for state in seen.unmet { follow(state, inputs, oracle, &seen, until: end) }
+    for state in seen.unreachedStates { exploreStates(state, inputs, evaluator, &seen, until: end) }
   }
 
   /// Explores the states that are reachable from a state, as long as there are new ones.
-  private func follow(
+  private func exploreStates(
     _ first: JSONValue, _ inputs: [(event: String, input: EvaluatorInput)],
-    _ oracle: ProgramEvaluator,
-    _ seen: inout SeenSteps, until end: ContinuousClock.Instant
+    _ evaluator: ProgramEvaluator,
+    _ seen: inout ObservedSteps, until end: ContinuousClock.Instant
   ) {
     guard seen.enter(first) else { return }
     var waiting = [first]
     var next = 0
     while next < waiting.count {
       guard ContinuousClock.now < end else {
-        seen.isCut = true
+        seen.isTruncated = true
         return
       }
       let state = waiting[next]
       next += 1
       // Inputs that crashed or hung the program are not repeated.
-      let asked = inputs.filter { !seen.isUnanswered($0.event, in: state) }
+      let pendingInputs = inputs.filter { !seen.isUnanswered($0.event, in: state) }
       // Effects are ignored: the events that they emit are tried like any other event.
-      let replies = oracle.row(
-        seen.node, EvaluatorConfiguration(state: state), asked.map(\.input))
-      for ((event, _), reply) in zip(asked, replies) {
+      let replies = evaluator.row(
+        seen.node, EvaluatorConfiguration(state: state), pendingInputs.map(\.input))
+      for ((event, _), reply) in zip(pendingInputs, replies) {
         guard let target = seen.take(reply, to: event, in: state) else { continue }
-        guard seen.entered.count < limits.states else {
-          if !seen.entered.contains(target) { seen.isCut = true }
+        guard seen.evaluatedStates.count < limits.states else {
+          if !seen.evaluatedStates.contains(target) { seen.isTruncated = true }
           continue
         }
         if seen.enter(target) { waiting.append(target) }

@@ -45,19 +45,21 @@ extension PipeSpecification {
 extension Wiring {
   /// Adds the current conditions of nodes, composites and pipes.
   package mutating func add(_ directory: TopologyDirectory) {
-    for index in nodes.indices { nodes[index].now = directory.condition(of: nodes[index].name) }
+    for index in nodes.indices {
+      nodes[index].currentCondition = directory.condition(of: nodes[index].name)
+    }
     for index in composites.indices {
-      composites[index].now = directory.condition(of: composites[index].name)
+      composites[index].currentCondition = directory.condition(of: composites[index].name)
     }
     for index in monitors.indices {
-      monitors[index].now = directory.condition(of: monitors[index].name)
+      monitors[index].currentCondition = directory.condition(of: monitors[index].name)
     }
     for index in pipes.indices {
       let ends = directory.nodes.lazy.compactMap(\.status).flatMap(\.outs)
       guard let end = ends.first(where: { [name = pipes[index].name] in $0.name == name }) else {
         continue
       }
-      pipes[index].fill = Fill(waiting: Int(clamping: end.underWay), capacity: end.capacity)
+      pipes[index].fill = FillLevel(waiting: Int(clamping: end.underWay), capacity: end.capacity)
     }
   }
 }

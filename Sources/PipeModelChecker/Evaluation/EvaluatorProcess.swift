@@ -8,23 +8,23 @@ import PipeWire
 
 /// The reason why a program did not answer.
 package enum EvaluatorError: Error, Hashable, Sendable {
-  case notStarted(String)
+  case launchFailed(String)
   /// The process has ended, with this description of its exit.
   case ended(String)
   /// The process sent and received nothing for this time, not counting the time in which it waited
   /// for a processor.
-  case late(after: Duration)
+  case timedOut(after: Duration)
   /// The process sent this output, which is not a valid answer.
-  case garbage(String)
+  case invalidAnswer(String)
 }
 
 extension EvaluatorError: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .notStarted(let reason): "the process cannot be started: \(reason)"
+    case .launchFailed(let reason): "the process cannot be started: \(reason)"
     case .ended(let exit): "the process \(exit)"
-    case .late(let time): "the process sent nothing for \(time)"
-    case .garbage(let details): "the answer is invalid: \(details)"
+    case .timedOut(let time): "the process sent nothing for \(time)"
+    case .invalidAnswer(let details): "the answer is invalid: \(details)"
     }
   }
 }
@@ -33,23 +33,24 @@ extension EvaluatorError: CustomStringConvertible {
 final class EvaluatorProcess {
   private var child: ChildProcess
   private let input: Int32
-  private var open: Set<Int32>
+  private var openDescriptors: Set<Int32>
   private var output: [UInt8] = []
   private var errors: [UInt8] = []
-  private let patience: Duration
+  private let answerTimeout: Duration
 
   /// The maximum size of one answer. Unit: bytes.
   private static let lineLimit = 16 << 20
 
-  init(path: String, environment: [String: String], patience: Duration) throws(EvaluatorError) {
+  init(path: String, environment: [String: String], answerTimeout: Duration) throws(EvaluatorError)
+  {
     var ends: [Int32] = [-1, -1]
     let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     guard socketpair(AF_UNIX, type, 0, &ends) == 0 else {
-      throw .notStarted("cannot create a socket pair: \(SystemError.text(of: errno))")
+      throw .launchFailed("cannot create a socket pair: \(SystemError.text(of: errno))")
     }
     defer { close(ends[1]) }
     input = ends[0]
-    self.patience = patience
+    self.answerTimeout = answerTimeout
     do {
       child = try ChildProcess.spawn(
         ChildCommand(
@@ -59,9 +60,9 @@ final class EvaluatorProcess {
           deathSignal: nil))
     } catch {
       close(ends[0])
-      throw .notStarted("\(error)")
+      throw .launchFailed("\(error)")
     }
-    open = [child.output, child.error]
+    openDescriptors = [child.output, child.error]
   }
 
   deinit {
@@ -75,16 +76,16 @@ final class EvaluatorProcess {
   /// - Parameter count: The number of expected answers.
   /// - Returns: The received answers, and an error if some are missing. After an error, the process
   ///   is unusable.
-  func ask(
+  func query(
     _ request: EvaluatorRequest, _ count: Int
-  ) -> (answers: [EvaluatorAnswer], trouble: EvaluatorError?) {
+  ) -> (answers: [EvaluatorAnswer], evaluatorError: EvaluatorError?) {
     guard var line = try? JSONRecord.encode(request) else {
-      return ([], .garbage("cannot encode a state or an event as JSON"))
+      return ([], .invalidAnswer("cannot encode a state or an event as JSON"))
     }
     line.append(UInt8(ascii: "\n"))
     // Unsolicited output would be mistaken for the answer.
-    guard output.isEmpty else { return ([], .garbage(Self.text(of: output))) }
-    if let trouble = send(line) { return ([], trouble) }
+    guard output.isEmpty else { return ([], .invalidAnswer(Self.text(of: output))) }
+    if let evaluatorError = send(line) { return ([], evaluatorError) }
     var answers: [EvaluatorAnswer] = []
     var wait = Wait(for: child.pid)
     while answers.count < count {
@@ -92,17 +93,19 @@ final class EvaluatorProcess {
         do {
           answers.append(try JSONRecord.decode(EvaluatorAnswer.self, from: Array(line)))
         } catch {
-          return (answers, .garbage(Self.text(of: line)))
+          return (answers, .invalidAnswer(Self.text(of: line)))
         }
         wait.restart()
         continue
       }
-      guard output.count < Self.lineLimit else { return (answers, .garbage(Self.text(of: output))) }
-      guard open.contains(child.output) else { return (answers, ending()) }
-      if read(until: .now + min(patience, .milliseconds(500))) {
+      guard output.count < Self.lineLimit else {
+        return (answers, .invalidAnswer(Self.text(of: output)))
+      }
+      guard openDescriptors.contains(child.output) else { return (answers, exitError()) }
+      if read(until: .now + min(answerTimeout, .milliseconds(500))) {
         wait.restart()
-      } else if wait.time() >= patience {
-        return (answers, .late(after: patience))
+      } else if wait.time() >= answerTimeout {
+        return (answers, .timedOut(after: answerTimeout))
       }
     }
     return (answers, nil)
@@ -112,7 +115,7 @@ final class EvaluatorProcess {
   /// a processor.
   private struct Wait {
     private let pid: Int32
-    private var queue = ProcessorQueue()
+    private var queue = RunQueueSampler()
     private var last = ContinuousClock.now
     private var waited: Duration = .zero
 
@@ -120,7 +123,7 @@ final class EvaluatorProcess {
 
     mutating func time() -> Duration {
       let now = ContinuousClock.now
-      waited += now - last - queue.take(ProcessorQueue.threads(of: pid), at: now)
+      waited += now - last - queue.take(RunQueueSampler.threads(of: pid), at: now)
       last = now
       return waited
     }
@@ -133,17 +136,17 @@ final class EvaluatorProcess {
 
   /// - Returns: Whether output arrived, or a stream was closed.
   private func read(until deadline: ContinuousClock.Instant) -> Bool {
-    let openBefore = open.count
-    var hasCome = false
-    for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
+    let openBefore = openDescriptors.count
+    var hasOutput = false
+    for (descriptor, bytes) in PipeReader.read(&openDescriptors, until: deadline) {
       if descriptor == child.output {
         output += bytes
-        hasCome = true
+        hasOutput = true
       } else {
         errors = (errors + bytes).suffix(4_000)
       }
     }
-    return hasCome || open.count < openBefore
+    return hasOutput || openDescriptors.count < openBefore
   }
 
   private func takeLine() -> [UInt8]? {
@@ -165,24 +168,28 @@ final class EvaluatorProcess {
         wait.restart()
         continue
       }
-      guard count < 0, errno == EINTR || errno == EAGAIN else { return ending() }
+      guard count < 0, errno == EINTR || errno == EAGAIN else { return exitError() }
       // A process that writes a lot before it reads waits until its output is read.
       _ = read(until: .now)
-      var room = pollfd(fd: input, events: Int16(POLLOUT), revents: 0)
-      if poll(&room, 1, 200) == 0, wait.time() >= patience { return .late(after: patience) }
+      var pollItem = pollfd(fd: input, events: Int16(POLLOUT), revents: 0)
+      if poll(&pollItem, 1, 200) == 0, wait.time() >= answerTimeout {
+        return .timedOut(after: answerTimeout)
+      }
     }
     return nil
   }
 
-  private func ending() -> EvaluatorError {
+  private func exitError() -> EvaluatorError {
     // The process has closed its output and is about to end. Its last messages are still in the stream.
     let deadline = ContinuousClock.now + .seconds(1)
-    while open.contains(child.error), ContinuousClock.now < deadline { _ = read(until: deadline) }
+    while openDescriptors.contains(child.error), ContinuousClock.now < deadline {
+      _ = read(until: deadline)
+    }
     child.signal(.kill, group: true)
     let exit = child.wait()?.description ?? "unknown exit status"
     let lines = String(decoding: errors, as: UTF8.self).split(separator: "\n")
-    let said = lines.first { $0.contains("Fatal error") } ?? lines.last
-    return .ended(said.map { "\(exit): \($0)" } ?? exit)
+    let errorLine = lines.first { $0.contains("Fatal error") } ?? lines.last
+    return .ended(errorLine.map { "\(exit): \($0)" } ?? exit)
   }
 
   private static func text(of bytes: some Collection<UInt8>) -> String {

@@ -8,7 +8,7 @@ import PipeWire
 final class ProgramEvaluator {
   enum Reply {
     case answer(EvaluatorAnswer)
-    case trouble(EvaluatorError)
+    case evaluatorError(EvaluatorError)
     /// A second process gave another answer.
     case impure([EvaluatorAnswer])
   }
@@ -21,22 +21,22 @@ final class ProgramEvaluator {
 
   private let path: String
   private let environment: [String: String]
-  private let patience: Duration
+  private let answerTimeout: Duration
   private var opened: [String: EvaluatorRequest] = [:]
   /// The answers so far; a topology is searched several times, with the same questions.
-  private var known: [Question: Reply] = [:]
+  private var cache: [Question: Reply] = [:]
   private var process: EvaluatorProcess?
-  private var witness: EvaluatorProcess?
+  private var secondProcess: EvaluatorProcess?
   /// The number of answers so far, by node.
-  private var answered: [String: Int] = [:]
+  private var answerCounts: [String: Int] = [:]
 
   /// The maximum number of inputs in one request.
-  private static let rowLimit = 64
+  private static let batchLimit = 64
 
-  init(path: String, environment: [String: String], patience: Duration) {
+  init(path: String, environment: [String: String], answerTimeout: Duration) {
     self.path = path
     self.environment = environment
-    self.patience = patience
+    self.answerTimeout = answerTimeout
   }
 
   /// Opens a node for evaluation, and returns its initial configuration.
@@ -45,16 +45,16 @@ final class ProgramEvaluator {
   ) throws(EvaluatorError) -> EvaluatorOpening {
     let request = EvaluatorRequest.open(
       node: node, machine: machine, parameters: parameters, outs: outs)
-    let (answers, trouble) = try start().ask(request, 1)
-    if let trouble {
+    let (answers, evaluatorError) = try start().query(request, 1)
+    if let evaluatorError {
       process = nil
-      throw trouble
+      throw evaluatorError
     }
     switch answers[0] {
     case .opened(let opening):
       opened[node] = request
       return opening
-    case let other: throw .garbage(Self.text(of: other))
+    case let other: throw .invalidAnswer(Self.text(of: other))
     }
   }
 
@@ -65,37 +65,39 @@ final class ProgramEvaluator {
     let questions = inputs.map {
       Question(node: node, configuration: configuration, input: $0)
     }
-    let open = questions.filter { known[$0] == nil }
+    let open = questions.filter { cache[$0] == nil }
     if !open.isEmpty {
-      for (question, reply) in zip(open, ask(node, configuration, open.map(\.input))) {
+      for (question, reply) in zip(open, query(node, configuration, open.map(\.input))) {
         // Not stored: a program that could not be started may start later.
-        if case .trouble(.notStarted) = reply { return questions.map { known[$0] ?? reply } }
-        known[question] = reply
+        if case .evaluatorError(.launchFailed) = reply {
+          return questions.map { cache[$0] ?? reply }
+        }
+        cache[question] = reply
       }
     }
-    return questions.compactMap { known[$0] }
+    return questions.compactMap { cache[$0] }
   }
 
-  private func ask(
+  private func query(
     _ node: String, _ configuration: EvaluatorConfiguration, _ inputs: [EvaluatorInput]
   ) -> [Reply] {
     var replies: [Reply] = []
     while replies.count < inputs.count {
-      let rest = Array(inputs[replies.count...].prefix(Self.rowLimit))
+      let rest = Array(inputs[replies.count...].prefix(Self.batchLimit))
       do {
         let request = EvaluatorRequest.row(node: node, configuration: configuration, inputs: rest)
-        let (answers, trouble) = try start().ask(request, rest.count)
+        let (answers, evaluatorError) = try start().query(request, rest.count)
         for (input, answer) in zip(rest, answers) {
           replies.append(check(answer, node, configuration, input))
         }
-        if let trouble {
+        if let evaluatorError {
           process = nil
-          replies.append(.trouble(trouble))
+          replies.append(.evaluatorError(evaluatorError))
         }
       } catch {
         // Without a process, the remaining inputs have no answer either.
         process = nil
-        while replies.count < inputs.count { replies.append(.trouble(error)) }
+        while replies.count < inputs.count { replies.append(.evaluatorError(error)) }
       }
     }
     return replies
@@ -103,12 +105,15 @@ final class ProgramEvaluator {
 
   /// Returns the projected state of a composite, given the states of its nodes.
   func project(_ composite: String, _ states: [JSONValue]) throws(EvaluatorError) -> JSONValue {
-    let (answers, trouble) = try start().ask(.project(composite: composite, states: states), 1)
-    if let trouble {
+    let (answers, evaluatorError) = try start().query(
+      .project(composite: composite, states: states), 1)
+    if let evaluatorError {
       process = nil
-      throw trouble
+      throw evaluatorError
     }
-    guard case .projected(let state) = answers[0] else { throw .garbage(Self.text(of: answers[0])) }
+    guard case .projected(let state) = answers[0] else {
+      throw .invalidAnswer(Self.text(of: answers[0]))
+    }
     return state
   }
 
@@ -134,18 +139,18 @@ final class ProgramEvaluator {
     _ answer: EvaluatorAnswer, _ node: String, _ configuration: EvaluatorConfiguration,
     _ input: EvaluatorInput
   ) -> Reply {
-    let number = answered[node, default: 0]
-    answered[node] = number + 1
+    let number = answerCounts[node, default: 0]
+    answerCounts[node] = number + 1
     let repetitions = Self.repetitions(of: number)
     guard repetitions > 0 else { return .answer(answer) }
     do {
-      let witness = try self.witness ?? begin()
-      self.witness = witness
-      let (answers, trouble) = witness.ask(
+      let secondProcess = try self.secondProcess ?? begin()
+      self.secondProcess = secondProcess
+      let (answers, evaluatorError) = secondProcess.query(
         .row(
           node: node, configuration: configuration,
           inputs: Array(repeating: input, count: repetitions)), repetitions)
-      if trouble != nil { self.witness = nil }
+      if evaluatorError != nil { self.secondProcess = nil }
       guard let other = answers.first(where: { $0 != answer }) else { return .answer(answer) }
       return .impure([answer, other])
     } catch {
@@ -162,9 +167,10 @@ final class ProgramEvaluator {
 
   /// Starts a process, and opens all nodes in it.
   private func begin() throws(EvaluatorError) -> EvaluatorProcess {
-    let process = try EvaluatorProcess(path: path, environment: environment, patience: patience)
+    let process = try EvaluatorProcess(
+      path: path, environment: environment, answerTimeout: answerTimeout)
     for request in opened.values {
-      if let trouble = process.ask(request, 1).trouble { throw trouble }
+      if let evaluatorError = process.query(request, 1).evaluatorError { throw evaluatorError }
     }
     return process
   }
@@ -186,36 +192,37 @@ final class ProgramEvaluators {
   }
 
   private let loaded: LoadedTopology
-  private let patience: Duration
-  private var known: [Key: ProgramEvaluator] = [:]
+  private let answerTimeout: Duration
+  private var cache: [Key: ProgramEvaluator] = [:]
 
   /// - Parameter patience: The time limit for one answer of a program, spent on computing or waiting.
-  init(_ loaded: LoadedTopology, patience: Duration) {
+  init(_ loaded: LoadedTopology, answerTimeout: Duration) {
     self.loaded = loaded
-    self.patience = patience
+    self.answerTimeout = answerTimeout
   }
 
-  func oracle(of node: NodeSpecification) throws(EvaluatorError) -> ProgramEvaluator {
-    try oracle(
+  func evaluator(of node: NodeSpecification) throws(EvaluatorError) -> ProgramEvaluator {
+    try evaluator(
       loaded.topology.program(of: node) ?? "", loaded.topology.environment(of: node))
   }
 
-  func oracle(of composite: CompositeSpecification) throws(EvaluatorError) -> ProgramEvaluator {
-    try oracle(
+  func evaluator(of composite: CompositeSpecification) throws(EvaluatorError) -> ProgramEvaluator {
+    try evaluator(
       loaded.topology.program(of: composite) ?? "", loaded.topology.environment)
   }
 
-  private func oracle(
+  private func evaluator(
     _ program: String, _ environment: [String: String]
   ) throws(EvaluatorError) -> ProgramEvaluator {
     guard let path = loaded.programs[program] else {
-      throw .notStarted("no such program '\(program)'")
+      throw .launchFailed("no such program '\(program)'")
     }
     let environment = ProcessEnvironment.current.merging(environment) { _, own in own }
     let key = Key(path: path, environment: environment)
-    if let oracle = known[key] { return oracle }
-    let oracle = ProgramEvaluator(path: path, environment: environment, patience: patience)
-    known[key] = oracle
-    return oracle
+    if let evaluator = cache[key] { return evaluator }
+    let evaluator = ProgramEvaluator(
+      path: path, environment: environment, answerTimeout: answerTimeout)
+    cache[key] = evaluator
+    return evaluator
   }
 }

@@ -43,15 +43,15 @@ extension TopologyModel {
     case .any: outcome = .leads(to: configuration, sends: [])
     case .constant: outcome = .refused(because: "noTransition", to: configuration)
     case .silent: outcome = .none
-    case .machine(let oracle):
-      let asked = node.configurations[configuration]
+    case .machine(let evaluator):
+      let current = node.configurations[configuration]
       switch mover.input {
-      case .give(let effect, _) where !asked.effects.contains(effect),
-        .end(let effect) where !asked.effects.contains(effect):
+      case .give(let effect, _) where !current.effects.contains(effect),
+        .end(let effect) where !current.effects.contains(effect):
         return .none
       case .give, .end, .take: break
       }
-      let reply = oracle.row(node.name, asked, [mover.input])[0]
+      let reply = evaluator.row(node.name, current, [mover.input])[0]
       outcome = try take(reply, of: mover, in: configuration, action, at: state, &model)
     }
     answers[question] = outcome
@@ -71,7 +71,8 @@ extension TopologyModel {
     case .answer(.moved(let next, let sends)):
       if let problem = answerCheck(of: node.name)?.problem(in: sends) {
         return try take(
-          .trouble(.garbage(problem)), of: mover, in: configuration, action, at: state, &model)
+          .evaluatorError(.invalidAnswer(problem)), of: mover, in: configuration, action, at: state,
+          &model)
       }
       return .leads(
         to: number(of: next, mover.node, in: &model),
@@ -83,10 +84,10 @@ extension TopologyModel {
     case .answer(.undecodable(let problem)):
       if case .pipe = action.origin { return .refused(because: problem, to: configuration) }
       // The event does not occur in a run: the file or the search made it up.
-      values.note(.limit(.unasked(node: node.name, event: action.event, because: problem)))
+      values.note(.limit(.notEvaluated(node: node.name, event: action.event, because: problem)))
       return .none
     case .answer(.unable(let reason)):
-      values.note(.limit(.unasked(node: node.name, event: action.event, because: reason)))
+      values.note(.limit(.notEvaluated(node: node.name, event: action.event, because: reason)))
       return .none
     case .answer(.opened), .answer(.invalid), .answer(.projected):
       values.note(.limit(.noAnswer(program: program)))
@@ -100,16 +101,16 @@ extension TopologyModel {
       // Either answer is possible; the search follows the first one.
       return try take(
         .answer(answers[0]), of: mover, in: configuration, action, at: state, &model)
-    case .trouble(.ended(let how)):
+    case .evaluatorError(.ended(let how)):
       discover(
         .crash(
           node: node.name, event: action.event, state: node.state(configuration), how: how))
-    case .trouble(.late(let after)):
+    case .evaluatorError(.timedOut(let after)):
       values.note(.limit(.noAnswer(program: program)))
       discover(.lateAnswer(program: program, node: node.name, after: after))
-    case .trouble(.garbage(let said)), .trouble(.notStarted(let said)):
+    case .evaluatorError(.invalidAnswer(let details)), .evaluatorError(.launchFailed(let details)):
       values.note(.limit(.noAnswer(program: program)))
-      discover(.badAnswer(program: program, problem: said))
+      discover(.badAnswer(program: program, problem: details))
     }
     return .none
   }
@@ -127,7 +128,7 @@ extension TopologyModel {
     switch reply {
     case .answer(let answer): text(of: answer)
     case .impure(let answers): answers.map(text(of:)).joined(separator: " and ")
-    case .trouble(let trouble): "\(trouble)"
+    case .evaluatorError(let evaluatorError): "\(evaluatorError)"
     }
   }
 
@@ -150,17 +151,19 @@ extension TopologyModel {
     let pipe = pipes[place]
     let node = nodes[mover.node]
     let path = ["pipes", String(pipe.place)]
-    let stands = node.state(configuration)
+    let currentState = node.state(configuration)
     switch mover.refusal {
     case .letter:
       discover(
         .deadLetter(
-          pipe: pipe.name, node: node.name, event: action.event, state: stands, reason: reason),
+          pipe: pipe.name, node: node.name, event: action.event, state: currentState, reason: reason
+        ),
         at: path, state, action, refusal: (node.name, reason))
     case .failure:
       discover(
         .fatalRefusal(
-          pipe: pipe.name, node: node.name, event: action.event, state: stands, reason: reason),
+          pipe: pipe.name, node: node.name, event: action.event, state: currentState, reason: reason
+        ),
         at: path, state, action, refusal: (node.name, reason))
     case .waits, .step, .postponed: break
     }

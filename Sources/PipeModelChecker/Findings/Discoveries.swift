@@ -18,11 +18,11 @@ struct Discoveries {
   private(set) var all: [Discovery] = []
   /// For each group, the number of further findings.
   private(set) var similarCounts: [Int] = []
-  private var known: Set<ExplorationFinding.Kind> = []
+  private var recordedKinds: Set<ExplorationFinding.Kind> = []
   private var groups: [FindingGroup: Int] = [:]
 
   mutating func insert(_ discovery: Discovery) {
-    guard known.insert(discovery.kind).inserted else { return }
+    guard recordedKinds.insert(discovery.kind).inserted else { return }
     let group = FindingGroup(discovery.kind)
     if let first = groups[group] {
       similarCounts[first] += 1

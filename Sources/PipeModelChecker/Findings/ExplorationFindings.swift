@@ -10,11 +10,11 @@ struct ExplorationFindings {
   private let settings: ExplorationSettings
 
   /// The maximum number of deadlocks, and of stuck states, in a report.
-  private static let keptFindings = 8
+  private static let findingLimit = 8
 
   /// ``keptFindings``, or no limit if the file allows some of these findings, because others may come
   /// after the allowed ones.
-  private var keptHalts: Int { allowsHalts ? .max : Self.keptFindings }
+  private var haltLimit: Int { allowsHalts ? .max : Self.findingLimit }
   private var allowsHalts: Bool {
     topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.finding) }
   }
@@ -44,7 +44,7 @@ struct ExplorationFindings {
     }
     for (discovery, similarCount) in zip(
       topology.discoveries.all, topology.discoveries.similarCounts)
-    where settings.properties.isEmpty || discovery.isAboutPrograms {
+    where settings.properties.isEmpty || discovery.concernsPrograms {
       var scenario: Scenario?
       if let state = discovery.state {
         scenario = self.scenario(search.path(to: state), search.model)
@@ -65,7 +65,7 @@ struct ExplorationFindings {
     }
     return ExplorationReport(
       verdict: verdict(result, unshown), findings: findings,
-      reached: ExplorationProgress(
+      totals: ExplorationProgress(
         states: result.states, steps: result.steps, depth: result.depth,
         byteCount: result.peakByteCount),
       duration: duration, isReduced: result.isReduced)
@@ -76,7 +76,7 @@ struct ExplorationFindings {
   private var hasUnknownSteps: Bool {
     topology.values.remarks.contains { remark in
       switch remark {
-      case .limit(.noAnswer), .limit(.unasked): true
+      case .limit(.noAnswer), .limit(.notEvaluated): true
       default: false
       }
     }
@@ -91,11 +91,11 @@ struct ExplorationFindings {
     _ result: ExplorationResult, _ unshown: [ExplorationRemark]
   ) -> ExplorationVerdict {
     var remarks = topology.values.remarks.union(topology.foldRemarks).union(unshown)
-    if let node = topology.overgrown {
+    if let node = topology.nodeOverLimit {
       remarks.insert(
         .limit(
           .nodeStates(
-            node: node.name, limit: settings.nodeStateLimit, field: node.growingField,
+            node: node.name, limit: settings.nodeStateLimit, field: node.fieldWithMostValues,
             fold: node.foldableField)))
     } else if case .incomplete(let limit) = result.verdict {
       remarks.insert(.limit(self.limit(limit, result)))
@@ -105,7 +105,7 @@ struct ExplorationFindings {
     }
     for found in [result.deadlocks, result.stuck]
     where allowsHalts && found.count > found.first.count {
-      remarks.insert(.haltsBeyond(found.count - found.first.count))
+      remarks.insert(.uncheckedHalts(found.count - found.first.count))
     }
     for place in watched.fullPipes(in: result) {
       let pipe = topology.pipes[place]
@@ -134,21 +134,21 @@ struct ExplorationFindings {
     case .states: return .states(result.states)
     case .time: return .time(settings.time ?? .zero)
     case .memory:
-      return .memory(settings.memory, wouldHashSave: result.wouldFingerprintsSave)
-    case .stopped where isOverAtFirstViolation(result): return .firstViolation
+      return .memory(settings.memory, hashingSavesMemory: result.fingerprintsSaveMemory)
+    case .stopped where endsAtFirstViolation(result): return .firstViolation
     case .cancelled, .stopped: return .cancelled
     case .localStates(let component):
       guard let pipe = topology.pipes.first(where: { $0.component == component }) else {
         let node = topology.nodes.first { $0.component == component }
         return .nodeStates(
-          node: node?.name ?? "", limit: settings.nodeStateLimit, field: node?.growingField,
+          node: node?.name ?? "", limit: settings.nodeStateLimit, field: node?.fieldWithMostValues,
           fold: node?.foldableField)
       }
       return .pipeContents(pipe: pipe.name, limit: ExplorationOptions().localStateLimit)
     }
   }
 
-  private func isOverAtFirstViolation(_ result: ExplorationResult) -> Bool {
+  private func endsAtFirstViolation(_ result: ExplorationResult) -> Bool {
     settings.stopsAtViolation && !result.violations.isEmpty
   }
 
@@ -171,7 +171,7 @@ struct ExplorationFindings {
         kind.kind, states: topology.nodes.map { $0.state(last[$0.component]) })
       if let number = groups[group] {
         shown[number].similarCount += 1
-      } else if shown.count < keptHalts {
+      } else if shown.count < haltLimit {
         groups[group] = shown.count
         shown.append(
           ExplorationFinding(
@@ -196,9 +196,9 @@ struct ExplorationFindings {
     }
     let kind: ExplorationFinding.Kind
     var place: [String] = []
-    if let circle = circleOfFullPipes(last, model) {
-      kind = .fullPipes(circle)
-      place = circle.first.map { ["nodes", $0] } ?? []
+    if let fullPipeCycle = cycleOfFullPipes(last, model) {
+      kind = .fullPipes(fullPipeCycle)
+      place = fullPipeCycle.first.map { ["nodes", $0] } ?? []
     } else if isStuck {
       kind = .stuck(pipes: waiting.map(\.name))
       place = waiting.first.map { ["pipes", String($0.place)] } ?? []
@@ -209,7 +209,7 @@ struct ExplorationFindings {
   }
 
   /// Returns a cycle of nodes in which each node waits for capacity in a pipe to the next node.
-  private func circleOfFullPipes(_ state: [Int], _ model: ExplorationModel) -> [String]? {
+  private func cycleOfFullPipes(_ state: [Int], _ model: ExplorationModel) -> [String]? {
     var next: [String: [String]] = [:]
     for pipe in topology.pipes {
       let count = model.contents(of: pipe.component, in: state[pipe.component])?.count ?? 0
@@ -218,11 +218,11 @@ struct ExplorationFindings {
     }
     for start in next.keys.sorted() {
       var open = [[start]]
-      var met: Set = [start]
+      var visited: Set = [start]
       while let path = open.popLast() {
         for name in next[path[path.count - 1]] ?? [] {
           if name == start { return path }
-          if met.insert(name).inserted { open.append(path + [name]) }
+          if visited.insert(name).inserted { open.append(path + [name]) }
         }
       }
     }
@@ -263,7 +263,7 @@ struct ExplorationFindings {
     var findings: [ExplorationFinding] = []
     for node in topology.nodes {
       for event in node.opening?.events.keys.sorted() ?? []
-      where !taken.contains([node.name, event]) && topology.takesSomewhere(node, event) {
+      where !taken.contains([node.name, event]) && topology.acceptsInSomeState(node, event) {
         findings.append(
           ExplorationFinding(
             .neverEnabled(owner: node.name, event: event), at: ["nodes", node.name]))
@@ -277,10 +277,10 @@ struct ExplorationFindings {
     return topology.nodes.flatMap { node -> [ExplorationFinding] in
       guard case .machine = node.kind, let states = node.description?.states else { return [] }
       let left = Set(unreached[node.component])
-      let met = Set(
+      let visited = Set(
         node.configurations.indices.filter { !left.contains($0) }
           .compactMap { node.state($0).caseName })
-      return states.filter { !met.contains($0.name) }.map {
+      return states.filter { !visited.contains($0.name) }.map {
         ExplorationFinding(
           .unreachable(node: node.name, state: $0.name), at: ["nodes", node.name])
       }
@@ -313,11 +313,11 @@ struct ExplorationFindings {
   private func step(
     _ vector: TopologyModel.Vector, from: [Int], to: [Int]
   ) -> ScenarioStep {
-    var changed: [String: JSONValue] = [:]
+    var changedStates: [String: JSONValue] = [:]
     for mover in vector.action.movers {
       let node = topology.nodes[mover.node]
       let state = node.state(to[node.component])
-      if state != node.state(from[node.component]) { changed[node.name] = state }
+      if state != node.state(from[node.component]) { changedStates[node.name] = state }
     }
     for (place, mover) in vector.action.movers.enumerated()
     where vector.endings[place] == .refused {
@@ -328,7 +328,7 @@ struct ExplorationFindings {
       }
       return ScenarioStep(takes(vector.action), .refused(node: node.name, reason: reason))
     }
-    return ScenarioStep(takes(vector.action), .states(changed))
+    return ScenarioStep(takes(vector.action), .states(changedStates))
   }
 
   private func takes(_ action: ExploredAction) -> ScenarioStep.Action {
@@ -356,7 +356,7 @@ struct ExplorationFindings {
 extension Discovery {
   /// Whether the discovery makes answers of a program doubtful, so that it is reported even by a
   /// search for properties only.
-  fileprivate var isAboutPrograms: Bool {
+  fileprivate var concernsPrograms: Bool {
     switch kind {
     case .crash, .impure, .brokenFold, .badAnswer, .lateAnswer: true
     case .deadlock, .stuck, .fullPipes, .deadLetter, .fatalRefusal, .neverEnabled, .unreachable,

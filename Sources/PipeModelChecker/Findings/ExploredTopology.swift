@@ -38,7 +38,7 @@ package final class ExploredTopology {
   package var first: State { State(locals: search.model.initialState) }
 
   /// Returns whether the search visited a state.
-  package func hasMet(_ state: State) -> Bool { search.hasMet(state.locals) }
+  package func hasVisited(_ state: State) -> Bool { search.hasVisited(state.locals) }
 
   /// Returns the steps from a state.
   package func steps(from state: State) -> [Step] {
@@ -73,8 +73,8 @@ package final class ExploredTopology {
   package func contents(of pipe: String, in state: State) -> [JSONValue] {
     guard let place = topology.pipe(named: pipe) else { return [] }
     let pipe = topology.pipes[place]
-    let held = search.model.contents(of: pipe.component, in: state.locals[pipe.component])
-    return (held ?? []).map { pipe.events[$0] }
+    let queued = search.model.contents(of: pipe.component, in: state.locals[pipe.component])
+    return (queued ?? []).map { pipe.events[$0] }
   }
 }
 
@@ -115,10 +115,10 @@ extension TopologyModel {
   private func lines(of state: [Int], _ model: ExplorationModel) -> [String] {
     nodes.map { "\($0.name): \($0.state(state[$0.component]).caseText)" }
       + pipes.compactMap { pipe in
-        let held = model.contents(of: pipe.component, in: state[pipe.component]) ?? []
-        guard !held.isEmpty else { return nil }
+        let queued = model.contents(of: pipe.component, in: state[pipe.component]) ?? []
+        guard !queued.isEmpty else { return nil }
         return "\(pipe.name): "
-          + held.map { pipe.events[$0].caseText }.joined(separator: ", ")
+          + queued.map { pipe.events[$0].caseText }.joined(separator: ", ")
       }
   }
 

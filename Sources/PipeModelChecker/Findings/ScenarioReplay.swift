@@ -23,11 +23,11 @@ package struct ScenarioReplay {
   private var queues: [String: [JSONValue]] = [:]
 
   /// Opens the nodes in their initial states.
-  package init(_ loaded: LoadedTopology, patience: Duration = .seconds(10)) throws {
+  package init(_ loaded: LoadedTopology, answerTimeout: Duration = .seconds(10)) throws {
     self.loaded = loaded
     section = loaded.topology.explore ?? ExploreSection()
     model = TopologyModel(loaded, section, nodeLimit: .max)
-    try model.build(ProgramEvaluators(loaded, patience: patience))
+    try model.build(ProgramEvaluators(loaded, answerTimeout: answerTimeout))
     for discovery in model.discoveries.all {
       throw Failure(
         path: [], description: ExplorationFinding(discovery.kind, at: []).message)
@@ -57,11 +57,11 @@ package struct ScenarioReplay {
     for (name, events) in scenario.pipes.sorted(by: { $0.key < $1.key }) {
       let path = ["pipes", name]
       guard model.pipe(named: name) != nil else { throw unknownPipe(name, at: path) }
-      let held = queues[name] ?? []
-      guard held.map(Self.canonical) != events.map(Self.canonical) else { continue }
+      let queued = queues[name] ?? []
+      guard queued.map(Self.canonical) != events.map(Self.canonical) else { continue }
       throw Failure(
         path: path,
-        description: "pipe '\(name)' contains \(Self.text(held)) at the end, expected "
+        description: "pipe '\(name)' contains \(Self.text(queued)) at the end, expected "
           + "\(Self.text(events))")
     }
   }
@@ -80,8 +80,9 @@ package struct ScenarioReplay {
     let (owner, event, origin): (String, JSONValue, ScenarioStep.Origin)
     switch step.action {
     case .sends(let node, let event, let pipe):
-      return try put(event, of: node, into: pipe, at: path)
-    case .takes(let taker, let taken, let from): (owner, event, origin) = (taker, taken, from)
+      return try replaySend(event, of: node, into: pipe, at: path)
+    case .takes(let recipient, let taken, let from):
+      (owner, event, origin) = (recipient, taken, from)
     case .ends(let node, let effect): return try end(effect, of: node, step.outcome, at: path)
     case .crash:
       throw Failure(
@@ -91,8 +92,8 @@ package struct ScenarioReplay {
           + "step, or run the scenario on nodes")
     }
     let movers = try movers(of: owner, event, origin, at: path)
-    try checkRoom(for: movers, at: path)
-    let taken = try place(of: event, origin, movers, at: path)
+    try checkCapacity(for: movers, at: path)
+    let taken = try position(of: event, origin, movers, at: path)
     var moved: [(node: String, EvaluatorConfiguration, [EvaluatorSend])] = []
     var refusals: [(node: String, reason: String, EvaluatorConfiguration)] = []
     for mover in movers {
@@ -109,10 +110,10 @@ package struct ScenarioReplay {
       }
     }
     if case .refused(let node, let reason) = step.outcome {
-      if let taken, isGone(afterRefusalIn: taken.pipe) {
-        queues[taken.pipe]?.remove(at: taken.place)
+      if let taken, isRemoved(afterRefusalIn: taken.pipe) {
+        queues[taken.pipe]?.remove(at: taken.position)
       }
-      return try refuse(refusals, by: node, reason, owner, event, at: path)
+      return try checkRefusal(refusals, by: node, reason, owner, event, at: path)
     }
     if let first = refusals.first {
       throw Failure(
@@ -120,14 +121,14 @@ package struct ScenarioReplay {
         description: "'\(first.node)' refuses event '\(event.caseText)' in state "
           + "'\(state(of: first.node).caseText)' (\(first.reason)), but should accept it")
     }
-    if let taken { queues[taken.pipe]?.remove(at: taken.place) }
-    let moving = model.composites.filter { $0.moves(with: moved.map(\.node), in: model) }
-    let before = moving.map(states(of:))
+    if let taken { queues[taken.pipe]?.remove(at: taken.position) }
+    let movingComposites = model.composites.filter { $0.moves(with: moved.map(\.node), in: model) }
+    let before = movingComposites.map(states(of:))
     for (node, next, sends) in moved {
       configurations[node] = next
       send(sends)
     }
-    for (composite, before) in zip(moving, before) {
+    for (composite, before) in zip(movingComposites, before) {
       do {
         send(
           try composite.sends(
@@ -160,12 +161,12 @@ package struct ScenarioReplay {
   /// Returns whether a refused event leaves its pipe as a dead letter.
   ///
   /// Otherwise the event waits in the pipe for another state, or for the node's next process.
-  private func isGone(afterRefusalIn pipe: String) -> Bool {
+  private func isRemoved(afterRefusalIn pipe: String) -> Bool {
     model.pipe(named: pipe).map { model.pipes[$0].specification.onRefused == .record } ?? true
   }
 
   /// Sends an event from a node under `any`.
-  private mutating func put(
+  private mutating func replaySend(
     _ event: JSONValue, of node: String, into pipe: String, at path: [String]
   ) throws(Failure) {
     guard let number = model.node(named: node) else { throw unknownNode(node, at: path + ["at"]) }
@@ -178,7 +179,7 @@ package struct ScenarioReplay {
     }
     guard let number = model.pipe(named: pipe), model.pipes[number].specification.sender == node
     else { throw unknownPipe(pipe, at: path + ["into"]) }
-    try checkRoom(in: model.pipes[number], for: node, at: path)
+    try checkCapacity(in: model.pipes[number], for: node, at: path)
     queues[pipe, default: []].append(event)
   }
 
@@ -187,7 +188,7 @@ package struct ScenarioReplay {
     _ effect: String, of node: String, _ outcome: ScenarioStep.Outcome, at path: [String]
   ) throws(Failure) {
     guard model.node(named: node) != nil else { throw unknownNode(node, at: path + ["at"]) }
-    try checkIsUnderWay(effect, of: node, at: path + ["ends"])
+    try checkIsRunning(effect, of: node, at: path + ["ends"])
     let mover = Mover(node: node, input: .end(effect: effect))
     guard case .moved(let next, _) = try answer(mover, at: path, outcome) else {
       throw Failure(
@@ -197,22 +198,22 @@ package struct ScenarioReplay {
     if case .states(let states) = outcome { try compare(states, at: path + ["expect"]) }
   }
 
-  private mutating func refuse(
+  private mutating func checkRefusal(
     _ refusals: [(node: String, reason: String, EvaluatorConfiguration)], by node: String?,
     _ reason: String?, _ owner: String, _ event: JSONValue, at path: [String]
   ) throws(Failure) {
-    let wanted = node.map { "by '\($0)'" } ?? "by any node"
+    let expectation = node.map { "by '\($0)'" } ?? "by any node"
     guard
       let found = refusals.first(where: { refusal in
         (node ?? refusal.node) == refusal.node && (reason ?? refusal.reason) == refusal.reason
       })
     else {
-      let happened =
+      let actualText =
         refusals.first.map { "'\($0.node)' refuses it (\($0.reason))" } ?? "'\(owner)' accepts it"
       throw Failure(
         path: path + ["refused"],
-        description: "event '\(event.caseText)' should be refused \(wanted)"
-          + (reason.map { " (\($0))" } ?? "") + ", but \(happened)")
+        description: "event '\(event.caseText)' should be refused \(expectation)"
+          + (reason.map { " (\($0))" } ?? "") + ", but \(actualText)")
     }
     // The effect that emitted the event may have ended.
     configurations[found.node] = found.2
@@ -231,16 +232,17 @@ package struct ScenarioReplay {
     case .constant: return .refused(because: .noTransition, configuration: configuration)
     case .silent:
       throw Failure(path: path, description: "the program of node '\(mover.node)' did not answer")
-    case .machine(let oracle):
+    case .machine(let evaluator):
       if let problem = mover.problem { return .undecodable(problem: problem) }
-      switch oracle.row(mover.node, configuration, [mover.input])[0] {
+      switch evaluator.row(mover.node, configuration, [mover.input])[0] {
       case .answer(let answer): return answer
       case .impure(let answers): return answers[0]
-      case .trouble(.ended(let how)):
+      case .evaluatorError(.ended(let how)):
         if case .processEnds = outcome { return nil }
         throw Failure(path: path, description: "the process of node '\(mover.node)' ended: \(how)")
-      case .trouble(let trouble):
-        throw Failure(path: path, description: "node '\(mover.node)' did not answer: \(trouble)")
+      case .evaluatorError(let evaluatorError):
+        throw Failure(
+          path: path, description: "node '\(mover.node)' did not answer: \(evaluatorError)")
       }
     }
   }
@@ -262,7 +264,7 @@ package struct ScenarioReplay {
         ]
       }
     } else if loaded.topology.composite(owner) != nil {
-      if let vector = model.vector(of: name, askedOf: owner) {
+      if let vector = model.vector(of: name, requestedFrom: owner) {
         nodes = vector.participants
       } else if let own = loaded.conflictClasses.lazy.compactMap({ $0[owner] }).first?.own[name] {
         nodes = [own]
@@ -274,24 +276,24 @@ package struct ScenarioReplay {
     } else {
       throw unknownNode(owner, at: path + ["at"])
     }
-    if case .effect(let giver, let output) = origin, !nodes.contains(giver) {
+    if case .effect(let emitter, let output) = origin, !nodes.contains(emitter) {
       throw Failure(
         path: path + ["from"],
         description:
-          "effect '\(output)' of node '\(giver)' cannot give events to '\(owner)': the effect "
+          "effect '\(output)' of node '\(emitter)' cannot give events to '\(owner)': the effect "
           + "belongs to another node"
       )
     }
     return try nodes.map { (node) throws(Failure) in
-      guard case .effect(let giver, let output) = origin, giver == node else {
+      guard case .effect(let emitter, let output) = origin, emitter == node else {
         return Mover(node: node, input: .take(event: event))
       }
-      try checkIsUnderWay(output, of: node, at: path + ["from"])
+      try checkIsRunning(output, of: node, at: path + ["from"])
       return Mover(node: node, input: .give(effect: output, event: event))
     }
   }
 
-  private func checkIsUnderWay(
+  private func checkIsRunning(
     _ effect: String, of node: String, at path: [String]
   ) throws(Failure) {
     let running = configurations[node]?.effects ?? []
@@ -303,17 +305,17 @@ package struct ScenarioReplay {
         + Suggestion.among(running, like: effect, verb: "running effects are"))
   }
 
-  private func checkRoom(for movers: [Mover], at path: [String]) throws(Failure) {
+  private func checkCapacity(for movers: [Mover], at path: [String]) throws(Failure) {
     let nodes = movers.map(\.node)
     let composites = model.composites.filter { $0.moves(with: nodes, in: model) }
     for sender in nodes + composites.map(\.name) {
       for pipe in model.pipes where pipe.specification.sender == sender {
-        try checkRoom(in: pipe, for: sender, at: path)
+        try checkCapacity(in: pipe, for: sender, at: path)
       }
     }
   }
 
-  private func checkRoom(
+  private func checkCapacity(
     in pipe: ExploredPipe, for sender: String, at path: [String]
   ) throws(Failure) {
     let capacity = pipe.specification.capacity
@@ -325,22 +327,22 @@ package struct ScenarioReplay {
   }
 
   /// Returns the index of an event in its pipe; `nil` if the event does not come from a pipe.
-  private func place(
+  private func position(
     of event: JSONValue, _ origin: ScenarioStep.Origin, _ movers: [Mover], at path: [String]
-  ) throws(Failure) -> (pipe: String, place: Int)? {
+  ) throws(Failure) -> (pipe: String, position: Int)? {
     guard case .pipe(let name) = origin else { return nil }
     guard let number = model.pipe(named: name) else { throw unknownPipe(name, at: path + ["from"]) }
-    let held = queues[name] ?? []
-    let wanted = Self.canonical(event)
-    guard let place = held.firstIndex(where: { Self.canonical($0) == wanted }) else {
+    let queued = queues[name] ?? []
+    let expectation = Self.canonical(event)
+    guard let position = queued.firstIndex(where: { Self.canonical($0) == expectation }) else {
       throw Failure(
         path: path + ["from"],
-        description: "pipe '\(name)' contains \(Self.text(held)), expected '\(event.caseText)'")
+        description: "pipe '\(name)' contains \(Self.text(queued)), expected '\(event.caseText)'")
     }
-    guard place > 0 else { return (name, 0) }
+    guard position > 0 else { return (name, 0) }
     // Only events that the node refuses may come before it.
     let isPostponing = model.pipes[number].specification.onRefused == .postpone
-    for earlier in held[..<place] {
+    for earlier in queued[..<position] {
       var isRefused = false
       if isPostponing, movers.count == 1 {
         let mover = Mover(node: movers[0].node, input: .take(event: earlier))
@@ -353,24 +355,25 @@ package struct ScenarioReplay {
           "event '\(earlier.caseText)' is before event '\(event.caseText)' in pipe '\(name)', "
           + "and must be taken first")
     }
-    return (name, place)
+    return (name, position)
   }
 
   // MARK: Comparing
 
-  private func compare(_ wanted: [String: JSONValue], at path: [String]) throws(Failure) {
-    for (name, state) in wanted.sorted(by: { $0.key < $1.key }) {
+  private func compare(_ expectation: [String: JSONValue], at path: [String]) throws(Failure) {
+    for (name, state) in expectation.sorted(by: { $0.key < $1.key }) {
       guard let number = model.node(named: name) else { throw unknownNode(name, at: path + [name]) }
       let node = model.nodes[number]
       var condition = StateCondition(node.folded(EvaluatorConfiguration(state: state)).state)
       condition.fields = node.description?.stateFields?.map(\.name)
-      let stands = self.state(of: name)
-      guard !condition.matches(node.folded(EvaluatorConfiguration(state: stands)).state) else {
+      let currentState = self.state(of: name)
+      guard !condition.matches(node.folded(EvaluatorConfiguration(state: currentState)).state)
+      else {
         continue
       }
       throw Failure(
         path: path + [name],
-        description: "'\(name)' is in state '\(condition.text(of: stands))', expected "
+        description: "'\(name)' is in state '\(condition.text(of: currentState))', expected "
           + "'\(condition.text(of: state))'")
     }
   }

@@ -10,17 +10,17 @@ struct EventOrigins {
   private let section: ExploreSection
   private let nodes: [ExploredNode]
   /// The events that pipes deliver, by node or composite.
-  private let piped: [String: Set<String>]
+  private let pipedEvents: [String: Set<String>]
 
   init(_ model: TopologyModel) {
     loaded = model.loaded
     section = model.section
     nodes = model.nodes
-    var piped: [String: Set<String>] = [:]
+    var pipedEvents: [String: Set<String>] = [:]
     for pipe in loaded.pipes {
-      piped[pipe.receiver, default: []].formUnion(Self.events(of: pipe, in: loaded))
+      pipedEvents[pipe.receiver, default: []].formUnion(Self.events(of: pipe, in: loaded))
     }
-    self.piped = piped
+    self.pipedEvents = pipedEvents
   }
 
   /// Returns the names of the events that may be sent into a pipe.
@@ -32,7 +32,7 @@ struct EventOrigins {
 
   /// Returns the events that an effect may emit, as declared by the file or else by the machine;
   /// `nil` if neither declares them.
-  func declaredGives(of node: ExploredNode, _ effect: String) -> EffectPattern? {
+  func declaredEvents(of node: ExploredNode, _ effect: String) -> EffectPattern? {
     if let declared = section.gives[node.name]?[effect] { return declared }
     return node.description?.effects?.first { $0.name == effect }.map {
       EffectPattern($0.gives.map { EventPattern($0) }, mayEnd: $0.mayEnd)
@@ -40,37 +40,37 @@ struct EventOrigins {
   }
 
   /// Returns the names of the events that effects of a node are declared to emit.
-  private func declaredGives(of node: ExploredNode) -> Set<String> {
+  private func declaredEvents(of node: ExploredNode) -> Set<String> {
     let works = node.opening?.works ?? []
     return Set(
       works.flatMap { work in
-        (declaredGives(of: node, work.name)?.events ?? []).map(\.event)
+        (declaredEvents(of: node, work.name)?.events ?? []).map(\.event)
       })
   }
 
   /// Returns the events that undeclared effects of a node are assumed to emit: the events without
   /// any other origin.
   func assumedGives(of node: ExploredNode) -> [String] {
-    let declared = declaredGives(of: node)
+    let declared = declaredEvents(of: node)
     return (node.opening?.events.keys.sorted() ?? []).filter { event in
-      !declared.contains(event) && !isGiven(event, to: node)
+      !declared.contains(event) && !isDelivered(event, to: node)
     }
   }
 
   /// Returns whether pipes, or declared events from outside, deliver an event to a node.
-  private func isGiven(_ event: String, to node: ExploredNode) -> Bool {
+  private func isDelivered(_ event: String, to node: ExploredNode) -> Bool {
     ([node.name] + (node.synchronized[event] ?? [])).contains { owner in
-      piped[owner]?.contains(event) == true
+      pipedEvents[owner]?.contains(event) == true
         || section.fromOutside?[owner]?.contains { $0.event == event } == true
     }
   }
 
   /// Returns whether an effect of a node emits an event, declared or assumed.
-  private func givesByItself(_ node: ExploredNode, _ event: String) -> Bool {
+  private func emitsEvent(_ node: ExploredNode, _ event: String) -> Bool {
     let works = node.opening?.works ?? []
     guard !works.isEmpty else { return false }
-    if declaredGives(of: node).contains(event) { return true }
-    return works.contains { declaredGives(of: node, $0.name) == nil }
+    if declaredEvents(of: node).contains(event) { return true }
+    return works.contains { declaredEvents(of: node, $0.name) == nil }
       && assumedGives(of: node).contains(event)
   }
 
@@ -79,7 +79,7 @@ struct EventOrigins {
     var found: [String: Set<String>] = [:]
     for node in nodes {
       for event in node.opening?.events.keys.sorted() ?? []
-      where !isGiven(event, to: node) && !isGivenInside(event, to: node) {
+      where !isDelivered(event, to: node) && !isEmittedInside(event, to: node) {
         for owner in node.synchronized[event] ?? [node.name] {
           found[owner, default: []].insert(event)
         }
@@ -89,11 +89,11 @@ struct EventOrigins {
   }
 
   /// Returns whether an effect of the node, or of another participant, emits the event.
-  private func isGivenInside(_ event: String, to node: ExploredNode) -> Bool {
-    guard let composites = node.synchronized[event] else { return givesByItself(node, event) }
+  private func isEmittedInside(_ event: String, to node: ExploredNode) -> Bool {
+    guard let composites = node.synchronized[event] else { return emitsEvent(node, event) }
     return nodes.contains { other in
       other.synchronized[event]?.contains(where: composites.contains) == true
-        && givesByItself(other, event)
+        && emitsEvent(other, event)
     }
   }
 }

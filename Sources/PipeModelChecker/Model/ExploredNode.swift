@@ -23,13 +23,13 @@ final class ExploredNode {
   /// synchronize it.
   let synchronized: [String: [String]]
   /// The effects that may emit an event.
-  var givers: Set<String> = []
+  var emittingEffects: Set<String> = []
   private let fold: [String: Int]
   private(set) var configurations: [EvaluatorConfiguration] = []
   /// The configurations before folding, in the order of their discovery, each with the number of
   /// its representative.
   private(set) var members: [(number: Int, configuration: EvaluatorConfiguration)] = []
-  private var knownMembers: Set<EvaluatorConfiguration> = []
+  private var recordedMembers: Set<EvaluatorConfiguration> = []
   private var numbers: [EvaluatorConfiguration: Int] = [:]
 
   init(
@@ -73,13 +73,13 @@ final class ExploredNode {
   }
 
   private func note(_ member: EvaluatorConfiguration, in number: Int) {
-    if knownMembers.insert(member).inserted { members.append((number, member)) }
+    if recordedMembers.insert(member).inserted { members.append((number, member)) }
   }
 
   /// Returns a configuration without the effects that emit nothing.
   private func stripped(_ configuration: EvaluatorConfiguration) -> EvaluatorConfiguration {
     EvaluatorConfiguration(
-      state: configuration.state, effects: configuration.effects.filter(givers.contains))
+      state: configuration.state, effects: configuration.effects.filter(emittingEffects.contains))
   }
 
   /// Returns a configuration with its folded counters reduced by their modulus.
@@ -107,7 +107,7 @@ final class ExploredNode {
   }
 
   /// The field with the most values among the configurations, or the effects if they vary more.
-  var growingField: String? {
+  var fieldWithMostValues: String? {
     var values: [String: Set<JSONValue>] = [:]
     var effects: Set<[String]> = []
     for configuration in configurations {
@@ -122,7 +122,7 @@ final class ExploredNode {
   /// The growing field, if `fold` can name it; `nil` if it is not an integer field of the states
   /// themselves.
   var foldableField: String? {
-    guard let field = growingField?.split(separator: ".").last.map(String.init),
+    guard let field = fieldWithMostValues?.split(separator: ".").last.map(String.init),
       let description
     else { return nil }
     let found = (description.stateFields ?? description.states.flatMap(\.fields))

@@ -3,14 +3,14 @@ import PipeTopology
 
 /// A state of a node or a composite that the search watches for.
 struct StateWatch {
-  enum Holder: Hashable {
+  enum WatchedOwner: Hashable {
     case node(Int)
     case composite(Int)
   }
 
   /// The observation that the watched state belongs to.
   let observation: Int
-  let holder: Holder
+  let holder: WatchedOwner
   let condition: StateCondition
 }
 
@@ -18,10 +18,10 @@ extension TopologyModel {
   /// Watches for a combination of states; returns the number of the observation.
   func watch(_ combination: StateCombination) throws -> Int {
     var sets: [Int: Set<Int>] = [:]
-    var added: [(holder: StateWatch.Holder, condition: StateCondition)] = []
+    var added: [(holder: StateWatch.WatchedOwner, condition: StateCondition)] = []
     for (name, given) in combination.states {
       var condition = given
-      let (holder, component, count): (StateWatch.Holder, Int, Int)
+      let (holder, component, count): (StateWatch.WatchedOwner, Int, Int)
       if let place = node(named: name) {
         condition.fields = nodes[place].description?.stateFields?.map(\.name)
         (holder, component) = (.node(place), nodes[place].component)
@@ -51,8 +51,8 @@ extension TopologyModel {
   }
 
   /// Adds a new local state to the observations that it belongs to.
-  func lookOut(
-    for number: Int, of holder: StateWatch.Holder, in model: inout ExplorationModel
+  func updateObservations(
+    for number: Int, of holder: StateWatch.WatchedOwner, in model: inout ExplorationModel
   ) {
     let component =
       switch holder {
@@ -68,7 +68,7 @@ extension TopologyModel {
   /// Returns whether a local state meets a watched condition; reports a composite that has no state
   /// there.
   private func isMet(
-    _ condition: StateCondition, by number: Int, of holder: StateWatch.Holder
+    _ condition: StateCondition, by number: Int, of holder: StateWatch.WatchedOwner
   ) -> Bool {
     switch holder {
     case .node(let place): return condition.matches(nodes[place].state(number))

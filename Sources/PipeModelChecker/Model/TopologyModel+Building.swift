@@ -6,28 +6,28 @@ import PipeWire
 // The initial model: the nodes in their initial configurations, and the actions known before the search.
 extension TopologyModel {
   /// - Parameter oracles: The step evaluators of the programs.
-  func build(_ oracles: ProgramEvaluators) throws {
-    for node in loaded.topology.nodes { addNode(node, oracles) }
-    try addPipes(oracles)
+  func build(_ programEvaluators: ProgramEvaluators) throws {
+    for node in loaded.topology.nodes { addNode(node, programEvaluators) }
+    try addPipes(programEvaluators)
     let origins = EventOrigins(self)
     try addEffects(origins)
     let first = nodes.indices.map { place in
       nodes[place].opening.map { number(of: $0.configuration, place, in: &model) } ?? 0
     }
     assert(first.allSatisfy { $0 == 0 })
-    try addOutside(origins)
+    try addOutsideEvents(origins)
     for pipe in pipes.indices {
       for event in pipes[pipe].events.indices {
         try addReception(of: ExploredSend(pipe: pipe, event: event), to: &model)
       }
     }
-    for node in nodes where !node.isAsked { try addAnything(node) }
+    for node in nodes where !node.isEvaluated { try addAnyEvents(node) }
   }
 
   // MARK: Nodes
 
   private func addNode(
-    _ node: NodeSpecification, _ oracles: ProgramEvaluators
+    _ node: NodeSpecification, _ programEvaluators: ProgramEvaluators
   ) {
     var synchronized: [String: [String]] = [:]
     for plan in loaded.conflictClasses where plan.participants.contains(node.name) {
@@ -42,11 +42,11 @@ extension TopologyModel {
       values.note(.anyBehaviour(node: node.name))
     } else {
       do {
-        let asked = try oracles.oracle(of: node)
+        let asked = try programEvaluators.evaluator(of: node)
         opening = try self.opening(of: node, asked)
         kind = .machine(asked)
       } catch {
-        tell(of: error, node)
+        recordFailure(of: error, node)
         // A remark on the verdict says that the program gave no answer.
         kind = .silent
         opening = Self.opening(in: .null)
@@ -62,16 +62,18 @@ extension TopologyModel {
 
   /// Returns the initial configuration of a node, as its program reports it.
   private func opening(
-    of node: NodeSpecification, _ oracle: ProgramEvaluator
+    of node: NodeSpecification, _ evaluator: ProgramEvaluator
   ) throws(EvaluatorError) -> EvaluatorOpening {
-    let opening = try oracle.open(
+    let opening = try evaluator.open(
       node.name, machine: node.machine ?? "", parameters: node.parameters,
       outs: loaded.pipes.filter { $0.sender == node.name }.map { pipe in
         EvaluatorOutPipe(
           name: pipe.name, port: pipe.outPort,
           rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
       })
-    if let problem = answerCheck(of: node.name)?.problem(in: opening) { throw .garbage(problem) }
+    if let problem = answerCheck(of: node.name)?.problem(in: opening) {
+      throw .invalidAnswer(problem)
+    }
     return opening
   }
 
@@ -80,14 +82,14 @@ extension TopologyModel {
       configuration: EvaluatorConfiguration(state: state), sends: [], works: [], events: [:])
   }
 
-  private func tell(of trouble: EvaluatorError, _ node: NodeSpecification) {
+  private func recordFailure(of evaluatorError: EvaluatorError, _ node: NodeSpecification) {
     let program = loaded.topology.program(of: node) ?? ""
     values.note(.limit(.noAnswer(program: program)))
     let kind: ExplorationFinding.Kind =
-      switch trouble {
+      switch evaluatorError {
       case .ended(let how): .crash(node: node.name, event: nil, state: .null, how: how)
-      case .late(let after): .lateAnswer(program: program, node: node.name, after: after)
-      case .garbage(let problem), .notStarted(let problem):
+      case .timedOut(let after): .lateAnswer(program: program, node: node.name, after: after)
+      case .invalidAnswer(let problem), .launchFailed(let problem):
         .badAnswer(program: program, problem: problem)
       }
     discover(kind, at: ["nodes", node.name], nil, nil)
@@ -95,21 +97,21 @@ extension TopologyModel {
 
   // MARK: Pipes
 
-  private func addPipes(_ oracles: ProgramEvaluators) throws {
+  private func addPipes(_ programEvaluators: ProgramEvaluators) throws {
     for (place, pipe) in loaded.pipes.enumerated() {
       pipes.append(
         ExploredPipe(
           pipe, place: place, component: nodes.count + place, capacity: capacities[place]))
     }
     var contents = pipes.map { _ in [Int]() }
-    try addComposites(behind: nodes.count + pipes.count, oracles)
+    try addComposites(behind: nodes.count + pipes.count, programEvaluators)
     let sentByComposites = try composites.flatMap { composite in
       try composite.sends(
         from: nil, to: composite.nodes.map { nodes[$0].opening?.configuration.state ?? .null },
         movers: composite.nodes.map { nodes[$0].name })
     }
     for sent in nodes.flatMap({ $0.opening?.sends ?? [] }) + sentByComposites {
-      guard let place = pipe(named: sent.pipe) else { throw UnknownPipe(name: sent.pipe) }
+      guard let place = pipe(named: sent.pipe) else { throw UnknownPipeError(name: sent.pipe) }
       contents[place].append(pipes[place].number(of: sent.event).number)
     }
     for (pipe, contents) in zip(pipes, contents) {
@@ -121,14 +123,15 @@ extension TopologyModel {
     }
   }
 
-  private func addComposites(behind component: Int, _ oracles: ProgramEvaluators) throws {
+  private func addComposites(behind component: Int, _ programEvaluators: ProgramEvaluators) throws {
     for conflictClass in loaded.conflictClasses {
-      try addComposites(of: conflictClass, behind: component, oracles)
+      try addComposites(of: conflictClass, behind: component, programEvaluators)
     }
   }
 
   private func addComposites(
-    of conflictClass: ConflictClassPlan, behind component: Int, _ oracles: ProgramEvaluators
+    of conflictClass: ConflictClassPlan, behind component: Int,
+    _ programEvaluators: ProgramEvaluators
   ) throws {
     for plan in conflictClass.composites {
       let own = loaded.pipes.filter { $0.sender == plan.name }
@@ -141,8 +144,8 @@ extension TopologyModel {
       }
       var projection: (([JSONValue]) throws -> JSONValue)?
       if let name = plan.projection, let specification = loaded.topology.composite(plan.name) {
-        let oracle = try oracles.oracle(of: specification)
-        projection = { try oracle.project(name, $0) }
+        let evaluator = try programEvaluators.evaluator(of: specification)
+        projection = { try evaluator.project(name, $0) }
       }
       composites.append(
         ExploredComposite(
@@ -197,7 +200,7 @@ extension TopologyModel {
           ], taken: send), to: &model)
     }
     // A composite processes the events of a pipe in order: a waiting event blocks all later ones.
-    guard let vector = vector(of: event.caseName ?? "", askedOf: receiver) else { return }
+    guard let vector = vector(of: event.caseName ?? "", requestedFrom: receiver) else { return }
     let places = vector.participants.compactMap(node(named:))
     try add(
       action(
@@ -216,7 +219,7 @@ extension TopologyModel {
     }
   }
 
-  func vector(of event: String, askedOf composite: String) -> SyncVector? {
+  func vector(of event: String, requestedFrom composite: String) -> SyncVector? {
     loaded.conflictClasses.lazy.compactMap { $0[composite] }.first?.vector(of: event)
   }
 
@@ -229,14 +232,15 @@ extension TopologyModel {
     for (place, pipe) in pipes.enumerated() {
       let receiver = pipe.specification.receiver
       let plan = loaded.conflictClasses.lazy.compactMap { $0[receiver] }.first
-      let takers = node(named: receiver).map { [$0] } ?? plan?.nodes.compactMap(node(named:)) ?? []
+      let receivers =
+        node(named: receiver).map { [$0] } ?? plan?.nodes.compactMap(node(named:)) ?? []
       let moved = composites.indices.filter {
-        composites[$0].nodes.contains(where: takers.contains)
+        composites[$0].nodes.contains(where: receivers.contains)
       }
-      let senders = takers.map { nodes[$0].name } + moved.map { composites[$0].name }
+      let senders = receivers.map { nodes[$0].name } + moved.map { composites[$0].name }
       let outs = Set(senders.flatMap(outs(of:))).subtracting([place])
       let components =
-        takers.map { nodes[$0].component } + moved.map { composites[$0].component }
+        receivers.map { nodes[$0].component } + moved.map { composites[$0].component }
         + outs.sorted().map { pipes[$0].component }
       _ = try model.addVector(
         [.queue(pipe.component, .take(Self.unsentEvent))] + components.map { .unchanged($0) })
@@ -257,7 +261,7 @@ extension TopologyModel {
       let node = nodes[place]
       for work in node.opening?.works ?? [] {
         let patterns: [EventPattern]
-        let declared = origins.declaredGives(of: node, work.name)
+        let declared = origins.declaredEvents(of: node, work.name)
         if let declared {
           patterns = declared.events
         } else {
@@ -269,20 +273,20 @@ extension TopologyModel {
           }
         }
         if patterns.isEmpty { continue }
-        node.givers.insert(work.name)
+        node.emittingEffects.insert(work.name)
         for pattern in patterns {
           let fields = node.opening?.events[pattern.event] ?? []
           for event in values.events(pattern, of: node.name, fields) {
             try addEffect(place, work.name, event, isDeclared: declared != nil)
           }
         }
-        if declared?.mayEnd == true { try addEnd(of: work.name, place) }
+        if declared?.mayEnd == true { try addEffectEnd(of: work.name, place) }
       }
     }
   }
 
   /// Adds the end of an effect without an event.
-  private func addEnd(of effect: String, _ place: Int) throws {
+  private func addEffectEnd(of effect: String, _ place: Int) throws {
     try add(
       action(
         owner: nodes[place].name, event: .null, origin: .effect(node: place, name: effect),
@@ -302,7 +306,7 @@ extension TopologyModel {
     if let composites = node.synchronized[event.caseName ?? ""] {
       // In a run, an event of several composites ends the node; here the effect stays pending.
       guard composites.count == 1,
-        let vector = vector(of: event.caseName ?? "", askedOf: composites[0])
+        let vector = vector(of: event.caseName ?? "", requestedFrom: composites[0])
       else { return }
       owner = composites[0]
       movers = [.init(node: place, input: movers[0].input, refusal: .waits)]
@@ -318,26 +322,26 @@ extension TopologyModel {
 
   // MARK: Outside
 
-  private func addOutside(_ origins: EventOrigins) throws {
+  private func addOutsideEvents(_ origins: EventOrigins) throws {
     if let declared = section.fromOutside {
       for (owner, patterns) in declared.sorted(by: { $0.key < $1.key }) {
-        for pattern in patterns { try addOutside(pattern, to: owner) }
+        for pattern in patterns { try addOutsideEvents(pattern, to: owner) }
       }
       return
     }
     for (owner, events) in origins.assumedOutside() where !events.isEmpty {
       values.note(.assumedOutside(owner: owner, events: events))
-      for event in events { try addOutside(EventPattern(event), to: owner) }
+      for event in events { try addOutsideEvents(EventPattern(event), to: owner) }
     }
   }
 
-  private func addOutside(_ pattern: EventPattern, to owner: String) throws {
+  private func addOutsideEvents(_ pattern: EventPattern, to owner: String) throws {
     var places: [Int] = []
     if let place = node(named: owner) {
       // The node refuses a synchronized event that does not come through its composite.
       guard nodes[place].synchronized[pattern.event] == nil else { return }
       places = [place]
-    } else if let vector = vector(of: pattern.event, askedOf: owner) {
+    } else if let vector = vector(of: pattern.event, requestedFrom: owner) {
       places = vector.participants.compactMap(node(named:))
     } else {
       let plan = loaded.conflictClasses.lazy.compactMap { $0[owner] }.first
@@ -366,7 +370,7 @@ extension TopologyModel {
 
   // MARK: Nodes that are not asked
 
-  private func addAnything(_ node: ExploredNode) throws {
+  private func addAnyEvents(_ node: ExploredNode) throws {
     guard let place = self.node(named: node.name) else { return }
     for number in outs(of: node.name) {
       let pipe = pipes[number]
@@ -390,7 +394,7 @@ extension TopologyModel {
 
 extension ExploredNode {
   /// Whether the search evaluates the node's steps.
-  fileprivate var isAsked: Bool {
+  fileprivate var isEvaluated: Bool {
     if case .any = kind { false } else { true }
   }
 }

@@ -16,7 +16,7 @@ extension TopologyModel {
   }
 
   /// The number of states of one node that are always compared.
-  private static let comparedStates = 200
+  private static let comparedStateLimit = 200
 
   /// Compares each state of a folded node with its representative, and continues with the successor
   /// states.
@@ -33,29 +33,29 @@ extension TopologyModel {
 
   private func checkFold(of place: Int) -> FoldProof {
     let node = nodes[place]
-    guard case .machine(let oracle) = node.kind else { return .proved(states: 0) }
+    guard case .machine(let evaluator) = node.kind else { return .proved(states: 0) }
     var inputs: [Int: [EvaluatorInput]] = [:]
     for question in answers.keys where question.node == place {
       inputs[question.configuration, default: []].append(question.input)
     }
-    let limit = max(Self.comparedStates, 2 * node.configurations.count)
+    let limit = max(Self.comparedStateLimit, 2 * node.configurations.count)
     var compared = 0
     while compared < node.members.count {
       guard compared < limit else { return .compared(states: compared) }
       let (number, member) = node.members[compared]
       compared += 1
-      let asked = (inputs[number] ?? []).filter {
+      let comparedInputs = (inputs[number] ?? []).filter {
         // A step without an answer already makes the verdict incomplete, and may take as long again.
-        if case .trouble = oracle.row(node.name, node.configurations[number], [$0])[0] {
+        if case .evaluatorError = evaluator.row(node.name, node.configurations[number], [$0])[0] {
           false
         } else {
           true
         }
       }
-      let replies = oracle.row(node.name, node.configurations[number], asked)
-      let others = oracle.row(node.name, member, asked)
-      for (input, pair) in zip(asked, zip(replies, others)) {
-        guard areAlike(pair.0, pair.1, node) else {
+      let replies = evaluator.row(node.name, node.configurations[number], comparedInputs)
+      let others = evaluator.row(node.name, member, comparedInputs)
+      for (input, pair) in zip(comparedInputs, zip(replies, others)) {
+        guard behaveAlike(pair.0, pair.1, node) else {
           discoverBrokenFold(place, input, [node.configurations[number], member])
           return .broken
         }
@@ -67,15 +67,15 @@ extension TopologyModel {
     return composite.map { .composite($0.name) } ?? .proved(states: compared)
   }
 
-  private func areAlike(
+  private func behaveAlike(
     _ reply: ProgramEvaluator.Reply, _ other: ProgramEvaluator.Reply, _ node: ExploredNode
   ) -> Bool {
     switch (reply, other) {
     case (.answer(let answer), .answer(let other)):
       folded(answer, node) == folded(other, node)
     // A difference between answers to the same question is a separate finding.
-    case (.impure, _), (_, .impure), (.trouble, .trouble): true
-    case (.answer, .trouble), (.trouble, .answer): false
+    case (.impure, _), (_, .impure), (.evaluatorError, .evaluatorError): true
+    case (.answer, .evaluatorError), (.evaluatorError, .answer): false
     }
   }
 

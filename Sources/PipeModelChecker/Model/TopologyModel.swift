@@ -34,7 +34,7 @@ final class TopologyModel {
   /// The results of checking the folds, by node.
   var foldProofs: [Int: FoldProof] = [:]
   /// The node with too many configurations, if any.
-  private(set) var overgrown: ExploredNode?
+  private(set) var nodeOverLimit: ExploredNode?
   private let nodeLimit: Int
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
   let capacities: [Int]
@@ -77,8 +77,8 @@ final class TopologyModel {
     let node = nodes[place]
     let (number, isNew) = node.number(of: configuration)
     guard isNew else { return number }
-    lookOut(for: number, of: .node(place), in: &model)
-    if node.configurations.count > nodeLimit { overgrown = node }
+    updateObservations(for: number, of: .node(place), in: &model)
+    if node.configurations.count > nodeLimit { nodeOverLimit = node }
     return number
   }
 
@@ -87,7 +87,7 @@ final class TopologyModel {
     of combination: [Int], _ place: Int, in model: inout ExplorationModel
   ) -> Int {
     let (number, isNew) = composites[place].number(of: combination)
-    if isNew { lookOut(for: number, of: .composite(place), in: &model) }
+    if isNew { updateObservations(for: number, of: .composite(place), in: &model) }
     return number
   }
 
@@ -127,7 +127,7 @@ final class TopologyModel {
       roles.append(.table(node.component, cells))
       // An effect that ends without an event sends nothing.
       guard action.endingEffect == nil else { continue }
-      for pipe in outs(of: node.name) { operations[pipe, default: .init()].needsRoom = true }
+      for pipe in outs(of: node.name) { operations[pipe, default: .init()].requiresCapacity = true }
     }
     // A probe moves no component.
     let isMoving = !action.isPostponing || lane != nil
@@ -141,19 +141,21 @@ final class TopologyModel {
             action.cell(of: place, in: $0, ending: endings[place]) ?? .unknown
           }))
       guard action.endingEffect == nil else { continue }
-      for pipe in outs(of: composite.name) { operations[pipe, default: .init()].needsRoom = true }
+      for pipe in outs(of: composite.name) {
+        operations[pipe, default: .init()].requiresCapacity = true
+      }
     }
     for case .sends(let sends) in endings where isMoving {
       for send in sends { operations[send.pipe, default: .init()].appended.append(send.event) }
     }
     if let put = action.put {
-      operations[put.pipe, default: .init()].needsRoom = true
+      operations[put.pipe, default: .init()].requiresCapacity = true
       operations[put.pipe, default: .init()].appended.append(put.event)
     }
     if let taken = action.taken {
       operations[taken.pipe, default: .init()].taken = taken.event
       if action.isPostponing {
-        operations[taken.pipe]?.amongst = lane?.accepted ?? [taken.event]
+        operations[taken.pipe]?.candidates = lane?.accepted ?? [taken.event]
       }
     }
     roles += operations.sorted { $0.key < $1.key }.map {
@@ -169,7 +171,7 @@ final class TopologyModel {
     _ sent: EvaluatorSend, in model: inout ExplorationModel
   ) throws -> ExploredSend {
     guard let place = pipe(named: sent.pipe) else {
-      throw UnknownPipe(name: sent.pipe)
+      throw UnknownPipeError(name: sent.pipe)
     }
     let (number, isNew) = pipes[place].number(of: sent.event)
     let send = ExploredSend(pipe: place, event: number)
@@ -178,7 +180,7 @@ final class TopologyModel {
   }
 
   /// A program sent an event into a pipe that the node does not have.
-  struct UnknownPipe: Error { let name: String }
+  struct UnknownPipeError: Error { let name: String }
 
   // MARK: Demands
 
@@ -215,12 +217,12 @@ final class TopologyModel {
     if action.isPostponing {
       try fillLane(action, outcome, in: configuration, &model)
     } else {
-      try spread(outcome, of: action, place, in: configuration, &model)
+      try fillCells(outcome, of: action, place, in: configuration, &model)
     }
   }
 
   /// Fills the cells of all vectors of an action, and adds vectors for a new ending.
-  func spread(
+  func fillCells(
     _ outcome: ExploredAction.Outcome, of action: ExploredAction, _ place: Int,
     in configuration: Int, _ model: inout ExplorationModel
   ) throws {
@@ -256,7 +258,7 @@ final class TopologyModel {
     if action.isPostponing {
       try fillLane(action, ofComposite: place, outcome, in: combination, &model)
     } else {
-      try spread(outcome, of: action, place, in: combination, &model)
+      try fillCells(outcome, of: action, place, in: combination, &model)
     }
   }
 
@@ -292,9 +294,9 @@ final class TopologyModel {
       return .leads(
         to: self.number(of: next, number, in: &model),
         sends: try sends.map { try send($0, in: &model) })
-    } catch let trouble as EvaluatorError {
+    } catch let evaluatorError as EvaluatorError {
       discover(
-        .badAnswer(program: composite.name, problem: "\(trouble)"),
+        .badAnswer(program: composite.name, problem: "\(evaluatorError)"),
         at: ["composites", composite.name], state, action)
       return .none
     }
@@ -345,11 +347,11 @@ extension TopologyModel {
   /// The request is to end an effect that does not exist. A program refuses it in every state that
   /// it can read.
   private func problem(with state: JSONValue, of node: ExploredNode) -> String? {
-    guard case .machine(let oracle) = node.kind, let first = node.opening?.configuration else {
+    guard case .machine(let evaluator) = node.kind, let first = node.opening?.configuration else {
       return nil
     }
     func answer(in configuration: EvaluatorConfiguration) -> ProgramEvaluator.Reply {
-      oracle.row(node.name, configuration, [.end(effect: "")])[0]
+      evaluator.row(node.name, configuration, [.end(effect: "")])[0]
     }
     guard case .answer(.invalid(let problem)) = answer(in: EvaluatorConfiguration(state: state)),
       case .answer(.invalid(let usual)) = answer(in: first), problem != usual
@@ -368,8 +370,8 @@ extension TopologyModel {
   /// Returns whether a node accepts an event in one of the states that the search visited.
   ///
   /// An event that a reducer ignores in all of these states is not missing.
-  func takesSomewhere(_ node: ExploredNode, _ event: String) -> Bool {
-    guard case .machine(let oracle) = node.kind, let fields = node.opening?.events[event] else {
+  func acceptsInSomeState(_ node: ExploredNode, _ event: String) -> Bool {
+    guard case .machine(let evaluator) = node.kind, let fields = node.opening?.events[event] else {
       return false
     }
     // A copy: remarks on the values tried here do not belong to the search.
@@ -378,12 +380,12 @@ extension TopologyModel {
       .prefix(Self.valueLimit).map { EvaluatorInput.take(event: $0) }
     guard !inputs.isEmpty else { return false }
     for configuration in node.configurations.prefix(Self.questionLimit / inputs.count) {
-      for reply in oracle.row(node.name, configuration, inputs) {
+      for reply in evaluator.row(node.name, configuration, inputs) {
         switch reply {
         case .answer(.moved), .answer(.unable), .impure: return true
         case .answer: continue
         // A step that traps or hangs here is not a finding, because the search did not need it.
-        case .trouble: return false
+        case .evaluatorError: return false
         }
       }
     }

@@ -108,14 +108,14 @@ final class CompiledModel {
       })
     unknownCounts = FlatTable(repeating: 0, count: rowCount)
 
-    let spoken = Self.spokenBits(
+    let affectedBits = Self.bitsByComponent(
       of: model, isGrowing, firstVectorBit: firstVectorBit, maskWords: maskWords)
     var lookups: [Lookup] = []
     var starts = [0]
     var bases = [Int](repeating: -1, count: componentCount * maskWords)
     var maskCount = 0
     for word in 0..<maskWords {
-      for component in 0..<componentCount where spoken[component][word] != 0 {
+      for component in 0..<componentCount where affectedBits[component][word] != 0 {
         lookups.append(Self.lookup(layout.fields[component], base: maskCount))
         bases[component * maskWords + word] = maskCount
         maskCount += rowCounts[component]
@@ -160,12 +160,13 @@ final class CompiledModel {
     self.deltaBases = FlatTable(deltaBases)
     self.roleStarts = FlatTable(roleStarts)
     deltas = FlatTable(repeating: 0, count: deltaCount)
-    stubborn = isReduced ? StubbornTables(model, spoken: spoken, rowCounts: rowCounts) : nil
+    stubborn =
+      isReduced ? StubbornTables(model, affectedBits: affectedBits, rowCounts: rowCounts) : nil
     fill(from: model)
   }
 
   /// Returns whether the current local states of a model fit into the rows.
-  func holds(_ model: ExplorationModel) -> Bool {
+  func canHold(_ model: ExplorationModel) -> Bool {
     model.components.indices.allSatisfy { model.stateCount(of: $0) <= rowCounts[$0] }
   }
 
@@ -257,7 +258,7 @@ final class CompiledModel {
   }
 
   /// Returns the bits that each component affects.
-  private static func spokenBits(
+  private static func bitsByComponent(
     of model: ExplorationModel, _ isGrowing: [Bool], firstVectorBit: Int, maskWords: Int
   ) -> [[UInt64]] {
     var bits: [[Int]] = isGrowing.map { $0 ? [0] : [] }

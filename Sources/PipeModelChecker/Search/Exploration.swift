@@ -58,7 +58,7 @@ package struct Exploration: ~Copyable {
   /// The number of states that one partition searches between progress reports.
   private static let roundSize = 1 << 16
   /// The number of states in a level below which one thread is faster than several threads.
-  private static let fewStates = 512
+  private static let singleThreadLimit = 512
 
   package init(
     _ model: ExplorationModel, _ questions: ExplorationQuestions = ExplorationQuestions(),
@@ -67,12 +67,12 @@ package struct Exploration: ~Copyable {
     self.model = model
     self.questions = questions
     self.options = options
-    let isReduced = options.reduces && questions.allowReduction(options.storage)
+    let isReduced = options.usesReduction && questions.allowsReduction(options.storage)
     let layout = Self.layout(of: model, after: nil, wordBits: options.wordBits)
     let program = CompiledModel(
       model, layout: layout, seed: options.storage.seed, isReduced: isReduced)
     self.program = program
-    self.model.forgetChanges()
+    self.model.clearChanges()
     let count = min(max(1, options.threads), 64)
     partitions = (0..<count).map { number in
       Partition(number: number, of: count, program, options: options, questions: questions)
@@ -85,7 +85,7 @@ package struct Exploration: ~Copyable {
   /// Continues the search for some tens of milliseconds.
   nonisolated(nonsending) package mutating func advance() async -> Advance {
     if let result { return .finished(result) }
-    if let limit = limitThatIsReached() { return .finished(finish(.incomplete(limit))) }
+    if let limit = reachedLimit() { return .finished(finish(.incomplete(limit))) }
     if model.isExtended || !model.changes.isEmpty { compile() }
     if partitions.contains(where: { $0.remaining > 0 }) {
       await searchRound()
@@ -96,8 +96,8 @@ package struct Exploration: ~Copyable {
       for partition in partitions { partition.beginLevel() }
       depth += 1
     } else if program.stubborn != nil && questions.forbidsIgnoring {
-      let needed = IgnoredStates.byteCount(states: progress.states, steps: progress.steps)
-      guard needed <= options.memoryLimit - progress.byteCount else {
+      let requiredSize = IgnoredStates.byteCount(states: progress.states, steps: progress.steps)
+      guard requiredSize <= options.memoryLimit - progress.byteCount else {
         return .finished(finish(.incomplete(.memory)))
       }
       if !searchIgnored() { return .finished(finish(.complete)) }
@@ -150,7 +150,7 @@ package struct Exploration: ~Copyable {
   /// Returns whether a state, given by the local state of each component, was visited.
   ///
   /// With fingerprints, returns whether a state with the same fingerprint was visited.
-  package func hasMet(_ state: [Int]) -> Bool {
+  package func hasVisited(_ state: [Int]) -> Bool {
     let words = program.layout.encode(state)
     let fingerprint = program.fingerprint(words)
     let owner = Partition.owner(of: fingerprint, among: partitions.count)
@@ -160,14 +160,15 @@ package struct Exploration: ~Copyable {
   // MARK: Rounds
 
   nonisolated(nonsending) private mutating func searchRound() async {
-    let size = min(Self.roundSize, max(Self.fewStates, options.stateLimit - progress.states))
+    let size = min(
+      Self.roundSize, max(Self.singleThreadLimit, options.stateLimit - progress.states))
     let partitions = partitions
     for partition in partitions { partition.flip() }
-    await onEach { partition in
+    await forEachPartition { partition in
       partition.absorb(from: partitions)
       partition.expand(size)
     }
-    if partitions.allSatisfy({ $0.remaining == 0 }) { takeInAll() }
+    if partitions.allSatisfy({ $0.remaining == 0 }) { absorbAll() }
   }
 
   /// Schedules states for a search with all their steps, where a step would otherwise be postponed
@@ -177,21 +178,24 @@ package struct Exploration: ~Copyable {
   /// - Returns: Whether there are such states.
   private func searchIgnored() -> Bool {
     let states = IgnoredStates(partitions).firstStates()
-    for state in states { partitions[state.partition].searchWhole(state.number) }
+    for state in states { partitions[state.partition].scheduleFullSearch(state.number) }
     return !states.isEmpty
   }
 
   /// Makes each partition take the states that the others have found for it.
-  private func takeInAll() {
+  private func absorbAll() {
     guard partitions.contains(where: \.hasSent) else { return }
     for partition in partitions { partition.flip() }
     for partition in partitions { partition.absorb(from: partitions) }
   }
 
   /// Runs an operation on each partition, each on its own thread if there is enough work.
-  nonisolated(nonsending) private func onEach(_ work: @escaping @Sendable (Partition) -> Void) async
-  {
-    guard partitions.count > 1, partitions.reduce(0, { $0 + $1.remaining }) >= Self.fewStates else {
+  nonisolated(nonsending) private func forEachPartition(
+    _ work: @escaping @Sendable (Partition) -> Void
+  ) async {
+    guard partitions.count > 1,
+      partitions.reduce(0, { $0 + $1.remaining }) >= Self.singleThreadLimit
+    else {
       for partition in partitions { work(partition) }
       return
     }
@@ -203,7 +207,7 @@ package struct Exploration: ~Copyable {
     }
   }
 
-  private func limitThatIsReached() -> ExplorationLimit? {
+  private func reachedLimit() -> ExplorationLimit? {
     if let limit = partitions.lazy.compactMap(\.limit).first { return limit }
     let progress = progress
     if progress.states > options.stateLimit { return .states }
@@ -217,8 +221,8 @@ package struct Exploration: ~Copyable {
   // MARK: Growing
 
   private mutating func compile() {
-    takeInAll()
-    if !model.isExtended && program.holds(model) {
+    absorbAll()
+    if !model.isExtended && program.canHold(model) {
       program.update(model.changes, of: model)
     } else {
       let layout = Self.layout(of: model, after: program.layout, wordBits: options.wordBits)
@@ -226,7 +230,7 @@ package struct Exploration: ~Copyable {
         model, layout: layout, seed: options.storage.seed, isReduced: program.stubborn != nil)
       for partition in partitions { partition.adopt(program) }
     }
-    model.forgetChanges()
+    model.clearChanges()
     for partition in partitions { partition.retry() }
   }
 
@@ -281,9 +285,9 @@ package struct Exploration: ~Copyable {
       return layout
     }
     let bits = counts.enumerated().map { component, count in
-      let needed = FieldLayout.bits(for: count)
-      guard let layout, component < layout.fields.count else { return needed }
-      return max(needed, layout.fields[component].bits)
+      let requiredSize = FieldLayout.bits(for: count)
+      guard let layout, component < layout.fields.count else { return requiredSize }
+      return max(requiredSize, layout.fields[component].bits)
     }
     return FieldLayout(bits: bits, order: model.componentsByVector, wordBits: wordBits)
   }
@@ -296,13 +300,13 @@ package struct Exploration: ~Copyable {
   }
 
   private mutating func finish(_ verdict: ExplorationResult.Verdict) -> ExplorationResult {
-    let sightings = partitions.map { $0.report() }
-    func found(_ found: (Sightings) -> Sightings.Found) -> FoundStates {
-      let states = zip(partitions, sightings).flatMap { partition, sightings in
-        found(sightings).first.map { reference($0, in: partition) }
+    let partitionFindings = partitions.map { $0.report() }
+    func found(_ found: (PartitionFindings) -> PartitionFindings.Found) -> FoundStates {
+      let states = zip(partitions, partitionFindings).flatMap { partition, partitionFindings in
+        found(partitionFindings).first.map { reference($0, in: partition) }
       }
       return FoundStates(
-        count: sightings.reduce(0) { $0 + found($1).count },
+        count: partitionFindings.reduce(0) { $0 + found($1).count },
         first: states.sorted {
           ($0.depth, $0.partition, $0.number) < ($1.depth, $1.partition, $1.number)
         })
@@ -315,8 +319,8 @@ package struct Exploration: ~Copyable {
       isReduced: program.stubborn != nil)
     result.deadlocks = found(\.deadlocks)
     result.stuck = found(\.stuck)
-    for (partition, sightings) in zip(partitions, sightings) {
-      for (observation, number) in sightings.observed {
+    for (partition, partitionFindings) in zip(partitions, partitionFindings) {
+      for (observation, number) in partitionFindings.observed {
         guard !questions.bounds.contains(observation) else {
           result.reachedBounds.insert(observation)
           continue
@@ -327,10 +331,10 @@ package struct Exploration: ~Copyable {
       }
     }
     if questions.coverage && verdict == .complete {
-      let fired = sightings.reduce(into: Set<Int>()) { $0.formUnion($1.fired) }
+      let fired = partitionFindings.reduce(into: Set<Int>()) { $0.formUnion($1.fired) }
       result.neverEnabled = model.vectors.indices.filter { !fired.contains($0) }
       result.unreachable = model.components.enumerated().map { number, component in
-        let seen = sightings.reduce(into: Set<Int>()) { $0.formUnion($1.seen[number]) }
+        let seen = partitionFindings.reduce(into: Set<Int>()) { $0.formUnion($1.seen[number]) }
         return (0..<component.stateCount).filter { !seen.contains($0) }
       }
     }
@@ -340,7 +344,7 @@ package struct Exploration: ~Copyable {
     }
     if case .exact = options.storage {
       let isLarge = result.peakByteCount > 40 * result.states
-      result.wouldFingerprintsSave = program.stateWords > 1 && isLarge
+      result.fingerprintsSaveMemory = program.stateWords > 1 && isLarge
     }
     decidePossibilities(&result)
     self.result = result
@@ -386,7 +390,7 @@ package struct ExplorationOptions: Sendable {
   /// The number of threads. Each thread stores a part of the states. Range: 1…64.
   package var threads = 1
   /// Whether to skip steps that only reorder other steps, where the results stay the same.
-  package var reduces = false
+  package var usesReduction = false
   /// Unit: states.
   package var stateLimit = Int.max
   /// The time limit; `nil` for no limit.
@@ -396,7 +400,7 @@ package struct ExplorationOptions: Sendable {
   /// The number of local states of one component above which the search ends.
   package var localStateLimit = 1 << 20
   /// The maximum number of deadlocks, and of stuck states, that are kept to report their paths.
-  package var keptStates = 64
+  package var keptStateLimit = 64
   /// The number of bits used in a word; fewer than 64 test the handling of large states with small
   /// models.
   package var wordBits = 64

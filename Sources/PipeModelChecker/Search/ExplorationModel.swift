@@ -71,7 +71,7 @@ package struct ExplorationModel: Sendable {
     var stateCount: Int
     var queue: QueueContents?
     /// The observation that holds while the queue is full.
-    var fullness: Int?
+    var fullObservation: Int?
   }
 
   /// A change of a cell, or of a local state in an observation.
@@ -139,11 +139,11 @@ package struct ExplorationModel: Sendable {
         throw ExplorationModelError.unknownComponent(role.component)
       }
       guard taken.insert(role.component).inserted else {
-        throw ExplorationModelError.componentTwice(role.component)
+        throw ExplorationModelError.duplicateComponent(role.component)
       }
       let isQueue = components[role.component].queue != nil
       guard role.isUnchanged || (role.operation != nil) == isQueue else {
-        throw ExplorationModelError.roleOfAnotherKind(role.component)
+        throw ExplorationModelError.roleKindMismatch(role.component)
       }
     }
     isExtended = true
@@ -165,7 +165,7 @@ package struct ExplorationModel: Sendable {
     guard
       let role = vectors[vector].roles.firstIndex(where: { $0.component == component }),
       components[component].queue == nil
-    else { throw ExplorationModelError.roleOfAnotherKind(component) }
+    else { throw ExplorationModelError.roleKindMismatch(component) }
     // A compiled model cannot replace a known cell or add an unknown one, so it must be compiled again.
     let wasKnown = vectors[vector].roles[role].target(in: state) != Role.unknown
     if wasKnown || cell == .unknown { isExtended = true }
@@ -180,8 +180,8 @@ package struct ExplorationModel: Sendable {
   /// The observation holds in a state if each of its components is in one of the given local
   /// states.
   package mutating func addObservation(_ sets: [Int: Set<Int>]) throws -> Int {
-    if let stranger = sets.keys.first(where: { !components.indices.contains($0) }) {
-      throw ExplorationModelError.unknownComponent(stranger)
+    if let missingComponent = sets.keys.first(where: { !components.indices.contains($0) }) {
+      throw ExplorationModelError.unknownComponent(missingComponent)
     }
     isExtended = true
     observations.append(sets)
@@ -196,11 +196,11 @@ package struct ExplorationModel: Sendable {
       throw ExplorationModelError.unknownComponent(component)
     }
     guard let queue = components[component].queue else {
-      throw ExplorationModelError.roleOfAnotherKind(component)
+      throw ExplorationModelError.roleKindMismatch(component)
     }
     let full = queue.contents.indices.filter(queue.isFull(in:))
     let number = try addObservation([component: Set(full)])
-    components[component].fullness = number
+    components[component].fullObservation = number
     return number
   }
 
@@ -233,9 +233,9 @@ package struct ExplorationModel: Sendable {
   private mutating func take(_ component: Int, newFrom known: Int) {
     guard let queue = components[component].queue else { return }
     grow(component, to: queue.contents.count)
-    guard let fullness = components[component].fullness else { return }
+    guard let fullObservation = components[component].fullObservation else { return }
     for state in known..<queue.contents.count where queue.isFull(in: state) {
-      include(state, of: component, in: fullness)
+      include(state, of: component, in: fullObservation)
     }
   }
 
@@ -264,12 +264,12 @@ package struct ExplorationModel: Sendable {
   /// All components, with components of the same vectors next to each other.
   var componentsByVector: [Int] {
     var met: Set<Int> = []
-    let taking = vectors.flatMap { $0.roles.map(\.component) }
-    return (taking + components.indices).filter { met.insert($0).inserted }
+    let participating = vectors.flatMap { $0.roles.map(\.component) }
+    return (participating + components.indices).filter { met.insert($0).inserted }
   }
 
   /// Clears the changes after a search has applied them.
-  mutating func forgetChanges() {
+  mutating func clearChanges() {
     changes = []
     isExtended = false
   }
@@ -283,9 +283,9 @@ package struct ExplorationModel: Sendable {
 package enum ExplorationModelError: Error, Equatable {
   case unknownComponent(Int)
   /// The component has two roles in a vector, but a step moves a component only once.
-  case componentTwice(Int)
+  case duplicateComponent(Int)
   /// A queue needs an operation, and every other component a table.
-  case roleOfAnotherKind(Int)
+  case roleKindMismatch(Int)
 }
 
 extension ExplorationModel {

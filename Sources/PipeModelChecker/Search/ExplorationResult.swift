@@ -59,7 +59,7 @@ package struct ExplorationResult: Sendable {
   /// by shortest paths, and other findings by some path.
   package var isReduced: Bool
   /// Whether states are stored exactly, and fingerprints would need less memory.
-  package var wouldFingerprintsSave = false
+  package var fingerprintsSaveMemory = false
   package var deadlocks = FoundStates()
   package var stuck = FoundStates()
   /// The nearest state for each observation of ``ExplorationQuestions/never`` that holds somewhere.
@@ -177,9 +177,9 @@ package struct ExplorationQuestions: Sendable {
   ///
   /// Then the search demands every cell that any order of steps needs, and visits every local
   /// state.
-  package var everyStep = false
+  package var takesEveryStep = false
   /// Whether to visit all states, rather than a part of them that is enough for the answers.
-  package var allStates = false
+  package var visitsAllStates = false
 
   package init() {}
 
@@ -189,16 +189,16 @@ package struct ExplorationQuestions: Sendable {
   /// Whether no step may be postponed forever.
   ///
   /// The findings are then found in other states than in a full search, and not by shortest paths.
-  var forbidsIgnoring: Bool { coverage || everyStep || !alwaysPossible.isEmpty }
+  var forbidsIgnoring: Bool { coverage || takesEveryStep || !alwaysPossible.isEmpty }
 
   /// Returns whether the search may skip steps.
   ///
   /// If a step was postponed, its state must be searched again, but a fingerprint does not contain
   /// the state.
-  func allowReduction(_ storage: StateStorage) -> Bool {
+  func allowsReduction(_ storage: StateStorage) -> Bool {
     // The search must know for every state whether it can reach a bound, and not only for the first
     // state.
-    if allStates || !bounds.isEmpty && !alwaysPossible.isEmpty { return false }
+    if visitsAllStates || !bounds.isEmpty && !alwaysPossible.isEmpty { return false }
     return switch storage {
     case .exact: true
     case .fingerprints: !forbidsIgnoring
@@ -213,7 +213,7 @@ package struct ExplorationQuestions: Sendable {
 }
 
 /// The findings of one partition of a search.
-struct Sightings {
+struct PartitionFindings {
   /// The states of one kind: their number, and the first ones found.
   struct Found {
     private(set) var count = 0

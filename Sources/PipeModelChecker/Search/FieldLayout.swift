@@ -18,13 +18,14 @@ struct FieldLayout: Equatable {
   ///     states.
   init(bits: [Int], order: [Int], wordBits: Int) {
     let total = bits.reduce(0, +)
-    let fewest = max(1, (total + wordBits - 1) / wordBits)
+    let fewestWords = max(1, (total + wordBits - 1) / wordBits)
     // With words of the same size, the number of different words is smallest.
-    let evenly = (total + fewest - 1) / fewest
-    let sizes = (min(evenly, wordBits)...wordBits).lazy.map {
+    let evenSize = (total + fewestWords - 1) / fewestWords
+    let sizes = (min(evenSize, wordBits)...wordBits).lazy.map {
       Self.words(bits: bits, order: order, size: $0)
     }
-    let words = sizes.first { $0.count <= fewest } ?? sizes[sizes.index(before: sizes.endIndex)]
+    let words =
+      sizes.first { $0.count <= fewestWords } ?? sizes[sizes.index(before: sizes.endIndex)]
     var fields = bits.map { Field(word: 0, shift: 0, bits: $0) }
     for (word, components) in words.enumerated() {
       var shift = 0

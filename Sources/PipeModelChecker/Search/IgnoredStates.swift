@@ -6,7 +6,7 @@
 struct IgnoredStates {
   /// The number of the first state of each partition, with the states of all partitions numbered
   /// consecutively.
-  private let firsts: [Int]
+  private let firstNumbers: [Int]
   /// The steps of a state lead to `targets[starts[state]..<starts[state + 1]]`.
   private var starts: [Int]
   private var targets: [UInt32]
@@ -14,22 +14,24 @@ struct IgnoredStates {
   private var isSafe: [Bool]
 
   init(_ partitions: [Partition]) {
-    var firsts = [0]
-    for partition in partitions { firsts.append(firsts[firsts.count - 1] + partition.stateCount) }
-    self.firsts = firsts
-    let count = firsts[partitions.count]
+    var firstNumbers = [0]
+    for partition in partitions {
+      firstNumbers.append(firstNumbers[firstNumbers.count - 1] + partition.stateCount)
+    }
+    self.firstNumbers = firstNumbers
+    let count = firstNumbers[partitions.count]
     let row = { (state: UInt32) in
-      firsts[Int(state) % partitions.count] + Int(state) / partitions.count
+      firstNumbers[Int(state) % partitions.count] + Int(state) / partitions.count
     }
     var starts = [Int](repeating: 0, count: count + 1)
     for partition in partitions {
-      partition.visitEdges { source, _ in starts[row(source) + 1] += 1 }
+      partition.forEachEdge { source, _ in starts[row(source) + 1] += 1 }
     }
     for state in 0..<count { starts[state + 1] += starts[state] }
     var ends = starts
     var targets = [UInt32](repeating: 0, count: starts[count])
     for partition in partitions {
-      partition.visitEdges { source, target in
+      partition.forEachEdge { source, target in
         targets[ends[row(source)]] = UInt32(row(target))
         ends[row(source)] += 1
       }
@@ -37,9 +39,9 @@ struct IgnoredStates {
     self.starts = starts
     self.targets = targets
     isSafe = partitions.flatMap { partition in
-      (0..<partition.stateCount).map { !partition.hasLeftOut(of: $0) }
+      (0..<partition.stateCount).map { !partition.hasSkippedSteps(of: $0) }
     }
-    spread()
+    markSafeStates()
   }
 
   /// Returns the memory that is required. Unit: bytes.
@@ -47,15 +49,15 @@ struct IgnoredStates {
 
   /// Returns a state of each closed part of the other states, as a partition and its number there.
   func firstStates() -> [(partition: Int, number: Int)] {
-    closedParts().map { state in
+    closedComponents().map { state in
       // A partition without states has the same first number as the next one.
-      let partition = firsts.lastIndex { $0 <= state } ?? 0
-      return (partition, state - firsts[partition])
+      let partition = firstNumbers.lastIndex { $0 <= state } ?? 0
+      return (partition, state - firstNumbers[partition])
     }
   }
 
   /// Marks all states that can reach a safe state as safe, in sweeps as in ``StateGraph``.
-  private mutating func spread() {
+  private mutating func markSafeStates() {
     var isForwards = false
     var hasChanged = true
     while hasChanged {
@@ -74,13 +76,13 @@ struct IgnoredStates {
 
   /// Returns the smallest state of each strongly connected component of the other states without a
   /// step out of the component, by Tarjan's algorithm.
-  private func closedParts() -> [Int] {
-    var found: [Int] = []
+  private func closedComponents() -> [Int] {
+    var closedStates: [Int] = []
     var order = [Int](repeating: -1, count: isSafe.count)
     var low = order
     var isOpen = [Bool](repeating: false, count: isSafe.count)
     /// Whether a state has a step to a component that is complete.
-    var leadsOn = isOpen
+    var leavesComponent = isOpen
     var open: [Int] = []
     var path: [(state: Int, next: Int)] = []
     var count = 0
@@ -102,7 +104,7 @@ struct IgnoredStates {
           } else if isOpen[target] {
             low[state] = min(low[state], order[target])
           } else {
-            leadsOn[state] = true
+            leavesComponent[state] = true
           }
           continue
         }
@@ -115,15 +117,17 @@ struct IgnoredStates {
             members.append(member)
             if member == state { break }
           }
-          if !members.contains(where: { leadsOn[$0] }) { found.append(members.min() ?? state) }
+          if !members.contains(where: { leavesComponent[$0] }) {
+            closedStates.append(members.min() ?? state)
+          }
           isComplete = true
         }
         if let before = path.last?.state {
           low[before] = min(low[before], isComplete ? low[before] : low[state])
-          if isComplete { leadsOn[before] = true }
+          if isComplete { leavesComponent[before] = true }
         }
       }
     }
-    return found
+    return closedStates
   }
 }

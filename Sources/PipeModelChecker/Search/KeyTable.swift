@@ -5,7 +5,7 @@
 struct KeyTable: ~Copyable {
   private var keys = Chunked<UInt64>()
   private var index: HashIndex
-  private var largestCount = 0
+  private var growthThreshold = 0
   private let budget: MemoryBudget
   /// A sum of values that were read only to load them into the cache. It keeps the compiler from
   /// removing the reads.
@@ -13,13 +13,13 @@ struct KeyTable: ~Copyable {
 
   init(budget: MemoryBudget) {
     self.budget = budget
-    index = HashIndex(slotCount: HashIndex.fewestSlots)
-    largestCount = index.slotCount / 2
+    index = HashIndex(slotCount: HashIndex.minimumSlotCount)
+    growthThreshold = index.slotCount / 2
     budget.take(index.byteCount)
   }
 
   deinit {
-    budget.giveBack(index.byteCount + keys.capacity * 8)
+    budget.release(index.byteCount + keys.capacity * 8)
     index.entries.deallocate()
   }
 
@@ -44,12 +44,12 @@ struct KeyTable: ~Copyable {
       guard budget.allows(keys.chunkByteCount) else { return false }
       addChunk()
     }
-    while keys.count + more > largestCount {
+    while keys.count + more > growthThreshold {
       if index.slotCount < 1 << 30 && budget.allows(index.byteCount) {
         makeIndex(slotCount: 2 * index.slotCount)
-      } else if largestCount < index.slotCount / 8 * 7 {
+      } else if growthThreshold < index.slotCount / 8 * 7 {
         // A fuller index is slower, but that is better than ending the search.
-        largestCount = index.slotCount / 8 * 7
+        growthThreshold = index.slotCount / 8 * 7
       } else {
         return false
       }
@@ -61,7 +61,7 @@ struct KeyTable: ~Copyable {
   @inline(__always)
   mutating func intern(_ key: UInt64) -> UInt32 {
     if keys.count == keys.capacity { addChunk() }
-    if keys.count == largestCount { makeIndex(slotCount: 2 * index.slotCount) }
+    if keys.count == growthThreshold { makeIndex(slotCount: 2 * index.slotCount) }
     let hash = Self.hash(key)
     let (number, slot) = find(key, hash: hash, in: index)
     if number >= 0 { return UInt32(truncatingIfNeeded: number) }
@@ -76,7 +76,7 @@ struct KeyTable: ~Copyable {
   /// their tags point at. So the cache misses overlap.
   mutating func intern(
     _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
-    candidates: UnsafeMutablePointer<Int32>, fresh: UnsafeMutablePointer<Int32>
+    candidates: UnsafeMutablePointer<Int32>, newPositions: UnsafeMutablePointer<Int32>
   ) -> Int {
     let index = index
     var touched: UInt64 = 0
@@ -91,7 +91,7 @@ struct KeyTable: ~Copyable {
       if number >= 0 { touched &+= keys[number] }
     }
     sink &+= touched
-    var freshCount = 0
+    var newCount = 0
     for position in 0..<batchCount {
       let candidate = Int(candidates[position])
       if candidate >= 0 && keys[candidate] == batch[position] { continue }
@@ -100,10 +100,10 @@ struct KeyTable: ~Copyable {
       if number >= 0 { continue }
       index.put(keys.count, hash: hash, in: slot)
       keys.append(batch[position])
-      fresh[freshCount] = Int32(truncatingIfNeeded: position)
-      freshCount &+= 1
+      newPositions[newCount] = Int32(truncatingIfNeeded: position)
+      newCount &+= 1
     }
-    return freshCount
+    return newCount
   }
 
   /// Returns the number of a key, or `nil` if the key is not in the set.
@@ -125,8 +125,8 @@ struct KeyTable: ~Copyable {
 
   private mutating func makeIndex(slotCount: Int) {
     index.entries.deallocate()
-    budget.giveBack(index.byteCount)
-    largestCount = slotCount / 2
+    budget.release(index.byteCount)
+    growthThreshold = slotCount / 2
     let index = HashIndex(slotCount: slotCount)
     budget.take(index.byteCount)
     for number in 0..<keys.count { index.insert(number, hash: Self.hash(keys[number])) }
@@ -143,7 +143,7 @@ struct KeyTable: ~Copyable {
     while true {
       let entry = index.entries[slot]
       if entry == 0 { return (-1, slot) }
-      if index.mayBe(entry, tag) {
+      if index.mayMatch(entry, tag) {
         let number = index.number(entry)
         if keys[number] == key { return (number, slot) }
       }
@@ -163,7 +163,7 @@ struct HashIndex {
   private let numberBits: UInt32
 
   /// The number of slots of a new table.
-  static let fewestSlots = 1024
+  static let minimumSlotCount = 1024
 
   /// Makes an empty index. Its owner deallocates `entries`.
   init(slotCount: Int) {
@@ -189,7 +189,7 @@ struct HashIndex {
 
   /// Returns whether the key of an entry may have the hash of this tag.
   @inline(__always)
-  func mayBe(_ entry: UInt32, _ tag: UInt32) -> Bool { (entry ^ tag) &>> numberBits == 0 }
+  func mayMatch(_ entry: UInt32, _ tag: UInt32) -> Bool { (entry ^ tag) &>> numberBits == 0 }
 
   /// Returns the number in an entry that is not 0.
   @inline(__always)
@@ -203,7 +203,7 @@ struct HashIndex {
     while true {
       let entry = entries[slot]
       if entry == 0 { return -1 }
-      if mayBe(entry, tag) { return number(entry) }
+      if mayMatch(entry, tag) { return number(entry) }
       slot = next(slot)
     }
   }

@@ -9,15 +9,15 @@ final class Outboxes {
   private let owner: Int
   private let budget: MemoryBudget
   /// The maximum number of successors of a state.
-  private let mostSteps: Int
+  private let successorLimit: Int
 
   init(of owner: Int, among count: Int, for program: CompiledModel, budget: MemoryBudget) {
     self.owner = owner
     self.budget = budget
-    mostSteps = program.vectorCount
+    successorLimit = program.vectorCount
     let others = max(1, count - 1)
     let share = budget.limit / 32 / others / ((program.stateWords + 1) * 8 + 4)
-    let capacity = min(Self.capacity / others, share) + 2 * mostSteps
+    let capacity = min(Self.capacity / others, share) + 2 * successorLimit
     let boxes = {
       (0..<count).map { other in
         Outbox(stateWords: program.stateWords, capacity: other == owner ? 0 : capacity)
@@ -28,14 +28,14 @@ final class Outboxes {
     budget.take(byteCount)
   }
 
-  deinit { budget.giveBack(byteCount) }
+  deinit { budget.release(byteCount) }
 
   private var byteCount: Int { (filling + ready).reduce(0) { $0 + $1.byteCount } }
 
   /// Whether an outbox may lack capacity for the successors of one more state.
   var isFull: Bool {
     for other in filling.indices where other != owner {
-      if filling[other].count + mostSteps > filling[other].capacity { return true }
+      if filling[other].count + successorLimit > filling[other].capacity { return true }
     }
     return false
   }
@@ -55,7 +55,7 @@ final class Outboxes {
   var isEmpty: Bool { filling.allSatisfy { $0.count == 0 } }
 
   /// Moves the states that are ready for a partition to its store.
-  func empty(_ other: Int, into store: StateStore) {
+  func deliver(_ other: Int, into store: StateStore) {
     let box = ready[other]
     for position in 0..<box.count where store.limit == nil {
       let state = box.words + position * box.stride

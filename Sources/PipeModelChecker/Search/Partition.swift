@@ -8,7 +8,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   let number: Int
   let partitionCount: Int
   private let questions: ExplorationQuestions
-  private let keptStates: Int
+  private let keptStateLimit: Int
   private let store: StateStore
   private var program: CompiledModel
   private var bench: Workbench
@@ -20,11 +20,11 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   private var waiting: [Int] = []
   private var again: [Int] = []
   /// Whether steps of a state were skipped, by the number of the state.
-  private var isPart: [Bool] = []
+  private var hasSkipped: [Bool] = []
   private var reductionYield = ReductionYield()
   /// The states whose steps must not be skipped.
-  private var whole: Set<Int> = []
-  private var sightings = Sightings()
+  private var fullySearched: Set<Int> = []
+  private var partitionFindings = PartitionFindings()
   private var levelStarts = [0]
 
   private(set) var steps = 0
@@ -37,12 +37,12 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     self.partitionCount = partitionCount
     self.questions = questions
     self.program = program
-    keptStates = options.keptStates
+    keptStateLimit = options.keptStateLimit
     let budget = MemoryBudget(limit: options.memoryLimit / partitionCount)
     store = StateStore(
       stateWords: program.stateWords, storage: options.storage,
       stateLimit: min(options.stateLimit, Int(Int32.max) / partitionCount), budget: budget,
-      notesEdges: program.stubborn != nil && questions.forbidsIgnoring)
+      recordsEdges: program.stubborn != nil && questions.forbidsIgnoring)
     bench = Workbench(
       program, watching: questions.watched, possible: questions.alwaysPossible)
     outboxes = Outboxes(of: number, among: partitionCount, for: program, budget: budget)
@@ -60,8 +60,8 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   var remaining: Int { again.count + levelEnd - cursor }
   var isWaiting: Bool { !waiting.isEmpty }
   var findingCount: Int {
-    sightings.deadlocks.count + sightings.stuck.count
-      + sightings.observed.keys.count { questions.never.contains($0) }
+    partitionFindings.deadlocks.count + partitionFindings.stuck.count
+      + partitionFindings.observed.keys.count { questions.never.contains($0) }
   }
 
   /// Continues with the states that were found for the next level.
@@ -84,17 +84,17 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   }
 
   /// Returns whether steps of a state were skipped.
-  func hasLeftOut(of state: Int) -> Bool { state < isPart.count && isPart[state] }
+  func hasSkippedSteps(of state: Int) -> Bool { state < hasSkipped.count && hasSkipped[state] }
 
   /// Schedules a state for another search, with all its steps.
-  func searchWhole(_ state: Int) {
+  func scheduleFullSearch(_ state: Int) {
     again.append(state)
-    whole.insert(state)
+    fullySearched.insert(state)
   }
 
   /// Calls a closure for each step to a state of this partition, with the global numbers of its states.
-  func visitEdges(_ visit: (_ source: UInt32, _ target: UInt32) -> Void) {
-    store.visitEdges { visit($0, origin(of: $1)) }
+  func forEachEdge(_ visit: (_ source: UInt32, _ target: UInt32) -> Void) {
+    store.forEachEdge { visit($0, origin(of: $1)) }
   }
 
   /// Schedules the waiting states for another search, after cells were filled.
@@ -119,7 +119,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
 
   /// Takes the states that the other partitions found for this one.
   func absorb(from partitions: [Partition]) {
-    for other in partitions where other !== self { other.outboxes.empty(number, into: store) }
+    for other in partitions where other !== self { other.outboxes.deliver(number, into: store) }
   }
 
   // MARK: Expanding
@@ -311,7 +311,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     }
     if watched != 0 { note(observationsIn: number) }
     if inside == 0 { note(haltIn: number) }
-    if program.stubborn != nil { bench.seek() }
+    if program.stubborn != nil { bench.updateSought() }
     for word in 0..<program.maskWords {
       bench.enabled[word] &= program.vectorBits[word]
       bench.fired[word] |= bench.enabled[word]
@@ -330,16 +330,16 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
   ) {
     guard let tables = program.stubborn else { return }
-    var leftOut = 0
-    if !whole.contains(number) && reductionYield.isWorthTrying() {
+    var skippedCount = 0
+    if !fullySearched.contains(number) && reductionYield.isWorthTrying() {
       let enabled = bench.stubborn.count(bench.enabled)
-      leftOut = bench.stubborn.reduce(
+      skippedCount = bench.stubborn.reduce(
         bench.enabled, sought: bench.sought, seeds: questions.seeds, state: state, program, tables)
-      reductionYield.add(leftOut: leftOut, of: enabled)
+      reductionYield.add(skippedCount: skippedCount, of: enabled)
     }
     guard questions.forbidsIgnoring else { return }
-    while isPart.count <= number { isPart.append(false) }
-    isPart[number] = leftOut > 0
+    while hasSkipped.count <= number { hasSkipped.append(false) }
+    hasSkipped[number] = skippedCount > 0
   }
 
   /// Returns whether a vector with unknown cells is enabled as far as known.
@@ -365,7 +365,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     for observation in questions.watched where isVisited(holding: observation) {
       let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
       guard bench.watched[word] & bit != 0 else { continue }
-      sightings.observed[observation] = state
+      partitionFindings.observed[observation] = state
       bench.watched[word] &= ~bit
     }
   }
@@ -386,19 +386,19 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
       guard questions.deadlocks, !questions.ends.contains(where: isVisited(holding:)) else {
         return
       }
-      sightings.deadlocks.add(state, keeping: keptStates)
+      partitionFindings.deadlocks.add(state, keeping: keptStateLimit)
     } else {
       guard questions.stuck, !questions.rests.contains(where: isVisited(holding:)) else { return }
-      sightings.stuck.add(state, keeping: keptStates)
+      partitionFindings.stuck.add(state, keeping: keptStateLimit)
     }
   }
 
   // MARK: States
 
   /// Returns the findings so far.
-  func report() -> Sightings {
-    bench.report(to: &sightings)
-    return sightings
+  func report() -> PartitionFindings {
+    bench.report(to: &partitionFindings)
+    return partitionFindings
   }
 
   /// Returns the global number of a state, which is unique among all partitions.
@@ -439,7 +439,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   }
 
   /// Calls a closure for each successor of a state, with its fingerprint.
-  func visitSteps(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
+  func forEachStep(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
     store.load(number, into: bench.state)
     _ = findMask(bench.state, program, bench)
     let fingerprint = partitionCount == 1 ? 0 : program.fingerprint(bench.state)
@@ -483,13 +483,13 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
 
   /// Switches to a model that has grown. States whose fields have moved are stored again.
   func adopt(_ larger: CompiledModel) {
-    bench.report(to: &sightings)
+    bench.report(to: &partitionFindings)
     if larger.layout != program.layout {
       guard store.change(from: program.layout, to: larger.layout) else { return }
     }
     program = larger
     bench = Workbench(
-      larger, watching: questions.watched.subtracting(sightings.observed.keys),
+      larger, watching: questions.watched.subtracting(partitionFindings.observed.keys),
       possible: questions.alwaysPossible)
     outboxes = Outboxes(of: number, among: partitionCount, for: larger, budget: budget)
   }

@@ -48,40 +48,41 @@ package struct QueueOperation: Equatable, Sendable {
   /// The symbols among which `taken` must be the first; earlier symbols stay in the queue.
   ///
   /// `nil` means all symbols, so that `taken` must be the head.
-  package var amongst: Set<Int>?
+  package var candidates: Set<Int>?
   /// The symbols to append, in this order.
   package var appended: [Int]
   /// Whether the vector is permitted only while the queue is below its capacity.
-  package var needsRoom: Bool
+  package var requiresCapacity: Bool
 
   package init(
-    taken: Int? = nil, amongst: Set<Int>? = nil, appended: [Int] = [], needsRoom: Bool = false
+    taken: Int? = nil, candidates: Set<Int>? = nil, appended: [Int] = [],
+    requiresCapacity: Bool = false
   ) {
     self.taken = taken
-    self.amongst = amongst
+    self.candidates = candidates
     self.appended = appended
-    self.needsRoom = needsRoom
+    self.requiresCapacity = requiresCapacity
   }
 
   /// Takes the head of a queue.
   package static func take(_ symbol: Int) -> QueueOperation { QueueOperation(taken: symbol) }
 
   /// Takes the first queued symbol that is in `symbols`, if it is the given symbol.
-  package static func take(_ symbol: Int, amongst symbols: Set<Int>) -> QueueOperation {
-    QueueOperation(taken: symbol, amongst: symbols)
+  package static func take(_ symbol: Int, candidates symbols: Set<Int>) -> QueueOperation {
+    QueueOperation(taken: symbol, candidates: symbols)
   }
 
   /// Appends symbols while the queue is below its capacity.
   package static func append(_ symbols: Int...) -> QueueOperation {
-    QueueOperation(appended: symbols, needsRoom: true)
+    QueueOperation(appended: symbols, requiresCapacity: true)
   }
 
   /// Returns the contents after this operation, or `nil` if the operation is not permitted.
   func result(for contents: [Int], capacity: Int) -> [Int]? {
-    if needsRoom && contents.count >= capacity { return nil }
+    if requiresCapacity && contents.count >= capacity { return nil }
     var contents = contents
     if let taken {
-      let first = contents.firstIndex { amongst?.contains($0) ?? true }
+      let first = contents.firstIndex { candidates?.contains($0) ?? true }
       guard let first, contents[first] == taken else { return nil }
       contents.remove(at: first)
     }

@@ -7,7 +7,7 @@
 struct StateGraph {
   private let partitions: [Partition]
   /// The number of the first state of each partition.
-  private let firsts: [Int]
+  private let firstNumbers: [Int]
   /// The steps of a state are `targets[ends[state - 1]..<ends[state]]`.
   private var ends: [UInt32] = []
   private var targets: [UInt32] = []
@@ -24,25 +24,27 @@ struct StateGraph {
     memory: Int
   ) {
     self.partitions = partitions
-    var firsts = [0]
-    for partition in partitions { firsts.append(firsts[firsts.count - 1] + partition.stateCount) }
-    self.firsts = firsts
-    let states = firsts[firsts.count - 1]
-    let mostSteps = min((memory - (4 + observations.count + 1) * states) / 4, Int(UInt32.max) - 1)
-    guard steps <= mostSteps else { return nil }
+    var firstNumbers = [0]
+    for partition in partitions {
+      firstNumbers.append(firstNumbers[firstNumbers.count - 1] + partition.stateCount)
+    }
+    self.firstNumbers = firstNumbers
+    let states = firstNumbers[firstNumbers.count - 1]
+    let stepLimit = min((memory - (4 + observations.count + 1) * states) / 4, Int(UInt32.max) - 1)
+    guard steps <= stepLimit else { return nil }
     targets.reserveCapacity(steps)
     ends.reserveCapacity(states)
     for observation in observations { holds[observation] = Array(repeating: false, count: states) }
     for partition in partitions {
       for number in 0..<partition.stateCount {
-        partition.visitSteps(of: number) { target, fingerprint in
+        partition.forEachStep(of: number) { target, fingerprint in
           let owner = Partition.owner(of: fingerprint, among: partitions.count)
           guard let found = partitions[owner].number(of: target, fingerprint: fingerprint) else {
             return
           }
-          targets.append(UInt32(firsts[owner] + found))
+          targets.append(UInt32(firstNumbers[owner] + found))
         }
-        guard targets.count <= mostSteps else { return nil }
+        guard targets.count <= stepLimit else { return nil }
         let state = ends.count
         for observation in observations where partition.isVisited(holding: observation) {
           holds[observation]?[state] = true
@@ -58,29 +60,29 @@ struct StateGraph {
   /// Returns the first state of each partition from which no state with one of the observations is
   /// reachable.
   func firstStates(withoutPathTo observations: Set<Int>) -> [(partition: Partition, number: Int)] {
-    let held = observations.compactMap { holds[$0] }
-    guard var reaches = held.first else { return [] }
-    for other in held.dropFirst() {
-      for place in reaches.indices where other[place] { reaches[place] = true }
+    let matchingStates = observations.compactMap { holds[$0] }
+    guard var canReach = matchingStates.first else { return [] }
+    for other in matchingStates.dropFirst() {
+      for place in canReach.indices where other[place] { canReach[place] = true }
     }
     var isForwards = false
     var hasChanged = true
     while hasChanged {
       hasChanged = false
-      for place in reaches.indices {
-        let state = isForwards ? place : reaches.count - 1 - place
-        if reaches[state] { continue }
+      for place in canReach.indices {
+        let state = isForwards ? place : canReach.count - 1 - place
+        if canReach[state] { continue }
         let start = state == 0 ? 0 : Int(ends[state - 1])
-        if targets[start..<Int(ends[state])].contains(where: { reaches[Int($0)] }) {
-          reaches[state] = true
+        if targets[start..<Int(ends[state])].contains(where: { canReach[Int($0)] }) {
+          canReach[state] = true
           hasChanged = true
         }
       }
       isForwards.toggle()
     }
     return partitions.indices.compactMap { partition in
-      let first = firsts[partition]
-      let lost = reaches[first..<firsts[partition + 1]].firstIndex(of: false)
+      let first = firstNumbers[partition]
+      let lost = canReach[first..<firstNumbers[partition + 1]].firstIndex(of: false)
       return lost.map { (partitions[partition], $0 - first) }
     }
   }

@@ -3,7 +3,7 @@
 /// New states are collected in a batch, and looked up together.
 final class StateStore {
   /// The way in which states are stored.
-  private enum Form {
+  private enum Representation {
     /// A state is a single word, which is also its key.
     case word
     /// The words of a state are adjacent.
@@ -16,12 +16,12 @@ final class StateStore {
   static let noOrigin = UInt32.max
   private static let batchSize = 256
   /// The maximum number of words of a state; larger states are stored as trees.
-  private static let mostWords = 4
+  private static let flatWordLimit = 4
 
   let budget: MemoryBudget
   private let stateLimit: Int
   private var stateWords: Int
-  private var form: Form
+  private var representation: Representation
   private var keys: KeyTable
   private var table: StateTable
   private var tree: StateTree
@@ -35,35 +35,36 @@ final class StateStore {
   private let batchOrigins: UnsafeMutablePointer<UInt32>
   private let batchHashes: UnsafeMutablePointer<UInt64>
   private let candidates: UnsafeMutablePointer<Int32>
-  private let fresh: UnsafeMutablePointer<Int32>
+  private let newPositions: UnsafeMutablePointer<Int32>
   private var filled = 0
   /// Whether to record the steps: for each step, its origin in the lower half and its target above it.
-  private let notesEdges: Bool
+  private let recordsEdges: Bool
   private var edges = Chunked<UInt64>()
 
   /// The node numbers, in the tree, of the state loaded last and of one of its successors.
   private var numbers: UnsafeMutablePointer<UInt32>
   private var nextNumbers: UnsafeMutablePointer<UInt32>
 
-  /// The words of the states of this level, which start at state `firstOfFrontier`, and of the next
+  /// The words of the states of this level, which start at state `frontierStart`, and of the next
   /// level.
   ///
   /// Used only if the keys do not identify the states.
   private var frontier: [UInt64] = []
-  private var firstOfFrontier = 0
+  private var frontierStart = 0
   private var nextFrontier: [UInt64] = []
 
   /// - Parameter budget: The memory budget, shared with the outboxes.
   init(
-    stateWords: Int, storage: StateStorage, stateLimit: Int, budget: MemoryBudget, notesEdges: Bool
+    stateWords: Int, storage: StateStorage, stateLimit: Int, budget: MemoryBudget,
+    recordsEdges: Bool
   ) {
-    self.notesEdges = notesEdges
+    self.recordsEdges = recordsEdges
     self.stateWords = stateWords
     self.stateLimit = stateLimit
     self.budget = budget
-    form =
+    representation =
       switch storage {
-      case .exact: Self.exactForm(stateWords)
+      case .exact: Self.exactRepresentation(stateWords)
       case .fingerprints: .fingerprint
       }
     keys = KeyTable(budget: budget)
@@ -76,7 +77,7 @@ final class StateStore {
     batchOrigins = .allocate(capacity: Self.batchSize)
     batchHashes = .allocate(capacity: Self.batchSize)
     candidates = .allocate(capacity: Self.batchSize)
-    fresh = .allocate(capacity: Self.batchSize)
+    newPositions = .allocate(capacity: Self.batchSize)
   }
 
   deinit {
@@ -87,20 +88,20 @@ final class StateStore {
     batchOrigins.deallocate()
     batchHashes.deallocate()
     candidates.deallocate()
-    fresh.deallocate()
+    newPositions.deallocate()
   }
 
   /// The number of stored states, without the batch.
   var count: Int { origins.count }
 
   /// Whether a key is the state itself.
-  var isWords: Bool { form == .word }
+  var isWords: Bool { representation == .word }
 
   /// Whether states are stored, rather than only their fingerprints.
-  var isExact: Bool { form != .fingerprint }
+  var isExact: Bool { representation != .fingerprint }
 
-  private static func exactForm(_ words: Int) -> Form {
-    words == 1 ? .word : words <= mostWords ? .words : .tree
+  private static func exactRepresentation(_ words: Int) -> Representation {
+    words == 1 ? .word : words <= flatWordLimit ? .words : .tree
   }
 
   /// Returns the key of a state: its fingerprint, if only fingerprints are stored.
@@ -115,14 +116,14 @@ final class StateStore {
 
   /// Starts the level whose first state has the given number.
   func beginLevel(at first: Int) {
-    budget.giveBack(8 * frontier.count)
+    budget.release(8 * frontier.count)
     frontier = nextFrontier
-    firstOfFrontier = first
+    frontierStart = first
     nextFrontier = []
   }
 
   /// Calls a closure for each recorded step with its origin and its target.
-  func visitEdges(_ visit: (_ origin: UInt32, _ state: Int) -> Void) {
+  func forEachEdge(_ visit: (_ origin: UInt32, _ state: Int) -> Void) {
     for number in 0..<edges.count {
       visit(UInt32(truncatingIfNeeded: edges[number]), Int(edges[number] >> 32))
     }
@@ -130,21 +131,21 @@ final class StateStore {
 
   /// Writes the words of a state. With fingerprints, only states of the current level are available.
   func load(_ state: Int, into words: UnsafeMutablePointer<UInt64>) {
-    switch form {
+    switch representation {
     case .word: words[0] = keys.key(state)
     case .words: words.update(from: table.pointer(at: state), count: stateWords)
     case .tree: tree.unpack(keys.key(state), into: words, numbers: numbers)
     case .fingerprint:
-      let first = (state &- firstOfFrontier) &* stateWords
+      let first = (state &- frontierStart) &* stateWords
       for word in 0..<stateWords { words[word] = frontier[first &+ word] }
     }
   }
 
   /// Returns the number of a state, or `nil` if it was not visited.
   func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
-    if form == .words { return table.number(of: words) }
+    if representation == .words { return table.number(of: words) }
     let key: UInt64? =
-      switch form {
+      switch representation {
       case .word, .words: words[0]
       case .tree: tree.knownKey(of: words, numbers: nextNumbers)
       case .fingerprint: fingerprint
@@ -166,7 +167,7 @@ final class StateStore {
   /// Adds a state to the batch.
   func take(_ words: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32) {
     let key: UInt64 =
-      switch form {
+      switch representation {
       case .word: words[0]
       case .words: 0
       case .tree: tree.key(of: words, numbers: nextNumbers)
@@ -180,7 +181,7 @@ final class StateStore {
     _ words: UnsafePointer<UInt64>, after loaded: UnsafePointer<UInt64>, fingerprint: UInt64,
     origin: UInt32
   ) {
-    guard form == .tree else {
+    guard representation == .tree else {
       take(words, fingerprint: fingerprint, origin: origin)
       return
     }
@@ -189,7 +190,7 @@ final class StateStore {
   }
 
   private func take(_ key: UInt64, _ words: UnsafePointer<UInt64>, _ origin: UInt32) {
-    if form == .fingerprint || form == .words {
+    if representation == .fingerprint || representation == .words {
       let place = batchWords + filled &* stateWords
       for word in 0..<stateWords { place[word] = words[word] }
     }
@@ -206,37 +207,40 @@ final class StateStore {
       origins.addChunk()
       budget.take(origins.chunkByteCount)
     }
-    guard form == .words ? table.reserve(count) : keys.reserve(count), !budget.isExceeded else {
+    guard representation == .words ? table.reserve(count) : keys.reserve(count), !budget.isExceeded
+    else {
       limit = .memory
       return
     }
-    let freshCount =
-      form == .words
+    let newCount =
+      representation == .words
       ? table.intern(
-        batchWords, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
+        batchWords, count: count, hashes: batchHashes, candidates: candidates,
+        newPositions: newPositions)
       : keys.intern(
-        batchKeys, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
-    for place in 0..<freshCount { origins.append(batchOrigins[Int(fresh[place])]) }
-    if form == .fingerprint {
-      for place in 0..<freshCount {
-        let words = batchWords + Int(fresh[place]) * stateWords
+        batchKeys, count: count, hashes: batchHashes, candidates: candidates,
+        newPositions: newPositions)
+    for place in 0..<newCount { origins.append(batchOrigins[Int(newPositions[place])]) }
+    if representation == .fingerprint {
+      for place in 0..<newCount {
+        let words = batchWords + Int(newPositions[place]) * stateWords
         for word in 0..<stateWords { nextFrontier.append(words[word]) }
       }
-      budget.take(8 * stateWords * freshCount)
+      budget.take(8 * stateWords * newCount)
     }
-    if notesEdges { noteEdges(count) }
+    if recordsEdges { recordEdges(count) }
     if origins.count > stateLimit { limit = .states }
   }
 
   /// Records the steps to the states of the batch.
-  private func noteEdges(_ count: Int) {
+  private func recordEdges(_ count: Int) {
     while edges.count + count > edges.capacity {
       edges.addChunk()
       budget.take(edges.chunkByteCount)
     }
     for place in 0..<count where batchOrigins[place] != Self.noOrigin {
       let number =
-        form == .words
+        representation == .words
         ? table.number(of: batchWords + place * stateWords)
         : keys.number(of: batchKeys[place]).map(Int.init)
       if let number { edges.append(UInt64(batchOrigins[place]) | UInt64(number) << 32) }
@@ -251,7 +255,7 @@ final class StateStore {
   /// states.
   func change(from smaller: FieldLayout, to larger: FieldLayout) -> Bool {
     let moves = FieldMoves(from: smaller, to: larger)
-    switch form {
+    switch representation {
     case .fingerprint:
       let before = frontier.count + nextFrontier.count
       frontier = Self.map(frontier, smaller, larger, moves)
@@ -277,7 +281,7 @@ final class StateStore {
 
   /// Copies all states to new tables.
   private func copy(width: Int, _ moves: FieldMoves) -> Bool {
-    let newForm = Self.exactForm(width)
+    let newRepresentation = Self.exactRepresentation(width)
     var newKeys = KeyTable(budget: budget)
     var newTable = StateTable(width: width, budget: budget)
     var newTree = StateTree(wordCount: width, budget: budget)
@@ -292,10 +296,11 @@ final class StateStore {
       load(state, into: words)
       moves.apply(words, to: changed)
       let isStored: Bool
-      switch newForm {
+      switch newRepresentation {
       case .words: isStored = newTable.add(changed)
       case .word, .tree, .fingerprint:
-        let key = newForm == .word ? changed[0] : newTree.key(of: changed, numbers: newNumbers)
+        let key =
+          newRepresentation == .word ? changed[0] : newTree.key(of: changed, numbers: newNumbers)
         _ = newKeys.intern(key)
         isStored = !budget.isExceeded
       }
@@ -311,7 +316,7 @@ final class StateStore {
     keys = newKeys
     table = newTable
     tree = newTree
-    form = newForm
+    representation = newRepresentation
     return true
   }
 
@@ -367,5 +372,5 @@ final class MemoryBudget {
     peak = max(peak, used)
   }
 
-  func giveBack(_ byteCount: Int) { used -= byteCount }
+  func release(_ byteCount: Int) { used -= byteCount }
 }

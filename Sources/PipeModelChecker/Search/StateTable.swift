@@ -6,7 +6,7 @@ struct StateTable: ~Copyable {
   let width: Int
   private var states: Chunked<UInt64>
   private var index: HashIndex
-  private var largestCount: Int
+  private var growthThreshold: Int
   private let budget: MemoryBudget
   /// A sum of values that were read only to load them into the cache. It keeps the compiler from
   /// removing the reads.
@@ -16,13 +16,13 @@ struct StateTable: ~Copyable {
     self.width = width
     self.budget = budget
     states = Chunked(width: width)
-    index = HashIndex(slotCount: HashIndex.fewestSlots)
-    largestCount = index.slotCount / 2
+    index = HashIndex(slotCount: HashIndex.minimumSlotCount)
+    growthThreshold = index.slotCount / 2
     budget.take(index.byteCount)
   }
 
   deinit {
-    budget.giveBack(index.byteCount + states.capacity * width * 8)
+    budget.release(index.byteCount + states.capacity * width * 8)
     index.entries.deallocate()
   }
 
@@ -40,12 +40,12 @@ struct StateTable: ~Copyable {
       states.addChunk()
       budget.take(states.chunkByteCount)
     }
-    while states.count + more > largestCount {
+    while states.count + more > growthThreshold {
       if index.slotCount < 1 << 30 && budget.allows(index.byteCount) {
         makeIndex(slotCount: 2 * index.slotCount)
-      } else if largestCount < index.slotCount / 8 * 7 {
+      } else if growthThreshold < index.slotCount / 8 * 7 {
         // A fuller index is slower, but that is better than ending the search.
-        largestCount = index.slotCount / 8 * 7
+        growthThreshold = index.slotCount / 8 * 7
       } else {
         return false
       }
@@ -59,7 +59,7 @@ struct StateTable: ~Copyable {
   /// first lookup.
   mutating func intern(
     _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
-    candidates: UnsafeMutablePointer<Int32>, fresh: UnsafeMutablePointer<Int32>
+    candidates: UnsafeMutablePointer<Int32>, newPositions: UnsafeMutablePointer<Int32>
   ) -> Int {
     let index = index
     let width = width
@@ -75,7 +75,7 @@ struct StateTable: ~Copyable {
       if number >= 0 { touched &+= states.pointer(at: number)[0] }
     }
     sink &+= touched
-    var freshCount = 0
+    var newCount = 0
     for position in 0..<batchCount {
       let state = batch + position &* width
       let candidate = Int(candidates[position])
@@ -85,10 +85,10 @@ struct StateTable: ~Copyable {
       if number >= 0 { continue }
       index.put(states.count, hash: hash, in: slot)
       states.append(state)
-      fresh[freshCount] = Int32(truncatingIfNeeded: position)
-      freshCount &+= 1
+      newPositions[newCount] = Int32(truncatingIfNeeded: position)
+      newCount &+= 1
     }
-    return freshCount
+    return newCount
   }
 
   /// Adds a state that is not stored yet; returns `false` if the budget does not allow it.
@@ -122,7 +122,7 @@ struct StateTable: ~Copyable {
     while true {
       let entry = index.entries[slot]
       if entry == 0 { return (-1, slot) }
-      if index.mayBe(entry, tag) {
+      if index.mayMatch(entry, tag) {
         let number = index.number(entry)
         if holds(state, at: number) { return (number, slot) }
       }
@@ -143,8 +143,8 @@ struct StateTable: ~Copyable {
 
   private mutating func makeIndex(slotCount: Int) {
     index.entries.deallocate()
-    budget.giveBack(index.byteCount)
-    largestCount = slotCount / 2
+    budget.release(index.byteCount)
+    growthThreshold = slotCount / 2
     let index = HashIndex(slotCount: slotCount)
     budget.take(index.byteCount)
     for number in 0..<states.count {

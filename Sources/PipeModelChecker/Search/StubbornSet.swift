@@ -31,13 +31,13 @@ struct StubbornSet: ~Copyable {
   private let chosen: UnsafeMutablePointer<UInt64>
   private let best: UnsafeMutablePointer<UInt64>
   private let rows: UnsafeMutablePointer<Int>
-  private let isIn: UnsafeMutablePointer<Bool>
+  private let isInSet: UnsafeMutablePointer<Bool>
   private let waiting: UnsafeMutablePointer<Int>
   private var waitingCount = 0
   private let componentCount: Int
 
   /// The maximum number of enabled vectors to start a set from; the smallest set is used.
-  private static let mostSeeds = 64
+  private static let seedLimit = 64
 
   init(_ program: CompiledModel) {
     words = program.maskWords
@@ -45,7 +45,7 @@ struct StubbornSet: ~Copyable {
     chosen = .allocate(capacity: words)
     best = .allocate(capacity: words)
     rows = .allocate(capacity: max(1, componentCount))
-    isIn = .allocate(capacity: max(1, componentCount))
+    isInSet = .allocate(capacity: max(1, componentCount))
     waiting = .allocate(capacity: max(1, componentCount))
   }
 
@@ -53,7 +53,7 @@ struct StubbornSet: ~Copyable {
     chosen.deallocate()
     best.deallocate()
     rows.deallocate()
-    isIn.deallocate()
+    isInSet.deallocate()
     waiting.deallocate()
   }
 
@@ -73,25 +73,25 @@ struct StubbornSet: ~Copyable {
       return all - count(enabled)
     }
     guard all > 1 else { return 0 }
-    var fewest = all
+    var smallestCount = all
     best.update(from: enabled, count: words)
     var tried = 0
     for word in 0..<words {
       var rest = enabled[word]
       if seeds == .inside { rest &= program.insideBits[word] }
-      while rest != 0 && tried < Self.mostSeeds && fewest > 1 {
+      while rest != 0 && tried < Self.seedLimit && smallestCount > 1 {
         let bit = (word << 6) + rest.trailingZeroBitCount
         rest &= rest &- 1
         tried += 1
         close(from: bit, enabled, sought: sought, program, tables)
         let size = count(chosen)
-        guard size < fewest else { continue }
-        fewest = size
+        guard size < smallestCount else { continue }
+        smallestCount = size
         best.update(from: chosen, count: words)
       }
     }
     enabled.update(from: best, count: words)
-    return all - fewest
+    return all - smallestCount
   }
 
   /// Writes to `chosen` the enabled vectors of the closed set that starts from a vector.
@@ -100,9 +100,9 @@ struct StubbornSet: ~Copyable {
     _ program: CompiledModel, _ tables: StubbornTables
   ) {
     let chosen = chosen  // As in `StateTree`.
-    let isIn = isIn
+    let isInSet = isInSet
     for word in 0..<words { chosen[word] = 0 }
-    for component in 0..<componentCount { isIn[component] = false }
+    for component in 0..<componentCount { isInSet[component] = false }
     waitingCount = 0
     for word in 0..<words {
       var rest = sought[word]
@@ -133,8 +133,8 @@ struct StubbornSet: ~Copyable {
   }
 
   private mutating func add(_ component: Int) {
-    guard !isIn[component] else { return }
-    isIn[component] = true
+    guard !isInSet[component] else { return }
+    isInSet[component] = true
     waiting[waitingCount] = component
     waitingCount += 1
   }
@@ -150,7 +150,7 @@ struct StubbornSet: ~Copyable {
     for place in tables.starts[bit]..<tables.starts[bit + 1] {
       let component = tables.participants[place]
       if tables.permitted[rows[component] + (bit >> 6)] >> UInt64(bit & 63) & 1 == 0 {
-        if isIn[component] { return }
+        if isInSet[component] { return }
         blocker = component
       }
     }
@@ -168,17 +168,17 @@ struct StubbornSet: ~Copyable {
 struct ReductionYield {
   private var states = 0
   private var steps = 0
-  private var stepsLeftOut = 0
+  private var skippedSteps = 0
 
   /// Returns whether to reduce the steps of the next state. A sample of the states is always reduced.
   mutating func isWorthTrying() -> Bool {
     states += 1
-    return states < 2000 || stepsLeftOut * 4 > steps || states % 32 == 0
+    return states < 2000 || skippedSteps * 4 > steps || states % 32 == 0
   }
 
-  mutating func add(leftOut: Int, of count: Int) {
+  mutating func add(skippedCount: Int, of count: Int) {
     steps += count
-    stepsLeftOut += leftOut
+    skippedSteps += skippedCount
   }
 }
 
@@ -193,9 +193,9 @@ final class StubbornTables {
 
   /// - Parameter spoken: For each component, the bits that it affects. All of them are permitted
   ///   until the tables are filled.
-  init(_ model: ExplorationModel, spoken: [[UInt64]], rowCounts: [Int]) {
+  init(_ model: ExplorationModel, affectedBits: [[UInt64]], rowCounts: [Int]) {
     permitted = FlatTable(
-      zip(spoken, rowCounts).flatMap { bits, count in
+      zip(affectedBits, rowCounts).flatMap { bits, count in
         (0..<count).flatMap { _ in [bits[0] & ~1] + bits.dropFirst() }
       })
     var participants: [Int] = []

@@ -49,7 +49,7 @@ final class Workbench {
 
   /// Writes to `sought` the watched observations, and the observations that must be possible but do
   /// not hold in the state whose mask is on the bench.
-  func seek() {
+  func updateSought() {
     for word in 0..<program.maskWords {
       sought[word] = watched[word] | possible[word] & ~enabled[word]
     }
@@ -67,18 +67,20 @@ final class Workbench {
   }
 
   /// Adds the enabled vectors and the visited local states to the findings so far.
-  func report(to sightings: inout Sightings) {
+  func report(to partitionFindings: inout PartitionFindings) {
     for vector in 0..<program.vectorCount {
       let (word, bit) = CompiledModel.place(ofBit: program.firstVectorBit + vector)
-      if fired[word] & bit != 0 { sightings.fired.insert(vector) }
+      if fired[word] & bit != 0 { partitionFindings.fired.insert(vector) }
     }
     for component in 0..<program.componentCount {
-      if sightings.seen.count == component { sightings.seen.append([]) }
+      if partitionFindings.seen.count == component { partitionFindings.seen.append([]) }
       let first = Int(program.rows[component].base)
       let end =
         component + 1 < program.componentCount
         ? Int(program.rows[component + 1].base) : program.rowCount
-      for place in first..<end where seen[place] { sightings.seen[component].insert(place - first) }
+      for place in first..<end where seen[place] {
+        partitionFindings.seen[component].insert(place - first)
+      }
     }
   }
 

@@ -50,7 +50,7 @@ final class EmbeddedNodes {
   ) {
     self.place = place
     self.open = open
-    if Failpoint.mayAct { place.loop.onResident = { Failpoint.enter($0) } }
+    if Failpoint.mayAct { place.loop.onResidentChange = { Failpoint.enter($0) } }
   }
 
   var areThere: Bool { !lodgers.isEmpty }
@@ -97,10 +97,10 @@ final class EmbeddedNodes {
     let own = try neighbour(of: shell)
     count += 1
     let number = count
-    try place.loop.asResident(number) {
-      let log = NodeLog(ofLodger: name)
+    try place.loop.runAsResident(number) {
+      let log = NodeLog(ofEmbeddedNode: name)
       Failpoint.arm(
-        resident: number, prefix: log.prefix, node: name, incarnation: arguments.incarnation)
+        ownerID: number, prefix: log.prefix, node: name, incarnation: arguments.incarnation)
       var place = place
       place.host = own
       place.key = lodging.key
@@ -141,7 +141,7 @@ final class EmbeddedNodes {
   private func turnAway(
     _ name: String, _ incarnation: UInt64, because reason: String, at shell: NodeShell
   ) {
-    let refusal = NodeTurnedAway(node: name, incarnation: incarnation, reason: reason)
+    let refusal = EmbeddingRejection(node: name, incarnation: incarnation, reason: reason)
     shell.control.say(.turnedAway, (try? JSONRecord.encode(refusal)) ?? [])
   }
 
@@ -150,7 +150,7 @@ final class EmbeddedNodes {
   /// Stops an embedded node gracefully.
   func stop(_ name: String) {
     guard let lodger = lodgers[name] else { return }
-    place.loop.asResident(lodger.number) { lodger.shell.stop() }
+    place.loop.runAsResident(lodger.number) { lodger.shell.stop() }
   }
 
   /// Stops all embedded nodes gracefully, and then calls `action`.
@@ -166,7 +166,7 @@ final class EmbeddedNodes {
   func endAll(because reason: String) {
     onEmpty = nil
     for (name, lodger) in lodgers {
-      place.loop.asResident(lodger.number) { lodger.shell.end(because: reason) }
+      place.loop.runAsResident(lodger.number) { lodger.shell.end(because: reason) }
       sayGoodbye(of: name, lodger.number, because: reason, successorsGoTo: nil)
     }
   }

@@ -61,7 +61,7 @@ final class Feed {
     node: String, incarnation: UInt64, context: Context, loop: PollLoop
   ) throws(TransportError) {
     socket = try Socket(.publisher, in: context)
-    try socket.setHighWaterMark(FeedSubscriptions.room)
+    try socket.setHighWaterMark(FeedSubscriptions.queueLimit)
     self.node = node
     nodeJSON = JSONValue.string(node).bytes
     self.loop = loop
@@ -72,7 +72,7 @@ final class Feed {
   func isWanted(isCommitted: Bool) -> Bool { isCommitted ? isWanted.committed : isWanted.other }
 
   /// Whether a subscriber asks for the events of a pipe that starts at this node.
-  func isTapped(_ pipe: String) -> Bool { subscriptions.ask(for: .tap(pipe: pipe)) }
+  func isTapped(_ pipe: String) -> Bool { subscriptions.hasSubscriber(for: .tap(pipe: pipe)) }
 
   /// Keeps a step until it is recorded.
   func keep(_ entry: FeedEntry) { kept.append(entry) }
@@ -164,14 +164,14 @@ final class Feed {
       if let topic = subscriptions.take(message) { asked.append(topic) }
     }) {}
     isWanted = (
-      other: subscriptions.ask(for: .states(areCommitted: false)),
-      committed: subscriptions.ask(for: .states(areCommitted: true))
+      other: subscriptions.hasSubscriber(for: .states(areCommitted: false)),
+      committed: subscriptions.hasSubscriber(for: .states(areCommitted: true))
     )
-    areSummariesWanted = subscriptions.ask(for: .summaries(of: nil))
-    areStepsWanted = subscriptions.ask(for: .steps(of: nil))
-    areRefusalsWanted = subscriptions.ask(for: .refusals(of: nil))
-    onChange?(asked.contains { FeedTopic.summaries(of: nil).isAsked(by: $0) })
-    if asked.contains(where: { FeedTopic.states(areCommitted: nil).isAsked(by: $0) }) {
+    areSummariesWanted = subscriptions.hasSubscriber(for: .summaries(of: nil))
+    areStepsWanted = subscriptions.hasSubscriber(for: .steps(of: nil))
+    areRefusalsWanted = subscriptions.hasSubscriber(for: .refusals(of: nil))
+    onChange?(asked.contains { FeedTopic.summaries(of: nil).isRequested(by: $0) })
+    if asked.contains(where: { FeedTopic.states(areCommitted: nil).isRequested(by: $0) }) {
       for entry in last?() ?? [] { publish(entry) }
     }
   }

@@ -236,7 +236,7 @@ struct NodeServices {
   /// Returns `false` if that has ended the node.
   let finishTurn: () -> Bool
   /// Sends a frame to a peer of the inbox, by its routing id.
-  let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Socket.Sent
+  let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Socket.SendResult
   /// Cuts the connections at the inbox, as a failing network would.
   let cut: () -> Void
   /// Shows an entry to the feed's subscribers with the next record. `entry` is not called without

@@ -25,7 +25,7 @@ package struct NodeHost {
   /// their pending messages.
   package func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
     Failpoint.arm(node: arguments.node, incarnation: arguments.incarnation)
-    OwnProcess.takeProgramName()
+    OwnProcess.setProcessName()
     // Before any thread starts: they inherit the mask.
     let signals = try SignalDescriptor([.terminate, .interrupt])
     // The lock shows that this process lives. The processes that it starts must not hold it.

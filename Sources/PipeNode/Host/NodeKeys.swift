@@ -26,8 +26,8 @@ struct NodeKeys {
     }
     do {
       pair =
-        try keys.path == NodeArguments.Keys.handed
-        ? KeyFile.read(handed: place.key) : KeyFile.read(keys.path)
+        try keys.path == NodeArguments.Keys.inline
+        ? KeyFile.read(inline: place.key) : KeyFile.read(keys.path)
     } catch {
       throw NodeSetupError("\(error)")
     }

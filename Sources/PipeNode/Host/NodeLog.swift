@@ -10,7 +10,7 @@ package struct NodeLog: Sendable {
   package init() { prefix = "" }
 
   /// Creates the log of an embedded node.
-  init(ofLodger node: String) { prefix = NodeLogPrefix.ofLodger(node) }
+  init(ofEmbeddedNode node: String) { prefix = NodeLogPrefix.ofEmbeddedNode(node) }
 
   func note(_ text: String) { write(NodeLogPrefix.note, text) }
   func warning(_ text: String) { write(NodeLogPrefix.warning, text) }

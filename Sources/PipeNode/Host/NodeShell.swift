@@ -120,7 +120,7 @@ final class NodeShell {
     control.run()
     loop.add(inbox.socket, for: inbox) { $0.read() }
     loop.add(feed.socket, for: feed) { $0.readSubscriptions() }
-    turns = loop.addTurns(for: self, hasWork: { $0.hasWork }, take: { $0.turn() })
+    turns = loop.addTurnHandler(for: self, hasWork: { $0.hasWork }, take: { $0.turn() })
     loop.schedule(after: Self.greetingTimeout, for: self) { shell in
       if shell.handshake.phase == .greeting {
         shell.fail(

@@ -66,7 +66,7 @@ final class Peers {
     }
     for key in change.revoked.compactMap(PublicKey.init) { keys.gate.revoke(key) }
     for peer in change.allowed { allow(peer) }
-    for key in change.clients.compactMap(PublicKey.init) { keys.gate.allow(key, as: .ofClients) }
+    for key in change.clients.compactMap(PublicKey.init) { keys.gate.allow(key, as: .clientNames) }
     for peer in change.met {
       guard let places = places(at: peer) else { continue }
       self.places[peer.name] = places
@@ -186,5 +186,5 @@ struct NodeSurroundings {
 
   /// The number of peer sockets that fit into the shared context. Further sockets need their own
   /// context.
-  var roomForPeers: Int { Int(Context.Room.few.rawValue) / (host == nil ? 2 : 4) }
+  var roomForPeers: Int { Int(Context.SocketLimit.few.rawValue) / (host == nil ? 2 : 4) }
 }

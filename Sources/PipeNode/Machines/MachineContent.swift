@@ -52,10 +52,10 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     engine.effects.keyScope = IdempotencyKey.Scope(
       node: "\(hosting.topology)/\(hosting.node)",
       journal: journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max)))
-    engine.onProblem = { [log = hosting.log] in log.warning($0) }
-    if journal != nil { engine.effects.waitForRecords() }
+    engine.onError = { [log = hosting.log] in log.warning($0) }
+    if journal != nil { engine.effects.deferUntilRecorded() }
     try journal?.keep(stateFields: description.stateFields?.map(\.name))
-    engine.mayShow = { [log = hosting.log] state in
+    engine.canShow = { [log = hosting.log] state in
       if meter.fits(state) { return true }
       log.warning(
         "an intermediate state of a transition is not shown: \(Refusal.stateTooLarge.wording)")
@@ -87,7 +87,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func hosted() -> HostedContent {
     // Safe: the content owns the engine, which makes no calls once the content is gone.
     core.engine.onEntry = { [unowned(unsafe) self] state, _, cause in entered(state, cause: cause) }
-    core.engine.onPassage = { [unowned self] _, _, cause in passed(because: cause) }
+    core.engine.onIntermediateState = { [unowned self] _, _, cause in passed(because: cause) }
     core.engine.trace.hasMoved = { [unowned trace] in trace.hasMoved() }
     part.specialize()
     return HostedContent(
@@ -131,10 +131,11 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   /// Lets the engine fire rules and report steps on each state, and wait while a pipe of a rule is
   /// full. Does nothing without rules and step reports.
   private func followStates() {
-    guard core.engine.onPassed == nil, outlets.hasRules || outlets.tellsSteps else { return }
+    guard core.engine.onIntermediateStateSettled == nil, outlets.hasRules || outlets.tellsSteps
+    else { return }
     let waits = core.engine.mustWait
     core.engine.mustWait = { [outlets] in outlets.isRuleFull || waits?() == true }
-    core.engine.onPassed = { [unowned self] in
+    core.engine.onIntermediateStateSettled = { [unowned self] in
       fireRules(of: $0)
       if outlets.tellsSteps { tell(.step, $0, nil) }
     }
@@ -190,7 +191,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 
   var hasWork: Bool {
     guard core.isStarted, core.engine.canTakeInput else { return false }
-    return !core.inbox.isEmpty || core.engine.hasWaiting
+    return !core.inbox.isEmpty || core.engine.hasQueuedInput
   }
 
   /// Processes an input that one of the engine's tasks has posted.
@@ -217,7 +218,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     }
     // Inputs that wait in the engine come last: they wait for capacity in a pipe, or for the end of
     // a synchronized event.
-    if core.engine.hasWaiting, core.engine.canTakeInput { core.engine.process(.wake) }
+    if core.engine.hasQueuedInput, core.engine.canTakeInput { core.engine.process(.wake) }
   }
 
   // MARK: Output

@@ -102,7 +102,7 @@ final class MachineOutlets: PortBinder {
     switch state {
     case .success(let bytes):
       told =
-        StepReport.obstacle(toTelling: bytes).map { leaveOut(because: $0) } == nil ? bytes : nil
+        StepReport.obstacle(toReporting: bytes).map { leaveOut(because: $0) } == nil ? bytes : nil
     case .failure(let error): leaveOut(because: "the state cannot be written as JSON: \(error)")
     }
     for (pipe, steps) in tellers {

@@ -97,7 +97,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       // Without a limit, the transition may have side effects. They would remain if another
       // participant refused the event.
       guard let limit = transition.limit else { throw refused(.asynchronous) }
-      guard unreturned.mayBegin(tell: core.engine.onProblem) else { throw refused(.overdue) }
+      guard unreturned.mayBegin(tell: core.engine.onError) else { throw refused(.overdue) }
       evaluate(transition, on: event, of: body.composite)
       return .takesTime(
         limit: min(limit, toldLimit(of: event)), version: core.engine.version, state: stateBytes)
@@ -152,7 +152,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       core.engine.take(
         try body.map { try core.events.decode($0.event) }, leadingTo: next,
         cause: body?.composite ?? "synchronized")
-      core.engine.scope.stand(in: next)
+      core.engine.scope.restartWork(in: next)
     } catch {
       core.onEnd?(
         "synchronized event \(step.transaction) is committed, but the node cannot apply the step: "
@@ -281,7 +281,7 @@ extension MachineParticipant {
   }
 
   func taken(_ emitted: EmittedEvent) {
-    core.engine.effects.takesTogether(from: emitted.effect, emitted.place, emitted.reply)
+    core.engine.effects.takeJointly(from: emitted.effect, emitted.place, emitted.reply)
   }
 }
 

@@ -69,7 +69,7 @@ final class MachineSteps<Hosted: Machine> {
   }
 
   /// The number of steps of this process.
-  var count: UInt64 { core.engine.version - firstVersion - core.engine.passages }
+  var count: UInt64 { core.engine.version - firstVersion - core.engine.intermediateStateCount }
 
   /// The time and the cause of the state that is shown.
   var shown: (time: Int64, cause: String) { core.engine.isPassing ? passing : last }
@@ -149,7 +149,7 @@ final class MachineSteps<Hosted: Machine> {
 
   @export(interface)
   func recordEffects(into journal: Journal) throws {
-    let effects = core.engine.effects.toRecord()
+    let effects = core.engine.effects.changesToRecord()
     for origin in effects.ended { try journal.effectEnded(origin) }
     for effect in effects.started {
       if effect.origin == core.resent {

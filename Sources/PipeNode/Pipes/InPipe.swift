@@ -80,12 +80,14 @@ final class InPipe: Touchable {
     let actions = state.arrived(
       session: header.number, first: header.sequence, count: header.count)
     for action in actions {
-      guard case .take(let known, let first) = action else {
+      guard case .take(let duplicateCount, let first) = action else {
         perform([action])
         continue
       }
       do {
-        try accept(ArrivedEvents(in: body, count: header.count, known: known, first: first), self)
+        try accept(
+          ArrivedEvents(
+            in: body, count: header.count, duplicateCount: duplicateCount, first: first), self)
       } catch {
         // None of the events was taken: the sequence number does not advance.
         state = before

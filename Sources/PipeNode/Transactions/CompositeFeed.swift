@@ -145,7 +145,7 @@ final class PeerFeeds {
   }
 
   /// Asks for a node's last state again, and accepts it whatever the node reported before.
-  func askAgain(_ node: String) { watch.askAgain(node) }
+  func requestLastValue(_ node: String) { watch.requestLastValue(node) }
 
   func close() {
     peers = []

@@ -190,7 +190,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
       records.acknowledge(transaction)
       reach(.commitFinished)
       for name in feed?.takeUnconfirmed({ coordinator.isCommitting($0) }) ?? [] {
-        watch?.askAgain(name)
+        watch?.requestLastValue(name)
       }
     case .forget(let transaction): records.forget(transaction)
     case .forgetRequests(let last): records.forgetRequests(through: last)

@@ -288,7 +288,7 @@ final class Participant {
   // MARK: Messages to coordinators
 
   @discardableResult
-  private func send(_ message: ParticipantMessage) -> Socket.Sent {
+  private func send(_ message: ParticipantMessage) -> Socket.SendResult {
     if case .yes(let transaction, _) = message { unacknowledged.removeAll { $0 < transaction } }
     let sent = send(message.frame)
     switch message {
@@ -304,7 +304,7 @@ final class Participant {
   }
 
   @discardableResult
-  private func send(_ frame: (header: FrameHeader, body: [UInt8])) -> Socket.Sent {
+  private func send(_ frame: (header: FrameHeader, body: [UInt8])) -> Socket.SendResult {
     acknowledge()
     messages.sent += 1
     return services.send(frame.header, frame.body, peer)

@@ -12,10 +12,10 @@ struct ParticipantRegistry: Sendable {
     /// The participant's state and version, if they are known.
     var present: ParticipantMove?
     /// The refused events, with the states that refused them; few enough for a linear search.
-    var refused: [(state: [UInt8], event: [UInt8], withholding: Withholding)] = []
+    var refused: [(state: [UInt8], event: [UInt8], withholding: BlockingParticipant)] = []
 
     /// Returns the known refusal of an event in the present state.
-    func withholding(_ event: [UInt8]) -> Withholding? {
+    func withholding(_ event: [UInt8]) -> BlockingParticipant? {
       guard let present else { return nil }
       var known = refused.first { $0.event == event && $0.state == present.state }?.withholding
       known?.version = present.version
@@ -92,7 +92,7 @@ struct ParticipantRegistry: Sendable {
   }
 
   /// Returns the known refusals of an event, in the present states of the participants.
-  func refusals(of event: [UInt8], by participants: [String]) -> [Withholding] {
+  func refusals(of event: [UInt8], by participants: [String]) -> [BlockingParticipant] {
     participants.compactMap { standings[$0]?.withholding(event) }
   }
 }

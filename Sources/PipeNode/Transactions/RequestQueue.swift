@@ -30,7 +30,7 @@ struct RequestQueue: Sendable {
       /// Waits for a change of one of these participants, which have refused.
       case sleeping(Set<String>)
       /// Was not tried, since these participants are known to refuse.
-      case deferred([Withholding])
+      case deferred([BlockingParticipant])
     }
 
     var isQueued: Bool { if case .queued = phase { true } else { false } }
@@ -234,7 +234,7 @@ struct RequestQueue: Sendable {
   }
 
   /// Returns the known refusals of a waiting request's event.
-  private func refusals(of call: Call, _ known: ParticipantRegistry) -> [Withholding] {
+  private func refusals(of call: Call, _ known: ParticipantRegistry) -> [BlockingParticipant] {
     // A request that is tried once gets the present answers of its participants.
     guard case .await = call.request.mode, !call.isInsistent else { return [] }
     return known.refusals(of: call.request.question, by: call.request.participants)

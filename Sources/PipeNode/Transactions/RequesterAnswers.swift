@@ -80,7 +80,7 @@ struct RequesterAnswers: Sendable {
   /// Returns the highest forgotten number if a request is forgotten or may be: it must not be
   /// tried. Otherwise returns `nil`.
   func forgotten(_ id: RequestID) -> UInt64? {
-    guard id.isOfClient else { return nil }
+    guard id.isFromClient else { return nil }
     if let caller = known[id.caller], id.number < caller.oldest { return requestsForgotten }
     let last = known[id.caller]?.requestsForgotten ?? requestsForgotten
     return id.number <= last ? requestsForgotten : nil

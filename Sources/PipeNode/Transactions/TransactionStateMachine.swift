@@ -188,9 +188,9 @@ extension TransactionStateMachine {
 
 extension ParticipantRefusal {
   /// Returns the participant's refusal, with its state and reason; `nil` if it is busy.
-  func withholding(by participant: String) -> Withholding? {
+  func withholding(by participant: String) -> BlockingParticipant? {
     guard case .refused(let reason, let version, let state) = self else { return nil }
-    return Withholding(
+    return BlockingParticipant(
       participant: participant, state: JSONValue(shown: state), version: version, reason: reason)
   }
 }

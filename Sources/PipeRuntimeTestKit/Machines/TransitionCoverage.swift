@@ -38,7 +38,7 @@ public final class TransitionCoverage<
     /// The counts of transitions that were taken and are not among the known ones.
     var others: [TransitionName: Int] = [:]
     /// The states whose `On`s could not all be read.
-    var openStates: [String]
+    var incompleteStates: [String]
   }
 
   private let machine: StateMachine<State, Event, Output>
@@ -55,13 +55,13 @@ public final class TransitionCoverage<
   ) {
     let listing = stateMachine.transitions
     machine = stateMachine
-    isKnown = listing.isRead || transitions != nil
+    isKnown = listing.isReadable || transitions != nil
     let names =
       listing.entries.map { TransitionName($0.state, on: $0.event) } + (transitions ?? [])
     record = Locked(
       Record(
         tallies: Dictionary(names.map { ($0, Tally()) }) { first, _ in first },
-        openStates: listing.isRead ? listing.openStates : []))
+        incompleteStates: listing.isReadable ? listing.incompleteStates : []))
   }
 
   /// Counts one answer of the machine.
@@ -93,8 +93,8 @@ public final class TransitionCoverage<
     let stateName = EnumCases.name(of: state) ?? TypeName.of(State.self)
     // Only such states are read again. Reading happens outside the lock, because it runs the
     // machine's closures.
-    let isOpen = record.withLock { $0.openStates.contains(stateName) }
-    let found = isOpen ? machine.events(takenIn: state) : []
+    let isOpen = record.withLock { $0.incompleteStates.contains(stateName) }
+    let found = isOpen ? machine.events(acceptedIn: state) : []
     record.withLock { record in
       for event in found {
         let shown = TransitionName(stateName, on: event)
@@ -143,7 +143,7 @@ extension TransitionCoverage {
   /// The counts as a table, in which missing transitions are marked.
   public var report: String {
     let entries = entries
-    let (others, openStates) = record.withLock { ($0.others, $0.openStates) }
+    let (others, incompleteStates) = record.withLock { ($0.others, $0.incompleteStates) }
     let taken = entries.count { $0.taken > 0 }
     var lines =
       isKnown
@@ -161,9 +161,9 @@ extension TransitionCoverage {
         [$0.state, $0.event, "\(others[$0] ?? 0)", "", isKnown ? "not expected" : ""]
       }
     lines += TextTable.lines(rows, rightAligned: [2, 3]).map { "  " + $0 }
-    if !openStates.isEmpty {
+    if !incompleteStates.isEmpty {
       lines.append(
-        "  Not all transitions of \(openStates.joined(separator: ", ")) can be listed "
+        "  Not all transitions of \(incompleteStates.joined(separator: ", ")) can be listed "
           + "before they are seen.")
     }
     return lines.joined(separator: "\n")

@@ -164,7 +164,7 @@ extension XCTStateMachine {
   /// The events that the state accepts, for a person to read.
   private func takes(_ state: State) -> [String] {
     let guarded = machine.guardedEvents(in: state)
-    return machine.events(takenIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
+    return machine.events(acceptedIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
   }
 
   /// Reports a failure, if there is one, to the assertion's reporter, the common reporter, or the

@@ -13,23 +13,29 @@ package struct AgentAdoption {
   private var others: [(node: String, reason: String)] = []
 
   /// Decides about the recorded processes, and updates the plan with the addresses of the adopted ones.
-  package init(of marks: [AgentProcessRecord], by plan: inout LaunchPlan) {
+  package init(of agentProcesses: [AgentProcessRecord], by plan: inout LaunchPlan) {
     guard plan.keys != nil else { return }
     // Embedded coordinators come after their carrier nodes.
-    for mark in marks.sorted(by: { $0.record.launch.host == nil && $1.record.launch.host != nil }) {
-      if let reason = obstacle(mark, &plan) {
-        others.append((mark.record.node, reason))
+    for agentProcess in agentProcesses.sorted(by: {
+      $0.record.launch.host == nil && $1.record.launch.host != nil
+    }) {
+      if let reason = rejectionReason(agentProcess, &plan) {
+        others.append((agentProcess.record.node, reason))
       } else {
-        adoptable.append(mark)
+        adoptable.append(agentProcess)
       }
     }
   }
 
-  private func obstacle(_ mark: AgentProcessRecord, _ plan: inout LaunchPlan) -> String? {
-    let name = mark.record.node
-    let launch = mark.record.launch
+  private func rejectionReason(_ agentProcess: AgentProcessRecord, _ plan: inout LaunchPlan)
+    -> String?
+  {
+    let name = agentProcess.record.node
+    let launch = agentProcess.record.launch
     guard plan[name]?.hasAgent == true else { return "the node is no longer started by an agent" }
-    if let address = launch.address, launch.host == nil { plan.settle(name, at: address, on: nil) }
+    if let address = launch.address, launch.host == nil {
+      plan.assignHost(name, at: address, on: nil)
+    }
     guard let node = plan[name] else { return nil }
     var wanted = plan.launch(of: node)
     // A new image restarts the pod by itself, so a different build is no reason to replace the process.
@@ -42,7 +48,9 @@ package struct AgentAdoption {
   }
 
   /// Reports the processes that are not adopted, and removes their records.
-  package func tellOthers(in directories: RuntimeDirectories, reporter: any Supervisor.Reporter) {
+  package func reportRejectedProcesses(
+    in directories: RuntimeDirectories, reporter: any Supervisor.Reporter
+  ) {
     for (node, reason) in others {
       AgentProcessRecord.remove(node, in: directories)
       let report = NodeReport.replacing(reason: reason)

@@ -44,16 +44,16 @@ final class AgentEngine: ProcessEngine {
       return true
     }
 
-    fileprivate func sendSignalAgain() { if let sent { send(sent) } }
+    fileprivate func resendSignal() { if let sent { send(sent) } }
   }
 
   /// The time after which a start command is repeated if the agent has not executed it.
-  private static let launchPatience: Duration = .seconds(2)
+  private static let launchRetryInterval: Duration = .seconds(2)
 
   private unowned let supervisor: Supervisor
   let processes: NodeProcesses
   /// The agents that are connected.
-  private var agents = AgentBook()
+  private var agents = AgentRegistry()
 
   init(_ supervisor: Supervisor) {
     self.supervisor = supervisor
@@ -92,18 +92,18 @@ final class AgentEngine: ProcessEngine {
     case .displaced: return supervisor.control.send(.displaced, toAgentOf: name)
     case .another:
       supervisor.reporter.warning(
-        "node '\(name)' has a new agent\(report.place)")
+        "node '\(name)' has a new agent\(report.hostPhrase)")
     case .present: break
     }
-    supervisor.plan.settle(name, at: report.address, on: report.host)
+    supervisor.plan.assignHost(name, at: report.address, on: report.host)
     if let (process, handle) = handle(of: name) {
       compare(process, handle, with: report)
     } else {
       end(report.process, of: name)
-      outnumber(name, by: report.process)
+      raiseIncarnation(name, by: report.process)
     }
-    supervisor.goOnLaunching()
-    note(name)
+    supervisor.launchQueuedNodes()
+    sendNote(name)
   }
 
   /// Compares the process that an agent should run with the report of the agent.
@@ -112,16 +112,16 @@ final class AgentEngine: ProcessEngine {
     if let session = handle.session, session != report.session {
       guard agents.hasEnded(session: session, of: name, at: .now) else { return }
       // The process has ended with the agent that ran it.
-      return finish(process, of: name, as: .unseen(isCertain: true))
+      return finish(process, of: name, as: .unobserved(isCertain: true))
     }
     guard let reported = report.process, reported.incarnation == process.incarnation else {
       // A process of a former orchestrator that this agent does not run has ended with its own agent.
       guard let launch = handle.launch else {
-        return finish(process, of: name, as: .unseen(isCertain: true))
+        return finish(process, of: name, as: .unobserved(isCertain: true))
       }
       end(report.process, of: name)
-      if report.isLeaving { return finish(process, of: name, as: .unseen(isCertain: true)) }
-      if handle.launchedAt.map({ .now - $0 > Self.launchPatience }) ?? true {
+      if report.isLeaving { return finish(process, of: name, as: .unobserved(isCertain: true)) }
+      if handle.launchedAt.map({ .now - $0 > Self.launchRetryInterval }) ?? true {
         send(launch, for: handle, of: name)
       }
       return
@@ -129,7 +129,7 @@ final class AgentEngine: ProcessEngine {
     switch reported.stage {
     case .running(let pid):
       if pid != 0 { supervisor.facts[name]?.remotePid = pid }
-      handle.sendSignalAgain()
+      handle.resendSignal()
     case .exited(let code): ended(process, of: name, .exited(code: code), report)
     case .signalled(let number): ended(process, of: name, .signalled(number: number), report)
     case .notStarted(let reason):
@@ -146,8 +146,8 @@ final class AgentEngine: ProcessEngine {
     }
     // The node has not finished its work, so the next agent starts it again.
     supervisor.handle(
-      .complained(reason: "the agent is shutting down\(report.place)"), of: name)
-    finish(process, of: name, as: .unseen(isCertain: true))
+      .failureReported(reason: "the agent is shutting down\(report.hostPhrase)"), of: name)
+    finish(process, of: name, as: .unobserved(isCertain: true))
   }
 
   private func finish(_ process: NodeProcess, of name: String, as exit: ProcessExit) {
@@ -163,7 +163,7 @@ final class AgentEngine: ProcessEngine {
 
   /// Numbers the next process above the processes that the agent has run. If the state directory was
   /// lost, only the agent knows their numbers.
-  private func outnumber(_ name: String, by process: AgentReport.Process?) {
+  private func raiseIncarnation(_ name: String, by process: AgentReport.Process?) {
     guard let process, let node = supervisor.lifecycle[name],
       node.incarnation <= process.incarnation
     else { return }
@@ -171,7 +171,7 @@ final class AgentEngine: ProcessEngine {
   }
 
   /// Reports the state of a node to its agent.
-  private func note(_ name: String) {
+  private func sendNote(_ name: String) {
     guard let node = supervisor.lifecycle[name] else { return }
     supervisor.control.send(
       .noted, AgentNote(state: node.state.name, isRunning: node.state == .running), toAgentOf: name)
@@ -180,14 +180,14 @@ final class AgentEngine: ProcessEngine {
   // MARK: The start
 
   func canStart(_ name: String, incarnation: Int) -> Bool {
-    let isAway = isAgentAway(name)
-    if isAway { supervisor.tell(.awaitingAgent, of: name) }
-    return supervisor.turns.begin(
-      name, incarnation: incarnation, on: name, isLost: isAway, at: .now)
+    let isUnavailable = isAgentUnavailable(name)
+    if isUnavailable { supervisor.publish(.awaitingAgent, of: name) }
+    return supervisor.launchQueue.begin(
+      name, incarnation: incarnation, on: name, isLost: isUnavailable, at: .now)
   }
 
   /// Whether a node must be started by its agent, and the agent cannot do so now.
-  func isAgentAway(_ name: String) -> Bool {
+  func isAgentUnavailable(_ name: String) -> Bool {
     supervisor.plan[name]?.hasAgent == true && !agents.canStart(name, at: .now)
   }
 
@@ -199,7 +199,7 @@ final class AgentEngine: ProcessEngine {
     let launch = AgentLaunch(
       incarnation: record.incarnation, program: node.information.program,
       arguments: supervisor.arguments(of: node, incarnation: record.incarnation),
-      environment: supervisor.plan.ownEnvironment(of: node),
+      environment: supervisor.plan.agentEnvironment(of: node),
       directory: supervisor.plan.journalOfProcess(name).map(FileSystem.directory),
       key: supervisor.deployed?.secret(of: name) ?? "")
     let handle = Handle(record, session: report.session, launch: launch, self)
@@ -227,11 +227,11 @@ final class AgentEngine: ProcessEngine {
 
   // MARK: Processes that are not heard
 
-  func findOut(_ name: String) {
+  func checkLiveness(_ name: String) {
     guard supervisor.isLost(name), let node = supervisor.lifecycle[name],
       let report = agents.report(of: name, at: .now), report.process?.isRunning == true,
       // After a network failure, the reports of the agent may arrive before the node's reports.
-      agents.timeHeard(name, at: .now) > node.timeouts.heartbeat
+      agents.connectionTime(name, at: .now) > node.timeouts.heartbeat
     else { return }
     supervisor.handle(.present, of: name)
   }
@@ -239,7 +239,7 @@ final class AgentEngine: ProcessEngine {
   // MARK: Adoption
 
   func adopt(_ record: ProcessRecord, _ process: AdoptedProcess?) {
-    let session = supervisor.options.marks.first { $0.record.node == record.node }?.session
+    let session = supervisor.options.agentProcesses.first { $0.record.node == record.node }?.session
     do {
       try add(Handle(record, session: session, launch: nil, self), as: record)
     } catch {
@@ -258,7 +258,7 @@ extension Supervisor {
   }
 
   /// Records the endpoints of a node's process, before its peers are notified.
-  func markEndpoints(_ endpoints: NodeEndpoints, of name: String) {
+  func recordEndpoints(_ endpoints: NodeEndpoints, of name: String) {
     guard plan[name]?.hasAgent == true, deployed?.endpoints(of: name) != endpoints,
       let process = processes[name], let launch = facts[name]?.launch,
       let key = deployed?.key(of: name), let node = plan[name]
@@ -280,7 +280,7 @@ extension Supervisor {
 
 extension AgentReport {
   /// The host of the agent, as part of a sentence.
-  fileprivate var place: String { host.map { ", on host '\($0)'" } ?? "" }
+  fileprivate var hostPhrase: String { host.map { ", on host '\($0)'" } ?? "" }
 }
 
 extension Supervisor.Options {
@@ -292,7 +292,7 @@ extension Supervisor.Options {
           pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
       }
     }
-    for mark in marks {
+    for mark in agentProcesses {
       survivors[mark.record.node] = NodeLifecycle.Survivor(
         pid: 0, incarnation: Int(clamping: mark.record.incarnation))
     }

@@ -23,7 +23,7 @@ package struct AgentKeys: Sendable {
   package static func agentFile(of node: String) -> String { node + ".agent" }
 
   /// Returns the name of the file with an agent's key pair, which only the agent should have.
-  package static func ownFile(of node: String) -> String { node + ".agent.key" }
+  package static func keyPairFile(of node: String) -> String { node + ".agent.key" }
 
   /// Creates new keys for a topology: the files of its orchestrator and of each agent.
   /// - Parameters:
@@ -48,7 +48,7 @@ package struct AgentKeys: Sendable {
   ) throws {
     for node in nodes {
       let pair = try CurveKeyPair.make()
-      try KeyFile.write(pair, for: control, to: directory + "/" + ownFile(of: node))
+      try KeyFile.write(pair, for: control, to: directory + "/" + keyPairFile(of: node))
       try FileSystem.replace(
         directory + "/" + agentFile(of: node), with: Array(pair.publicKey.text.utf8))
     }
@@ -65,7 +65,7 @@ package struct AgentKeys: Sendable {
         throw AgentKeysError.otherTopology(directory, address.topology, wanted: topology)
       }
       guard address.key == control.publicKey.text else {
-        throw AgentKeysError.mixed(directory)
+        throw AgentKeysError.mismatchedFiles(directory)
       }
       clients = pair
       endpoint = address.endpoint
@@ -74,7 +74,7 @@ package struct AgentKeys: Sendable {
     } catch let error as AgentKeysError {
       throw error
     } catch {
-      throw .mixed(directory)
+      throw .mismatchedFiles(directory)
     }
     var agents: [String: PublicKey] = [:]
     for node in nodes {
@@ -93,11 +93,11 @@ package struct AgentKeys: Sendable {
 package enum AgentKeysError: Error, CustomStringConvertible {
   case file(KeyFileError)
   /// The files come from several exports.
-  case mixed(String)
+  case mismatchedFiles(String)
   case otherTopology(String, String, wanted: String)
   case noAgent(String, path: String)
   /// The deployment requires keys, but no directory with keys was given.
-  case notNamed(file: String)
+  case keysNotGiven(file: String)
 
   private static let advice =
     "run 'orchestrator export kubernetes FILE --deployment FILE --secrets' to create new keys"
@@ -105,7 +105,7 @@ package enum AgentKeysError: Error, CustomStringConvertible {
   package var description: String {
     switch self {
     case .file(let error): "\(error); \(Self.advice)"
-    case .mixed(let directory):
+    case .mismatchedFiles(let directory):
       "the files in '\(directory)' do not match: 'client.key' contains the key of another "
         + "orchestrator than 'control.key'; "
         + Self.advice
@@ -114,7 +114,7 @@ package enum AgentKeysError: Error, CustomStringConvertible {
     case .noAgent(let node, let path):
       "no public key for the agent of node '\(node)': '\(path)' does not exist or contains no key; "
         + Self.advice
-    case .notNamed(let file):
+    case .keysNotGiven(let file):
       "'\(file)' has engine 'kubernetes', for which 'run' requires '--keys DIRECTORY'; start 'run' "
         + "in the pod that 'orchestrator export kubernetes' describes"
     }

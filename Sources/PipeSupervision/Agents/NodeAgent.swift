@@ -37,7 +37,7 @@ package final class NodeAgent {
   private let loop = PollLoop()
   private let context = Context()
   private let socket: Socket
-  private let place: PeerEndpoint
+  private let controlEndpoint: PeerEndpoint
   private let signals: SignalDescriptor
   private let probes: ProbeSocket
   private let session = UInt64.random(in: AgentReport.sessions)
@@ -46,7 +46,7 @@ package final class NodeAgent {
   private var splitters: [LogStream: LogLineSplitter] = [:]
   private var registrations: [LogStream: PollLoop.Registration] = [:]
   private var note: AgentNote?
-  private var lastHeard: ContinuousClock.Instant?
+  private var lastMessageAt: ContinuousClock.Instant?
   private var connectedAt = ContinuousClock.Instant.now
   private var isHeard = true
   private var exitCode: Int32 = 0
@@ -68,9 +68,10 @@ package final class NodeAgent {
     output = OutputQueue(STDOUT_FILENO)
     errors = OutputQueue(STDERR_FILENO)
     guard let control = PublicKey(options.key.control.key) else {
-      throw KeyFileError.noControl("agent.key")
+      throw KeyFileError.missingControlAddress("agent.key")
     }
-    place = PeerEndpoint(options.key.control.endpoint, key: control, own: options.key.pair)
+    controlEndpoint = PeerEndpoint(
+      options.key.control.endpoint, key: control, own: options.key.pair)
     socket = try Socket(.dealer, in: context)
     try socket.setRoutingID(WireName.agent(ofNode: options.node))
     try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
@@ -81,12 +82,14 @@ package final class NodeAgent {
 
   /// Runs until the agent must end. Returns the exit code.
   package func run() throws -> Int32 {
-    try socket.connect(to: place)
-    say("the agent of node '\(options.node)' connects to the orchestrator at \(place.endpoint)")
+    try socket.connect(to: controlEndpoint)
+    log(
+      "the agent of node '\(options.node)' connects to the orchestrator at \(controlEndpoint.endpoint)"
+    )
     loop.add(socket, for: self) { $0.readFrames() }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     loop.add(probes.socket, for: self) { $0.answerProbes() }
-    beat()
+    sendPeriodicReport()
     withExtendedLifetime(self) { loop.run() }
     probes.close()
     socket.setLinger(milliseconds: 500)
@@ -209,19 +212,19 @@ package final class NodeAgent {
         let header = try FrameHeader(bytes)
         try take(header, Array(bytes[FrameHeader.byteCount...]))
       } catch {
-        say("ignored \(error) from the orchestrator")
+        log("ignored \(error) from the orchestrator")
       }
     }) {}
   }
 
   private func take(_ header: FrameHeader, _ body: [UInt8]) throws {
-    hear()
+    recordContact()
     switch header.kind {
     case .launch: handle(.launch(try JSONRecord.decode(AgentLaunch.self, from: body)))
     case .signal: handle(.signal(try JSONRecord.decode(AgentSignal.self, from: body)))
     case .noted: note = try JSONRecord.decode(AgentNote.self, from: body)
     case .displaced:
-      say(
+      log(
         "another agent of node '\(options.node)' has replaced this agent; this agent and its "
           + "process end"
       )
@@ -230,33 +233,37 @@ package final class NodeAgent {
     }
   }
 
-  private func hear() {
-    if lastHeard == nil || !isHeard { say("connected to the orchestrator at \(place.endpoint)") }
-    lastHeard = .now
+  private func recordContact() {
+    if lastMessageAt == nil || !isHeard {
+      log("connected to the orchestrator at \(controlEndpoint.endpoint)")
+    }
+    lastMessageAt = .now
     isHeard = true
   }
 
   /// Sends a report, and schedules the next one.
-  private func beat() {
+  private func sendPeriodicReport() {
     report()
-    if let lastHeard, .now - lastHeard > Self.silence { reconnect() }
-    let isFound = isHeard && lastHeard != nil
-    loop.schedule(after: isFound ? Self.interval : Self.searchInterval, for: self) { $0.beat() }
+    if let lastMessageAt, .now - lastMessageAt > Self.silence { reconnect() }
+    let isFound = isHeard && lastMessageAt != nil
+    loop.schedule(after: isFound ? Self.interval : Self.searchInterval, for: self) {
+      $0.sendPeriodicReport()
+    }
   }
 
   private func reconnect() {
     if isHeard {
       isHeard = false
       note = nil
-      say(
+      log(
         "no message from the orchestrator for \(Self.silence.shortText); the node keeps running, "
           + "and the agent reconnects to "
-          + place.endpoint)
+          + controlEndpoint.endpoint)
     }
     guard .now - connectedAt > Self.silence else { return }
     connectedAt = .now
-    socket.disconnect(place.endpoint)
-    try? socket.connect(to: place)
+    socket.disconnect(controlEndpoint.endpoint)
+    try? socket.connect(to: controlEndpoint)
     report()
   }
 
@@ -275,11 +282,11 @@ package final class NodeAgent {
 
   private func answerProbes() {
     probes.answer {
-      AgentProbe(node: options.node, note: note, isHeard: isHeard && lastHeard != nil)
+      AgentProbe(node: options.node, note: note, isHeard: isHeard && lastMessageAt != nil)
     }
   }
 
-  private func say(_ text: String) { errors.append(Array("agent: \(text)\n".utf8)) }
+  private func log(_ text: String) { errors.append(Array("agent: \(text)\n".utf8)) }
 }
 
 /// The decisions of the agent of a node, which starts the node's process on its host; a pure value.
@@ -326,10 +333,10 @@ package struct AgentStateMachine: Sendable {
     case .signal(let signal):
       process?.incarnation == signal.incarnation && isRunning
         ? [.kill(Signal(number: signal.number))] : [.report]
-    case .started(let pid): become(.running(pid: pid))
-    case .startFailed(let reason): become(.notStarted(reason: reason)) + endIfLeaving()
-    case .ended(.exited(let code)): become(.exited(code: code)) + endIfLeaving()
-    case .ended(.signalled(let number)): become(.signalled(number: number)) + endIfLeaving()
+    case .started(let pid): setStage(.running(pid: pid))
+    case .startFailed(let reason): setStage(.notStarted(reason: reason)) + endIfLeaving()
+    case .ended(.exited(let code)): setStage(.exited(code: code)) + endIfLeaving()
+    case .ended(.signalled(let number)): setStage(.signalled(number: number)) + endIfLeaving()
     case .ended: []
     case .leave: leave()
     case .displaced: displace()
@@ -347,7 +354,7 @@ package struct AgentStateMachine: Sendable {
     return [.start(launch)]
   }
 
-  private mutating func become(_ stage: AgentReport.Process.Stage) -> [Action] {
+  private mutating func setStage(_ stage: AgentReport.Process.Stage) -> [Action] {
     process?.stage = stage
     return [.report]
   }

@@ -4,14 +4,14 @@ import PipeSystem
 import PipeTransport
 
 /// The output of a child until it ended or was killed.
-struct ChildAnswer {
-  enum Ending {
-    case ended, late
+struct ChildOutput {
+  enum Outcome {
+    case ended, timedOut
     /// The child wrote too much.
-    case flooded
+    case outputTooLarge
   }
 
-  let ending: Ending
+  let ending: Outcome
   let exit: ProcessExit?
   let output: [UInt8]
   private let errors: [UInt8]
@@ -20,15 +20,15 @@ struct ChildAnswer {
   /// - Parameter limit: The maximum size of the output. Unit: bytes.
   /// - Throws: ``SpawnError``
   static func read(
-    _ command: ChildCommand, within patience: Duration, limit: Int
-  ) throws -> ChildAnswer {
+    _ command: ChildCommand, within timeout: Duration, limit: Int
+  ) throws -> ChildOutput {
     var child = try ChildProcess.spawn(command)
     defer { child.closePipes() }
-    let deadline = ContinuousClock.now + patience
+    let deadline = ContinuousClock.now + timeout
     var (output, errors): ([UInt8], [UInt8]) = ([], [])
     let ending = drain(child, until: deadline, limit: limit, &output, &errors)
     if ending != .ended { child.signal(.kill, group: true) }
-    return ChildAnswer(ending: ending, exit: child.wait(), output: output, errors: errors)
+    return ChildOutput(ending: ending, exit: child.wait(), output: output, errors: errors)
   }
 
   /// The beginning of the child's stderr; `nil` if it wrote nothing there.
@@ -41,14 +41,14 @@ struct ChildAnswer {
   private static func drain(
     _ child: ChildProcess, until deadline: ContinuousClock.Instant, limit: Int,
     _ output: inout [UInt8], _ errors: inout [UInt8]
-  ) -> Ending {
+  ) -> Outcome {
     var open: Set<Int32> = [child.output, child.error]
     while !open.isEmpty {
-      guard ContinuousClock.now < deadline else { return .late }
+      guard ContinuousClock.now < deadline else { return .timedOut }
       for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
         if descriptor == child.output { output += bytes } else { errors += bytes }
       }
-      if output.count + errors.count > limit { return .flooded }
+      if output.count + errors.count > limit { return .outputTooLarge }
     }
     return .ended
   }
@@ -77,7 +77,7 @@ final class ChildCalls {
   let loop: PollLoop
   private var calls: [Int32: Call] = [:]
   /// The maximum run time of a program before it is killed.
-  private static let patience: Duration = .seconds(20)
+  private static let timeout: Duration = .seconds(20)
 
   init(_ loop: PollLoop) { self.loop = loop }
 
@@ -88,7 +88,7 @@ final class ChildCalls {
     guard let child = try? ChildProcess.launch(command) else { return done("") }
     let call = Call(child, done)
     calls[child.pid] = call
-    loop.schedule(after: Self.patience, for: self) {
+    loop.schedule(after: Self.timeout, for: self) {
       // By then, the process id may belong to a later program.
       if $0.calls[child.pid] === call { call.child.signal(.kill, group: true) }
     }

@@ -49,7 +49,7 @@ package struct ChildProcess: Sendable {
     }
     var pid: Int32 = 0
     var report: Int32 = -1
-    let code = Orphans.starting(&pid) { pid in
+    let code = Orphans.startRegistered(&pid) { pid in
       command.withSpawnOptions { options in
         switch command.output {
         case .pipes:

@@ -76,17 +76,17 @@ final class HelperSweep {
   /// Kills the helpers of a process that has ended.
   func begin(_ marker: String) {
     next.insert(marker)
-    if current.isEmpty { goOn() }
+    if current.isEmpty { sweepNext() }
   }
 
-  private func goOn() {
+  private func sweepNext() {
     (current, next) = (next, [])
     guard !current.isEmpty else { return }
     let owner = LoopOwned(self)
     let (markers, handle) = (current, handle)
     thread.handle.post {
       HelperProcesses.kill(of: markers)
-      handle.post { owner.value.goOn() }
+      handle.post { owner.value.sweepNext() }
     }
   }
 
@@ -101,7 +101,7 @@ enum Orphans {
   private static let children = Locked<Set<Int32>>([])
 
   /// Starts a child and registers it, so that it is not taken for an orphan.
-  static func starting(_ pid: inout Int32, _ start: (inout Int32) -> Int32) -> Int32 {
+  static func startRegistered(_ pid: inout Int32, _ start: (inout Int32) -> Int32) -> Int32 {
     guard isProcessOne else { return start(&pid) }
     // With the lock, the child cannot be taken for an orphan between its start and its registration.
     let (code, child) = children.withLock { children in

@@ -8,7 +8,7 @@ import PipeSystem
 /// The file is kept open. While it is still at its path, it is started in the usual way.
 final class PinnedProgram {
   /// An error: the program was overwritten in place, so that its former contents are lost.
-  struct Overwritten: Error, CustomStringConvertible {
+  struct OverwrittenError: Error, CustomStringConvertible {
     let path: String
 
     var description: String {
@@ -47,18 +47,18 @@ final class PinnedProgram {
   deinit { close(descriptor) }
 
   /// Returns the file to execute instead of the file at the path; `nil` if that file has not changed.
-  func replacement() throws(Overwritten) -> ChildCommand.Program? {
+  func replacement() throws(OverwrittenError) -> ChildCommand.Program? {
     if FileSystem.version(of: path) == build { return nil }
     guard isScript || FileSystem.version(of: descriptor) == build else {
-      throw Overwritten(path: path)
+      throw OverwrittenError(path: path)
     }
     return ChildCommand.Program(descriptor: descriptor, isScript: isScript)
   }
 
   /// Returns a copy of a script in memory; `nil` if the file is not a script or cannot be copied.
   private static func copy(ofScript file: Int32) -> Int32? {
-    var mark: [UInt8] = [0, 0]
-    guard pread(file, &mark, 2, 0) == 2, mark == Array("#!".utf8),
+    var signature: [UInt8] = [0, 0]
+    guard pread(file, &signature, 2, 0) == 2, signature == Array("#!".utf8),
       let text = try? FileSystem.read(file, limit: scriptLimit + 1), text.count <= scriptLimit
     else { return nil }
     let copy = pr_memory_file("script")

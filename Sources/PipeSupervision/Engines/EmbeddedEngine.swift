@@ -52,16 +52,16 @@ final class EmbeddedEngine: ProcessEngine {
 
   private func send(_ node: LaunchPlan.Node, incarnation: UInt64, to carrier: String) {
     let directories = processes.directories
-    let lodging = EmbeddedNodeRequest(
+    let request = EmbeddedNodeRequest(
       arguments: supervisor.arguments(of: node, incarnation: incarnation),
       record: node.isRemote ? nil : ProcessRecord.path(of: node.name, in: directories),
       key: node.isRemote ? supervisor.deployed?.secret(of: node.name) : nil)
-    supervisor.control.send(FrameHeader(.lodge), lodging, to: carrier)
+    supervisor.control.send(FrameHeader(.lodge), request, to: carrier)
   }
 
   /// Repeats the start of embedded nodes after a carrier has said hello again, because the frames may
   /// have been lost with its connection. The carrier starts no node twice.
-  func sendAgain(to carrier: String) {
+  func resendStarts(to carrier: String) {
     for node in supervisor.plan.nodes where node.host == carrier {
       guard case .starting = supervisor.lifecycle[node.name]?.state,
         let process = processes[node.name], isEmbedded(process, in: carrier)
@@ -90,20 +90,20 @@ final class EmbeddedEngine: ProcessEngine {
     }
     processes[node]?.signal(.kill, group: true)
     return .node(
-      carrier, .complained(reason: "killed together with embedded coordinator '\(node)'"))
+      carrier, .failureReported(reason: "killed together with embedded coordinator '\(node)'"))
   }
 
   /// Reports a lost node as present if its carrier sends signs of life: the process exists, and only
   /// the node hangs.
-  func findOut(_ node: String) {
+  func checkLiveness(_ node: String) {
     guard supervisor.isLost(node), let carrier = processes[node]?.carrier,
-      let name = processes.name(of: carrier), supervisor.isHeard(name)
+      let name = processes.name(of: carrier), supervisor.isReachable(name)
     else { return }
     supervisor.handle(.node(node, .present))
   }
 
   /// Handles a carrier's report that it does not start a node.
-  func take(_ refusal: NodeTurnedAway, from carrier: String) {
+  func take(_ refusal: EmbeddingRejection, from carrier: String) {
     let name = refusal.node
     guard let process = processes[name], isEmbedded(process, in: carrier),
       process.incarnation == refusal.incarnation
@@ -123,9 +123,9 @@ final class EmbeddedEngine: ProcessEngine {
   func ended(_ node: String, because reason: String?, count: UInt32) {
     guard let process = processes[node], let carrier = process.carrier else { return }
     // The output that the node wrote before its end.
-    if let name = processes.name(of: carrier) { processes.readRest(of: carrier, name) }
+    if let name = processes.name(of: carrier) { processes.readRemainingOutput(of: carrier, name) }
     processes.remove(process, of: node)
-    if let reason { supervisor.handle(.complained(reason: reason), of: node) }
+    if let reason { supervisor.handle(.failureReported(reason: reason), of: node) }
     let isDiskFull = count == UInt32(NodeHandshake.diskFullCode)
     processes.report(
       reason == nil ? .exited(code: 0) : isDiskFull ? .diskFull : .exited(code: 1), of: process,

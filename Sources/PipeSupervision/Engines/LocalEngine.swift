@@ -162,16 +162,16 @@ final class LocalEngine: ProcessEngine {
     handle.unwatch()
     // The processes that it has started end with it, as for a child.
     adopted.signal(.kill, group: true)
-    processes.observer?.takeFrames()
+    processes.observer?.readFrames()
     if process.saidGoodbye || adopted.exit != nil { return finish(process, adopted, of: node) }
     processes.loop.schedule(after: NodeProcesses.lastFramesDelay, for: self) {
-      $0.processes.observer?.takeFrames()
+      $0.processes.observer?.readFrames()
       $0.finish(process, adopted, of: node)
     }
   }
 
   private func finish(_ process: NodeProcess, _ adopted: AdoptedProcess, of node: String) {
     processes.finish(
-      process, of: node, as: adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye))
+      process, of: node, as: adopted.exit ?? .unreported(saidGoodbye: process.saidGoodbye))
   }
 }

@@ -50,7 +50,7 @@ final class NodeProcess {
   private(set) var embedded: Set<String> = []
 
   /// The measurement of the wait for a processor, while the process is awaited.
-  private var queue: ProcessorQueue?
+  private var queue: RunQueueSampler?
 
   init(_ handle: any ProcessHandle, incarnation: UInt64, capture: OutputCapture) {
     self.handle = handle
@@ -67,17 +67,17 @@ final class NodeProcess {
   /// Embeds another node in the process, and separates its log lines.
   func embed(_ node: String) {
     embedded.insert(node)
-    capture.tellApart(node)
+    capture.trackEmbeddedNode(node)
   }
 
   /// Returns how long the process has waited for a processor since the last call, while it is awaited.
   func takeQueueTime(isAwaited: Bool) -> Duration {
-    let threads = isAwaited && !isRemote ? ProcessorQueue.threads(of: pid) : [:]
+    let threads = isAwaited && !isRemote ? RunQueueSampler.threads(of: pid) : [:]
     guard !threads.isEmpty else {
       queue = nil
       return .zero
     }
-    var clock = queue ?? ProcessorQueue()
+    var clock = queue ?? RunQueueSampler()
     defer { queue = clock }
     return clock.take(threads, at: .now)
   }
@@ -96,13 +96,13 @@ final class NodeProcess {
 /// Not safe for concurrent use: one thread owns the capture. Use a new capture for each process of a
 /// node, with the same writer.
 package final class OutputCapture {
-  package struct Drained: Hashable, Sendable {
+  package struct DrainResult: Hashable, Sendable {
     /// Whether more output can follow. If `false`, the descriptor can be closed.
     package var isOpen: Bool
     /// The complete lines that were read.
     package var lines: [String]
     /// The lines of embedded coordinators, by node and without the prefix. They are not logged here.
-    package var ofLodgers: [String: [String]] = [:]
+    package var embeddedLines: [String: [String]] = [:]
     /// An error of the log file that has begun or ended.
     package var notice: LogWriter.Notice?
   }
@@ -111,7 +111,7 @@ package final class OutputCapture {
   /// The last lines, oldest first, to show if the node fails.
   package private(set) var recentLines: [String] = []
   /// The last lines of embedded coordinators.
-  private var recentOfLodgers: [String: [String]] = [:]
+  private var recentEmbeddedLines: [String: [String]] = [:]
   private static let recentLimit = 5
   private var splitters: [LogStream: LogLineSplitter] = [:]
 
@@ -119,7 +119,7 @@ package final class OutputCapture {
 
   /// Reads the pending bytes of a non-blocking pipe and logs their lines. The amount is bounded, so
   /// that a node with much output does not delay the others.
-  package func drain(_ descriptor: Int32, as stream: LogStream) -> Drained {
+  package func drain(_ descriptor: Int32, as stream: LogStream) -> DrainResult {
     let (lines, isOpen) = splitters[stream, default: LogLineSplitter()].drain(descriptor)
     var drained = take(lines, from: stream)
     drained.isOpen = isOpen
@@ -127,34 +127,35 @@ package final class OutputCapture {
   }
 
   /// Logs lines that were read by the caller.
-  package func take(_ lines: [String], from stream: LogStream) -> Drained {
+  package func take(_ lines: [String], from stream: LogStream) -> DrainResult {
     var lines = lines
-    let ofLodgers = takeOut(&lines)
+    let embeddedLines = extractEmbeddedLines(&lines)
     Self.remember(lines, in: &recentLines)
-    return Drained(
-      isOpen: true, lines: lines, ofLodgers: ofLodgers, notice: writer.write(lines, from: stream))
+    return DrainResult(
+      isOpen: true, lines: lines, embeddedLines: embeddedLines,
+      notice: writer.write(lines, from: stream))
   }
 
   /// Returns the last lines of the node, or of an embedded coordinator.
-  package func recentLines(ofLodger node: String?) -> [String] {
+  package func recentLines(ofEmbeddedNode node: String?) -> [String] {
     guard let node else { return recentLines }
-    return recentOfLodgers[node] ?? []
+    return recentEmbeddedLines[node] ?? []
   }
 
   /// Separates the lines of an embedded coordinator, and forgets the lines of a former one of the same
   /// name.
-  package func tellApart(_ lodger: String) { recentOfLodgers[lodger] = [] }
+  package func trackEmbeddedNode(_ embeddedNode: String) { recentEmbeddedLines[embeddedNode] = [] }
 
-  private func takeOut(_ lines: inout [String]) -> [String: [String]] {
-    guard !recentOfLodgers.isEmpty else { return [:] }
+  private func extractEmbeddedLines(_ lines: inout [String]) -> [String: [String]] {
+    guard !recentEmbeddedLines.isEmpty else { return [:] }
     var found: [String: [String]] = [:]
-    for lodger in recentOfLodgers.keys {
-      let prefix = NodeLogPrefix.ofLodger(lodger)
+    for embeddedNode in recentEmbeddedLines.keys {
+      let prefix = NodeLogPrefix.ofEmbeddedNode(embeddedNode)
       let own = lines.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
       guard !own.isEmpty else { continue }
       lines.removeAll { $0.hasPrefix(prefix) }
-      Self.remember(own, in: &recentOfLodgers[lodger, default: []])
-      found[lodger] = own
+      Self.remember(own, in: &recentEmbeddedLines[embeddedNode, default: []])
+      found[embeddedNode] = own
     }
     return found
   }

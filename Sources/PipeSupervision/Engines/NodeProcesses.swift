@@ -11,12 +11,12 @@ final class NodeProcesses {
   protocol Observer: AnyObject {
     func handle(_ input: NodeLifecycle.Input, of node: String)
     /// Called when a process has ended, to read the frames that it sent before its end is handled.
-    func takeRest(of node: String)
+    func drainFrames(of node: String)
     /// Called when the process has certainly ended and its output and frames were read.
     func hasEnded(_ node: String)
     func takeLastLines(_ lines: [String], of node: String)
     /// Called to read the frames that have arrived on the control socket.
-    func takeFrames()
+    func readFrames()
     func line(node: String, _ stream: LogStream, _ text: String)
   }
 
@@ -96,17 +96,17 @@ final class NodeProcesses {
   }
 
   /// Shows lines that were read, and logs the lines of embedded nodes.
-  func take(_ drained: OutputCapture.Drained, of node: String, _ stream: LogStream) {
+  func take(_ drained: OutputCapture.DrainResult, of node: String, _ stream: LogStream) {
     for line in drained.lines { observer?.line(node: node, stream, line) }
-    logs.tell(drained.notice, of: node)
-    for (embedded, lines) in drained.ofLodgers {
-      logs.tell(logs.writer(of: embedded).write(lines, from: stream), of: embedded)
+    logs.reportNotice(drained.notice, of: node)
+    for (embedded, lines) in drained.embeddedLines {
+      logs.reportNotice(logs.writer(of: embedded).write(lines, from: stream), of: embedded)
       for line in lines { observer?.line(node: embedded, stream, line) }
     }
   }
 
   /// Reads the pending output of all pipes.
-  func readRest(of process: NodeProcess, _ node: String) {
+  func readRemainingOutput(of process: NodeProcess, _ node: String) {
     for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
       read(process, of: node, stream, descriptor)
     }
@@ -139,12 +139,12 @@ final class NodeProcesses {
   /// Gives up a process on another host that does not answer.
   func abandon(_ node: String) {
     guard let process = processes[node], process.isRemote else { return }
-    finish(process, of: node, as: .unseen(isCertain: false))
+    finish(process, of: node, as: .unobserved(isCertain: false))
   }
 
   func remove(_ process: NodeProcess, of node: String) {
-    observer?.takeRest(of: node)
-    readRest(of: process, node)
+    observer?.drainFrames(of: node)
+    readRemainingOutput(of: process, node)
     stopReading(process)
     process.handle.release(process)
     processes.removeValue(forKey: node)
@@ -160,15 +160,15 @@ final class NodeProcesses {
   /// reason. Its goodbye frame has the same reason, but may still be in flight.
   func report(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
     if !exit.isSuccess {
-      let lines = process.capture.recentLines(ofLodger: process.carrier == nil ? nil : node)
+      let lines = process.capture.recentLines(ofEmbeddedNode: process.carrier == nil ? nil : node)
       observer?.takeLastLines(lines, of: node)
       if case .exited = exit,
         let line = lines.last(where: { $0.hasPrefix(NodeLogPrefix.error) })
       {
         let reason = String(line.dropFirst(NodeLogPrefix.error.count))
-        observer?.handle(.complained(reason: reason), of: node)
+        observer?.handle(.failureReported(reason: reason), of: node)
       } else if let reason = process.handle.failureReason {
-        observer?.handle(.complained(reason: reason), of: node)
+        observer?.handle(.failureReported(reason: reason), of: node)
       }
     }
     observer?.handle(.exited(exit), of: node)
@@ -178,10 +178,10 @@ final class NodeProcesses {
     for node in carrier.embedded.sorted() {
       guard let process = processes[node], process.carrier === carrier else { continue }
       remove(process, of: node)
-      let lines = process.capture.recentLines(ofLodger: node)
+      let lines = process.capture.recentLines(ofEmbeddedNode: node)
       observer?.takeLastLines(lines, of: node)
       observer?.handle(
-        .complained(reason: "carrier node '\(name)' ended: \(exit)"), of: node)
+        .failureReported(reason: "carrier node '\(name)' ended: \(exit)"), of: node)
       observer?.handle(.exited(exit), of: node)
     }
   }

@@ -31,7 +31,7 @@ protocol ProcessEngine: AnyObject {
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input?
 
   /// Finds out whether a silent process has certainly ended, and reports `present` or its end.
-  func findOut(_ node: String)
+  func checkLiveness(_ node: String)
 
   /// Reaps the child processes that have ended.
   func reap()
@@ -40,7 +40,7 @@ protocol ProcessEngine: AnyObject {
 extension ProcessEngine {
   func canStart(_ node: String, incarnation: Int) -> Bool { true }
   func answered(_ node: String) { processes.watchOutput(of: node) }
-  func findOut(_ node: String) {}
+  func checkLiveness(_ node: String) {}
   func reap() {}
 
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input? {

@@ -59,7 +59,7 @@ package struct Leases: Sendable {
 
   /// Whether the process of a node has certainly ended, or will never open anything. If so, its lease
   /// is given up.
-  package mutating func isOver(_ node: String, at now: Int64) -> Bool {
+  package mutating func confirmEnd(_ node: String, at now: Int64) -> Bool {
     guard let lease = leases[node], now >= max(begin, lease.end ?? begin) else { return false }
     giveUp(node)
     return true
@@ -88,7 +88,7 @@ enum LeaseRecord {
   static func left(in directories: RuntimeDirectories) -> Duration? {
     guard let text = FileSystem.text(of: path(in: directories)) else { return nil }
     let term =
-      Int64(text.prefix { $0 != "\n" }) ?? Deployment.leaseTerms.upperBound.wholeMilliseconds
+      Int64(text.prefix { $0 != "\n" }) ?? Deployment.leaseRange.upperBound.wholeMilliseconds
     return .milliseconds(term + term / 10)
   }
 }

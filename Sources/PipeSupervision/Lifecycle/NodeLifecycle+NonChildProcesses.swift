@@ -65,7 +65,7 @@ extension NodeLifecycle {
   /// Marks the process as lost, because it has sent no sign of life.
   mutating func lose(because reason: String, at now: Instant) -> [Action] {
     state = .lost(was: state)
-    return [.report(.lost(reason: reason)), .findOut]
+    return [.report(.lost(reason: reason)), .checkLiveness]
   }
 
   /// Handles the end of the program that started the process on the other host. The fate of the
@@ -77,7 +77,7 @@ extension NodeLifecycle {
         + lose(because: "the process has not connected", at: now)
     case .configuring, .ready, .running, .stopping:
       // The process continues as long as it sends signs of life.
-      return [.report(.unattached(reason: reason)), .findOut]
+      return [.report(.unattached(reason: reason)), .checkLiveness]
     case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed:
       return []
     }
@@ -89,26 +89,27 @@ extension NodeLifecycle {
   ) -> [Action] {
     switch input {
     case .hello, .ready, .heartbeat, .answered:
-      comeBack(to: was, at: now)
+      restoreState(to: was, at: now)
       return [.report(.found)] + take(input, at: now)
     case .present:
       // The process neither receives nor sends, although its host answers.
       let reason = "hung: \(silence), and the host answers"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
-    case .exited, .stopRequested, .killRequested, .restartRequested, .hostLeaves, .complained:
-      comeBack(to: was, at: now)
+    case .exited, .stopRequested, .killRequested, .restartRequested, .carrierStopping,
+      .failureReported:
+      restoreState(to: was, at: now)
       let actions = take(input, at: now)
-      if case .complained = input { state = .lost(was: was) }
+      if case .failureReported = input { state = .lost(was: was) }
       return actions
     case .unattached(let reason):
-      return [.report(.unattached(reason: reason)), .findOut]
-    case .hostCame, .hostWent, .staleIncarnation: return take(input, at: now)
+      return [.report(.unattached(reason: reason)), .checkLiveness]
+    case .carrierStarted, .carrierEnded, .staleIncarnation: return take(input, at: now)
     case .start, .adopt, .spawned, .spawnFailed, .go, .queued, .tick: return []
     }
   }
 
   /// Restores the state in which the process was lost. A deadline of that state starts again.
-  private mutating func comeBack(to was: State, at now: Instant) {
+  private mutating func restoreState(to was: State, at now: Instant) {
     lastSeen = now
     state =
       switch was {
@@ -125,8 +126,8 @@ extension NodeLifecycle {
 /// It is spawned when the carrier has said hello, ends before the carrier stops in order, and waits for
 /// the next process of the carrier.
 extension NodeLifecycle {
-  mutating func hostCame(at now: Instant) -> [Action] {
-    hasHost = true
+  mutating func carrierStarted(at now: Instant) -> [Action] {
+    hasCarrier = true
     switch state {
     case .awaitingHost:
       return spawn(at: now)
@@ -136,9 +137,9 @@ extension NodeLifecycle {
     }
   }
 
-  mutating func hostLeaves(at now: Instant) -> [Action] {
-    hasHost = false
-    guard isLodger else { return [] }
+  mutating func carrierStopping(at now: Instant) -> [Action] {
+    hasCarrier = false
+    guard isEmbedded else { return [] }
     switch state {
     case .adopting, .starting, .configuring, .ready, .running, .lost:
       return stop(for: .restart, at: now)
@@ -149,8 +150,8 @@ extension NodeLifecycle {
 
   /// Notes that the carrier is gone. If the coordinator ran in that process, its own exit is reported
   /// separately.
-  mutating func hostWent() -> [Action] {
-    hasHost = false
+  mutating func carrierEnded() -> [Action] {
+    hasCarrier = false
     return []
   }
 }

@@ -20,7 +20,7 @@ extension NodeLifecycle {
       spawnFailed(reason, isDiskFull: isDiskFull, at: now)
     case .hello(let problem): hello(problem, at: now)
     case .ready: ready(at: now)
-    case .complained(let reason): complained(reason)
+    case .failureReported(let reason): failureReported(reason)
     case .go: go(at: now)
     case .heartbeat: heartbeat(at: now)
     case .queued(let duration): queued(duration, at: now)
@@ -31,9 +31,9 @@ extension NodeLifecycle {
     case .stopRequested: stop(for: .requested, at: now)
     case .killRequested: killRequested(at: now)
     case .restartRequested: restartRequested(at: now)
-    case .hostCame: hostCame(at: now)
-    case .hostLeaves: hostLeaves(at: now)
-    case .hostWent: hostWent()
+    case .carrierStarted: carrierStarted(at: now)
+    case .carrierStopping: carrierStopping(at: now)
+    case .carrierEnded: carrierEnded()
     case .tick: tick(at: now)
     }
   }
@@ -62,14 +62,14 @@ extension NodeLifecycle {
   }
 
   mutating func spawn(at now: Instant) -> [Action] {
-    if isLodger, !hasHost {
+    if isEmbedded, !hasCarrier {
       state = .awaitingHost
       return []
     }
     highestIncarnation += 1
     incarnation = highestIncarnation
     starts += 1
-    complaint = nil
+    reportedFailure = nil
     pendingSignal = nil
     state = .starting(until: now + timeouts.start)
     return [.report(.starting(incarnation: incarnation)), .spawn(incarnation: incarnation)]
@@ -196,9 +196,9 @@ extension NodeLifecycle {
     return []
   }
 
-  private mutating func complained(_ reason: String) -> [Action] {
+  private mutating func failureReported(_ reason: String) -> [Action] {
     switch state {
-    case .adopting, .starting, .configuring, .ready, .running: complaint = reason
+    case .adopting, .starting, .configuring, .ready, .running: reportedFailure = reason
     case .idle, .awaitingHost, .lost, .stopping, .backingOff, .stopped, .failed: break
     }
     return []
@@ -220,12 +220,12 @@ extension NodeLifecycle {
       state = .stopped(.requested)
       return [.nodeStopped]
     case .starting, .adopting:
-      stopProblem = nil
+      stopFailure = nil
       // The process does not read frames yet, so that only a signal reaches it.
       beginStopping(for: purpose, .terminated, at: now)
       return [.report(.stopping)] + signal(stopSignal)
     case .configuring, .ready, .running:
-      stopProblem = nil
+      stopFailure = nil
       beginStopping(for: purpose, .asked, at: now)
       return [.report(.stopping), .sendStop]
     case .stopping(var stopping):
@@ -233,11 +233,11 @@ extension NodeLifecycle {
       state = .stopping(stopping)
       return []
     case .backingOff, .awaitingHost:
-      stopProblem = nil
+      stopFailure = nil
       state = .stopped(.requested)
       return [.report(.stopped), .nodeStopped]
     case .lost, .stopped, .failed:
-      stopProblem = nil
+      stopFailure = nil
       return []
     }
   }
@@ -263,16 +263,16 @@ extension NodeLifecycle {
     case .configuring:
       return [report] + fail(earlyExit(exit, before: "it was ready"), by: exit, at: now)
     case .ready:
-      return [report] + fail(complaint ?? exit.description, by: exit, at: now)
+      return [report] + fail(reportedFailure ?? exit.description, by: exit, at: now)
     case .running:
       // An embedded coordinator never completes: it ends with its carrier node, or because of a failure.
-      if exit.isSuccess, restart.mode != .always, !isLodger {
+      if exit.isSuccess, restart.mode != .always, !isEmbedded {
         state = .stopped(.completed)
         return [report, .report(.completed), .nodeStopped]
       }
-      return [report] + fail(complaint ?? exit.description, by: exit, at: now)
+      return [report] + fail(reportedFailure ?? exit.description, by: exit, at: now)
     case .stopping(let stopping):
-      if let problem = problem(with: exit, of: stopping) { stopProblem = problem }
+      if let problem = problem(with: exit, of: stopping) { stopFailure = problem }
       return [report] + ended(stopping.purpose, at: now)
     case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed:
       return []
@@ -283,30 +283,31 @@ extension NodeLifecycle {
   /// requested, or if its exit is unknown.
   private func problem(with exit: ProcessExit, of stopping: Stopping) -> String? {
     switch (stopping.stage, exit) {
-    case (_, .exited(code: 0)), (_, .untold), (_, .unseen(isCertain: true)), (_, .leaseRanOut):
+    case (_, .exited(code: 0)), (_, .unreported), (_, .unobserved(isCertain: true)),
+      (_, .leaseExpired):
       nil
     case (.terminated, .signalled(stopSignal.number)),
       (.killed, .signalled(Signal.kill.number)):
       nil
-    case (.asked, _), (.terminated, _), (.killed, _): complaint ?? "\(exit)"
+    case (.asked, _), (.terminated, _), (.killed, _): reportedFailure ?? "\(exit)"
     }
   }
 
   private func earlyExit(_ exit: ProcessExit, before step: String) -> String {
-    if let complaint { return complaint }
+    if let reportedFailure { return reportedFailure }
     return "the process ended (\(exit)) before \(step); check the log of the node"
       + (hasSaidHello ? "" : ", and that the program is a node program")
   }
 
   /// Continues after a process that was being stopped has ended.
   private mutating func ended(_ purpose: Stopping.Purpose, at now: Instant) -> [Action] {
-    let told = stopProblem.map { [Action.report(.endedBadly(reason: $0))] } ?? []
+    let stopReports = stopFailure.map { [Action.report(.ungracefulStop(reason: $0))] } ?? []
     switch purpose {
     case .requested:
       state = .stopped(.requested)
-      return told + [.report(.stopped), .nodeStopped]
+      return stopReports + [.report(.stopped), .nodeStopped]
     case .restart:
-      return told + spawn(at: now)
+      return stopReports + spawn(at: now)
     case .failure(let reason, let isFinal):
       return isFinal ? giveUp(reason) : fail(reason, at: now)
     }

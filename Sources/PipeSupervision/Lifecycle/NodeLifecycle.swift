@@ -36,7 +36,7 @@ package struct NodeLifecycle: Sendable {
     /// There is no process; the next one is spawned at `until`.
     case backingOff(until: Instant)
     /// There is no process, and none should run.
-    case stopped(Ending)
+    case stopped(StopReason)
     /// There is no process, and the supervisor has given up starting one.
     case failed(reason: String)
   }
@@ -58,7 +58,7 @@ package struct NodeLifecycle: Sendable {
   }
 
   /// The reason why a node is stopped.
-  package enum Ending: Hashable, Sendable {
+  package enum StopReason: Hashable, Sendable {
     /// A client or the topology requested the stop.
     case requested
     /// The process ended by itself, and the restart policy does not start it again.
@@ -104,7 +104,7 @@ package struct NodeLifecycle: Sendable {
     /// The process has accepted its configuration and can be started.
     case ready
     /// The process reported why it is about to end. The reason is used when it does.
-    case complained(reason: String)
+    case failureReported(reason: String)
     /// The start barrier is open for this node.
     case go
     /// A sign of life.
@@ -126,11 +126,11 @@ package struct NodeLifecycle: Sendable {
     case killRequested
     case restartRequested
     /// The carrier node of an embedded coordinator has said hello, or is adopted.
-    case hostCame
+    case carrierStarted
     /// The carrier node is about to stop in order, and waits for the embedded coordinator to end.
-    case hostLeaves
+    case carrierStopping
     /// The process of the carrier node is gone, or is being killed.
-    case hostWent
+    case carrierEnded
     case tick
   }
 
@@ -146,7 +146,7 @@ package struct NodeLifecycle: Sendable {
     case report(NodeReport)
     /// Find out whether a process on another host still runs. Hand in `present`, or `exited` once its
     /// end is certain.
-    case findOut
+    case checkLiveness
     /// The supervisor has given up the node.
     case nodeFailed(reason: String)
     /// The node has no process, and none should run.
@@ -172,14 +172,14 @@ package struct NodeLifecycle: Sendable {
   package internal(set) var restarts = 0
 
   /// Why the node did not end in order when it was last stopped or restarted; `nil` if it did.
-  package internal(set) var stopProblem: String?
+  package internal(set) var stopFailure: String?
 
   var lastSeen: Instant?
   /// The instants of the restarts that count against the limit.
   var recentRestarts: [Instant] = []
   /// The number of consecutive pauses because of a full disk.
   var pausesForSpace = 0
-  var complaint: String?
+  var reportedFailure: String?
   /// The source of the jitter of pauses.
   var generator: SplitMix64
   /// Whether any process of this node has ever said hello. If none has, the program may not be a node
@@ -188,9 +188,9 @@ package struct NodeLifecycle: Sendable {
   /// The signal to send when `spawned` comes in, because the stop was requested before.
   var pendingSignal: Signal?
   /// Whether the node is embedded in the process of a carrier node.
-  package private(set) var isLodger: Bool
+  package private(set) var isEmbedded: Bool
   /// Whether the carrier node can start the embedded node.
-  var hasHost = false
+  var hasCarrier = false
   /// Whether the node runs on another host, so that its silence does not prove that it has ended.
   package private(set) var isRemote: Bool
 
@@ -202,10 +202,10 @@ package struct NodeLifecycle: Sendable {
   package init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
     stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0,
-    isLodger: Bool = false, isRemote: Bool = false
+    isEmbedded: Bool = false, isRemote: Bool = false
   ) {
     self.isRemote = isRemote
-    self.isLodger = isLodger
+    self.isEmbedded = isEmbedded
     self.restart = restart
     self.timeouts = timeouts
     self.stopSignal = stopSignal
@@ -219,10 +219,10 @@ package struct NodeLifecycle: Sendable {
   /// - Parameter isReplaced: Whether the next process of the node differs from the last one.
   package mutating func supervise(
     restart: RestartPolicy, timeouts: Timeouts, stopSignal: Signal = .terminate, isReplaced: Bool,
-    isLodger: Bool = false, isRemote: Bool = false
+    isEmbedded: Bool = false, isRemote: Bool = false
   ) {
     self.isRemote = isRemote
-    self.isLodger = isLodger
+    self.isEmbedded = isEmbedded
     self.restart = restart
     self.timeouts = timeouts
     self.stopSignal = stopSignal
@@ -261,10 +261,10 @@ extension NodeLifecycle.State {
   }
 
   /// Whether the process can carry embedded coordinators.
-  package var isOpenToLodgers: Bool {
+  package var canCarryEmbeddedNodes: Bool {
     switch self {
     case .configuring, .ready, .running: true
-    case .lost(let was): was.isOpenToLodgers
+    case .lost(let was): was.canCarryEmbeddedNodes
     case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
       false
     }
@@ -352,7 +352,7 @@ extension NodeLifecycle {
     case .starting:
       let reason =
         "the process did not connect within \(timeouts.start.shortText); "
-        + (isLodger
+        + (isEmbedded
           ? "the carrier node may have been built with a version of PipeRuntime without embedded "
             + "coordinators: rebuild its program, or remove 'within'"
           : isRemote
@@ -362,7 +362,7 @@ extension NodeLifecycle {
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .configuring:
       let reason =
-        complaint
+        reportedFailure
         ?? "the process was not ready within \(timeouts.start.shortText); check the log of the node"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .ready, .running:
@@ -390,7 +390,7 @@ extension NodeLifecycle {
       return pid == nil ? [] : [.kill(stopSignal)]
     case .terminated:
       let reason = "the process did not stop within \(timeouts.stop.shortText)"
-      stopProblem = reason
+      stopFailure = reason
       return killing(for: stopping.purpose, reason: reason, at: now)
     case .killed:
       beginStopping(for: stopping.purpose, .killed, at: now)

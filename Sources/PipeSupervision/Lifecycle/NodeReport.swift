@@ -14,7 +14,7 @@ package enum NodeReport: Hashable, Sendable {
   case replacing(reason: String)
   case ready
   /// The node is ready, but another node keeps it from running.
-  case waiting(Obstacle)
+  case waiting(Blocker)
   case running
   case stopping
   case killing(reason: String)
@@ -24,7 +24,7 @@ package enum NodeReport: Hashable, Sendable {
   /// The node starts again when disk space is available. This does not count as a restart.
   case waitingForSpace(after: Duration, reason: String)
   /// A process that was to stop in order did not.
-  case endedBadly(reason: String)
+  case ungracefulStop(reason: String)
   case stopped
   case completed
   case failed(reason: String)
@@ -51,7 +51,7 @@ package enum NodeReport: Hashable, Sendable {
 
   /// A dependency that keeps a node from running: another node that does not run, or has not been in
   /// the required state.
-  package struct Obstacle: Hashable, Sendable {
+  package struct Blocker: Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
       case failed, stopped
       /// The other node has ended in order, without having been in the state.
@@ -67,12 +67,12 @@ package enum NodeReport: Hashable, Sendable {
     /// The required state; `nil` if it is enough that the other node runs.
     package var state: StateCondition?
     /// Whether the other node is the carrier node of the waiting one.
-    package var isHost = false
+    package var isCarrier = false
 
     package init(
-      _ node: String, _ reason: Reason, state: StateCondition? = nil, isHost: Bool = false
+      _ node: String, _ reason: Reason, state: StateCondition? = nil, isCarrier: Bool = false
     ) {
-      self.isHost = isHost
+      self.isCarrier = isCarrier
       self.node = node
       self.reason = reason
       self.state = state
@@ -84,9 +84,9 @@ package enum NodeReport: Hashable, Sendable {
   /// Whether the report is shown to the user even if progress is not shown.
   package var isProblem: Bool {
     switch self {
-    case .waiting(let obstacle): obstacle.reason != .underway
+    case .waiting(let blocker): blocker.reason != .underway
     case .killing, .restarting, .waitingForSpace, .failed, .unkillable, .replacing, .misreporting,
-      .endedBadly,
+      .ungracefulStop,
       .lost, .unattached, .outOfReach, .moving, .awaitingHost:
       true
     case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .found, .stopping,
@@ -110,7 +110,7 @@ extension NodeReport: CustomStringConvertible {
       "adopted (incarnation \(incarnation)); output from the time without an orchestrator is lost"
     case .replacing(let reason): "not adopted: \(reason); the process is replaced"
     case .ready: "ready"
-    case .waiting(let obstacle): "waits for \(obstacle)"
+    case .waiting(let blocker): "waits for \(blocker)"
     case .running: "running"
     case .stopping: "stopping"
     case .killing(let reason): "killed: \(reason)"
@@ -119,7 +119,7 @@ extension NodeReport: CustomStringConvertible {
       "\(reason); restart \(attempt) of \(limit) in \(pause.shortText)"
     case .waitingForSpace(let pause, let reason):
       "\(reason); next start in \(pause.shortText), not counted as a restart"
-    case .endedBadly(let reason): "did not stop gracefully: \(reason)"
+    case .ungracefulStop(let reason): "did not stop gracefully: \(reason)"
     case .stopped: "stopped"
     case .completed: "completed"
     case .failed(let reason): "failed: \(reason)"
@@ -142,9 +142,9 @@ extension NodeReport: CustomStringConvertible {
   }
 }
 
-extension NodeReport.Obstacle: CustomStringConvertible {
+extension NodeReport.Blocker: CustomStringConvertible {
   package var description: String {
-    let standing =
+    let statusText =
       switch reason {
       case .failed: "has failed"
       case .stopped: "is stopped"
@@ -152,8 +152,8 @@ extension NodeReport.Obstacle: CustomStringConvertible {
       case .waiting: "is waiting, too"
       case .underway: "does not run yet"
       }
-    if isHost { return "carrier node '\(node)', which \(standing)" }
-    guard let state else { return "dependency '\(node)', which \(standing)" }
-    return "'\(node)' to be \(state)" + (reason == .underway ? "" : ", but '\(node)' \(standing)")
+    if isCarrier { return "carrier node '\(node)', which \(statusText)" }
+    guard let state else { return "dependency '\(node)', which \(statusText)" }
+    return "'\(node)' to be \(state)" + (reason == .underway ? "" : ", but '\(node)' \(statusText)")
   }
 }

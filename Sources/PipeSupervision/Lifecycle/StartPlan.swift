@@ -19,23 +19,23 @@ package struct StartPlan: Hashable, Sendable {
   ) {
     let known = Set(nodes)
     var remaining = nodes
-    var placed: Set<String> = []
+    var scheduled: Set<String> = []
     var waves: [[String]] = observers.isEmpty ? [] : [observers]
     while !remaining.isEmpty {
       let possible = remaining.filter { node in
-        (dependencies[node] ?? []).allSatisfy { placed.contains($0) || !known.contains($0) }
+        (dependencies[node] ?? []).allSatisfy { scheduled.contains($0) || !known.contains($0) }
       }
       let preferred = possible.filter { node in
-        (preferences[node] ?? []).allSatisfy { placed.contains($0) || !known.contains($0) }
+        (preferences[node] ?? []).allSatisfy { scheduled.contains($0) || !known.contains($0) }
       }
       let wave = preferred.isEmpty ? possible : preferred
       guard !wave.isEmpty else {
         waves.append(remaining)
         break
       }
-      placed.formUnion(wave)
+      scheduled.formUnion(wave)
       waves.append(wave)
-      remaining.removeAll { placed.contains($0) }
+      remaining.removeAll { scheduled.contains($0) }
     }
     self.waves = waves
   }
@@ -58,7 +58,7 @@ extension [TopologyLifecycle.Member] {
   /// Returns these nodes and all their dependencies, in the order of the members.
   package func dependencies(of names: some Sequence<String>) -> [String] {
     let needed = Dictionary(map { ($0.name, $0.dependencies.map(\.node)) }) { first, _ in first }
-    return reached(from: names) { needed[$0] ?? [] }
+    return reachable(from: names) { needed[$0] ?? [] }
   }
 
   /// Returns these nodes and all nodes that depend on them, in the order of the members.
@@ -69,10 +69,10 @@ extension [TopologyLifecycle.Member] {
         dependents[dependency.node, default: []].append(member.name)
       }
     }
-    return reached(from: names) { dependents[$0] ?? [] }
+    return reachable(from: names) { dependents[$0] ?? [] }
   }
 
-  private func reached(
+  private func reachable(
     from names: some Sequence<String>, by next: (String) -> [String]
   ) -> [String] {
     var found: Set<String> = []

@@ -1,7 +1,7 @@
 import PipeWire
 
 /// A client's request to start, stop or restart nodes.
-struct Steering {
+struct LifecycleRequest {
   private let nodes: [(name: String, incarnation: Int)]
   private let input: NodeLifecycle.Input
 
@@ -20,17 +20,17 @@ struct Steering {
         if case .failed(let reason) = now.state {
           return .failed("node '\(name)' failed: \(reason)")
         }
-        if let obstacle = lifecycle.obstacles[name] {
-          return .failed("node '\(name)' waits for \(obstacle); start '\(obstacle.node)', too")
+        if let blocker = lifecycle.blockers[name] {
+          return .failed("node '\(name)' waits for \(blocker); start '\(blocker.node)', too")
         }
       }
-      if !hasArrived(now, since: incarnation) { return nil }
+      if !hasReachedGoal(now, since: incarnation) { return nil }
     }
     guard input != .start else { return success }
-    return lifecycle.stopProblem(of: nodes.map(\.name)).map(ControlAnswer.failed) ?? success
+    return lifecycle.stopFailure(of: nodes.map(\.name)).map(ControlAnswer.failed) ?? success
   }
 
-  private func hasArrived(_ node: NodeLifecycle, since incarnation: Int) -> Bool {
+  private func hasReachedGoal(_ node: NodeLifecycle, since incarnation: Int) -> Bool {
     switch input {
     case .stopRequested: node.state.hasEnded
     case .restartRequested: node.state == .running && node.incarnation > incarnation
@@ -40,14 +40,14 @@ struct Steering {
 }
 
 extension TopologyLifecycle {
-  static let changeUnderWay =
+  static let changeInProgress =
     "another change is in progress; try again when that change has completed"
 
   /// Returns why the topology cannot apply a file or stop nodes in order now; `nil` if it can.
-  func obstacleToChange(of topology: String) -> String? {
+  func changeBlocker(of topology: String) -> String? {
     switch state {
     case .starting, .running: nil
-    case .changing: Self.changeUnderWay
+    case .changing: Self.changeInProgress
     case .idle: "topology '\(topology)' has not started yet"
     case .stopping, .finished:
       "topology '\(topology)' is stopping; run 'orchestrator up' to start the topology again"
@@ -71,9 +71,9 @@ extension TopologyLifecycle {
   }
 
   /// Returns the problem with the last end of one of these nodes; `nil` if all ended in order.
-  func stopProblem(of nodes: [String]) -> String? {
+  func stopFailure(of nodes: [String]) -> String? {
     for node in nodes {
-      guard let problem = self[node]?.stopProblem else { continue }
+      guard let problem = self[node]?.stopFailure else { continue }
       return "node '\(node)' did not stop gracefully: \(problem); check 'orchestrator logs \(node)'"
     }
     return nil
@@ -97,14 +97,14 @@ extension TopologyLifecycle {
       if case .failed(let reason) = node.state {
         return .failed("node '\(name)' failed: \(reason); the file was applied to all other nodes")
       }
-      if let obstacle = obstacles[name] {
+      if let blocker = blockers[name] {
         return .failed(
-          "node '\(name)' waits for \(obstacle); the file was applied to all other nodes")
+          "node '\(name)' waits for \(blocker); the file was applied to all other nodes")
       }
       if node.state != .running, !node.state.hasEnded { isComplete = false }
     }
     guard isComplete else { return nil }
-    guard let problem = changeProblems.first else { return .done }
+    guard let problem = changeFailures.first else { return .done }
     return .failed(
       "node '\(problem.node)' did not stop gracefully: \(problem.reason); check 'orchestrator logs "
         + "\(problem.node)'; the file was applied to all nodes")

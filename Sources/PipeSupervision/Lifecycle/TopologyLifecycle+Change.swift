@@ -28,7 +28,7 @@ extension TopologyLifecycle {
   }
 
   /// The progress of a change, or of stopping some nodes.
-  package struct Changing: Hashable, Sendable {
+  package struct ChangeProgress: Hashable, Sendable {
     /// The change to apply after these nodes have ended; `nil` if they are only stopped.
     package var change: Change?
     /// The nodes that stop, each wave after the waves before it.
@@ -69,7 +69,7 @@ extension TopologyLifecycle {
     }
     let ending = members.filter { names.contains($0.name) && !hasEnded($0.name) }
     state = .changing(
-      Changing(
+      ChangeProgress(
         change: change, waves: StartPlan(ending, endsSendersFirst: true).stopWaves, wave: 0,
         returning: (change?.replaced ?? []).filter { nodes[$0]?.state.isHeld == false },
         isBarrierOpen: isBarrierOpen))
@@ -79,42 +79,44 @@ extension TopologyLifecycle {
   func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
 
   /// Takes the steps of a change that have become possible; all other nodes continue.
-  mutating func goOnChanging(at now: Instant, into actions: inout [Action]) {
+  mutating func advanceChange(at now: Instant, into actions: inout [Action]) {
     guard case .changing(let changing) = state else { return }
     if changing.isBarrierOpen {
-      letGo(at: now, into: &actions)
+      startReadyNodes(at: now, into: &actions)
     } else {
       startObservers(at: now, into: &actions)
     }
     while case .changing(var changing) = state {
       guard changing.wave < changing.waves.count else {
         state = changing.isBarrierOpen ? .running : .starting
-        if let change = changing.change { goOver(to: change, changing, at: now, into: &actions) }
+        if let change = changing.change {
+          switchOver(to: change, changing, at: now, into: &actions)
+        }
         return
       }
       let wave = changing.waves[changing.wave]
-      for name in wave { stopIfUp(name, at: now, into: &actions) }
+      for name in wave { stopIfRunning(name, at: now, into: &actions) }
       guard wave.allSatisfy(hasEnded) else { return }
       changing.wave += 1
       state = .changing(changing)
     }
   }
 
-  private mutating func goOver(
-    to change: Change, _ changing: Changing, at now: Instant, into actions: inout [Action]
+  private mutating func switchOver(
+    to change: Change, _ changing: ChangeProgress, at now: Instant, into actions: inout [Action]
   ) {
-    changeProblems = changing.waves.joined().compactMap { name in
-      nodes[name]?.stopProblem.map { (node: name, reason: $0) }
+    changeFailures = changing.waves.joined().compactMap { name in
+      nodes[name]?.stopFailure.map { (node: name, reason: $0) }
     }
     changes += 1
     members = change.members
     plan = StartPlan(members)
     let kept = Set(members.map(\.name))
     nodes = nodes.filter { kept.contains($0.key) }
-    obstacles = obstacles.filter { kept.contains($0.key) }
-    expectations = expectations.filter { kept.contains($0.key) }
+    blockers = blockers.filter { kept.contains($0.key) }
+    pendingDependencies = pendingDependencies.filter { kept.contains($0.key) }
     metConditions = metConditions.filter { kept.contains($0.key) }
-    departures = departures.filter { kept.contains($0.key) }
+    heldInputs = heldInputs.filter { kept.contains($0.key) }
     var seeds = SplitMix64(seed: change.seed)
     var starting: [String] = []
     for member in members {
@@ -123,24 +125,24 @@ extension TopologyLifecycle {
         nodes[name] = NodeLifecycle(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
           incarnation: change.incarnations[name] ?? 0, seed: seeds.next(),
-          isLodger: member.host != nil,
+          isEmbedded: member.host != nil,
           isRemote: member.isRemote)
         starting.append(name)
       } else {
         nodes[name]?.supervise(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
-          isReplaced: change.replaced.contains(name), isLodger: member.host != nil,
+          isReplaced: change.replaced.contains(name), isEmbedded: member.host != nil,
           isRemote: member.isRemote)
         if changing.returning.contains(name) { starting.append(name) }
       }
     }
     for member in members {
       guard let host = member.host else { continue }
-      let isOpen = nodes[host]?.state.isOpenToLodgers == true
-      nodes[member.name]?.hasHost = isOpen
+      let isOpen = nodes[host]?.state.canCarryEmbeddedNodes == true
+      nodes[member.name]?.hasCarrier = isOpen
     }
     hasReportedRunning = false
-    actions.append(.changedOver)
+    actions.append(.switchedOver)
     for name in starting { pass(.start, to: name, at: now, into: &actions) }
   }
 }

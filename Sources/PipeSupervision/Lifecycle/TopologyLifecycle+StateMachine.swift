@@ -16,7 +16,7 @@ extension TopologyLifecycle {
     switch input {
     case .start: return start(at: now, into: &actions)
     case .node(let name, let input):
-      guard mayTake(input, name) else { return false }
+      guard canAccept(input, name) else { return false }
       pass(input, to: name, at: now, into: &actions)
       // Heartbeats are frequent and change no other node.
       return input != .heartbeat
@@ -53,7 +53,7 @@ extension TopologyLifecycle {
 
   /// Whether a node accepts an input now. A topology that is stopping starts no nodes, and a node that
   /// a change stops does not start before the change takes effect.
-  private func mayTake(_ input: NodeLifecycle.Input, _ name: String) -> Bool {
+  private func canAccept(_ input: NodeLifecycle.Input, _ name: String) -> Bool {
     switch (state, input) {
     case (.stopping, .start), (.stopping, .adopt), (.stopping, .restartRequested),
       (.stopping, .go), (.finished, _):
@@ -91,28 +91,28 @@ extension TopologyLifecycle {
   mutating func pass(
     _ input: NodeLifecycle.Input, to name: String, at now: Instant, into actions: inout [Action]
   ) {
-    if holdsBack(input, from: name, at: now, into: &actions) { return }
-    let wasOpen = nodes[name]?.state.isOpenToLodgers
+    if holdBack(input, from: name, at: now, into: &actions) { return }
+    let wasOpen = nodes[name]?.state.canCarryEmbeddedNodes
     guard let node = nodes[name]?.handle(input, at: now) else { return }
     for action in node {
       actions.append(.node(name, action))
-      if case .report(let report) = action { noteStopProblem(report, of: name) }
+      if case .report(let report) = action { recordStopFailure(report, of: name) }
     }
     // Heartbeats are frequent and change other nodes only if this node was lost.
     if input == .heartbeat, node.isEmpty { return }
-    if wasOpen != nodes[name]?.state.isOpenToLodgers {
-      tellLodgers(of: name, at: now, into: &actions)
+    if wasOpen != nodes[name]?.state.canCarryEmbeddedNodes {
+      notifyEmbeddedNodes(of: name, at: now, into: &actions)
     }
-    letDepart(at: now, into: &actions)
+    releaseHeldInputs(at: now, into: &actions)
   }
 
   /// Records that a node did not end in order while the topology is stopping.
-  private mutating func noteStopProblem(_ report: NodeReport, of name: String) {
+  private mutating func recordStopFailure(_ report: NodeReport, of name: String) {
     guard case .stopping = state else { return }
     switch report {
-    case .endedBadly(let reason), .failed(let reason), .restarting(_, _, _, let reason),
+    case .ungracefulStop(let reason), .failed(let reason), .restarting(_, _, _, let reason),
       .waitingForSpace(_, let reason):
-      stopProblems.append((name, reason))
+      stopFailures.append((name, reason))
     case .starting, .spawned, .saidHello, .adopting, .adopted, .replacing, .ready, .waiting,
       .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting,
       .lost,
@@ -126,7 +126,7 @@ extension TopologyLifecycle {
     updateMetConditions()
     if case .changing = state {
       failIfRequiredNodeFailed(into: &actions)
-      goOnChanging(at: now, into: &actions)
+      advanceChange(at: now, into: &actions)
     }
     switch state {
     case .starting:
@@ -141,7 +141,7 @@ extension TopologyLifecycle {
     case .idle, .changing, .stopping, .finished: break
     }
     switch state {
-    case .running: goOn(at: now, into: &actions)
+    case .running: advanceRunning(at: now, into: &actions)
     case .stopping: stopNextWaves(at: now, into: &actions)
     case .idle, .starting, .changing, .finished: break
     }
@@ -172,24 +172,24 @@ extension TopologyLifecycle {
   }
 
   /// Sends the start command to nodes that are ready and whose dependencies run.
-  mutating func letGo(at now: Instant, into actions: inout [Action]) {
+  mutating func startReadyNodes(at now: Instant, into actions: inout [Action]) {
     for wave in plan.waves {
-      for name in wave where nodes[name]?.state == .ready && canGo(name) {
+      for name in wave where nodes[name]?.state == .ready && canRun(name) {
         pass(.go, to: name, at: now, into: &actions)
       }
     }
-    findObstacles(into: &actions)
+    findBlockers(into: &actions)
   }
 
-  private mutating func goOn(at now: Instant, into actions: inout [Action]) {
-    letGo(at: now, into: &actions)
+  private mutating func advanceRunning(at now: Instant, into actions: inout [Action]) {
+    startReadyNodes(at: now, into: &actions)
     reportStart(into: &actions)
     // A manually stopped node can be started manually, so the topology stays up.
     let observed = members.filter { !$0.isObserver }
     let subjects = observed.isEmpty ? members : observed
-    guard subjects.allSatisfy({ isOver($0.name) }) else { return }
+    guard subjects.allSatisfy({ isFinished($0.name) }) else { return }
     let failed = failedNodes.filter { failed in subjects.contains { $0.name == failed.node } }
-    let waiting = subjects.compactMap { obstacles[$0.name] }.filter { !$0.isHost }
+    let waiting = subjects.compactMap { blockers[$0.name] }.filter { !$0.isCarrier }
     let outcome =
       if waiting.contains(where: { $0.reason == .completed }) {
         Outcome(
@@ -214,15 +214,15 @@ extension TopologyLifecycle {
   /// Reports the result of the start once, as soon as no node is still starting.
   private mutating func reportStart(into actions: inout [Action]) {
     guard !hasReportedRunning else { return }
-    var started = TopologyReport.Started()
+    var started = TopologyReport.StartCounts()
     for member in members {
       switch nodes[member.name]?.state {
       case .running: started.running += 1
       case .stopped(.completed): started.completed += 1
       case .failed: started.failed += 1
       case .idle, .stopped(.requested): started.stopped += 1
-      case .ready where obstacles[member.name] != nil,
-        .awaitingHost where obstacles[member.name] != nil:
+      case .ready where blockers[member.name] != nil,
+        .awaitingHost where blockers[member.name] != nil:
         started.waiting += 1
       case .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping, .backingOff:
         return
@@ -234,44 +234,44 @@ extension TopologyLifecycle {
     if started.running + started.waiting > 0 { actions.append(.report(.running(started))) }
   }
 
-  private mutating func findObstacles(into actions: inout [Action]) {
-    let known = obstacles.merging(expectations) { obstacle, _ in obstacle }
-    obstacles = [:]
-    expectations = [:]
+  private mutating func findBlockers(into actions: inout [Action]) {
+    let known = blockers.merging(pendingDependencies) { blocker, _ in blocker }
+    blockers = [:]
+    pendingDependencies = [:]
     for wave in plan.waves {
       for name in wave where nodes[name]?.state == .ready {
-        obstacles[name] = obstacle(of: name)
-        if obstacles[name] == nil { expectations[name] = expectation(of: name) }
-        guard let found = obstacles[name] ?? expectations[name], found != known[name] else {
+        blockers[name] = blocker(of: name)
+        if blockers[name] == nil { pendingDependencies[name] = pendingDependency(of: name) }
+        guard let found = blockers[name] ?? pendingDependencies[name], found != known[name] else {
           continue
         }
         actions.append(.node(name, .report(.waiting(found))))
       }
     }
     for member in members where nodes[member.name]?.state == .awaitingHost {
-      guard let found = hostObstacle(of: member.name) else { continue }
-      obstacles[member.name] = found
+      guard let found = carrierBlocker(of: member.name) else { continue }
+      blockers[member.name] = found
       guard found != known[member.name] else { continue }
       actions.append(.node(member.name, .report(.waiting(found))))
     }
   }
 
-  private func obstacle(of name: String) -> NodeReport.Obstacle? {
-    dependencies(of: name).lazy.compactMap { obstacle($0, of: name) }.first
+  private func blocker(of name: String) -> NodeReport.Blocker? {
+    dependencies(of: name).lazy.compactMap { blocker($0, of: name) }.first
   }
 
   /// Returns the obstacle that a dependency is for a node: the dependency does not run, or has not been
   /// in the required state, and nothing will change that without a request.
-  private func obstacle(
+  private func blocker(
     _ dependency: NodeDependency, of dependent: String
-  ) -> NodeReport.Obstacle? {
+  ) -> NodeReport.Blocker? {
     let name = dependency.node
-    let state = openState(dependency, of: dependent)
+    let state = unmetState(dependency, of: dependent)
     return switch nodes[name]?.state {
     case .failed: .init(name, .failed, state: state)
     case .idle, .stopped(.requested): .init(name, .stopped, state: state)
     case .stopped(.completed) where state != nil: .init(name, .completed, state: state)
-    case .ready where obstacles[name] != nil: .init(name, .waiting, state: state)
+    case .ready where blockers[name] != nil: .init(name, .waiting, state: state)
     case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff, .stopped(.completed), nil:
       nil
@@ -283,16 +283,16 @@ extension TopologyLifecycle {
   }
 
   /// Whether the node, or the node that it waits for, has ended for a reason other than a requested stop.
-  private func isOver(_ name: String) -> Bool {
-    if let obstacle = obstacles[name] { return isOver(obstacle.node) }
+  private func isFinished(_ name: String) -> Bool {
+    if let blocker = blockers[name] { return isFinished(blocker.node) }
     guard let state = nodes[name]?.state else { return true }
     return state.hasEnded && state != .stopped(.requested)
   }
 
-  private func canGo(_ name: String) -> Bool {
+  private func canRun(_ name: String) -> Bool {
     dependencies(of: name).allSatisfy { dependency in
       switch nodes[dependency.node]?.state {
-      case .running, .stopped(.completed): openState(dependency, of: name) == nil
+      case .running, .stopped(.completed): unmetState(dependency, of: name) == nil
       case nil: true
       case .idle, .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping,
         .backingOff, .stopped(.requested), .failed:
@@ -315,13 +315,13 @@ extension TopologyLifecycle {
     while case .stopping(let outcome, let wave) = state {
       let waves = plan.stopWaves
       guard wave < waves.count else { return finish(outcome, into: &actions) }
-      for name in waves[wave] { stopIfUp(name, at: now, into: &actions) }
+      for name in waves[wave] { stopIfRunning(name, at: now, into: &actions) }
       guard waves[wave].allSatisfy(hasEnded) else { return }
       state = .stopping(outcome, wave: wave + 1)
     }
   }
 
-  mutating func stopIfUp(_ name: String, at now: Instant, into actions: inout [Action]) {
+  mutating func stopIfRunning(_ name: String, at now: Instant, into actions: inout [Action]) {
     guard let state = nodes[name]?.state, !state.hasEnded else { return }
     if case .stopping(let stopping) = state, stopping.purpose == .requested { return }
     pass(.stopRequested, to: name, at: now, into: &actions)
@@ -329,8 +329,8 @@ extension TopologyLifecycle {
 
   private mutating func finish(_ planned: Outcome, into actions: inout [Action]) {
     var outcome = planned
-    if outcome.exitCode == 0, let first = stopProblems.first {
-      let others = stopProblems.count - 1
+    if outcome.exitCode == 0, let first = stopFailures.first {
+      let others = stopFailures.count - 1
       outcome = Outcome(
         exitCode: 1,
         reason: "node '\(first.node)' did not stop gracefully: \(first.reason)"

@@ -61,7 +61,7 @@ package struct TopologyLifecycle: Sendable {
     /// The barrier is open; a node that becomes ready runs after its dependencies.
     case running
     /// Some nodes stop, for example because a new file changes or removes them; the others continue.
-    case changing(Changing)
+    case changing(ChangeProgress)
     /// The nodes stop wave after wave, starting at `wave`.
     case stopping(Outcome, wave: Int)
     case finished(Outcome)
@@ -88,7 +88,7 @@ package struct TopologyLifecycle: Sendable {
     case node(String, NodeLifecycle.Action)
     case report(TopologyReport)
     /// All nodes that had to stop have ended: the new file takes effect now.
-    case changedOver
+    case switchedOver
     /// No process is left, and none will start.
     case finished(Outcome)
   }
@@ -104,20 +104,20 @@ package struct TopologyLifecycle: Sendable {
   /// Whether the result of the start was reported.
   var hasReportedRunning = false
   /// By ready node: the obstacle that keeps it from running and does not go away without a request.
-  package internal(set) var obstacles: [String: NodeReport.Obstacle] = [:]
+  package internal(set) var blockers: [String: NodeReport.Blocker] = [:]
   /// By ready node without an obstacle: the dependency that keeps it from running and may still be met
   /// by itself.
-  package internal(set) var expectations: [String: NodeReport.Obstacle] = [:]
+  package internal(set) var pendingDependencies: [String: NodeReport.Blocker] = [:]
   /// By node: the required states that other nodes have been in.
   var metConditions: [String: Set<NodeDependency>] = [:]
   /// By carrier node: the input that it receives when its embedded coordinators have ended.
-  var departures: [String: NodeLifecycle.Input] = [:]
+  var heldInputs: [String: NodeLifecycle.Input] = [:]
   /// The nodes that did not end in order while the topology was stopping.
-  var stopProblems: [(node: String, reason: String)] = []
+  var stopFailures: [(node: String, reason: String)] = []
   /// The number of new files that have taken effect.
   package internal(set) var changes = 0
   /// The nodes that did not end in order during the last change.
-  package internal(set) var changeProblems: [(node: String, reason: String)] = []
+  package internal(set) var changeFailures: [(node: String, reason: String)] = []
 
   /// - Parameters:
   ///   - incarnations: The number of starts of each node so far, from former runs.
@@ -139,7 +139,7 @@ package struct TopologyLifecycle: Sendable {
       nodes[member.name] = NodeLifecycle(
         restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
         incarnation: incarnations[member.name] ?? 0, seed: seeds.next(),
-        isLodger: member.host != nil, isRemote: member.isRemote)
+        isEmbedded: member.host != nil, isRemote: member.isRemote)
     }
   }
 
@@ -153,7 +153,7 @@ package struct TopologyLifecycle: Sendable {
 /// An event in the life of a topology, for progress lines and logs.
 package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   /// The number of nodes in each state after a start.
-  package struct Started: Hashable, Sendable, Codable {
+  package struct StartCounts: Hashable, Sendable, Codable {
     package var running = 0
     package var completed = 0
     package var failed = 0
@@ -185,7 +185,7 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   /// The start barrier has opened.
   case allReady(nodes: Int)
   /// No node is still starting.
-  case running(Started)
+  case running(StartCounts)
   case stopping(reason: String?)
   case finished(TopologyLifecycle.Outcome)
 
@@ -210,16 +210,16 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
 // It counts until the waiting node has ended. An automatic or requested restart does not wait again.
 extension TopologyLifecycle {
   /// The nodes with a state that other nodes wait for.
-  package var awaitedNodes: Set<String> { Set(openConditions.map(\.dependency.node)) }
+  package var awaitedNodes: Set<String> { Set(unmetConditions.map(\.dependency.node)) }
 
   /// Whether another node waits for this state of a node.
   package func isAwaited(_ state: JSONValue, of name: String) -> Bool {
-    openConditions.contains { $0.dependency.isMet(by: state, of: name) }
+    unmetConditions.contains { $0.dependency.isMet(by: state, of: name) }
   }
 
   /// Records a state of a node. Returns whether another node has waited for it.
   mutating func note(_ state: JSONValue, of name: String) -> Bool {
-    let met = openConditions.filter { $0.dependency.isMet(by: state, of: name) }
+    let met = unmetConditions.filter { $0.dependency.isMet(by: state, of: name) }
     for (dependent, dependency) in met { metConditions[dependent, default: []].insert(dependency) }
     return !met.isEmpty
   }
@@ -238,23 +238,23 @@ extension TopologyLifecycle {
   }
 
   /// Returns the state of a dependency that a node still waits for; `nil` if it waits for none.
-  func openState(_ dependency: NodeDependency, of name: String) -> StateCondition? {
+  func unmetState(_ dependency: NodeDependency, of name: String) -> StateCondition? {
     metConditions[name]?.contains(dependency) == true ? nil : dependency.state
   }
 
   /// Returns the dependency that keeps a node from running and may still be met by itself: a state, or
   /// a node that waits for a state.
-  func expectation(of name: String) -> NodeReport.Obstacle? {
+  func pendingDependency(of name: String) -> NodeReport.Blocker? {
     for dependency in dependencies(of: name) {
-      if let state = openState(dependency, of: name) {
+      if let state = unmetState(dependency, of: name) {
         return .init(dependency.node, .underway, state: state)
       }
-      if expectations[dependency.node] != nil { return .init(dependency.node, .underway) }
+      if pendingDependencies[dependency.node] != nil { return .init(dependency.node, .underway) }
     }
     return nil
   }
 
-  private var openConditions: [(dependent: String, dependency: NodeDependency)] {
+  private var unmetConditions: [(dependent: String, dependency: NodeDependency)] {
     switch state {
     case .idle, .stopping, .finished: return []
     case .starting, .running, .changing: break
@@ -263,7 +263,7 @@ extension TopologyLifecycle {
     for member in members where member.awaitsStates {
       // A node that has ended waits for nothing.
       guard nodes[member.name]?.state.hasEnded == false else { continue }
-      for dependency in member.dependencies where openState(dependency, of: member.name) != nil {
+      for dependency in member.dependencies where unmetState(dependency, of: member.name) != nil {
         open.append((member.name, dependency))
       }
     }
@@ -286,66 +286,69 @@ extension NodeDependency {
 extension TopologyLifecycle {
   func host(of name: String) -> String? { members.first { $0.name == name }?.host }
 
-  private func lodgers(of name: String) -> [String] {
+  private func embeddedNodes(of name: String) -> [String] {
     members.filter { $0.host == name }.map(\.name)
   }
 
-  private func isLivedIn(_ name: String) -> Bool {
-    lodgers(of: name).contains { nodes[$0]?.state.hasProcess == true }
+  private func hasEmbeddedNodes(_ name: String) -> Bool {
+    embeddedNodes(of: name).contains { nodes[$0]?.state.hasProcess == true }
   }
 
   /// Holds back a stop or restart of a carrier node until its embedded coordinators have ended.
   /// - Returns: Whether the input was held back, or has changed an input that is held back.
-  mutating func holdsBack(
+  mutating func holdBack(
     _ input: NodeLifecycle.Input, from name: String, at now: Instant,
     into actions: inout [Action]
   ) -> Bool {
     switch input {
-    case .start where departures[name] == .stopRequested:
-      departures[name] = .restartRequested
+    case .start where heldInputs[name] == .stopRequested:
+      heldInputs[name] = .restartRequested
       return true
     case .stopRequested, .restartRequested:
-      guard nodes[name]?.state.isOpenToLodgers == true, isLivedIn(name) else { return false }
-      departures[name] = input
-      for lodger in lodgers(of: name) {
-        pass(.hostLeaves, to: lodger, at: now, into: &actions)
+      guard nodes[name]?.state.canCarryEmbeddedNodes == true, hasEmbeddedNodes(name) else {
+        return false
+      }
+      heldInputs[name] = input
+      for embeddedNode in embeddedNodes(of: name) {
+        pass(.carrierStopping, to: embeddedNode, at: now, into: &actions)
       }
       return true
-    case .start, .adopt, .answered, .spawned, .spawnFailed, .hello, .ready, .complained, .go,
+    case .start, .adopt, .answered, .spawned, .spawnFailed, .hello, .ready, .failureReported, .go,
       .heartbeat, .queued, .exited, .unattached, .present, .staleIncarnation, .killRequested,
-      .hostCame,
-      .hostLeaves,
-      .hostWent, .tick:
+      .carrierStarted,
+      .carrierStopping,
+      .carrierEnded, .tick:
       return false
     }
   }
 
   /// Notifies the embedded coordinators of a carrier node that its process has started or ended.
-  mutating func tellLodgers(of name: String, at now: Instant, into actions: inout [Action]) {
-    let isOpen = nodes[name]?.state.isOpenToLodgers == true
-    for lodger in lodgers(of: name) {
-      pass(isOpen ? .hostCame : .hostWent, to: lodger, at: now, into: &actions)
+  mutating func notifyEmbeddedNodes(of name: String, at now: Instant, into actions: inout [Action])
+  {
+    let isOpen = nodes[name]?.state.canCarryEmbeddedNodes == true
+    for embeddedNode in embeddedNodes(of: name) {
+      pass(isOpen ? .carrierStarted : .carrierEnded, to: embeddedNode, at: now, into: &actions)
     }
   }
 
   /// Hands in the inputs that were held back from carrier nodes whose embedded coordinators have ended.
-  mutating func letDepart(at now: Instant, into actions: inout [Action]) {
-    for (name, input) in departures {
-      let isOpen = nodes[name]?.state.isOpenToLodgers == true
-      if isOpen, isLivedIn(name) { continue }
+  mutating func releaseHeldInputs(at now: Instant, into actions: inout [Action]) {
+    for (name, input) in heldInputs {
+      let isOpen = nodes[name]?.state.canCarryEmbeddedNodes == true
+      if isOpen, hasEmbeddedNodes(name) { continue }
       // A nested call may have handed in this input already.
-      guard departures.removeValue(forKey: name) != nil else { continue }
+      guard heldInputs.removeValue(forKey: name) != nil else { continue }
       pass(input, to: name, at: now, into: &actions)
     }
   }
 
   /// Returns the obstacle of an embedded coordinator whose carrier node does not start without a request.
-  func hostObstacle(of name: String) -> NodeReport.Obstacle? {
+  func carrierBlocker(of name: String) -> NodeReport.Blocker? {
     guard let host = host(of: name) else { return nil }
     return switch nodes[host]?.state {
-    case .failed: .init(host, .failed, isHost: true)
-    case .idle, .stopped(.requested): .init(host, .stopped, isHost: true)
-    case .stopped(.completed): .init(host, .completed, isHost: true)
+    case .failed: .init(host, .failed, isCarrier: true)
+    case .idle, .stopped(.requested): .init(host, .stopped, isCarrier: true)
+    case .stopped(.completed): .init(host, .completed, isCarrier: true)
     case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff, nil:
       nil

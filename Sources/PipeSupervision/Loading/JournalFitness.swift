@@ -4,7 +4,7 @@ import PipeWire
 
 /// Checks whether the processes that a new file starts can continue from the existing journals and
 /// accept the events that are queued for them. The check runs before any node is stopped.
-struct JournalFitness: Sendable {
+struct JournalCompatibility: Sendable {
   /// A node with a journal to check.
   private struct Node: Sendable {
     let name: String
@@ -133,7 +133,7 @@ extension MachineDescription {
         if case .optional = type { continue }
         return "the state \(state.text) has no field '\(field.name)'"
       }
-      if !type.takes(value) {
+      if !type.canDecode(value) {
         return "field '\(field.name)' of the state of \(owner) cannot be \(value.text)"
       }
     }

@@ -35,32 +35,32 @@ package struct LoadedTopology {
   package static func load(
     _ input: TopologyInput, name: String? = nil,
     variables: [String: String] = ProcessEnvironment.current,
-    in deployment: DeploymentFile.Examined? = nil
+    in deployment: DeploymentFile.Examination? = nil
   ) throws(TopologyErrors) -> LoadedTopology {
     var (topology, source, found) = try TopologyReader.examine(input, environment: variables)
     if let name { topology.name = name }
-    var describing = Describing(topology: topology, source: source)
-    describing.run(locator: ProgramLocator(directory: input.directory))
+    var collector = DescriptionCollector(topology: topology, source: source)
+    collector.run(locator: ProgramLocator(directory: input.directory))
     let descriptions = TopologyChecker.Descriptions(
-      programs: describing.programs, nodes: describing.nodes)
+      programs: collector.programs, nodes: collector.nodes)
     let checked = TopologyChecker.check(topology, source: source, against: descriptions)
     // The errors in composites have already been reported.
     let classes =
-      (try? TopologyComposites(topology, machines: describing.nodes))?.plans ?? []
+      (try? TopologyComposites(topology, machines: collector.nodes))?.plans ?? []
     let placed =
       deployment.map {
         PlacementChecker.check(topology, source: source, classes: classes, in: $0)
       } ?? []
     // A warning about something missing may be caused by the part that an error left out.
-    let isWhole = !found.hasErrors
+    let isComplete = !found.hasErrors
     let warnings = directoryProblems(of: topology, source, in: input.directory) + placed + checked
     let all =
-      found + describing.diagnostics + warnings.filter { isWhole || $0.severity == .error }
+      found + collector.diagnostics + warnings.filter { isComplete || $0.severity == .error }
     let diagnostics = all.without(warnings: topology.silence)
     if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
     return LoadedTopology(
-      file: input.name, topology: topology, programs: describing.paths,
-      descriptions: describing.nodes, conflictClasses: classes, warnings: diagnostics,
+      file: input.name, topology: topology, programs: collector.paths,
+      descriptions: collector.nodes, conflictClasses: classes, warnings: diagnostics,
       silenced: all.silenced(by: topology.silence),
       deployment: deployment.map(Self.placed),
       deploymentFile: deployment.map { FileSystem.absolute($0.source.file) }, source: source)
@@ -83,7 +83,7 @@ package struct LoadedTopology {
   }
 
   /// Returns the deployment, with its paths resolved against the directory of its file.
-  private static func placed(_ examined: DeploymentFile.Examined) -> Deployment {
+  private static func placed(_ examined: DeploymentFile.Examination) -> Deployment {
     var deployment = examined.deployment
     if let journals = deployment.journals, !journals.hasPrefix("/") {
       let directory = FileSystem.directory(of: examined.source.file)
@@ -119,7 +119,7 @@ extension LoadedTopology {
 }
 
 /// Collects the descriptions of the programs and nodes of a topology.
-private struct Describing {
+private struct DescriptionCollector {
   let topology: Topology
   let source: SourceMap
   var paths: [String: String] = [:]

@@ -3,7 +3,7 @@ import PipeTopology
 import PipeWire
 
 /// A plan for a new file, and the changes that it makes.
-struct PlannedStep {
+struct PendingPlan {
   let number: UInt64
   let plan: LaunchPlan
   let change: TopologyChange
@@ -12,8 +12,8 @@ struct PlannedStep {
 /// The progress of a new file: the orchestrator loads it and shows its changes to a client, the client
 /// requests to apply it, and the file takes effect once all nodes that it changes have ended.
 struct PendingChange {
-  private var shown: PlannedStep?
-  private var asked: PlannedStep?
+  private var shown: PendingPlan?
+  private var requestedPlan: PendingPlan?
   private var isLoading = false
   private var lastNumber: UInt64 = 0
 
@@ -32,26 +32,26 @@ struct PendingChange {
   /// - Returns: The number by which the client can request it.
   mutating func show(_ plan: LaunchPlan, _ change: TopologyChange, isDryRun: Bool) -> UInt64 {
     lastNumber += 1
-    if !isDryRun { shown = PlannedStep(number: lastNumber, plan: plan, change: change) }
+    if !isDryRun { shown = PendingPlan(number: lastNumber, plan: plan, change: change) }
     return lastNumber
   }
 
   /// Returns the plan that a client requests to apply.
   /// - Parameter change: Returns the changes that a plan makes now.
   /// - Returns: The plan with this number, if its changes are still the same as when it was shown.
-  mutating func ask(
+  mutating func requestPlan(
     for number: UInt64, _ change: (LaunchPlan) -> TopologyChange
-  ) -> PlannedStep? {
+  ) -> PendingPlan? {
     guard let shown, shown.number == number, change(shown.plan) == shown.change else { return nil }
     self.shown = nil
-    asked = shown
+    requestedPlan = shown
     return shown
   }
 
   /// Takes the requested plan, once all nodes that it changes have ended.
-  mutating func takeAsked() -> PlannedStep? {
-    defer { asked = nil }
-    return asked
+  mutating func takeRequestedPlan() -> PendingPlan? {
+    defer { requestedPlan = nil }
+    return requestedPlan
   }
 }
 
@@ -118,11 +118,11 @@ extension TopologyChange {
       return Entry(name, Self.fate(of: former, to: subject, in: states[name] ?? .idle))
     }
     let restarting = Set(entries.filter { $0.fate.endsProcess }.map(\.node))
-    for (place, subject) in wanted.enumerated() {
+    for (index, subject) in wanted.enumerated() {
       guard let host = subject.member.host, restarting.contains(host),
-        states[subject.member.name]?.hasProcess == true, !entries[place].fate.endsProcess
+        states[subject.member.name]?.hasProcess == true, !entries[index].fate.endsProcess
       else { continue }
-      entries[place].fate = .restarts(.host(host))
+      entries[index].fate = .restarts(.host(host))
     }
     self.init(
       entries: entries

@@ -71,9 +71,9 @@ struct ProgramDescriber {
   private func run(
     _ program: String, _ arguments: [String], environment: [String: String]
   ) throws(Failure) -> [UInt8] {
-    let answer: ChildAnswer
+    let answer: ChildOutput
     do {
-      answer = try ChildAnswer.read(
+      answer = try ChildOutput.read(
         ChildCommand(path: program, arguments: arguments, environment: environment),
         within: timeout, limit: Self.outputLimit)
     } catch {
@@ -83,11 +83,11 @@ struct ProgramDescriber {
       "check that the program is a node program, with an @main type that conforms to NodeProgram"
     switch answer.ending {
     case .ended: break
-    case .late:
+    case .timedOut:
       throw Failure(
         "'\(program) \(arguments[0])' timed out after \(timeout.shortText); "
           + advice)
-    case .flooded:
+    case .outputTooLarge:
       throw Failure(
         "'\(program) \(arguments[0])' printed more than \(Self.outputLimit >> 20) MiB, the limit "
           + "for machine descriptions; \(advice)")
@@ -105,14 +105,14 @@ struct ProgramDescriber {
 struct ProgramLocator {
   /// The reason why a program cannot be run.
   enum Failure: Error, CustomStringConvertible {
-    case missing(String, looked: [String])
+    case missing(String, searchedPaths: [String])
     case directory(String)
     case notExecutable(String)
 
     var description: String {
       switch self {
-      case .missing(let name, let looked):
-        "no such program '\(name)'; searched: \(looked.joined(separator: ", ")); build the "
+      case .missing(let name, let searchedPaths):
+        "no such program '\(name)'; searched: \(searchedPaths.joined(separator: ", ")); build the "
           + "program, or specify its path"
       case .directory(let path): "'\(path)' is a directory; specify a program in the directory"
       case .notExecutable(let path):
@@ -150,8 +150,8 @@ struct ProgramLocator {
       found = found ?? candidate
     }
     if let found { throw FileSystem.isDirectory(found) ? .directory(found) : .notExecutable(found) }
-    let places =
+    let locations =
       name.contains("/") ? candidates : ["beside 'orchestrator'", "in \(file)", "in PATH"]
-    throw .missing(name, looked: places)
+    throw .missing(name, searchedPaths: locations)
   }
 }

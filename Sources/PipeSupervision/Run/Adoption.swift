@@ -14,9 +14,11 @@ package struct Adoption {
   package init(
     _ survivors: [Survivor], plan: LaunchPlan, in directories: RuntimeDirectories
   ) {
-    var obstacles: [String: String] = [:]
-    for survivor in survivors { obstacles[survivor.node] = Self.obstacle(survivor, plan) }
-    let deployed = survivors.filter { $0.isDeployed && obstacles[$0.node] == nil }
+    var rejectionReasons: [String: String] = [:]
+    for survivor in survivors {
+      rejectionReasons[survivor.node] = Self.rejectionReason(survivor, plan)
+    }
+    let deployed = survivors.filter { $0.isDeployed && rejectionReasons[$0.node] == nil }
     if !deployed.isEmpty {
       do {
         let handover = try ControlHandover(in: directories, at: plan.address)
@@ -25,31 +27,33 @@ package struct Adoption {
             try handover.add(
               survivor.node, incarnation: survivor.record?.incarnation ?? 0, in: directories)
           } catch {
-            obstacles[survivor.node] = "\(error)"
+            rejectionReasons[survivor.node] = "\(error)"
           }
         }
         self.handover = handover
       } catch {
-        for survivor in deployed { obstacles[survivor.node] = "\(error)" }
+        for survivor in deployed { rejectionReasons[survivor.node] = "\(error)" }
       }
     }
     // Nodes in one process are adopted together or ended together.
-    let lodgers = survivors.filter { $0.host != nil }
-    for lodger in lodgers {
-      guard let host = lodger.host, let reason = obstacles[lodger.node], obstacles[host] == nil
+    let embeddedSurvivors = survivors.filter { $0.host != nil }
+    for embeddedSurvivor in embeddedSurvivors {
+      guard let host = embeddedSurvivor.host, let reason = rejectionReasons[embeddedSurvivor.node],
+        rejectionReasons[host] == nil
       else { continue }
-      obstacles[host] = "embedded coordinator '\(lodger.node)' is not adopted: \(reason)"
+      rejectionReasons[host] =
+        "embedded coordinator '\(embeddedSurvivor.node)' is not adopted: \(reason)"
     }
-    for lodger in lodgers where obstacles[lodger.node] == nil {
-      guard let host = lodger.host else { continue }
-      let isHoused = survivors.contains {
-        $0.node == host && $0.process.pid == lodger.process.pid
+    for embeddedSurvivor in embeddedSurvivors where rejectionReasons[embeddedSurvivor.node] == nil {
+      guard let host = embeddedSurvivor.host else { continue }
+      let isCarrierPresent = survivors.contains {
+        $0.node == host && $0.process.pid == embeddedSurvivor.process.pid
       }
-      if isHoused, obstacles[host] == nil { continue }
-      obstacles[lodger.node] = "carrier node '\(host)' is not adopted"
+      if isCarrierPresent, rejectionReasons[host] == nil { continue }
+      rejectionReasons[embeddedSurvivor.node] = "carrier node '\(host)' is not adopted"
     }
     for survivor in survivors {
-      if let reason = obstacles[survivor.node] {
+      if let reason = rejectionReasons[survivor.node] {
         others.append((survivor, reason))
       } else {
         adoptable[survivor.node] = survivor
@@ -57,7 +61,7 @@ package struct Adoption {
     }
   }
 
-  private static func obstacle(_ survivor: Survivor, _ plan: LaunchPlan) -> String? {
+  private static func rejectionReason(_ survivor: Survivor, _ plan: LaunchPlan) -> String? {
     guard let node = plan[survivor.node] else { return "the node was removed from the topology" }
     guard node.information.kind != .monitor else {
       // A monitor connects like any client, and ends because its orchestrator is gone.
@@ -86,7 +90,7 @@ package struct Adoption {
   }
 
   /// Ends the processes that are not adopted, before other processes replace them.
-  package func endOthers(
+  package func endRejectedProcesses(
     in directories: RuntimeDirectories, reporter: any Supervisor.Reporter
   ) throws(StuckProcess) {
     for (survivor, reason) in others {
@@ -123,15 +127,15 @@ extension Survivor {
     in directories: RuntimeDirectories
   ) -> [Survivor] {
     // An embedded coordinator ends with its carrier node, which keeps the order.
-    let lodgers = survivors.filter { lodger in
-      lodger.host != nil
-        && survivors.contains { $0.host == nil && $0.process.pid == lodger.process.pid }
+    let embeddedSurvivors = survivors.filter { embeddedSurvivor in
+      embeddedSurvivor.host != nil
+        && survivors.contains { $0.host == nil && $0.process.pid == embeddedSurvivor.process.pid }
     }
-    guard lodgers.isEmpty else {
-      let hosts = survivors.filter { one in !lodgers.contains { $0.node == one.node } }
+    guard embeddedSurvivors.isEmpty else {
+      let hosts = survivors.filter { one in !embeddedSurvivors.contains { $0.node == one.node } }
       let left = end(hosts, isForced: isForced, limit: limit, in: directories)
-      for lodger in lodgers where lodger.process.hasEnded {
-        ProcessRecord.remove(lodger.node, in: directories)
+      for embeddedSurvivor in embeddedSurvivors where embeddedSurvivor.process.hasEnded {
+        ProcessRecord.remove(embeddedSurvivor.node, in: directories)
       }
       return left
     }
@@ -144,9 +148,9 @@ extension Survivor {
     for wave in isForced ? [survivors.map(\.node)] : plan.stopWaves {
       let members = survivors.filter { wave.contains($0.node) }
       if !isForced {
-        let patience = members.map(\.patience).max() ?? .zero
+        let gracePeriod = members.map(\.gracePeriod).max() ?? .zero
         for member in members { member.process.signal(member.stopSignal) }
-        _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + min(patience, limit))
+        _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + min(gracePeriod, limit))
       }
       // Processes that a node has started end with it, even if the node ended in order.
       for member in members { member.process.signal(.kill, group: true) }
@@ -170,5 +174,5 @@ extension Survivor {
   }
 
   private var stopSignal: Signal { record?.stopSignal.map { Signal(number: $0) } ?? .terminate }
-  private var patience: Duration { .milliseconds(record?.stopTimeout ?? 5_000) }
+  private var gracePeriod: Duration { .milliseconds(record?.stopTimeout ?? 5_000) }
 }

@@ -28,13 +28,13 @@ package final class ControlHandover {
   init(
     in directories: RuntimeDirectories, at address: String
   ) throws(ControlHandoverError) {
-    let mark = try ControlEndpointRecord.read(in: directories)
-    guard mark.endpoint.hasPrefix("tcp://\(address):") else {
-      throw .otherAddress(mark.endpoint, wanted: address)
+    let endpointRecord = try ControlEndpointRecord.read(in: directories)
+    guard endpointRecord.endpoint.hasPrefix("tcp://\(address):") else {
+      throw .otherAddress(endpointRecord.endpoint, wanted: address)
     }
     do { control = try KeyFile.read(directories.controlKey) } catch { throw .key(error) }
-    do { port = try ReservedPort(mark.endpoint) } catch { throw .port(error) }
-    generation = mark.generation
+    do { port = try ReservedPort(endpointRecord.endpoint) } catch { throw .port(error) }
+    generation = endpointRecord.generation
     clients = try? KeyFile.read(directories.clientKey)
   }
 
@@ -56,14 +56,14 @@ enum ControlHandoverError: Error, CustomStringConvertible {
   /// The key pair of the orchestrator cannot be read.
   case key(KeyFileError)
   /// The file with the orchestrator's port cannot be read.
-  case mark(path: String)
+  case endpointRecord(path: String)
   case port(TransportError)
   case otherAddress(String, wanted: String)
 
   var description: String {
     switch self {
     case .key(let error): "cannot read the key pair of the former orchestrator: \(error)"
-    case .mark(let path):
+    case .endpointRecord(let path):
       "the endpoint of the former orchestrator is unknown: '\(path)' is missing or damaged"
     case .port(let error): "cannot listen on the port of the former orchestrator: \(error)"
     case .otherAddress(let endpoint, let wanted):
@@ -82,16 +82,16 @@ struct ControlEndpointRecord: Codable, Hashable {
   static func read(
     in directories: RuntimeDirectories
   ) throws(ControlHandoverError) -> ControlEndpointRecord {
-    let path = directories.controlPlace
+    let path = directories.controlEndpointFile
     guard let text = FileSystem.contents(of: path),
-      let mark = try? JSONValue(parsing: text).decode(ControlEndpointRecord.self)
-    else { throw .mark(path: path) }
-    return mark
+      let endpointRecord = try? JSONValue(parsing: text).decode(ControlEndpointRecord.self)
+    else { throw .endpointRecord(path: path) }
+    return endpointRecord
   }
 
   func write(in directories: RuntimeDirectories) throws {
     try FileSystem.replace(
-      directories.controlPlace, with: try JSONValue(encoding: self).bytes + [0x0A])
+      directories.controlEndpointFile, with: try JSONValue(encoding: self).bytes + [0x0A])
   }
 }
 

@@ -11,7 +11,7 @@ final class ControlSocket {
   private(set) var network: Socket?
   private let context: Context
   /// The number of invalid messages that were ignored.
-  private var garbage: UInt64 = 0
+  private var invalidMessageCount: UInt64 = 0
 
   init(at endpoint: String, in context: Context) throws(TransportError) {
     self.context = context
@@ -26,7 +26,7 @@ final class ControlSocket {
   ///   - number: The port; `nil` lets the system choose one.
   ///   - port: A port that was reserved before.
   /// - Returns: The endpoint, including the port.
-  func bindForOthers(
+  func bindToNetwork(
     at address: String, _ number: Int? = nil, _ port: ReservedPort? = nil, as pair: CurveKeyPair,
     behind gate: PeerGate
   ) throws -> String {
@@ -72,9 +72,9 @@ final class ControlSocket {
           FrameHeader(bytes), Array(bytes[FrameHeader.byteCount...]),
           ControlPeer(way: way, id: peer))
       } catch {
-        garbage += 1
-        if garbage.isWorthLogging {
-          warn("ignored \(error) on the control socket (\(garbage) so far)")
+        invalidMessageCount += 1
+        if invalidMessageCount.isWorthLogging {
+          warn("ignored \(error) on the control socket (\(invalidMessageCount) so far)")
         }
       }
     }) {}
@@ -98,7 +98,7 @@ final class ControlSocket {
 
   /// Sends a frame to a node. A node that is not connected misses the frame; its timeouts handle that.
   @discardableResult
-  func send(_ header: FrameHeader, to node: String) -> Socket.Sent {
+  func send(_ header: FrameHeader, to node: String) -> Socket.SendResult {
     socketOfNodes.send(header, body: [], to: Array(WireName.node(node).utf8))
   }
 
@@ -109,7 +109,7 @@ final class ControlSocket {
 
   /// Sends a frame with a record to a node.
   @discardableResult
-  func send(_ header: FrameHeader, _ record: some Encodable, to node: String) -> Socket.Sent {
+  func send(_ header: FrameHeader, _ record: some Encodable, to node: String) -> Socket.SendResult {
     guard let body = try? JSONRecord.encode(record) else { return .unroutable }
     return socketOfNodes.send(header, body: body, to: Array(WireName.node(node).utf8))
   }
@@ -126,10 +126,11 @@ final class ControlSocket {
     send(kind, body: body, toAgentOf: node)
   }
 
-  func answer(_ answer: ControlAnswer, to asker: Requester) {
+  func answer(_ answer: ControlAnswer, to requester: Requester) {
     guard let body = try? JSONRecord.encode(answer) else { return }
-    let asked = asker.peer.way == .network ? network : socket
-    asked?.send(FrameHeader(.answer, sequence: asker.id), body: body, to: asker.peer.id)
+    let replySocket = requester.peer.way == .network ? network : socket
+    replySocket?.send(
+      FrameHeader(.answer, sequence: requester.id), body: body, to: requester.peer.id)
   }
 }
 
@@ -187,7 +188,7 @@ package struct WaitingClients {
   /// Returns the answer, or `nil` while it is unknown.
   package typealias Condition = (TopologyLifecycle) -> ControlAnswer?
 
-  private var clients: [(asker: Requester, condition: Condition)] = []
+  private var clients: [(requester: Requester, condition: Condition)] = []
   /// The clients that wait for the end of the run. Every client does, and disconnects without a message.
   private var untilEnd: [ControlPeer.Way: [Requester]] = [:]
 
@@ -198,15 +199,15 @@ package struct WaitingClients {
 
   package init() {}
 
-  mutating func append(_ asker: Requester, until condition: @escaping Condition) {
-    clients.append((asker, condition))
+  mutating func append(_ requester: Requester, until condition: @escaping Condition) {
+    clients.append((requester, condition))
   }
 
-  package mutating func appendUntilEnd(_ asker: Requester) {
-    var askers = untilEnd.removeValue(forKey: asker.peer.way) ?? []
-    if askers.count >= Self.limit { askers.removeFirst(Self.limit / 10) }
-    askers.append(asker)
-    untilEnd[asker.peer.way] = askers
+  package mutating func appendUntilEnd(_ requester: Requester) {
+    var requesters = untilEnd.removeValue(forKey: requester.peer.way) ?? []
+    if requesters.count >= Self.limit { requesters.removeFirst(Self.limit / 10) }
+    requesters.append(requester)
+    untilEnd[requester.peer.way] = requesters
   }
 
   /// Removes and returns the clients whose answers are known now.
@@ -221,7 +222,7 @@ package struct WaitingClients {
     }
     clients.removeAll { client in
       guard let answer = client.condition(lifecycle) else { return false }
-      answered.append((client.asker, answer))
+      answered.append((client.requester, answer))
       return true
     }
     return answered

@@ -13,7 +13,7 @@ final class DeployedNodes {
   typealias Notice = SentPeerLists.Notice
 
   /// A process that has a key pair.
-  private struct Admitted {
+  private struct AdmittedProcess {
     let incarnation: UInt64
     let key: PublicKey
     /// `nil` until the process has said hello.
@@ -21,14 +21,14 @@ final class DeployedNodes {
   }
 
   private let directories: RuntimeDirectories
-  private var neighbourhoods: PeerLists
+  private var peerLists: PeerLists
   private let gate: PeerGate
   private let control: PublicKey
   /// The key pair with which the orchestrator, like other clients, reads feeds.
   private let clients: CurveKeyPair
   /// The endpoint of the control socket, including the port.
   private let endpoint: String
-  private var admitted: [String: Admitted] = [:]
+  private var admitted: [String: AdmittedProcess] = [:]
   private var told: SentPeerLists
 
   /// Binds the control socket for other hosts, and writes the keys of the orchestrator and the clients.
@@ -37,13 +37,13 @@ final class DeployedNodes {
   ///   - former: The state of a killed orchestrator.
   ///   - adopted: The nodes whose processes are adopted from it.
   init(
-    _ nodes: [LaunchPlan.Node], at place: Place, of control: ControlSocket,
+    _ nodes: [LaunchPlan.Node], at place: ControlBinding, of control: ControlSocket,
     in directories: RuntimeDirectories, _ context: Context, loop: PollLoop,
     after former: ControlHandover?, of adopted: [String],
     report: @escaping (PeerRefusal) -> Void
   ) throws {
     self.directories = directories
-    neighbourhoods = Self.neighbourhoods(of: nodes)
+    peerLists = Self.peerLists(of: nodes)
     // The gate exists before any socket is bound: without a ZAP handler, libzmq admits every client.
     gate = try ZapHandler(in: context, loop: loop).makeGate("control", report: report)
     let pair = try place.keys?.control ?? former?.control ?? CurveKeyPair.make()
@@ -55,11 +55,11 @@ final class DeployedNodes {
     told = SentPeerLists(after: generation)
     try KeyFile.write(pair, to: directories.controlKey)
     self.control = pair.publicKey
-    gate.allow(clients.publicKey, as: .ofClients)
+    gate.allow(clients.publicKey, as: .clientNames)
     for (node, key) in place.keys?.agents ?? [:] {
       gate.allow(key, as: .only(WireName.agent(ofNode: node)))
     }
-    let bound = try control.bindForOthers(
+    let bound = try control.bindToNetwork(
       at: place.address, place.port, former?.port, as: pair, behind: gate)
     endpoint = place.keys?.endpoint ?? bound
     try ControlEndpointRecord(endpoint: endpoint, generation: generation).write(in: directories)
@@ -74,7 +74,7 @@ final class DeployedNodes {
   }
 
   /// The endpoint on which the orchestrator listens.
-  struct Place {
+  struct ControlBinding {
     var address: String
     /// `nil` if the system chooses the port.
     var port: Int?
@@ -84,11 +84,12 @@ final class DeployedNodes {
 
   /// Admits the process of a node that a former orchestrator had started. No process gets an answer
   /// before the loop runs.
-  func admit(_ node: String, by mark: AgentProcessRecord) {
-    guard let key = PublicKey(mark.key) else { return }
+  func admit(_ node: String, by agentProcess: AgentProcessRecord) {
+    guard let key = PublicKey(agentProcess.key) else { return }
     admit(
       node,
-      as: .init(incarnation: mark.record.incarnation, key: key, endpoints: mark.endpoints))
+      as: .init(
+        incarnation: agentProcess.record.incarnation, key: key, endpoints: agentProcess.endpoints))
   }
 
   // MARK: Admitted peers
@@ -106,15 +107,15 @@ final class DeployedNodes {
   private func admit(_ node: String, as member: ControlHandover.Member) {
     let name = Array(WireName.node(node).utf8)
     gate.allow(
-      member.key, as: neighbourhoods.isMonitor(node) ? .ofClientsAnd([name]) : .only([name]))
-    admitted[node] = Admitted(
+      member.key, as: peerLists.isMonitor(node) ? .clientNamesAnd([name]) : .only([name]))
+    admitted[node] = AdmittedProcess(
       incarnation: member.incarnation, key: member.key, endpoints: member.endpoints)
   }
 
   /// Returns the credentials of the present process of a node; `nil` if the node is not admitted.
-  func entry(of node: String) -> NodeEntry? {
+  func entry(of node: String) -> NodeCredentials? {
     guard admitted[node] != nil else { return nil }
-    return NodeEntry(
+    return NodeCredentials(
       control: endpoint,
       keys: .init(path: directories.key(of: node), control: control.text))
   }
@@ -166,27 +167,27 @@ final class DeployedNodes {
 
   /// Applies the nodes of a new file. Nodes that are replaced have no process now.
   /// - Returns: The peer lists to send to the nodes that continue.
-  func goOver(to nodes: [LaunchPlan.Node]) -> [Notice] {
-    neighbourhoods = Self.neighbourhoods(of: nodes)
+  func switchOver(to nodes: [LaunchPlan.Node]) -> [Notice] {
+    peerLists = Self.peerLists(of: nodes)
     return admitted.keys.sorted().compactMap(notice)
   }
 
-  private static func neighbourhoods(of nodes: [LaunchPlan.Node]) -> PeerLists {
+  private static func peerLists(of nodes: [LaunchPlan.Node]) -> PeerLists {
     PeerLists(
       nodes.map { .init($0.name, $0.configuration, isMonitor: $0.information.kind == .monitor) })
   }
 
   private func notices(around node: String) -> [Notice] {
-    let affected = neighbourhoods.neighbours(of: node)?.sorted() ?? admitted.keys.sorted()
+    let affected = peerLists.peerNodes(of: node)?.sorted() ?? admitted.keys.sorted()
     return affected.filter { $0 != node }.compactMap(notice)
   }
 
   /// - Returns: `nil` if the node already has this peer list, or has not said hello.
   private func notice(to node: String) -> Notice? {
     guard admitted[node]?.endpoints != nil else { return nil }
-    let neighbourhood = neighbourhoods.neighbourhood(
+    let peerList = peerLists.peerList(
       of: node, among: members, clients: [clients.publicKey.text])
-    return told.tell(neighbourhood, to: node)
+    return told.announce(peerList, to: node)
   }
 
   /// Compares the number of the peer list that a node has with the number of the last list sent to it.
@@ -206,7 +207,7 @@ final class DeployedNodes {
 
 /// The credentials of a process that is bound for other hosts: its keys, and the endpoint of the
 /// orchestrator.
-struct NodeEntry {
+struct NodeCredentials {
   let control: String
   let keys: NodeArguments.Keys
 }

@@ -11,14 +11,14 @@ extension LaunchPlan {
       let place = topology.node(owner)?.place
       nodes[index].information.place = place
       nodes[index].address = place.flatMap(deployment.place)?.address ?? address
-      nodes[index].bindForOthers()
+      nodes[index].clearEndpoints()
       if keys != nil, topology.isStartedByAgent(owner) {
         nodes[index].supervision.isRemote = true
         nodes[index].hasAgent = true
       }
       guard let host = hosts?.host(of: owner) else { continue }
       nodes[index].supervision.isRemote = true
-      settle(index, on: host)
+      assignHost(index, on: host)
       guard hosts?.mayMove(owner) == true else { continue }
       nodes[index].lease = deployment.lease
       if let journals = deployment.journals, nodes[index].information.journal != nil {
@@ -28,14 +28,14 @@ extension LaunchPlan {
     }
   }
 
-  private mutating func settle(_ index: Int, on host: String) {
+  private mutating func assignHost(_ index: Int, on host: String) {
     nodes[index].hostName = host
     nodes[index].information.hostName = host
     nodes[index].address = job?.addresses[host] ?? address
   }
 
   /// Sets the address of a node and its embedded coordinators, once its agent has connected.
-  mutating func settle(_ name: String, at address: String, on host: String?) {
+  mutating func assignHost(_ name: String, at address: String, on host: String?) {
     for index in nodes.indices where (nodes[index].host ?? nodes[index].name) == name {
       nodes[index].address = address
       nodes[index].information.hostName = host
@@ -70,13 +70,13 @@ extension LaunchPlan {
   private mutating func move(_ name: String, to host: String) {
     hosts?.move(name, to: host)
     for index in nodes.indices where (nodes[index].host ?? nodes[index].name) == name {
-      settle(index, on: host)
+      assignHost(index, on: host)
     }
   }
 
   /// Plans nodes for the hosts on which a killed orchestrator last started them, so that their
   /// remaining processes are found.
-  package mutating func settle(_ records: [ProcessRecord]) {
+  package mutating func assignHost(_ records: [ProcessRecord]) {
     for (node, host) in former(records) where hosts?.mayRun(node, on: host) == true {
       move(node, to: host)
     }
@@ -84,7 +84,7 @@ extension LaunchPlan {
 
   /// Returns a node that a killed orchestrator had started on a host where it does not belong now. It
   /// is unknown whether the process still runs there.
-  package func stray(among records: [ProcessRecord]) -> (node: String, host: String)? {
+  package func misplacedNode(among records: [ProcessRecord]) -> (node: String, host: String)? {
     former(records).first {
       hosts?.host(of: $0.node) != nil && hosts?.mayRun($0.node, on: $0.host) != true
     }
@@ -108,7 +108,7 @@ extension Topology {
 
 extension LaunchPlan.Node {
   /// Clears the endpoints of the node and its peers, which their processes report themselves.
-  fileprivate mutating func bindForOthers() {
+  fileprivate mutating func clearEndpoints() {
     information.process = name
     information.inbox = ""
     information.feed = ""

@@ -32,7 +32,7 @@ extension LaunchPlan.Node {
       outs.append(.init(pipe, to: receiver, at: inbox, of: topology))
     }
     for group in loaded.conflictClasses
-    where group.nodesOfSenders(in: topology).contains(node.name) {
+    where group.reportingNodes(in: topology).contains(node.name) {
       let inbox = try directories.endpoint(.inbox(node: group.name))
       outs.append(.init(stepsOf: node.name, for: group, endpoint: inbox, in: loaded))
     }
@@ -75,11 +75,11 @@ extension LaunchPlan.Node {
       let inbox = try directories.endpoint(.inbox(node: receiver))
       outs.append(.init(pipe, to: receiver, at: inbox, of: topology))
     }
-    let told = group.nodesOfSenders(in: topology).map { (group.pipe(ofStepsOf: $0), $0) }
+    let reportPipes = group.reportingNodes(in: topology).map { (group.pipe(ofStepsOf: $0), $0) }
     configuration = NodeConfiguration(
       outs: outs,
       ins: pipes.map { .init($0, of: topology) }
-        + told.map { name, _ in
+        + reportPipes.map { name, _ in
           .init(
             name: name, capacity: ConflictClassPlan.stepCapacity, onRefused: .record,
             isDurable: group.durability != .volatile)
@@ -87,10 +87,10 @@ extension LaunchPlan.Node {
       plan: CoordinatorPlan(
         group, components: components,
         pipes: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first },
-        steps: told.isEmpty ? nil : Dictionary(told) { first, _ in first }))
+        steps: reportPipes.isEmpty ? nil : Dictionary(reportPipes) { first, _ in first }))
     supervision = TopologyLifecycle.Member(
       group.name, isRequired: nodes.contains(where: \.required), host: group.host,
-      restart: RestartPolicy.ofCoordinator(of: nodes.map(\.restart)),
+      restart: RestartPolicy.forCoordinator(of: nodes.map(\.restart)),
       timeouts: topology.timeouts)
   }
 
@@ -125,7 +125,7 @@ extension ConflictClassPlan {
   fileprivate static let stepCapacity = 1024
 
   /// Returns the nodes of the composites that have outgoing pipes, sorted.
-  fileprivate func nodesOfSenders(in topology: Topology) -> [String] {
+  fileprivate func reportingNodes(in topology: Topology) -> [String] {
     let senders = Set(topology.pipes.map(\.sender))
     return Set(composites.filter { senders.contains($0.name) }.flatMap(\.nodes)).sorted()
   }

@@ -106,7 +106,7 @@ package struct LaunchPlan {
   subscript(name: String) -> Node? { nodes.first { $0.name == name } }
 
   /// The endpoint on which the orchestrator listens for processes on other hosts.
-  var controlPlace: DeployedNodes.Place {
+  var controlBinding: DeployedNodes.ControlBinding {
     keys == nil
       ? .init(address: address) : .init(address: "*", port: deployment?.port, keys: keys)
   }
@@ -132,7 +132,7 @@ package struct LaunchPlan {
 
   /// Returns the processes that nodes and composites require: their own processes, the nodes of the
   /// composites, and all dependencies of these.
-  package func processes(neededBy names: [String]) -> [String] {
+  package func processes(requiredBy names: [String]) -> [String] {
     let composites = nodes.flatMap(\.composites).filter { names.contains($0.name) }
     return nodes.map(\.supervision).dependencies(
       of: names.map(process) + composites.flatMap(\.nodes)
@@ -142,7 +142,9 @@ package struct LaunchPlan {
   /// Returns the arguments of a node's process.
   /// - Parameter entry: The keys and the endpoint of the orchestrator, for a process that is bound for
   ///   other hosts.
-  func arguments(of node: Node, incarnation: UInt64, _ entry: NodeEntry? = nil) -> NodeArguments {
+  func arguments(of node: Node, incarnation: UInt64, _ entry: NodeCredentials? = nil)
+    -> NodeArguments
+  {
     let information = node.information
     // The system chooses the port, so that no other process can take it before the node binds it.
     let bound = node.address.map { "tcp://\($0):*" }
@@ -151,7 +153,7 @@ package struct LaunchPlan {
       control: entry?.control ?? control, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
       journal: information.journal.map { .init(path: $0, durability: information.durability) },
-      keys: entry.map { node.isRemote ? $0.keys.handed : $0.keys }, lease: node.lease)
+      keys: entry.map { node.isRemote ? $0.keys.inline : $0.keys }, lease: node.lease)
   }
 
   func environment(of node: Node) -> [String: String] {
@@ -164,7 +166,7 @@ package struct LaunchPlan {
   }
 
   /// Returns the variables that are added to the environment of a node's agent.
-  func ownEnvironment(of node: Node) -> [String: String] {
+  func agentEnvironment(of node: Node) -> [String: String] {
     node.environment.merging([TopologyFile.variable: file]) { own, _ in own }
   }
 
@@ -206,21 +208,21 @@ extension LaunchPlan {
 
   /// Raises the limit on open files to the number that the processes of the run require. Child
   /// processes inherit the limit.
-  package func raiseOpenFileLimit() throws(OpenFileLimit.Exceeded) {
+  package func raiseOpenFileLimit() throws(OpenFileLimit.ExceededError) {
     try OpenFileLimit.raise(
       to: OpenFileLimit.ofOrchestrator(nodes: nodes.count, watched: watchedNodes.count),
       for: "the orchestrator of \(nodes.count) nodes")
     for node in nodes {
       guard node.host == nil else { continue }
-      let inhabitants = [node] + nodes.filter { $0.host == node.name }
-      let needed = inhabitants.map(\.neededFiles).reduce(0, +)
+      let nodesInProcess = [node] + nodes.filter { $0.host == node.name }
+      let needed = nodesInProcess.map(\.requiredFileCount).reduce(0, +)
       try OpenFileLimit.raise(to: needed, for: "node '\(node.name)'")
     }
   }
 }
 
 extension LaunchPlan.Node {
-  fileprivate var neededFiles: Int {
+  fileprivate var requiredFileCount: Int {
     let participants = configuration.plan?.conflictClass.participants.count ?? 0
     return OpenFileLimit.ofNode(
       outs: configuration.outs.count + participants, ins: configuration.ins.count)
@@ -232,7 +234,7 @@ extension LaunchPlan {
   /// to another process while the present coordinator has events to send or to receive: they would be
   /// lost.
   /// - Parameter waiting: Returns the number of unacknowledged events of a node's pipe.
-  func coordinatorObstacle(
+  func coordinatorBlocker(
     to next: LaunchPlan, waiting: (_ node: Node, _ pipe: String) -> UInt64
   ) -> String? {
     for coordinator in nodes {
@@ -261,10 +263,10 @@ extension LaunchPlan {
     let kept = next.configuration.outs.filter { $0.rule?.composite == composite.name }.map(\.name)
     guard !kept.isEmpty else { return [] }
     let own = coordinator.configuration.outs.map(\.name).filter(kept.contains)
-    let told = composite.nodes.compactMap { self[$0] }.flatMap { node in
+    let reportPipes = composite.nodes.compactMap { self[$0] }.flatMap { node in
       node.configuration.outs.filter { $0.steps != nil && $0.receiver == coordinator.name }
         .map { (sender: node, pipe: $0.name) }
     }
-    return own.map { (sender: coordinator, pipe: $0) } + told
+    return own.map { (sender: coordinator, pipe: $0) } + reportPipes
   }
 }

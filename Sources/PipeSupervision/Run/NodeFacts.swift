@@ -11,7 +11,7 @@ struct NodeFacts {
   private(set) var reason: String?
   private(set) var status: NodeStatus?
   /// Why there is no status.
-  private(set) var statusProblem: StatusError?
+  private(set) var statusError: StatusError?
   private var start: BootClock.Instant?
   private(set) var description: MachineDescription?
   /// The launch parameters of the last process.
@@ -41,7 +41,7 @@ struct NodeFacts {
     isExtended = false
     opensPipes = false
     status = nil
-    statusProblem = nil
+    statusError = nil
     isMisreporting = false
     isUnreachable = false
   }
@@ -62,14 +62,14 @@ struct NodeFacts {
 
   /// Records a report.
   /// - Parameter stopProblem: The problem with the last end of the node.
-  mutating func take(_ report: NodeReport, stopProblem: String?) {
+  mutating func take(_ report: NodeReport, stopFailure: String?) {
     if isAwaitingStart, case .spawned = report { reason = nil }
     isAwaitingStart = report == .awaitingAgent || report.isAwaitingHost
     switch report {
     case .running, .adopted, .found: reason = nil
     case .stopped, .completed:
       // The problem with the end of the node stays visible.
-      reason = stopProblem.map { "\(NodeReport.endedBadly(reason: $0))" }
+      reason = stopFailure.map { "\(NodeReport.ungracefulStop(reason: $0))" }
       status?.state = nil
     case .failed(let reason):
       self.reason = reason
@@ -77,7 +77,7 @@ struct NodeFacts {
     case .killing, .restarting, .waitingForSpace, .exited, .unkillable, .lost, .outOfReach:
       reason = report.description
       status?.state = nil
-    case .replacing, .waiting, .endedBadly, .awaitingHost, .awaitingAgent:
+    case .replacing, .waiting, .ungracefulStop, .awaitingHost, .awaitingAgent:
       reason = report.description
     case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting, .unattached,
       .moving:
@@ -90,10 +90,10 @@ struct NodeFacts {
   mutating func take(status body: [UInt8]) -> StatusError? {
     do {
       status = try NodeStatus(reading: body)
-      statusProblem = nil
+      statusError = nil
     } catch {
       status = nil
-      statusProblem = error
+      statusError = error
       guard !isMisreporting else { return nil }
       isMisreporting = true
       return error
@@ -103,7 +103,7 @@ struct NodeFacts {
 
   /// Records that the sockets of the process are missing.
   /// - Returns: Whether they were found missing for the first time.
-  mutating func losesSockets() -> Bool {
+  mutating func recordLostSockets() -> Bool {
     defer { isUnreachable = true }
     return !isUnreachable
   }
@@ -133,7 +133,7 @@ struct NodeFacts {
 /// same number, because pipes and journals identify processes by it.
 package struct Incarnations: Sendable {
   /// An error: the file cannot be parsed.
-  package struct Damaged: Error, Hashable, CustomStringConvertible {
+  package struct DamagedFileError: Error, Hashable, CustomStringConvertible {
     package let path: String
 
     package var description: String {
@@ -158,7 +158,7 @@ package struct Incarnations: Sendable {
     let bytes = try FileSystem.read(descriptor)
     guard let document = try? JSONValue(parsing: bytes),
       let counts = try? document.decode([String: Int].self)
-    else { throw Damaged(path: path) }
+    else { throw DamagedFileError(path: path) }
     self.counts = counts
   }
 

@@ -55,7 +55,7 @@ package final class NodeLogs {
   /// Writes a line of the orchestrator to the log of a node.
   func note(_ line: String, of node: String) {
     noteClock()
-    tell(writer(of: node).write([line], from: .note), of: node)
+    reportNotice(writer(of: node).write([line], from: .note), of: node)
   }
 
   /// Adds a note to every log if the clock of this host was set back since the last call: times alone
@@ -67,12 +67,12 @@ package final class NodeLogs {
     guard step >= Self.leastStep else { return }
     let text = LogOrder.clockNote + Duration.nanoseconds(step).shortText
     for node in LogReader.nodes(in: directories.logs) {
-      tell(
+      reportNotice(
         writer(of: node).write([text], from: .note, at: Timestamp(nanoseconds: now.time)), of: node)
     }
   }
 
-  func tell(_ notice: LogWriter.Notice?, of node: String) {
+  func reportNotice(_ notice: LogWriter.Notice?, of node: String) {
     switch notice {
     case .failing(let error):
       warn("cannot write the log of node '\(node)': \(error); log lines are lost")

@@ -4,7 +4,7 @@ import PipeWire
 /// from the plan.
 package struct PeerLists: Sendable {
   /// The plan of one node.
-  package struct Part: Sendable {
+  package struct NodePlan: Sendable {
     package var name: String
     package var configuration: NodeConfiguration
     package var isMonitor: Bool
@@ -35,7 +35,7 @@ package struct PeerLists: Sendable {
   /// The monitors, which connect like clients, each with the key pair of its process.
   private var monitors: Set<String> = []
 
-  package init(_ nodes: [Part]) {
+  package init(_ nodes: [NodePlan]) {
     for node in nodes {
       for out in node.configuration.outs {
         join(node.name, to: out.receiver, as: WireName.pipe(out.name))
@@ -59,7 +59,7 @@ package struct PeerLists: Sendable {
   /// Returns the nodes whose peer lists change when a process of this node starts or ends, without the
   /// node itself.
   /// - Returns: `nil` for all nodes.
-  package func neighbours(of node: String) -> Set<String>? {
+  package func peerNodes(of node: String) -> Set<String>? {
     isMonitor(node) ? nil : Set((names[node] ?? [:]).keys)
   }
 
@@ -67,7 +67,7 @@ package struct PeerLists: Sendable {
   /// - Parameters:
   ///   - members: The processes that have started, by node.
   ///   - clients: The keys of clients that belong to no node.
-  package func neighbourhood(
+  package func peerList(
     of node: String, among members: [String: Member], clients: [String]
   ) -> PeerList {
     let peers = (names[node] ?? [:]).sorted { $0.key < $1.key }.compactMap { name, names in
@@ -91,7 +91,7 @@ package struct SentPeerLists {
   package struct Notice: Hashable {
     package let node: String
     package let number: UInt64
-    package let neighbourhood: PeerList
+    package let peerList: PeerList
   }
 
   private var last: [String: Notice] = [:]
@@ -103,10 +103,10 @@ package struct SentPeerLists {
 
   /// Numbers a peer list for a node.
   /// - Returns: The list to send; `nil` if it equals the last list sent to the node.
-  package mutating func tell(_ neighbourhood: PeerList, to node: String) -> Notice? {
-    guard last[node]?.neighbourhood != neighbourhood else { return nil }
+  package mutating func announce(_ peerList: PeerList, to node: String) -> Notice? {
+    guard last[node]?.peerList != peerList else { return nil }
     number += 1
-    let notice = Notice(node: node, number: number, neighbourhood: neighbourhood)
+    let notice = Notice(node: node, number: number, peerList: peerList)
     last[node] = notice
     return notice
   }

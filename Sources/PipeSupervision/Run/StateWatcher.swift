@@ -31,7 +31,7 @@ final class StateWatcher {
   /// Follows a process, unless it is followed already.
   /// - Throws: An error the first time that a process cannot be followed.
   func follow(
-    _ node: String, feed place: PeerEndpoint, incarnation: UInt64,
+    _ node: String, feed feedEndpoint: PeerEndpoint, incarnation: UInt64,
     _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     guard watches[node]?.incarnation != incarnation else { return }
@@ -39,7 +39,7 @@ final class StateWatcher {
     watches[node] = Watch(incarnation: incarnation, feed: nil)
     let feed = try FeedWatch(feeds: [], in: context, loop: loop, receive)
     do {
-      try feed.connect(to: place)
+      try feed.connect(to: feedEndpoint)
     } catch {
       feed.close()
       throw error

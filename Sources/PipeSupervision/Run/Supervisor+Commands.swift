@@ -8,52 +8,54 @@ import PipeWire
 
 /// Commands of clients.
 extension Supervisor {
-  func take(command body: [UInt8], from asker: Requester) {
+  func take(command body: [UInt8], from requester: Requester) {
     guard let command = try? JSONRecord.decode(ControlCommand.self, from: body) else {
       return refuse(
         "unknown command; check that the client and the orchestrator have the same version",
-        to: asker)
+        to: requester)
     }
-    perform(command, for: asker)
+    perform(command, for: requester)
   }
 
-  private func perform(_ command: ControlCommand, for asker: Requester) {
+  private func perform(_ command: ControlCommand, for requester: Requester) {
     switch command {
-    case .directory(fresh: true): askAll(for: asker)
-    case .directory: control.answer(.directory(directory()), to: asker)
+    case .directory(fresh: true): requestStatuses(for: requester)
+    case .directory: control.answer(.directory(directory()), to: requester)
     case .describe(let name):
       let node = plan.process(of: name)
-      guard check([node], for: asker) else { return }
+      guard check([node], for: requester) else { return }
       guard let description = facts[node]?.description else {
-        return refuse("node '\(node)' has not sent its description yet; try again later", to: asker)
+        return refuse(
+          "node '\(node)' has not sent its description yet; try again later", to: requester)
       }
-      control.answer(.description(description), to: asker)
+      control.answer(.description(description), to: requester)
     case .composites:
       let classes = plan.nodes.compactMap { $0.configuration.plan?.conflictClass }
-      control.answer(.composites(classes), to: asker)
+      control.answer(.composites(classes), to: requester)
     case .bringUp(let nodes, let withDependencies, let waits):
-      bringUp(nodes, withDependencies: withDependencies, waits: waits, for: asker)
-    case .bringDown(let nodes): bringDown(plan.processes(of: nodes), for: asker)
-    case .plan(let request): load(request, for: asker)
-    case .apply(let number): apply(number, for: asker)
-    case .stop(let nodes): steer(plan.processes(of: nodes), .stopRequested, for: asker)
-    case .start(let nodes): steer(plan.processes(of: nodes), .start, for: asker)
-    case .restart(let nodes): steer(plan.processes(of: nodes), .restartRequested, for: asker)
+      bringUp(nodes, withDependencies: withDependencies, waits: waits, for: requester)
+    case .bringDown(let nodes): bringDown(plan.processes(of: nodes), for: requester)
+    case .plan(let request): load(request, for: requester)
+    case .apply(let number): apply(number, for: requester)
+    case .stop(let nodes): deliverAndWait(plan.processes(of: nodes), .stopRequested, for: requester)
+    case .start(let nodes): deliverAndWait(plan.processes(of: nodes), .start, for: requester)
+    case .restart(let nodes):
+      deliverAndWait(plan.processes(of: nodes), .restartRequested, for: requester)
     case .kill(let node, let number):
-      kill(plan.process(of: node), with: Signal(number: number), for: asker)
+      kill(plan.process(of: node), with: Signal(number: number), for: requester)
     case .down:
-      control.answer(.done, to: asker)
+      control.answer(.done, to: requester)
       if !isStopping { requestStop() }
     case .forceDown:
-      control.answer(.done, to: asker)
+      control.answer(.done, to: requester)
       if !isStopping { requestStop() }
       requestStop()
     case .outcome:
-      waiting.appendUntilEnd(asker)
+      waiting.appendUntilEnd(requester)
       answerWaiting()
-    case .logs(let request): readLogs(request, for: asker)
+    case .logs(let request): readLogs(request, for: requester)
     case .letters(let node, let id):
-      readJournal(of: node, for: asker) { path in
+      readJournal(of: node, for: requester) { path in
         do {
           return .letters(try DeadLetterPage(of: node, journal: path, after: id))
         } catch JournalError.missing {
@@ -61,66 +63,66 @@ extension Supervisor {
         }
       }
     case .journal(let node, let limit):
-      readJournal(of: node, for: asker) { path in
+      readJournal(of: node, for: requester) { path in
         try .journal(ofJournal: path, of: node, limit: limit)
       }
     }
   }
 
   /// Answers a client as soon as the answer is known.
-  private func wait(for asker: Requester, until condition: @escaping WaitingClients.Condition) {
-    waiting.append(asker, until: condition)
+  private func wait(for requester: Requester, until condition: @escaping WaitingClients.Condition) {
+    waiting.append(requester, until: condition)
     answerWaiting()
   }
 
-  private func refuse(_ reason: String, to asker: Requester) {
-    control.answer(.failed(reason), to: asker)
+  private func refuse(_ reason: String, to requester: Requester) {
+    control.answer(.failed(reason), to: requester)
   }
 
-  private func check(_ nodes: [String], for asker: Requester) -> Bool {
+  private func check(_ nodes: [String], for requester: Requester) -> Bool {
     guard let unknown = nodes.first(where: { facts[$0] == nil }) else { return true }
     let known = plan.nodes.map { "'\($0.name)'" }.joined(separator: ", ")
-    refuse("no such node '\(unknown)'; the nodes are \(known)", to: asker)
+    refuse("no such node '\(unknown)'; the nodes are \(known)", to: requester)
     return false
   }
 
-  private func checkMayChange(for asker: Requester) -> Bool {
-    guard let obstacle = lifecycle.obstacleToChange(of: plan.topology) else { return true }
-    refuse(obstacle, to: asker)
+  private func checkMayChange(for requester: Requester) -> Bool {
+    guard let obstacle = lifecycle.changeBlocker(of: plan.topology) else { return true }
+    refuse(obstacle, to: requester)
     return false
   }
 
-  private func kill(_ node: String, with signal: Signal, for asker: Requester) {
-    guard check([node], for: asker) else { return }
+  private func kill(_ node: String, with signal: Signal, for requester: Requester) {
+    guard check([node], for: requester) else { return }
     guard let process = processes[node] else {
-      return refuse("node '\(node)' has no process", to: asker)
+      return refuse("node '\(node)' has no process", to: requester)
     }
     guard process.signal(signal) else {
-      return refuse("cannot send signal \(signal.number) to node '\(node)'", to: asker)
+      return refuse("cannot send signal \(signal.number) to node '\(node)'", to: requester)
     }
-    control.answer(.done, to: asker)
+    control.answer(.done, to: requester)
   }
 
   // MARK: Nodes
 
   /// Hands an input to nodes and answers when all of them have reached the requested state or failed.
   /// - Parameter answer: The answer if all nodes succeed.
-  private func steer(
-    _ nodes: [String], _ input: NodeLifecycle.Input, for asker: Requester,
+  private func deliverAndWait(
+    _ nodes: [String], _ input: NodeLifecycle.Input, for requester: Requester,
     answer: ControlAnswer = .done
   ) {
-    guard check(nodes, for: asker) else { return }
+    guard check(nodes, for: requester) else { return }
     if case .changing = lifecycle.state {
-      return refuse(TopologyLifecycle.changeUnderWay, to: asker)
+      return refuse(TopologyLifecycle.changeInProgress, to: requester)
     }
-    let steering = Steering(nodes, input, in: lifecycle)
+    let lifecycleRequest = LifecycleRequest(nodes, input, in: lifecycle)
     // The outcome is judged only after the input was handled: a node that had failed may start now.
-    for node in nodes { hand(input, to: node) }
-    wait(for: asker) { steering.answer(in: $0, answer) }
+    for node in nodes { deliver(input, to: node) }
+    wait(for: requester) { lifecycleRequest.answer(in: $0, answer) }
   }
 
   /// Hands an input to a node. A requested start uses the current program file.
-  private func hand(_ input: NodeLifecycle.Input, to node: String) {
+  private func deliver(_ input: NodeLifecycle.Input, to node: String) {
     let isStart = input == .start && lifecycle[node]?.state.hasProcess == false
     if isStart || input == .restartRequested { programs.release(node) }
     handle(.node(node, input))
@@ -128,40 +130,42 @@ extension Supervisor {
 
   /// Starts nodes and, on request, their dependencies.
   private func bringUp(
-    _ names: [String], withDependencies: Bool, waits: Bool, for asker: Requester
+    _ names: [String], withDependencies: Bool, waits: Bool, for requester: Requester
   ) {
     let named = names.map(plan.process)
-    guard check(named, for: asker), checkMayChange(for: asker) else { return }
-    let needed = withDependencies ? plan.processes(neededBy: names) : named
+    guard check(named, for: requester), checkMayChange(for: requester) else { return }
+    let needed = withDependencies ? plan.processes(requiredBy: names) : named
     // A dependency that has completed is not run again.
     let nodes = needed.filter {
       named.contains($0) || lifecycle[$0]?.state != .stopped(.completed)
     }
-    if waits { return steer(nodes, .start, for: asker, answer: .steered(nodes: nodes)) }
-    for node in nodes { hand(.start, to: node) }
-    control.answer(.steered(nodes: nodes), to: asker)
+    if waits {
+      return deliverAndWait(nodes, .start, for: requester, answer: .steered(nodes: nodes))
+    }
+    for node in nodes { deliver(.start, to: node) }
+    control.answer(.steered(nodes: nodes), to: requester)
   }
 
   /// Stops nodes after the nodes that depend on them; all of them stay stopped.
-  private func bringDown(_ names: [String], for asker: Requester) {
-    guard check(names, for: asker), checkMayChange(for: asker) else { return }
+  private func bringDown(_ names: [String], for requester: Requester) {
+    guard check(names, for: requester), checkMayChange(for: requester) else { return }
     let nodes = lifecycle.members.dependents(of: names)
     let ending = nodes.filter { lifecycle[$0]?.state.hasEnded == false }
     handle(.end(nodes))
-    wait(for: asker) { lifecycle in
+    wait(for: requester) { lifecycle in
       guard ending.allSatisfy(lifecycle.hasEnded) else { return nil }
-      return lifecycle.stopProblem(of: ending).map(ControlAnswer.failed) ?? .steered(nodes: nodes)
+      return lifecycle.stopFailure(of: ending).map(ControlAnswer.failed) ?? .steered(nodes: nodes)
     }
   }
 
   // MARK: A new file
 
   /// Loads a file, which takes seconds, and answers with its changes.
-  private func load(_ request: ChangeRequest, for asker: Requester) {
-    if let obstacle = deploymentObstacle(to: request) { return refuse(obstacle, to: asker) }
-    guard checkMayChange(for: asker) else { return }
+  private func load(_ request: ChangeRequest, for requester: Requester) {
+    if let obstacle = deploymentBlocker(to: request) { return refuse(obstacle, to: requester) }
+    guard checkMayChange(for: requester) else { return }
     guard request.isDryRun || change.beginLoading() else {
-      return refuse(TopologyLifecycle.changeUnderWay, to: asker)
+      return refuse(TopologyLifecycle.changeInProgress, to: requester)
     }
     let name = request.keepsName ? plan.topology : nil
     let deployment = plan.deployment == nil ? nil : request.deployment ?? plan.deploymentFile
@@ -174,13 +178,13 @@ extension Supervisor {
       } catch {
         loaded = .failure(error)
       }
-      handle.post { owner.value.take(loaded, for: request, from: asker) }
+      handle.post { owner.value.take(loaded, for: request, from: requester) }
     }
   }
 
   /// Returns why a file cannot be applied to this run because of its deployment; `nil` if it can.
-  private func deploymentObstacle(to request: ChangeRequest) -> String? {
-    let way =
+  private func deploymentBlocker(to request: ChangeRequest) -> String? {
+    let advice =
       "run 'orchestrator down -p \(plan.topology)', and then 'orchestrator up FILE --deployment "
       + "DEPLOYMENT'"
     if plan.keys != nil {
@@ -192,18 +196,18 @@ extension Supervisor {
     }
     if plan.deployment == nil, request.deployment != nil {
       return "topology '\(plan.topology)' runs on one host and cannot change to a deployment; "
-        + "\(way)"
+        + "\(advice)"
     }
     if plan.job != nil {
       return
         "topology '\(plan.topology)' runs in a Slurm job, and 'apply' is not supported in Slurm "
-        + "jobs yet; \(way)"
+        + "jobs yet; \(advice)"
     }
     return nil
   }
 
   /// Returns why the topology cannot change to another deployment; `nil` if it can.
-  private func deploymentObstacle(to next: LaunchPlan) -> String? {
+  private func deploymentBlocker(to next: LaunchPlan) -> String? {
     if next.deployment?.engine != plan.deployment?.engine {
       return
         "'engine' in the deployment file cannot be changed while the topology is running"
@@ -217,63 +221,63 @@ extension Supervisor {
 
   private func take(
     _ loaded: Result<LoadedTopology, TopologyErrors>, for request: ChangeRequest,
-    from asker: Requester
+    from requester: Requester
   ) {
     if !request.isDryRun { change.endLoading() }
     do {
-      try show(loaded.get(), for: request, to: asker)
+      try show(loaded.get(), for: request, to: requester)
     } catch let errors as TopologyErrors {
-      control.answer(.invalid(errors.diagnostics), to: asker)
+      control.answer(.invalid(errors.diagnostics), to: requester)
     } catch {
-      refuse("\(error)", to: asker)
+      refuse("\(error)", to: requester)
     }
   }
 
   private func show(
-    _ loaded: LoadedTopology, for request: ChangeRequest, to asker: Requester
+    _ loaded: LoadedTopology, for request: ChangeRequest, to requester: Requester
   ) throws {
     let (name, wanted) = (loaded.topology.name, plan.topology)
     guard name == wanted else {
       return refuse(
         "'\(request.file)' describes topology '\(name)', not '\(wanted)'; add '-p \(wanted)' to "
-          + "apply the file anyway", to: asker)
+          + "apply the file anyway", to: requester)
     }
     let next = try LaunchPlan(loaded, directories: directories, job: plan.job)
     try next.raiseOpenFileLimit()
-    let obstacle = deploymentObstacle(to: next) ?? coordinatorObstacle(to: next)
-    let planned = PlannedStep(number: 0, plan: next, change: difference(to: next))
-    let fitness = JournalFitness(of: next, after: planned.change)
-    if obstacle != nil || fitness.isEmpty {
-      return answer(planned, loaded.warnings, obstacle, for: request, to: asker)
+    let obstacle = deploymentBlocker(to: next) ?? coordinatorBlocker(to: next)
+    let planned = PendingPlan(number: 0, plan: next, change: difference(to: next))
+    let compatibility = JournalCompatibility(of: next, after: planned.change)
+    if obstacle != nil || compatibility.isEmpty {
+      return answer(planned, loaded.warnings, obstacle, for: request, to: requester)
     }
     let owner = LoopOwned((self, planned))
     let handle = loop.handle
     loader.handle.post { [warnings = loaded.warnings] in
-      let obstacle = fitness.obstacle()
+      let obstacle = compatibility.obstacle()
       handle.post {
-        owner.value.0.answer(owner.value.1, warnings, obstacle, for: request, to: asker)
+        owner.value.0.answer(owner.value.1, warnings, obstacle, for: request, to: requester)
       }
     }
   }
 
   /// Answers with the changes of a file, or with the reason why it cannot be applied now.
   private func answer(
-    _ step: PlannedStep, _ warnings: [Diagnostic], _ obstacle: String?, for request: ChangeRequest,
-    to asker: Requester
+    _ step: PendingPlan, _ warnings: [Diagnostic], _ obstacle: String?, for request: ChangeRequest,
+    to requester: Requester
   ) {
-    if !request.isDryRun, let obstacle { return refuse(obstacle, to: asker) }
+    if !request.isDryRun, let obstacle { return refuse(obstacle, to: requester) }
     let number = change.show(step.plan, step.change, isDryRun: request.isDryRun)
     control.answer(
       .planned(
         PlannedChange(
           number: number, change: step.change, warnings: warnings, obstacle: obstacle)),
-      to: asker)
+      to: requester)
   }
 
   /// Returns why the file cannot be applied now, according to the last statuses of the nodes; `nil` if
   /// it can.
-  private func coordinatorObstacle(to next: LaunchPlan) -> String? {
-    plan.coordinatorObstacle(to: next) { node, pipe in
+  private func coordinatorBlocker(to next: LaunchPlan) -> String? {
+    plan.coordinatorBlocker(to: next) { node, pipe in
       let out = facts[node.name]?.status?.outs.first { $0.name == pipe }
       let unsent = out.map { $0.events - min($0.applied, $0.events) } ?? 0
       // A coordinator acknowledges the report of a step when it receives the report, and handles it later.
@@ -301,11 +305,11 @@ extension Supervisor {
   }
 
   /// Applies the file that was shown under this number, and answers when its new nodes run.
-  private func apply(_ number: UInt64, for asker: Requester) {
-    guard checkMayChange(for: asker) else { return }
-    guard let step = change.ask(for: number, difference(to:)) else {
+  private func apply(_ number: UInt64, for requester: Requester) {
+    guard checkMayChange(for: requester) else { return }
+    guard let step = change.requestPlan(for: number, difference(to:)) else {
       return refuse(
-        "the topology has changed since the plan was made; apply the file again", to: asker)
+        "the topology has changed since the plan was made; apply the file again", to: requester)
     }
     let changes = lifecycle.changes
     handle(
@@ -314,14 +318,14 @@ extension Supervisor {
           members: step.plan.nodes.map(\.supervision), replaced: step.change.replaced,
           incarnations: incarnations.counts, seed: .random(in: .min ... .max))))
     let started = step.change.started
-    wait(for: asker) { $0.answer(toChange: changes + 1, starting: started) }
+    wait(for: requester) { $0.answer(toChange: changes + 1, starting: started) }
   }
 }
 
 /// Files on this host that other processes read: after the run, and from other hosts.
 extension Supervisor {
   /// Records the paths of the journals, for tools that read them after the run.
-  func tellJournals() {
+  func recordJournalPaths() {
     let paths = plan.nodes.compactMap { node in node.information.journal.map { (node.name, $0) } }
     do {
       try JournalPaths.write(Dictionary(paths) { first, _ in first }, in: directories)
@@ -331,10 +335,10 @@ extension Supervisor {
   }
 
   /// Answers with lines of logs.
-  func readLogs(_ request: LogRequest, for asker: Requester) {
+  func readLogs(_ request: LogRequest, for requester: Requester) {
     let directory = directories.logs
     let topology = plan.topology
-    answer(asker) {
+    answer(requester) {
       let known = LogReader.nodes(in: directory)
       if let unknown = request.nodes?.first(where: { !known.contains($0) }) {
         return .failed(LogReader.unknown(unknown, of: topology, known: known))
@@ -345,14 +349,14 @@ extension Supervisor {
 
   /// Answers from a node's journal.
   private func readJournal(
-    of node: String, for asker: Requester,
+    of node: String, for requester: Requester,
     read: @escaping @Sendable (_ path: String) throws -> ControlAnswer
   ) {
     guard let journal = directory().nodes.first(where: { $0.name == node })?.journal else {
       return control.answer(
-        .failed("no node '\(node)' with a journal"), to: asker)
+        .failed("no node '\(node)' with a journal"), to: requester)
     }
-    answer(asker) {
+    answer(requester) {
       do {
         return try read(journal)
       } catch {
@@ -362,12 +366,12 @@ extension Supervisor {
   }
 
   /// Reads files on another thread and answers, while the loop continues.
-  private func answer(_ asker: Requester, with read: @escaping @Sendable () -> ControlAnswer) {
-    let owner = LoopOwned((supervisor: self, asker: asker))
+  private func answer(_ requester: Requester, with read: @escaping @Sendable () -> ControlAnswer) {
+    let owner = LoopOwned((supervisor: self, requester: requester))
     let handle = loop.handle
     loader.handle.post {
       let answer = read()
-      handle.post { owner.value.supervisor.control.answer(answer, to: owner.value.asker) }
+      handle.post { owner.value.supervisor.control.answer(answer, to: owner.value.requester) }
     }
   }
 }

@@ -14,8 +14,8 @@ extension Supervisor {
 
   /// Asks every node for its status. Answers when all nodes have replied, or when the time for replies
   /// is up.
-  func askAll(for asker: Requester) {
-    guard let number = survey.join(asker, nodes: runningNodes) else { return }
+  func requestStatuses(for requester: Requester) {
+    guard let number = survey.join(requester, nodes: runningNodes) else { return }
     begin(survey: number)
   }
 
@@ -47,15 +47,15 @@ extension Supervisor {
   /// Whether the process of a node is on a processor, or waits for one.
   private func isBusy(_ node: String) -> Bool {
     guard let pid = lifecycle[node]?.pid else { return false }
-    return ProcessorQueue.threads(of: pid).values.contains(where: \.isRunnable)
+    return RunQueueSampler.threads(of: pid).values.contains(where: \.isRunnable)
   }
 
   func endSurvey(_ number: UInt64) {
-    let askers = survey.end(number)
-    guard !askers.isEmpty else { return }
+    let requesters = survey.end(number)
+    guard !requesters.isEmpty else { return }
     let directory = directory()
-    for asker in askers { control.answer(.directory(directory), to: asker) }
-    if let next = survey.beginForLate(nodes: runningNodes) { begin(survey: next) }
+    for requester in requesters { control.answer(.directory(directory), to: requester) }
+    if let next = survey.beginNextRound(nodes: runningNodes) { begin(survey: next) }
   }
 
   /// Returns the currently known topology.
@@ -90,7 +90,7 @@ extension Supervisor {
       information.feed = endpoints?.feed ?? ""
       information.key = deployed.key(of: node.name)
     }
-    information.reason = facts?.reason ?? facts?.statusProblem?.description
+    information.reason = facts?.reason ?? facts?.statusError?.description
     information.startedAt = information.pid == nil ? nil : facts?.startedAt
     information.status = facts?.status
     information.stateFields = facts?.description?.stateFields?.map(\.name)
@@ -118,7 +118,7 @@ struct StatusSurvey {
   private struct Round {
     let number: UInt64
     var missing: Set<String>
-    var askers: [Requester]
+    var requesters: [Requester]
   }
 
   private var round: Round?
@@ -129,12 +129,12 @@ struct StatusSurvey {
 
   /// Adds a client to the next round.
   /// - Returns: The number of the round that starts, or `nil` if a round is in progress.
-  mutating func join(_ asker: Requester, nodes: Set<String>) -> UInt64? {
+  mutating func join(_ requester: Requester, nodes: Set<String>) -> UInt64? {
     guard round == nil else {
-      late.append(asker)
+      late.append(requester)
       return nil
     }
-    return begin([asker], nodes)
+    return begin([requester], nodes)
   }
 
   /// Records the reply of a node.
@@ -154,20 +154,20 @@ struct StatusSurvey {
   mutating func end(_ number: UInt64) -> [Requester] {
     guard let round, round.number == number else { return [] }
     self.round = nil
-    return round.askers
+    return round.requesters
   }
 
   /// Starts a round for the clients that were too late for the last one.
   /// - Returns: The number of the round, or `nil` if there are no such clients.
-  mutating func beginForLate(nodes: Set<String>) -> UInt64? {
+  mutating func beginNextRound(nodes: Set<String>) -> UInt64? {
     guard round == nil, !late.isEmpty else { return nil }
     defer { late = [] }
     return begin(late, nodes)
   }
 
-  private mutating func begin(_ askers: [Requester], _ nodes: Set<String>) -> UInt64 {
+  private mutating func begin(_ requesters: [Requester], _ nodes: Set<String>) -> UInt64 {
     last += 1
-    round = Round(number: last, missing: nodes, askers: askers)
+    round = Round(number: last, missing: nodes, requesters: requesters)
     return last
   }
 }

@@ -20,9 +20,9 @@ extension Supervisor {
       $0.scheduleHeartbeat()
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
-      $0.findOutAll()
+      $0.checkLivenessOfAll()
       $0.engines.slurm?.endLeases()
-      $0.engines.slurm?.askLostHosts()
+      $0.engines.slurm?.queryLostHosts()
       $0.keepInPlace()
     }
   }
@@ -41,7 +41,7 @@ extension Supervisor {
 
   /// Credits the awaited processes with the time that they have waited for a processor.
   func creditQueueTime() {
-    creditLaunchTurns()
+    creditLaunchQueueTime()
     for name in Array(processes.nodes) {
       let isAwaited = lifecycle[name]?.isAwaited(at: .now) == true
       guard let time = processes[name]?.takeQueueTime(isAwaited: isAwaited), time > .zero else {
@@ -51,8 +51,8 @@ extension Supervisor {
     }
   }
 
-  private func findOutAll() {
-    for name in Array(processes.nodes) { processes[name]?.handle.engine.findOut(name) }
+  private func checkLivenessOfAll() {
+    for name in Array(processes.nodes) { processes[name]?.handle.engine.checkLiveness(name) }
   }
 
   func pingAll(sequence: UInt64) {
@@ -67,19 +67,19 @@ extension Supervisor {
     guard !isStopping else { return }
     switch lock.keepInPlace() {
     case .inPlace:
-      keepFiles()
+      restoreFiles()
       reportMissingSockets()
-    case .lookedAt: break
+    case .beingChecked: break
     case .restored:
       reporter.warning("'\(directories.lock)' was removed by another program and has been restored")
-      keepFiles()
-    case .gone: requestStop(removal)
+      restoreFiles()
+    case .gone: requestStop(removalOutcome)
     }
   }
 
   /// Restores the files by which processes are found, if another program has removed them.
-  private func keepFiles() {
-    let ofRun = [directories.controlKey, directories.controlPlace, directories.clientKey]
+  private func restoreFiles() {
+    let ofRun = [directories.controlKey, directories.controlEndpointFile, directories.clientKey]
     let ofNodes = processes.nodes.flatMap { node in
       ProcessRecord.fileSuffixes.map { directories.runtime + "/" + node + $0 }
     }
@@ -91,7 +91,7 @@ extension Supervisor {
         + restored.joined(separator: ", "))
   }
 
-  private var removal: TopologyLifecycle.Outcome {
+  private var removalOutcome: TopologyLifecycle.Outcome {
     TopologyLifecycle.Outcome(
       exitCode: 1,
       reason:
@@ -102,7 +102,7 @@ extension Supervisor {
 
   /// Returns the outcome of the run. If the runtime directory is gone, that is why the nodes have failed.
   func cause(of outcome: TopologyLifecycle.Outcome) -> TopologyLifecycle.Outcome {
-    outcome.exitCode != 0 && !isStopping && lock.keepInPlace() == .gone ? removal : outcome
+    outcome.exitCode != 0 && !isStopping && lock.keepInPlace() == .gone ? removalOutcome : outcome
   }
 
   /// Warns once about each node that clients cannot reach because its sockets were removed.
@@ -110,7 +110,7 @@ extension Supervisor {
     // Nodes that are bound for other hosts have no socket files.
     guard deployed == nil else { return }
     for node in plan.nodes where lifecycle[node.name]?.state == .running {
-      guard node.information.hasLostSockets, facts[node.name]?.losesSockets() == true else {
+      guard node.information.hasLostSockets, facts[node.name]?.recordLostSockets() == true else {
         continue
       }
       reporter.warning(

@@ -44,13 +44,13 @@ extension Supervisor {
 
   /// Renews the lease of a process at its request.
   /// - Parameter asked: The time of the request, by the clock of the process.
-  func renew(_ name: String, asked: UInt64) {
+  func renew(_ name: String, requestTime: UInt64) {
     guard let process = processes[name] else { return }
     if isLost(name) { handle(.node(name, .heartbeat)) }
     guard leases.renew(name, incarnation: process.incarnation, at: BootClock.nanoseconds) else {
       return
     }
-    control.send(FrameHeader(.renewed, sequence: asked), to: name)
+    control.send(FrameHeader(.renewed, sequence: requestTime), to: name)
   }
 
   /// Gives up the lease of a node that must be killed, or of its carrier node, so that the lease does

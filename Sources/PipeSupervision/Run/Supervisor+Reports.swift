@@ -10,10 +10,10 @@ extension Supervisor {
   /// itself.
   private static let greetingInterval: Duration = .milliseconds(20)
   /// The time for an answer before the greeting counts as lost.
-  private static let answerPatience: Duration = .seconds(1)
+  private static let answerTimeout: Duration = .seconds(1)
 
   /// Reads the frames that have arrived from nodes and clients.
-  func takeFrames() {
+  func readFrames() {
     control.read { header, body, peer in
       if let node = control.node(of: peer), facts[node] != nil {
         try take(header, body, from: node)
@@ -35,14 +35,14 @@ extension Supervisor {
     switch header.kind {
     case .hello: take(try JSONRecord.decode(NodeHello.self, from: body), from: name)
     case .ready: handle(.node(name, .ready))
-    case .renew: renew(name, asked: header.sequence)
+    case .renew: renew(name, requestTime: header.sequence)
     case .status:
       takeHeartbeat(of: name)
-      tell(deployed?.has(header.count, name) ?? [])
-      if let problem = facts[name]?.take(status: body) { tell(.misreporting(problem), of: name) }
+      publish(deployed?.has(header.count, name) ?? [])
+      if let problem = facts[name]?.take(status: body) { publish(.misreporting(problem), of: name) }
       if survey.answered(name, in: header.sequence) { endSurvey(header.sequence) }
     case .turnedAway:
-      engines.embedded.take(try JSONRecord.decode(NodeTurnedAway.self, from: body), from: name)
+      engines.embedded.take(try JSONRecord.decode(EmbeddingRejection.self, from: body), from: name)
     case .stopped where processes[name]?.carrier != nil:
       let reason = String(decoding: body, as: UTF8.self)
       engines.embedded.ended(
@@ -50,9 +50,9 @@ extension Supervisor {
     case .stopped:
       if body.isEmpty {
         processes[name]?.saidGoodbye = true
-        if lifecycle[name]?.state.isHeld == true { engines.slurm?.isLeaving(name) }
+        if lifecycle[name]?.state.isHeld == true { engines.slurm?.handleGoodbye(name) }
       } else {
-        handle(.node(name, .complained(reason: String(decoding: body, as: UTF8.self))))
+        handle(.node(name, .failureReported(reason: String(decoding: body, as: UTF8.self))))
       }
     default: throw FrameError.kind(header.kind.rawValue)
     }
@@ -70,22 +70,22 @@ extension Supervisor {
         return handle(.node(name, .answered(.differs(reason: reason))))
       }
     }
-    engines.embedded.sendAgain(to: name)
+    engines.embedded.resendStarts(to: name)
     facts[name]?.remotePid = hello.pid
     facts[name]?.opensPipes = hello.opensPipes == true
     if hello.phase == .running, facts[name]?.isExtended == true {
       // The last configuration may have been lost with the connection before.
-      tellPipes(to: name)
+      sendPipes(to: name)
     }
-    engines.slurm?.hostAnswers(of: name)
+    engines.slurm?.markHostFound(of: name)
     // A node that has reported its endpoints receives its peer list before it is configured.
     if let endpoints = hello.endpoints {
-      markEndpoints(endpoints, of: name)
-      tell(deployed?.take(endpoints, of: name) ?? [])
+      recordEndpoints(endpoints, of: name)
+      publish(deployed?.take(endpoints, of: name) ?? [])
     }
     if let setback = hello.setback {
       handle(.node(name, .hello(problem: nil)))
-      handle(.node(name, .complained(reason: setback)))
+      handle(.node(name, .failureReported(reason: setback)))
     } else if lifecycle[name]?.state.isAdopting == true {
       take(answer: hello, from: name)
     } else if hello.phase == .configured, hello.problem == nil {
@@ -114,10 +114,10 @@ extension Supervisor {
   }
 
   /// Sends nodes their peer lists.
-  func tell(_ notices: [DeployedNodes.Notice]) {
+  func publish(_ notices: [DeployedNodes.Notice]) {
     for notice in notices {
       control.send(
-        FrameHeader(.neighbours, sequence: notice.number), notice.neighbourhood, to: notice.node)
+        FrameHeader(.neighbours, sequence: notice.number), notice.peerList, to: notice.node)
     }
   }
 
@@ -133,8 +133,8 @@ extension Supervisor {
 
   /// Returns the record of a former orchestrator's process, and the process itself if it is on this host.
   private func former(_ name: String) -> (ProcessRecord, AdoptedProcess?)? {
-    if let mark = options.marks.first(where: { $0.record.node == name }) {
-      return (mark.record, nil)
+    if let agentProcess = options.agentProcesses.first(where: { $0.record.node == name }) {
+      return (agentProcess.record, nil)
     }
     guard let survivor = options.adopted[name], let record = survivor.record else { return nil }
     return (record, survivor.process)
@@ -147,9 +147,9 @@ extension Supervisor {
   func sendGreeting(to name: String) {
     guard case .adopting = lifecycle[name]?.state, processes[name] != nil else { return }
     let isSent = greet(name)
-    loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval, for: self) {
+    loop.schedule(after: isSent ? Self.answerTimeout : Self.greetingInterval, for: self) {
       // A hello that the node has sent by itself is handled first.
-      $0.takeFrames()
+      $0.readFrames()
       $0.sendGreeting(to: name)
     }
   }

@@ -6,12 +6,12 @@ import PipeWire
 /// Starts on other hosts, which wait until their host has capacity.
 extension Supervisor {
   /// Starts the nodes whose turn it is.
-  func goOnLaunching() {
+  func launchQueuedNodes() {
     guard engines.slurm != nil || plan.keys != nil else { return }
-    turns.end { !isStarting($0) }
-    turns.move { plan.isLost($0.host) ? engines.slurm?.relocate($0.node) : nil }
-    while let next = turns.next(
-      isLost: { plan.isLost($0) || engines.agents.isAgentAway($0) },
+    launchQueue.end { !isStarting($0) }
+    launchQueue.move { plan.isLost($0.host) ? engines.slurm?.relocate($0.node) : nil }
+    while let next = launchQueue.next(
+      isLost: { plan.isLost($0) || engines.agents.isAgentUnavailable($0) },
       where: { !isStarting($0.node, $0.incarnation) })
     {
       if isStarting(next.node, next.incarnation) {
@@ -27,8 +27,8 @@ extension Supervisor {
   }
 
   /// Credits nodes with the time that they wait for their turn.
-  func creditLaunchTurns() {
-    for (node, time) in turns.takeTimes(at: .now) where time > .zero {
+  func creditLaunchQueueTime() {
+    for (node, time) in launchQueue.takeWaitTimes(at: .now) where time > .zero {
       handle(.node(node, .queued(time)))
     }
   }
@@ -54,8 +54,10 @@ extension Supervisor {
 
 /// Queries of the engines about the states of nodes.
 extension Supervisor {
-  func isHeard(_ name: String) -> Bool {
-    lifecycle[name].map { $0.state.isOpenToLodgers && !isLost(name) && !$0.isAwaited(at: .now) }
+  func isReachable(_ name: String) -> Bool {
+    lifecycle[name].map {
+      $0.state.canCarryEmbeddedNodes && !isLost(name) && !$0.isAwaited(at: .now)
+    }
       == true
   }
 

@@ -23,7 +23,7 @@ package final class Supervisor {
     /// Called periodically if ``Supervisor/sample(every:)`` was called.
     func refresh(_ directory: TopologyDirectory)
     /// Called when a new file takes effect, with the retention of the orchestrator's own log.
-    func keepLog(_ retention: LogRetention)
+    func applyLogRetention(_ retention: LogRetention)
   }
 
   /// The options of a run.
@@ -35,15 +35,16 @@ package final class Supervisor {
     /// The former control socket and keys, for adopted processes that are bound for other hosts.
     package var handover: ControlHandover?
     /// The processes run by agents that a former orchestrator has recorded.
-    package var marks: [AgentProcessRecord] = []
+    package var agentProcesses: [AgentProcessRecord] = []
     /// Whether nodes continue when this process is killed.
     package var isDetached = false
 
     package init(
       held: Set<String> = [], adopted: [String: Survivor] = [:],
-      handover: ControlHandover? = nil, marks: [AgentProcessRecord] = [], isDetached: Bool = false
+      handover: ControlHandover? = nil, agentProcesses: [AgentProcessRecord] = [],
+      isDetached: Bool = false
     ) {
-      self.marks = marks
+      self.agentProcesses = agentProcesses
       self.handover = handover
       self.held = held
       self.adopted = adopted
@@ -75,7 +76,7 @@ package final class Supervisor {
   var leases: Leases
   /// Whether nodes were started, or should have been.
   var hasBegun = false
-  var turns = LaunchTurns()
+  var launchQueue = LaunchQueue()
   var facts: [String: NodeFacts] = [:]
   var waiting = WaitingClients()
   var survey = StatusSurvey()
@@ -87,7 +88,7 @@ package final class Supervisor {
   let states: StateWatcher
   private let signals: SignalDescriptor
   /// Why the last starts could not be recorded; no node is started while it is set.
-  private var countingProblem: (any Error)?
+  private var incarnationError: (any Error)?
   private var deadlineTimer: TimerQueue.ID?
   /// When the next heartbeat of the nodes is due.
   var pingDue = ContinuousClock.now
@@ -119,11 +120,13 @@ package final class Supervisor {
     }
     deployed = try plan.deployment.map { [context, loop, directories] _ in
       try DeployedNodes(
-        plan.nodes, at: plan.controlPlace, of: control, in: directories, context, loop: loop,
+        plan.nodes, at: plan.controlBinding, of: control, in: directories, context, loop: loop,
         after: options.handover, of: options.adopted.keys.sorted()
       ) { reporter.warning("\($0)") }
     }
-    for mark in options.marks { deployed?.admit(mark.record.node, by: mark) }
+    for agentProcess in options.agentProcesses {
+      deployed?.admit(agentProcess.record.node, by: agentProcess)
+    }
     logs = NodeLogs(in: directories, keeping: plan) { reporter.warning($0) }
     processes = NodeProcesses(in: directories, loop: loop, logs: logs)
     states = StateWatcher(in: context, loop: loop)
@@ -133,9 +136,9 @@ package final class Supervisor {
 
   /// Runs until every process has ended, and returns the outcome.
   package func run() -> TopologyLifecycle.Outcome {
-    tellJournals()
-    loop.add(control.socket, for: self) { $0.takeFrames() }
-    if let network = control.network { loop.add(network, for: self) { $0.takeFrames() } }
+    recordJournalPaths()
+    loop.add(control.socket, for: self) { $0.readFrames() }
+    if let network = control.network { loop.add(network, for: self) { $0.readFrames() } }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
     begin()
@@ -174,7 +177,7 @@ package final class Supervisor {
     scheduleDeadline()
     answerWaiting()
     followAwaitedStates()
-    goOnLaunching()
+    launchQueuedNodes()
   }
 
   /// Handles a heartbeat. Heartbeats are frequent and change no other node, so nothing else must be
@@ -190,9 +193,9 @@ package final class Supervisor {
     guard !starts.isEmpty else { return }
     do {
       try incarnations.record(starts)
-      countingProblem = nil
+      incarnationError = nil
     } catch {
-      countingProblem = error
+      incarnationError = error
     }
   }
 
@@ -200,7 +203,7 @@ package final class Supervisor {
     switch action {
     case .report(.finished(let outcome)): reporter.report(.finished(cause(of: outcome)))
     case .report(let report): reporter.report(report)
-    case .changedOver: goOver()
+    case .switchedOver: switchOver()
     case .finished(let outcome):
       self.outcome = cause(of: outcome)
       loop.stop()
@@ -224,21 +227,21 @@ package final class Supervisor {
       }
       return spawn(name, incarnation: UInt64(incarnation))
     case .greet: adopt(name)
-    case .sendConfigure: tellPipes(to: name)
+    case .sendConfigure: sendPipes(to: name)
     case .sendStart: control.send(FrameHeader(.start), to: name)
     case .sendStop:
       control.send(
         FrameHeader(.stop, flags: isStopping ? NodeHandshake.allStopFlag : 0), to: name)
-    case .report(let report): tell(report, of: name)
-    case .findOut: processes[name]?.handle.engine.findOut(name)
+    case .report(let report): publish(report, of: name)
+    case .checkLiveness: processes[name]?.handle.engine.checkLiveness(name)
     case .kill, .nodeFailed, .nodeStopped: break
     }
     return nil
   }
 
   /// Records a report about a node, logs it, and passes it to the reporter.
-  func tell(_ report: NodeReport, of name: String) {
-    facts[name]?.take(report, stopProblem: lifecycle[name]?.stopProblem)
+  func publish(_ report: NodeReport, of name: String) {
+    facts[name]?.take(report, stopFailure: lifecycle[name]?.stopFailure)
     if case .outOfReach = report { abandonAtEnd(name) }
     logs.note("\(report)", of: name)
     reporter.report(node: name, report)
@@ -246,10 +249,10 @@ package final class Supervisor {
 
   func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
     guard let node = plan[name] else { return .spawnFailed(reason: "no such node") }
-    if let countingProblem {
+    if let incarnationError {
       return .spawnFailed(
-        reason: "cannot record the start: \(countingProblem)",
-        isDiskFull: countingProblem.isDiskFull)
+        reason: "cannot record the start: \(incarnationError)",
+        isDiskFull: incarnationError.isDiskFull)
     }
     var record = ProcessRecord(
       node: name, incarnation: incarnation, launch: plan.launch(of: node),
@@ -311,12 +314,12 @@ package final class Supervisor {
 
   func answerWaiting() {
     let answers = waiting.takeAnswered(by: lifecycle) { .ended(cause(of: $0)) }
-    for (asker, answer) in answers { control.answer(answer, to: asker) }
+    for (requester, answer) in answers { control.answer(answer, to: requester) }
   }
 
   /// Applies the new plan, once all nodes that it changes have ended.
-  private func goOver() {
-    guard let step = change.takeAsked() else { return }
+  private func switchOver() {
+    guard let step = change.takeRequestedPlan() else { return }
     let names = Set(step.plan.nodes.map(\.name))
     for name in plan.nodes.map(\.name) where !names.contains(name) {
       logs.note("removed from the topology", of: name)
@@ -327,13 +330,13 @@ package final class Supervisor {
     for name in step.change.replaced { programs.release(name) }
     plan = step.plan
     logs.keep(plan)
-    reporter.keepLog(plan.logs)
+    reporter.applyLogRetention(plan.logs)
     for node in plan.nodes {
       facts[node.name, default: NodeFacts(description: nil)].take(
         changed: node.description, isReplaced: step.change.replaced.contains(node.name))
     }
-    lock.goOn(with: plan.file, by: plan.deploymentFile)
-    tell(deployed?.goOver(to: plan.nodes) ?? [])
+    lock.continueRun(with: plan.file, by: plan.deploymentFile)
+    publish(deployed?.switchOver(to: plan.nodes) ?? [])
     for entry in step.change.entries {
       if case .takenOver(let aspects) = entry.fate, aspects.contains(.outs) { extend(entry.node) }
     }
@@ -349,11 +352,11 @@ package final class Supervisor {
       reporter.warning("cannot record the outgoing pipes of node '\(name)': \(error)")
     }
     facts[name]?.take(extended: plan.launch(of: node))
-    tellPipes(to: name)
+    sendPipes(to: name)
   }
 
   /// Sends a node its pipes; a running node opens the new ones.
-  func tellPipes(to name: String) {
+  func sendPipes(to name: String) {
     guard let node = plan[name] else { return }
     control.send(FrameHeader(.configure), node.configuration, to: name)
   }
@@ -401,14 +404,14 @@ extension Supervisor: NodeProcesses.Observer {
     if case .unattached = input, processes[node]?.saidGoodbye == true,
       lifecycle[node]?.state.isHeld == true
     {
-      engines.slurm?.isLeaving(node)
+      engines.slurm?.handleGoodbye(node)
     }
   }
-  func takeRest(of node: String) { states.drain(node) }
+  func drainFrames(of node: String) { states.drain(node) }
   func hasEnded(_ node: String) {
     leases.forget(node)
     if plan.keys != nil { AgentProcessRecord.remove(node, in: directories) }
-    tell(deployed?.revoke(node) ?? [])
+    publish(deployed?.revoke(node) ?? [])
   }
 
   func takeLastLines(_ lines: [String], of node: String) { facts[node]?.take(lastLines: lines) }
@@ -420,5 +423,5 @@ extension Supervisor: NodeProcesses.Observer {
 
 extension Supervisor.Reporter {
   /// Does nothing: most reporters have no log of their own.
-  package func keepLog(_ retention: LogRetention) {}
+  package func applyLogRetention(_ retention: LogRetention) {}
 }

@@ -71,7 +71,7 @@ struct SlurmCommands: Sendable {
   ///   step yet, srun is terminated.
   func end(_ step: SlurmStep, with signal: Int32, srun: Int32?) -> ChildCommand {
     let script = """
-      \(Self.findsStep)
+      \(Self.stepLookupScript)
       if [ -n "$id" ]; then exec "$3" -s "$4" $id; fi
       if [ -n "$5" ]; then kill -TERM "$5"; fi
       """
@@ -85,7 +85,7 @@ struct SlurmCommands: Sendable {
   /// last lines before.
   func attach(to step: SlurmStep) -> ChildCommand {
     let script = """
-      \(Self.findsStep)
+      \(Self.stepLookupScript)
       if [ -z "$id" ]; then echo "no such step '$2'" >&2; exit 1; fi
       exec "$3" --quiet "$id"
       """
@@ -94,7 +94,7 @@ struct SlurmCommands: Sendable {
 
   /// A script that sets `id` to the id of a step, from the path of `squeue` and the name of the step;
   /// `id` is empty if there is no such step.
-  private static let findsStep = """
+  private static let stepLookupScript = """
     steps=$("$1" -h -s --me -o '%i %j') || exit
     id=$(printf '%s\\n' "$steps" | while read -r id name; do
       if [ "$name" = "$2" ]; then echo "$id"; fi
@@ -106,7 +106,7 @@ struct SlurmCommands: Sendable {
   /// Slurm itself does not know. For a host that it has given up, it lists steps that are gone, and
   /// omits steps that still run.
   /// - Parameter place: A step on the host, which determines the options of this one.
-  func ask(about names: [String], as place: SlurmStep) -> ChildCommand {
+  func ask(about names: [String], as probeStep: SlurmStep) -> ChildCommand {
     // A search that finds itself can read the environments of the other processes, because they belong
     // to the same user. A search that was cut short, on a host without memory or process ids left, does
     // not print its end, and so reports nothing.
@@ -124,37 +124,39 @@ struct SlurmCommands: Sendable {
       has end=0 || has end=2 || exit
       for name; do
         if has "\(Self.stepVariable)=$name"; then
-          echo "\(Verdict.present.rawValue) $name"
+          echo "\(ProcessPresence.present.rawValue) $name"
         else
-          echo "\(Verdict.gone.rawValue) $name"
+          echo "\(ProcessPresence.gone.rawValue) $name"
         fi
       done
       """
     var environment = Self.withoutJob(environment)
-    environment[Self.probeVariable] = place.name
+    environment[Self.probeVariable] = probeStep.name
     return ChildCommand(
       path: tools.path(.srun),
-      arguments: options(of: place)
-        + ["--quiet", "--immediate=3", "-J", place.name, "/bin/sh", "-c", script, "sh"]
-        + [place.name] + names,
+      arguments: options(of: probeStep)
+        + ["--quiet", "--immediate=3", "-J", probeStep.name, "/bin/sh", "-c", script, "sh"]
+        + [probeStep.name] + names,
       environment: environment)
   }
 
   /// The answer of a host about a process.
-  enum Verdict: String {
+  enum ProcessPresence: String {
     case present = "PRESENT"
     case gone = "GONE"
     case unknown
 
     /// Returns the verdicts of an answer, by the names of the processes.
-    static func all(in answer: String) -> [String: Verdict] {
-      var verdicts: [String: Verdict] = [:]
+    static func all(in answer: String) -> [String: ProcessPresence] {
+      var presences: [String: ProcessPresence] = [:]
       for line in answer.split(separator: "\n") {
         let words = line.split(separator: " ")
-        guard words.count == 2, let verdict = Verdict(rawValue: String(words[0])) else { continue }
-        verdicts[String(words[1])] = verdict
+        guard words.count == 2, let presence = ProcessPresence(rawValue: String(words[0])) else {
+          continue
+        }
+        presences[String(words[1])] = presence
       }
-      return verdicts
+      return presences
     }
   }
 
@@ -217,13 +219,13 @@ struct SlurmTools: Sendable {
     case srun, salloc, sbatch, scontrol, squeue, scancel, sattach
 
     /// Whether the tool is required. Without `sattach`, only the logs of adopted processes end.
-    fileprivate var isNeeded: Bool { self != .sattach }
+    fileprivate var isRequired: Bool { self != .sattach }
   }
 
   private let paths: [Tool: String]
   private let environment: [String: String]
   /// The maximum time for an answer of a tool that is called synchronously.
-  private static let patience: Duration = .seconds(15)
+  private static let timeout: Duration = .seconds(15)
   private static let outputLimit = 16 << 20
 
   /// - Throws: ``SlurmError`` if a required tool is missing.
@@ -233,7 +235,7 @@ struct SlurmTools: Sendable {
     let folders = (environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
     for tool in Tool.allCases {
       let path = folders.map { $0 + "/" + tool.rawValue }.first { access($0, X_OK) == 0 }
-      guard path != nil || !tool.isNeeded else { throw .noTool(tool.rawValue) }
+      guard path != nil || !tool.isRequired else { throw .noTool(tool.rawValue) }
       paths[tool] = path
     }
     self.paths = paths
@@ -248,11 +250,11 @@ struct SlurmTools: Sendable {
     let text = ([tool.rawValue] + arguments).joined(separator: " ")
     let script = #"input=$1; shift; printf %s "$input" | exec "$@""#
     do {
-      let answer = try ChildAnswer.read(
+      let answer = try ChildOutput.read(
         ChildCommand(
           path: "/bin/sh", arguments: ["-c", script, "sh", input, path(tool)] + arguments,
           environment: environment),
-        within: Self.patience, limit: Self.outputLimit)
+        within: Self.timeout, limit: Self.outputLimit)
       guard answer.exit?.isSuccess == true else {
         throw SlurmError.failed(
           command: text, reason: answer.problem ?? "\(answer.exit.map { "\($0)" } ?? "?")")

@@ -32,7 +32,7 @@ final class SlurmEngine: ProcessEngine {
     /// The messages of `srun` about the process.
     fileprivate var report = SrunReport()
     /// How many times in a row the host has answered that there is no such process.
-    fileprivate var timesGone = 0
+    fileprivate var goneAnswerCount = 0
     /// Whether the host answered the last query.
     fileprivate(set) var hasHostAnswered = false
     private let steps: SlurmSteps
@@ -112,8 +112,8 @@ final class SlurmEngine: ProcessEngine {
     _ = relocate(name)
     guard let host = supervisor.plan[name]?.hostName else { return true }
     let isLost = supervisor.plan.isLost(host)
-    if isLost { supervisor.tell(.awaitingHost(host), of: name) }
-    return supervisor.turns.begin(
+    if isLost { supervisor.publish(.awaitingHost(host), of: name) }
+    return supervisor.launchQueue.begin(
       name, incarnation: incarnation, on: host, isLost: isLost, at: .now)
   }
 
@@ -121,7 +121,7 @@ final class SlurmEngine: ProcessEngine {
   /// - Returns: The new host; `nil` if the node stays.
   func relocate(_ name: String) -> String? {
     guard let (former, next) = supervisor.plan.move(name) else { return nil }
-    supervisor.tell(.moving(from: former, to: next), of: name)
+    supervisor.publish(.moving(from: former, to: next), of: name)
     return next
   }
 
@@ -192,7 +192,7 @@ final class SlurmEngine: ProcessEngine {
   private func formerSrunEnded(_ process: NodeProcess, _ handle: Handle, of node: String) {
     guard case .adopted = handle.srun else { return }
     handle.unwatch()
-    processes.observer?.takeFrames()
+    processes.observer?.readFrames()
     steps.lost(handle.step)
     unattach(
       process, handle, of: node, because: "the srun process of the former orchestrator has ended")
@@ -203,7 +203,7 @@ final class SlurmEngine: ProcessEngine {
   private func attachmentEnded(
     _ process: NodeProcess, _ handle: Handle, of node: String, _ exit: ProcessExit
   ) {
-    processes.observer?.takeFrames()
+    processes.observer?.readFrames()
     unattach(
       process, handle, of: node,
       because: "the sattach process that reads the output has ended (\(exit))")
@@ -232,9 +232,9 @@ final class SlurmEngine: ProcessEngine {
   private func srunEnded(
     _ process: NodeProcess, _ handle: Handle, of node: String, _ exit: ProcessExit
   ) {
-    processes.readRest(of: process, node)
-    if let doubt = handle.report.doubt(about: exit) {
-      unattach(process, handle, of: node, because: doubt)
+    processes.readRemainingOutput(of: process, node)
+    if let uncertainty = handle.report.uncertainty(about: exit) {
+      unattach(process, handle, of: node, because: uncertainty)
     } else {
       processes.finish(
         process, of: node, as: SrunReport.exit(of: exit), startFailure: handle.startFailure)
@@ -243,7 +243,7 @@ final class SlurmEngine: ProcessEngine {
 
   private func detach(_ process: NodeProcess, _ handle: Handle, of node: String) {
     guard case .adopted(_, .some) = handle.srun else { return }
-    processes.readRest(of: process, node)
+    processes.readRemainingOutput(of: process, node)
     processes.stopReading(process)
     handle.endAttachment(process)
   }
@@ -263,55 +263,56 @@ final class SlurmEngine: ProcessEngine {
 
   /// Handles the orderly goodbye of a process that must not be started again. If the process has no
   /// `srun` on this host any more, nothing else will report its end.
-  func isLeaving(_ node: String) {
+  func handleGoodbye(_ node: String) {
     guard let process = processes[node], let handle = process.handle as? Handle,
       handle.isUnattached
     else { return }
     processes.loop.schedule(after: NodeProcesses.lastFramesDelay, for: self) {
       guard $0.processes[node] === process else { return }
-      $0.processes.finish(process, of: node, as: .untold(saidGoodbye: true))
+      $0.processes.finish(process, of: node, as: .unreported(saidGoodbye: true))
     }
   }
 
   // MARK: Processes that are not heard
 
-  func findOut(_ node: String) {
+  func checkLiveness(_ node: String) {
     guard let process = processes[node], let handle = process.handle as? Handle,
       handle.isUnattached || supervisor.isLost(node) || supervisor.isKilled(node)
     else { return }
-    steps.ask(handle.step) { [weak self, weak process] verdict in
+    steps.ask(handle.step) { [weak self, weak process] presence in
       guard let self, let process, processes[node] === process else { return }
-      take(verdict, on: process, handle, of: node)
+      take(presence, on: process, handle, of: node)
     }
   }
 
   private func take(
-    _ verdict: SlurmCommands.Verdict, on process: NodeProcess, _ handle: Handle, of node: String
+    _ presence: SlurmCommands.ProcessPresence, on process: NodeProcess, _ handle: Handle,
+    of node: String
   ) {
-    if verdict != .unknown { supervisor.plan.find(handle.step.host) }
-    handle.hasHostAnswered = verdict != .unknown
-    guard verdict == .gone else {
-      handle.timesGone = 0
-      if verdict == .present, supervisor.isLost(node) { supervisor.handle(.present, of: node) }
+    if presence != .unknown { supervisor.plan.find(handle.step.host) }
+    handle.hasHostAnswered = presence != .unknown
+    guard presence == .gone else {
+      handle.goneAnswerCount = 0
+      if presence == .present, supervisor.isLost(node) { supervisor.handle(.present, of: node) }
       return
     }
     let isLost = supervisor.isLost(node)
     // A process that sends signs of life exists.
     guard isLost || supervisor.isEnding(node) else { return }
-    handle.timesGone += 1
+    handle.goneAnswerCount += 1
     // If the process was never started, its srun must not start it later. The srun is terminated.
     guard isLost || handle.isUnattached else {
       if case .child(let child) = handle.srun { child.signal(.terminate) }
       return
     }
     // The host may have been asked just before it started the process.
-    if handle.timesGone > 1 {
-      processes.finish(process, of: node, as: .unseen(isCertain: true))
+    if handle.goneAnswerCount > 1 {
+      processes.finish(process, of: node, as: .unobserved(isCertain: true))
     }
   }
 
   /// Marks the host of a node's process as found, because the node sends signs of life.
-  func hostAnswers(of node: String) {
+  func markHostFound(of node: String) {
     if let handle = processes[node]?.handle as? Handle { supervisor.plan.find(handle.step.host) }
   }
 
@@ -323,25 +324,25 @@ final class SlurmEngine: ProcessEngine {
       let isLost = supervisor.isLost(node)
       // A host that answers reports the end itself.
       guard isLost || supervisor.isKilled(node) && !handle.hasHostAnswered,
-        supervisor.leases.isOver(node, at: now)
+        supervisor.leases.confirmEnd(node, at: now)
       else { continue }
       supervisor.plan.lose(hostOf: node)
       // If there is no other host, the node stays lost: its own host may come back.
       guard supervisor.isStopping || !isLost || supervisor.plan.canStart(node) else { continue }
-      processes.finish(process, of: node, as: .leaseRanOut)
+      processes.finish(process, of: node, as: .leaseExpired)
     }
   }
 
   /// Asks the lost hosts whether they are back.
-  func askLostHosts() {
+  func queryLostHosts() {
     for host in supervisor.plan.hosts?.lost ?? [] {
       let step = steps.step(ofHost: host)
-      steps.ask(step) { [weak self] verdict in
+      steps.ask(step) { [weak self] presence in
         guard let self else { return }
         // No srun is left on the host to report that Slurm has removed it from the job.
-        guard verdict != .unknown else { return steps.lost(step) }
+        guard presence != .unknown else { return steps.lost(step) }
         supervisor.plan.find(host)
-        supervisor.goOnLaunching()
+        supervisor.launchQueuedNodes()
       }
     }
   }

@@ -47,7 +47,7 @@ package struct SlurmJob: Hashable, Sendable {
 
   /// Checks that the job has the hosts of a deployment.
   /// - Returns: An error for each missing host, in the order of the file.
-  package func check(_ examined: DeploymentFile.Examined) -> [Diagnostic] {
+  package func check(_ examined: DeploymentFile.Examination) -> [Diagnostic] {
     let known = addresses.keys.sorted()
     var found: [Diagnostic] = []
     for place in examined.deployment.places {

@@ -15,16 +15,17 @@ final class SlurmSteps {
   /// By host that the first job has lost: the job that has the host now; `nil` while it is being requested.
   private var replacements: [String: String?] = [:]
   /// All additional jobs.
-  private var taken: [String] = []
+  private var additionalJobs: [String] = []
   /// The processes about which a host is being asked or will be.
   private var asked: Set<SlurmStep> = []
   /// By host: the pending queries.
-  private var questions: [String: [(step: SlurmStep, then: (SlurmCommands.Verdict) -> Void)]] = [:]
+  private var pendingQueries:
+    [String: [(step: SlurmStep, then: (SlurmCommands.ProcessPresence) -> Void)]] = [:]
   /// The hosts that are being asked now.
-  private var busy: Set<String> = []
+  private var queriedHosts: Set<String> = []
 
   /// The maximum number of processes in one query: the answer must fit into the pipe.
-  private static let askedTogether = 200
+  private static let queryBatchLimit = 200
 
   /// - Throws: ``SlurmError`` if Slurm's programs are missing.
   init(_ job: SlurmJob, environment: [String: String], loop: PollLoop) throws(SlurmError) {
@@ -39,12 +40,12 @@ final class SlurmSteps {
   func step(of node: String, incarnation: UInt64, on host: String) -> SlurmStep {
     let name = "\(job.id).\(node).\(incarnation)"
     // If no job has the host, srun reports the error.
-    return SlurmStep(name, on: host, in: present(of: host) ?? job.id)
+    return SlurmStep(name, on: host, in: currentJob(of: host) ?? job.id)
   }
 
   /// Returns a step without a process, for asking a host whether it answers.
   func step(ofHost host: String) -> SlurmStep {
-    SlurmStep("\(job.id).host.\(host)", on: host, in: present(of: host) ?? job.id)
+    SlurmStep("\(job.id).host.\(host)", on: host, in: currentJob(of: host) ?? job.id)
   }
 
   func command(
@@ -64,31 +65,36 @@ final class SlurmSteps {
 
   /// Asks the host of a process whether the process still runs, unless that query is pending already.
   /// Queries for the same host are combined.
-  func ask(_ step: SlurmStep, then: @escaping (SlurmCommands.Verdict) -> Void) {
+  func ask(_ step: SlurmStep, then: @escaping (SlurmCommands.ProcessPresence) -> Void) {
     guard asked.insert(step).inserted else { return }
-    questions[step.host, default: []].append((step, then))
-    calls.loop.schedule(after: .zero, for: self) { $0.askNext(step.host) }
+    pendingQueries[step.host, default: []].append((step, then))
+    calls.loop.schedule(after: .zero, for: self) { $0.sendNextQuery(step.host) }
   }
 
-  private func askNext(_ host: String) {
-    guard !busy.contains(host), let all = questions.removeValue(forKey: host) else { return }
-    guard let job = present(of: host) else {
+  private func sendNextQuery(_ host: String) {
+    guard !queriedHosts.contains(host), let all = pendingQueries.removeValue(forKey: host) else {
+      return
+    }
+    guard let job = currentJob(of: host) else {
       for (step, _) in all { asked.remove(step) }
       return
     }
-    let questions = all.prefix(Self.askedTogether)
-    if questions.count < all.count { self.questions[host] = Array(all[questions.count...]) }
-    busy.insert(host)
-    let place = SlurmStep("\(self.job.id).\(host).asked", on: host, in: job)
-    calls.start(commands.ask(about: questions.map(\.step.name), as: place)) { [weak self] answer in
-      let verdicts = SlurmCommands.Verdict.all(in: answer)
+    let pendingQueries = all.prefix(Self.queryBatchLimit)
+    if pendingQueries.count < all.count {
+      self.pendingQueries[host] = Array(all[pendingQueries.count...])
+    }
+    queriedHosts.insert(host)
+    let probeStep = SlurmStep("\(self.job.id).\(host).asked", on: host, in: job)
+    calls.start(commands.ask(about: pendingQueries.map(\.step.name), as: probeStep)) {
+      [weak self] answer in
+      let presences = SlurmCommands.ProcessPresence.all(in: answer)
       if let self {
-        busy.remove(host)
-        for (step, _) in questions { asked.remove(step) }
-        if verdicts.isEmpty { missed(host, in: job) }
+        queriedHosts.remove(host)
+        for (step, _) in pendingQueries { asked.remove(step) }
+        if presences.isEmpty { requestHostAgain(host, in: job) }
       }
-      for (step, then) in questions { then(verdicts[step.name] ?? .unknown) }
-      self?.askNext(host)
+      for (step, then) in pendingQueries { then(presences[step.name] ?? .unknown) }
+      self?.sendNextQuery(host)
     }
   }
 
@@ -96,40 +102,40 @@ final class SlurmSteps {
 
   /// Requests a job for a host that Slurm has removed, or may have removed, from the job of a step.
   func lost(_ step: SlurmStep) {
-    guard present(of: step.host) == step.job else { return }
+    guard currentJob(of: step.host) == step.job else { return }
     replacements[step.host] = .some(nil)
     take(step.host)
   }
 
   /// Requests a job for a lost host on which no process could run: the additional job may have lost the
   /// host, too.
-  private func missed(_ host: String, in job: String) {
+  private func requestHostAgain(_ host: String, in job: String) {
     guard replacements[host] == .some(job) else { return }
     replacements[host] = .some(nil)
     take(host)
   }
 
   /// Returns the job that has a host; `nil` if there is none.
-  private func present(of host: String) -> String? {
+  private func currentJob(of host: String) -> String? {
     guard let replacement = replacements[host] else { return job.id }
     return replacement
   }
 
   /// Requests the host repeatedly until a job has it.
   private func take(_ host: String) {
-    let take = commands.take(host, as: nameOfReplacements, unlessIn: [job.id] + taken)
+    let take = commands.take(host, as: replacementJobName, unlessIn: [job.id] + additionalJobs)
     calls.start(take) { [weak self] answer in
       guard let self else { return }
       if let job = SlurmCommands.job(in: answer) {
         replacements[host] = job
-        if job != self.job.id, !taken.contains(job) { taken.append(job) }
+        if job != self.job.id, !additionalJobs.contains(job) { additionalJobs.append(job) }
       } else {
         calls.loop.schedule(after: .seconds(1), for: self) { $0.take(host) }
       }
     }
   }
 
-  private var nameOfReplacements: String { "piperuntime-\(job.id)" }
+  private var replacementJobName: String { "piperuntime-\(job.id)" }
 
   // MARK: The end
 
@@ -139,8 +145,8 @@ final class SlurmSteps {
   /// Ends the additional jobs.
   func close() {
     guard !replacements.isEmpty else { return }
-    _ = try? ChildAnswer.read(
-      commands.endJobs(nameOfReplacements), within: .seconds(10), limit: 1 << 20)
+    _ = try? ChildOutput.read(
+      commands.endJobs(replacementJobName), within: .seconds(10), limit: 1 << 20)
   }
 }
 
@@ -178,7 +184,7 @@ extension SlurmError: CustomStringConvertible {
 /// of the process.
 package struct SrunReport: Hashable, Sendable {
   /// Why the fate of the process is unknown.
-  package private(set) var doubt: String?
+  package private(set) var uncertainty: String?
   /// The last message that is not about the end of a task.
   package private(set) var problem: String?
   /// Whether the `srun` has reported the end of the process, or that the process was never started.
@@ -199,15 +205,15 @@ package struct SrunReport: Hashable, Sendable {
     problem = String(text)
     if text.hasPrefix("Unable to create step") { isSettled = true }
     // With this message, srun exits with code 0, although the process may still run.
-    if text.hasPrefix("Node failure on") { doubt = line }
+    if text.hasPrefix("Node failure on") { uncertainty = line }
   }
 
   /// Whether Slurm has given up the host.
-  package var hasLostHost: Bool { doubt != nil }
+  package var hasLostHost: Bool { uncertainty != nil }
 
   /// Returns why the end of the `srun` does not prove the end of its process; `nil` if it does.
-  package func doubt(about end: ProcessExit) -> String? {
-    if let doubt { return doubt }
+  package func uncertainty(about end: ProcessExit) -> String? {
+    if let uncertainty { return uncertainty }
     if end == .exited(code: 0) { return nil }
     if case .exited = end, isSettled { return nil }
     return "srun ended (\(end)) without reporting the end of the process"

@@ -72,13 +72,13 @@ private struct ArgumentReader {
   private mutating func readLong(_ argument: String) throws(UsageError) {
     let body = argument.dropFirst(2)
     let name = String(body.prefix { $0 != "=" })
-    let attached = body.count > name.count ? String(body.dropFirst(name.count + 1)) : nil
+    let attachedValue = body.count > name.count ? String(body.dropFirst(name.count + 1)) : nil
     guard let option = description.allOptions.first(where: { $0.long == name }) else {
       let nearest = Suggestion.closest(to: name, among: description.allOptions.map(\.long))
       throw .unknownOption(
         "--" + name, suggestion: nearest.map { "--" + $0 }, of: description.command)
     }
-    try take(option, shown: "--" + name, attached: attached)
+    try take(option, shown: "--" + name, attachedValue: attachedValue)
   }
 
   private mutating func readShorts(_ argument: String) throws(UsageError) {
@@ -87,24 +87,24 @@ private struct ArgumentReader {
       guard let option = description.allOptions.first(where: { $0.short == letter }) else {
         throw .unknownOption("-\(letter)", suggestion: nil, of: description.command)
       }
-      var attached: String?
+      var attachedValue: String?
       if option.value != nil, !letters.isEmpty {
-        attached = String(letters.first == "=" ? letters.dropFirst() : letters)
+        attachedValue = String(letters.first == "=" ? letters.dropFirst() : letters)
         letters = ""
       }
-      try take(option, shown: "-\(letter)", attached: attached)
+      try take(option, shown: "-\(letter)", attachedValue: attachedValue)
     }
   }
 
   private mutating func take(
-    _ option: Option, shown: String, attached: String?
+    _ option: Option, shown: String, attachedValue: String?
   ) throws(UsageError) {
     guard let kind = option.value else {
-      if let attached { throw .unexpectedValue(option: shown, value: attached) }
+      if let attachedValue { throw .unexpectedValue(option: shown, value: attachedValue) }
       parsed.options.append(.init(name: option.long, value: ""))
       return
     }
-    guard let value = attached ?? rest.popFirst() else {
+    guard let value = attachedValue ?? rest.popFirst() else {
       throw .missingValue(option: shown, placeholder: kind.placeholder)
     }
     if let wanted = kind.problem(with: value) {
@@ -117,7 +117,7 @@ private struct ArgumentReader {
 /// The values of a command line, checked against its description.
 package struct ParsedArguments: Hashable, Sendable {
   /// An option on the command line.
-  package struct Given: Hashable, Sendable {
+  package struct OptionValue: Hashable, Sendable {
     /// The long name of the option.
     package var name: String
     /// The value; empty for a flag.
@@ -126,7 +126,7 @@ package struct ParsedArguments: Hashable, Sendable {
 
   package var positionals: [String] = []
   /// The options, in the order of the command line.
-  package var options: [Given] = []
+  package var options: [OptionValue] = []
 
   package init() {}
 

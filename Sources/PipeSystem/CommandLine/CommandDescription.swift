@@ -72,9 +72,10 @@ package struct HelpText {
     var parts = ["\(heading("Usage:")) \(command.usage)", wrap(command.summary + ".", indent: 0)]
     if !command.discussion.isEmpty { parts.append(wrap(command.discussion, indent: 0)) }
     if !command.positionals.isEmpty {
-      parts.append(section("Arguments:", cards(command.positionals.map { ($0.name, $0.summary) })))
+      parts.append(
+        section("Arguments:", definitionList(command.positionals.map { ($0.name, $0.summary) })))
     }
-    parts.append(section("Options:", cards(options(command.allOptions))))
+    parts.append(section("Options:", definitionList(options(command.allOptions))))
     if !command.examples.isEmpty {
       let examples = command.examples.map { "  \($0.command)\n      \($0.meaning)" }
       parts.append(section("Examples:", examples.joined(separator: "\n")))
@@ -95,9 +96,9 @@ package struct HelpText {
   }
 
   /// Formats terms in a column, with their meanings wrapped beside them.
-  package func cards(_ cards: [(term: String, meaning: String)]) -> String {
-    let width = min(cards.map(\.term.count).max() ?? 0, 30)
-    return cards.map { term, meaning in
+  package func definitionList(_ definitionList: [(term: String, meaning: String)]) -> String {
+    let width = min(definitionList.map(\.term.count).max() ?? 0, 30)
+    return definitionList.map { term, meaning in
       let text = wrap(meaning, indent: width + 4).drop { $0 == " " }
       let gap = String(repeating: " ", count: width + 4)
       return term.count > width

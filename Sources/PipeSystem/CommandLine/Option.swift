@@ -49,7 +49,7 @@ extension ValueKind {
     case .count(_, let least):
       UInt64(value).map { $0 < least } ?? true ? "must be an integer of at least \(least)" : nil
     case .duration:
-      DurationText.parse(value) == nil ? "\(DurationText.Problem(with: value))" : nil
+      DurationText.parse(value) == nil ? "\(DurationText.ParseFailure(with: value))" : nil
     case .moment: MomentArgument.parse(value) == nil ? MomentArgument.wanted : nil
     case .choice(_, let choices):
       choices.contains(value)

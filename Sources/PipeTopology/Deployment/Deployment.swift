@@ -53,7 +53,7 @@ public struct Deployment: Sendable {
   public static let defaultLease: Duration = .seconds(5)
   /// The range of leases: longer than a process takes to part from its peers, and shorter than `up`
   /// waits.
-  public static let leaseTerms: ClosedRange<Duration> = .seconds(2)...(.seconds(30))
+  public static let leaseRange: ClosedRange<Duration> = .seconds(2)...(.seconds(30))
 
   /// The default address, for a deployment on one host.
   public static let defaultAddress = "127.0.0.1"
@@ -162,7 +162,7 @@ public enum DeploymentFile {
   /// Reads a file, with variables from the environment and from a `.env` file in the same directory.
   /// - Throws: All errors of the file, in its order.
   public static func read(path: String) throws(TopologyErrors) -> Result {
-    try sound(examine(.file(path)))
+    try requireValid(examine(.file(path)))
   }
 
   /// Reads a text.
@@ -173,11 +173,11 @@ public enum DeploymentFile {
   public static func read(
     text: some Sequence<UInt8>, file: String, variables: TopologyVariables = TopologyVariables()
   ) throws(TopologyErrors) -> Result {
-    try sound(examine(text: Array(text), file: file, variables: variables))
+    try requireValid(examine(text: Array(text), file: file, variables: variables))
   }
 
   /// The readable part of a file, and its diagnostics.
-  package struct Examined: Sendable {
+  package struct Examination: Sendable {
     package var deployment: Deployment
     package var source: SourceMap
     package var diagnostics: [Diagnostic]
@@ -186,7 +186,7 @@ public enum DeploymentFile {
     func names(_ place: String) -> Bool { source.has(["places", place]) }
 
     /// Whether the file has `journals`, even if the value could not be read.
-    var saysJournals: Bool { source.has(["journals"]) }
+    var hasJournalsKey: Bool { source.has(["journals"]) }
   }
 
   /// Reads as much of a file as possible, for checks that work with a part of it.
@@ -195,7 +195,7 @@ public enum DeploymentFile {
   /// - Throws: All errors of a file that no deployment can be made of.
   package static func examine(
     _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current
-  ) throws(TopologyErrors) -> Examined {
+  ) throws(TopologyErrors) -> Examination {
     try examine(
       text: input.bytes(), file: input.name,
       variables: TopologyVariables(file: input.beside(".env"), environment: environment))
@@ -204,18 +204,18 @@ public enum DeploymentFile {
   /// Reads as much of a text as possible.
   package static func examine(
     text: [UInt8], file: String, variables: TopologyVariables = TopologyVariables()
-  ) throws(TopologyErrors) -> Examined {
-    var (reading, place) = try TopologyReading.opened(
+  ) throws(TopologyErrors) -> Examination {
+    var (reading, place) = try TopologyReading.beginReading(
       text, file: file, as: .deployment, variables: variables)
     let keys = DeploymentKeys.top
     guard let deployment = keys.read(&reading, place, into: keys.start) else {
       throw TopologyErrors(reading.diagnostics)
     }
-    return Examined(
+    return Examination(
       deployment: deployment, source: reading.source, diagnostics: reading.diagnostics)
   }
 
-  private static func sound(_ examined: Examined) throws(TopologyErrors) -> Result {
+  private static func requireValid(_ examined: Examination) throws(TopologyErrors) -> Result {
     guard !examined.diagnostics.hasErrors else {
       throw TopologyErrors(examined.diagnostics.without(warnings: examined.deployment.silence))
     }

@@ -3,8 +3,8 @@ import PipeSystem
 import PipeWire
 
 /// Checks a deployment against the current host, and against the topologies that use it.
-package struct DeploymentChecker: Examiner {
-  let examined: DeploymentFile.Examined
+package struct DeploymentChecker: DiagnosticCollector {
+  let examined: DeploymentFile.Examination
   var source: SourceMap { examined.source }
   var diagnostics: [Diagnostic] = []
 
@@ -15,7 +15,7 @@ package struct DeploymentChecker: Examiner {
   ///   - interfaces: The addresses of the current host.
   /// - Returns: Errors and warnings in file order, without the diagnostics from reading the file.
   package static func check(
-    _ examined: DeploymentFile.Examined, for topologies: [Topology]?,
+    _ examined: DeploymentFile.Examination, for topologies: [Topology]?,
     interfaces: [InterfaceAddress]
   ) -> [Diagnostic] {
     var checker = DeploymentChecker(examined: examined)
@@ -33,7 +33,7 @@ package struct DeploymentChecker: Examiner {
     return checker.diagnostics.inFileOrder
   }
 
-  private init(examined: DeploymentFile.Examined) {
+  private init(examined: DeploymentFile.Examination) {
     self.examined = examined
   }
 
@@ -72,10 +72,10 @@ package struct DeploymentChecker: Examiner {
 ///
 /// The deployment must have each place, nodes that may move need their records on other hosts, and
 /// names must be valid in a cluster.
-package struct PlacementChecker: Examiner {
+package struct PlacementChecker: DiagnosticCollector {
   let topology: Topology
   let source: SourceMap
-  let deployment: DeploymentFile.Examined
+  let deployment: DeploymentFile.Examination
   /// The composites, by coordinator; empty if the programs were not described.
   let classes: [ConflictClassPlan]
   var diagnostics: [Diagnostic] = []
@@ -85,7 +85,7 @@ package struct PlacementChecker: Examiner {
   /// - Returns: Errors and warnings, in the order of the topology file.
   package static func check(
     _ topology: Topology, source: SourceMap, classes: [ConflictClassPlan] = [],
-    in deployment: DeploymentFile.Examined
+    in deployment: DeploymentFile.Examination
   ) -> [Diagnostic] {
     var checker = PlacementChecker(
       topology: topology, source: source, deployment: deployment, classes: classes)
@@ -99,11 +99,12 @@ package struct PlacementChecker: Examiner {
 
   private mutating func checkPlace(of node: NodeSpecification) {
     guard let place = node.place, !deployment.names(place) else { return }
-    let known = deployment.deployment.places.map(\.name)
+    let knownNames = deployment.deployment.places.map(\.name)
     report(
       .unknownPlace, at: ["nodes", node.name, "place"],
       "node '\(node.name)': no such place '\(place)' in \(self.place(of: ["places"]))"
-        + (known.isEmpty ? "; add the place there" : Suggestion.among(known, like: place)))
+        + (knownNames.isEmpty ? "; add the place there" : Suggestion.among(knownNames, like: place))
+    )
   }
 
   // MARK: Moving
@@ -131,10 +132,11 @@ package struct PlacementChecker: Examiner {
     check(
       topology.durability(of: node.name), of: node, recorded: "its journal",
       raise: "its 'durability'")
-    guard let lodger = lodger(of: node.name) else { return }
+    guard let embeddedCoordinator = embeddedCoordinator(of: node.name) else { return }
     check(
-      lodger.durability, of: node,
-      recorded: "the journal of composite '\(lodger.name)', whose coordinator is embedded in the "
+      embeddedCoordinator.durability, of: node,
+      recorded:
+        "the journal of composite '\(embeddedCoordinator.name)', whose coordinator is embedded in the "
         + "node,",
       raise: "the 'durability' of the composite's nodes")
   }
@@ -151,7 +153,7 @@ package struct PlacementChecker: Examiner {
         .badHostLoss, at: path,
         "\(owner): \(recorded) survives a process crash, not the loss of the host; set \(raise) to "
           + "'power' or 'none', or write 'on_host_loss: wait'")
-    case .power where !deployment.saysJournals:
+    case .power where !deployment.hasJournalsKey:
       report(
         .badHostLoss, at: path,
         "\(owner): \(recorded) stays on the lost host, since \(place(of: [])) has no 'journals'; "
@@ -163,7 +165,7 @@ package struct PlacementChecker: Examiner {
 
   /// Returns the coordinator embedded in a node, with a composite's name and the durability of its
   /// records. The coordinator moves with the node.
-  private func lodger(of node: String) -> (name: String, durability: Durability)? {
+  private func embeddedCoordinator(of node: String) -> (name: String, durability: Durability)? {
     if let plan = classes.first(where: { $0.host == node }) { return (plan.name, plan.durability) }
     let within = topology.composites.filter { $0.within == node }.map(\.name)
     return within.max { topology.durability(of: $0) < topology.durability(of: $1) }
@@ -179,14 +181,14 @@ package struct PlacementChecker: Examiner {
   private mutating func checkNames() {
     guard deployment.deployment.engine == .kubernetes else { return }
     let names = ClusterNames(topology: topology.name)
-    guard names.areOfServices else {
+    guard names.areValidServiceNames else {
       return report(
         .clusterName, at: ["topology"],
         "topology '\(topology.name)' cannot run in a cluster under this name: the names of its "
           + "services start with the topology's name, and a service name must start with a "
           + "letter; rename the topology")
     }
-    var known: [String: String] = [:]
+    var knownNames: [String: String] = [:]
     let coordinators = classes.filter { $0.host == nil }.map { ["composites", $0.name] }
     for path in topology.nodes.map({ ["nodes", $0.name] }) + coordinators {
       let name = names.object(of: path[1])
@@ -194,13 +196,13 @@ package struct PlacementChecker: Examiner {
         if name == names.orchestrator {
           "'\(path[1])' would be named '\(name)' in a cluster, which is the name of the "
             + "orchestrator"
-        } else if let other = known[name] {
+        } else if let other = knownNames[name] {
           "'\(other)' and '\(path[1])' would both be named '\(name)' in a cluster, where names "
             + "contain only lowercase letters, digits and '-'"
         } else {
           String?.none
         }
-      known[name] = path[1]
+      knownNames[name] = path[1]
       if let problem {
         report(.clusterName, at: source.mark(ofKey: path), problem + "; rename '\(path[1])'")
       }

@@ -46,7 +46,7 @@ package enum DeploymentKeys {
         "port", \.port, .port, "With `kubernetes`: the port on which the orchestrator listens",
         default: "7300"),
       TopologyKey(
-        "storage", \.storage, .unlessDefault(storage),
+        "storage", \.storage, .omittingDefault(storage),
         "With `kubernetes`: the volume claim of each process that has a journal",
         default: "see below"),
       TopologyKey(
@@ -143,7 +143,7 @@ extension TopologyValue<[String]> {
 extension TopologyValue<Duration> {
   /// The time that a process may continue without its orchestrator.
   static var leaseTerm: Self {
-    let terms = Deployment.leaseTerms
+    let terms = Deployment.leaseRange
     let duration = positiveDuration
     // The default is not written, because some engines refuse the key.
     var kind = Self(
@@ -225,39 +225,40 @@ extension TopologyValue<String> {
 /// The keys that an engine requires in a deployment file or refuses, for the reader and the schema.
 struct EngineKeys {
   /// Keys that have no effect, each with the advice in the error message.
-  typealias Idle = KeyValuePairs<String, String>
+  typealias UnsupportedKeys = KeyValuePairs<String, String>
 
   /// The required keys at the top level.
-  var needed: [String] = []
-  var idle: Idle
+  var requiredKeys: [String] = []
+  var unsupportedKeys: UnsupportedKeys
   /// The keys that locate a place; exactly one of them is required.
   let place: [String]
-  let idleOfPlace: Idle
+  let unsupportedPlaceKeys: UnsupportedKeys
 
   static func of(_ engine: Deployment.Engine) -> EngineKeys {
     let remove = "; remove it"
     return switch engine {
     case .local:
       EngineKeys(
-        idle: [
+        unsupportedKeys: [
           "lease": remove, "image": remove, "namespace": remove, "port": remove, "storage": remove,
         ],
-        place: ["address"], idleOfPlace: ["hosts": remove, "spare": remove, "labels": remove])
+        place: ["address"],
+        unsupportedPlaceKeys: ["hosts": remove, "spare": remove, "labels": remove])
     case .slurm:
       EngineKeys(
-        idle: ["image": remove, "namespace": remove, "port": remove, "storage": remove],
-        place: ["hosts"], idleOfPlace: ["address": remove, "labels": remove])
+        unsupportedKeys: ["image": remove, "namespace": remove, "port": remove, "storage": remove],
+        place: ["hosts"], unsupportedPlaceKeys: ["address": remove, "labels": remove])
     case .kubernetes:
       EngineKeys(
-        needed: ["image"],
-        idle: [
+        requiredKeys: ["image"],
+        unsupportedKeys: [
           "address": ": each pod has its own address; remove it",
           "journals":
             ": each journal is on a volume claim of its pod; remove it, and write 'storage'",
           "lease": ": nodes do not move to other hosts; remove it",
         ],
         place: ["hosts", "labels"],
-        idleOfPlace: [
+        unsupportedPlaceKeys: [
           "address":
             ": each pod has its own address; remove it, and write 'hosts' or 'labels'",
           "spare":
@@ -272,23 +273,23 @@ struct EngineKeys {
       "properties": ["engine": ["enum": [.string(engine.rawValue)]]]
     ]
     if engine != Deployment().engine { condition["required"] = ["engine"] }
-    var places: [String: JSONValue] = ["properties": Self.none(of: idleOfPlace)]
+    var places: [String: JSONValue] = ["properties": Self.none(of: unsupportedPlaceKeys)]
     if place.count == 1 {
       places["required"] = .texts(place)
     } else {
       places["anyOf"] = .array(place.map { ["required": [.string($0)]] })
       places["not"] = ["required": .texts(place)]
     }
-    var properties = idle.map { ($0.key, JSONValue.bool(false)) }
+    var properties = unsupportedKeys.map { ($0.key, JSONValue.bool(false)) }
     properties.append(("places", ["additionalProperties": .object(places)]))
     var file: [String: JSONValue] = [
       "properties": .object(Dictionary(properties) { first, _ in first })
     ]
-    if !needed.isEmpty { file["required"] = .texts(needed) }
+    if !requiredKeys.isEmpty { file["required"] = .texts(requiredKeys) }
     return ["if": .object(condition), "then": .object(file)]
   }
 
-  private static func none(of keys: Idle) -> JSONValue {
+  private static func none(of keys: UnsupportedKeys) -> JSONValue {
     .object(Dictionary(keys.map { ($0.key, false) }) { first, _ in first })
   }
 }
@@ -298,12 +299,12 @@ extension TopologyReading {
   mutating func checkKeys(of deployment: Deployment) {
     let engine = deployment.engine
     let keys = EngineKeys.of(engine)
-    for key in keys.needed where !source.has([key]) {
+    for key in keys.requiredKeys where !source.has([key]) {
       report(
         .missingKey, at: [],
         "the deployment has no '\(key)', which engine '\(engine.rawValue)' requires; add it")
     }
-    refuse(keys.idle, in: [], of: "the deployment", engine)
+    refuse(keys.unsupportedKeys, in: [], of: "the deployment", engine)
     for place in deployment.places {
       let path = ["places", place.name]
       let found = keys.place.filter { source.has(path + [$0]) }
@@ -321,14 +322,15 @@ extension TopologyReading {
             + "other; remove one of them"
         )
       }
-      refuse(keys.idleOfPlace, in: path, of: "place '\(place.name)'", engine)
+      refuse(keys.unsupportedPlaceKeys, in: path, of: "place '\(place.name)'", engine)
     }
   }
 
   private mutating func refuse(
-    _ idle: EngineKeys.Idle, in path: [String], of owner: String, _ engine: Deployment.Engine
+    _ unsupportedKeys: EngineKeys.UnsupportedKeys, in path: [String], of owner: String,
+    _ engine: Deployment.Engine
   ) {
-    for (key, remedy) in idle where source.has(path + [key]) {
+    for (key, remedy) in unsupportedKeys where source.has(path + [key]) {
       report(
         .conflictingKeys, at: source.mark(ofKey: path + [key]),
         "\(owner): '\(key)' has no effect with engine '\(engine.rawValue)'\(remedy)")

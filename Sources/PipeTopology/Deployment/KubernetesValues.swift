@@ -46,10 +46,10 @@ extension TopologyValue<String> {
   private static func matching(
     _ pattern: String, _ hint: String, where isValid: @escaping @Sendable (String) -> Bool
   ) -> Self {
-    Self(schema: .orVariable(.pattern(pattern)), write: OrderedValue.text) { reading, place in
-      guard let text = reading.string(place, hint: hint) else { return nil }
+    Self(schema: .orVariable(.pattern(pattern)), write: OrderedValue.text) { reading, cursor in
+      guard let text = reading.string(cursor, hint: hint) else { return nil }
       guard isValid(text) else {
-        reading.report(.badValue, place, "must be \(hint), not '\(text)'")
+        reading.report(.badValue, cursor, "must be \(hint), not '\(text)'")
         return nil
       }
       return text
@@ -68,13 +68,13 @@ extension TopologyValue<Int> {
     return Self(
       schema: .orVariable(schema),
       write: { $0 == Deployment.defaultPort ? nil : .leaf(.integer(Int64($0))) }
-    ) { reading, place in
-      if let port = place.node.scalar?.typed.integer.flatMap(Int.init(exactly:)),
+    ) { reading, cursor in
+      if let port = cursor.node.scalar?.typedValue.integer.flatMap(Int.init(exactly:)),
         range.contains(port)
       {
         return port
       }
-      reading.refuse(place, wanted: "a port from \(range.lowerBound) to \(range.upperBound)")
+      reading.refuse(cursor, wanted: "a port from \(range.lowerBound) to \(range.upperBound)")
       return nil
     }
   }
@@ -99,19 +99,19 @@ extension TopologyValue<[String: String]> {
         }
         return .named(members)
       }
-    ) { reading, place in
-      guard let members = reading.members(of: place, hint: "a mapping of labels") else {
+    ) { reading, cursor in
+      guard let members = reading.members(of: cursor, hint: "a mapping of labels") else {
         return nil
       }
       if members.isEmpty {
-        reading.report(.badValue, place, "is empty; add at least one label")
+        reading.report(.badValue, cursor, "is empty; add at least one label")
       }
       var labels: [String: String] = [:]
       for member in members {
         if !KubernetesName.isLabelKey(member.key) {
           reading.report(
             .badName, at: member.mark,
-            "\(place.title): '\(member.key)' is not a valid label name; use NAME or DOMAIN/NAME, "
+            "\(cursor.title): '\(member.key)' is not a valid label name; use NAME or DOMAIN/NAME, "
               + "with 1 to 63 characters of A-Z a-z 0-9 . _ - in NAME")
         } else if let scalar = member.value.node.scalar,
           scalar.value != .null || scalar.written != nil,
@@ -195,7 +195,7 @@ package struct ClusterNames: Sendable {
   }
 
   /// Whether services can have these names: a service name begins with a letter.
-  var areOfServices: Bool { topology.utf8.first.map { $0 >= UInt8(ascii: "a") } == true }
+  var areValidServiceNames: Bool { topology.utf8.first.map { $0 >= UInt8(ascii: "a") } == true }
 
   /// Returns the name of a process's objects: `hall-door`. A long name is cut and ends with a hash
   /// of the whole name.

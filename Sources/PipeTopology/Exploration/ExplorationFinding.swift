@@ -174,7 +174,7 @@ extension ExplorationRemark {
     case impure
     case silentComposite = "silent-composite"
     case fingerprints, undecided, allowed, limit
-    case haltsBeyond = "halts-beyond"
+    case uncheckedHalts = "halts-beyond"
   }
 
   package var code: Code {
@@ -191,7 +191,7 @@ extension ExplorationRemark {
     case .fingerprints: .fingerprints
     case .undecided: .undecided
     case .allowed: .allowed
-    case .haltsBeyond: .haltsBeyond
+    case .uncheckedHalts: .uncheckedHalts
     case .limit: .limit
     }
   }
@@ -257,7 +257,7 @@ extension ExplorationRemark {
       return
         "composite '\(composite)' was assumed to send no events, since its node '\(node)' is "
         + "listed under 'any'; remove the node from 'any'"
-    case .haltsBeyond(let count):
+    case .uncheckedHalts(let count):
       return "\(count) more states without a next step were not compared with 'allow'; "
         + "declare them under 'end'"
     case .allowed(let entry, let count):
@@ -275,9 +275,9 @@ extension ExplorationRemark {
     case .states(let count): "stopped after \(count) states, and more states remain"
     case .time(let time):
       "stopped after \(DurationText.write(time)), and more states remain; raise '--time'"
-    case .memory(let bytes, let wouldHashSave):
+    case .memory(let bytes, let hashingSavesMemory):
       "out of memory at \(bytes >> 20) MiB, and more states remain; raise '--memory', "
-        + (wouldHashSave ? "declare fewer values, or try '--hash'" : "or declare fewer values")
+        + (hashingSavesMemory ? "declare fewer values, or try '--hash'" : "or declare fewer values")
     case .nodeStates(let node, let limit, let field, let fold):
       "'\(node)' has more than \(limit) states"
         + (field.map { ": '\($0)' grows" } ?? "") + "; declare "
@@ -289,7 +289,7 @@ extension ExplorationRemark {
     case .firstViolation:
       "the search ended at the first violation; '--all' continues"
     case .cancelled: "the search was stopped"
-    case .unasked(let node, let event, let reason):
+    case .notEvaluated(let node, let event, let reason):
       "event '\(event.caseText)' of '\(node)' could not be evaluated: \(reason)"
     case .noAnswer(let program): "program '\(program)' sent no valid answer"
     }

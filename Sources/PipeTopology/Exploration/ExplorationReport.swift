@@ -17,7 +17,7 @@ package struct ExplorationSettings: Sendable {
   /// Whether states are stored as 64-bit fingerprints.
   package var isHashed = false
   /// Whether the report includes the graph of all states, if the graph is small.
-  package var drawsGraph = false
+  package var includesGraph = false
   /// The number of states of one node at which the search ends.
   package var nodeStateLimit = 10_000
 
@@ -46,7 +46,7 @@ package struct ExplorationReport: Sendable {
   /// The findings in no particular order; several findings of a kind are sorted by the length of
   /// their counterexamples.
   package var findings: [ExplorationFinding]
-  package var reached: ExplorationProgress
+  package var totals: ExplorationProgress
   package var duration: Duration
   /// Whether partial-order reduction skipped steps and states.
   package var isReduced: Bool
@@ -54,12 +54,12 @@ package struct ExplorationReport: Sendable {
   package var graph: ExploredGraph?
 
   package init(
-    verdict: ExplorationVerdict, findings: [ExplorationFinding], reached: ExplorationProgress,
+    verdict: ExplorationVerdict, findings: [ExplorationFinding], totals: ExplorationProgress,
     duration: Duration, isReduced: Bool = false, graph: ExploredGraph? = nil
   ) {
     self.verdict = verdict
     self.findings = findings
-    self.reached = reached
+    self.totals = totals
     self.duration = duration
     self.isReduced = isReduced
     self.graph = graph
@@ -70,7 +70,7 @@ extension ExplorationReport {
   /// Adds the findings of another search of the topology, with larger pipes, that a limit ended.
   ///
   /// Those findings are certain. The other search did not prove that anything is impossible.
-  package mutating func add(foundBeyond other: ExplorationReport) {
+  package mutating func add(findingsOf other: ExplorationReport) {
     let known = Set(findings.map(\.kind))
     findings += other.findings.filter { !known.contains($0.kind) }
   }

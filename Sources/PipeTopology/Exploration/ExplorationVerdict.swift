@@ -32,7 +32,7 @@ package enum ExplorationRemark: Hashable, Sendable {
     /// - Parameters:
     ///   - bytes: The memory limit.
     ///   - wouldHashSave: Whether storing fingerprints of the states would need less memory.
-    case memory(_ bytes: Int, wouldHashSave: Bool)
+    case memory(_ bytes: Int, hashingSavesMemory: Bool)
     /// A node has more states than the limit.
     /// - Parameters:
     ///   - field: The field with the most values among the states, if known.
@@ -46,7 +46,7 @@ package enum ExplorationRemark: Hashable, Sendable {
     /// A program did not send a valid answer.
     case noAnswer(program: String)
     /// The reaction of a node to an event could not be evaluated.
-    case unasked(node: String, event: JSONValue, because: String)
+    case notEvaluated(node: String, event: JSONValue, because: String)
   }
 
   /// The states merged by a fold that were compared with each other.
@@ -91,7 +91,7 @@ package enum ExplorationRemark: Hashable, Sendable {
   case fingerprints(probability: Double)
   case undecided(property: String, because: UndecidedReason)
   /// The number of deadlocks or stuck states that were not compared with the allowed findings.
-  case haltsBeyond(Int)
+  case uncheckedHalts(Int)
   /// The number of findings that an entry of `allow` matches.
   case allowed(AllowedFinding, count: Int)
   case limit(Limit)
@@ -100,7 +100,7 @@ package enum ExplorationRemark: Hashable, Sendable {
   package var effect: ExplorationVerdict.Degree {
     switch self {
     case .sampledValues, .assumedGives, .assumedOutside, .fingerprints, .lowerCapacity, .impure,
-      .silentComposite, .haltsBeyond:
+      .silentComposite, .uncheckedHalts:
       .sampled
     case .folded(_, _, _, .some), .folded(_, _, _, .notByComposite): .sampled
     case .folded(_, _, _, .all), .anyBehaviour, .allowed, .unshown: .exact

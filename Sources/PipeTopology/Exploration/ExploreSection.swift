@@ -55,11 +55,11 @@ public struct ExploreSection: Sendable {
   }
 
   /// The initial capacity of pipes in a search, if the file has none. Unit: events.
-  public static let standardCapacity = 2
+  public static let defaultCapacity = 2
 
   /// Returns the maximum number of events in a pipe during exploration.
   public static func capacity(of pipe: PipeSpecification, in section: ExploreSection?) -> Int {
-    min(pipe.capacity, section?.capacity ?? standardCapacity)
+    min(pipe.capacity, section?.capacity ?? defaultCapacity)
   }
 }
 
@@ -195,18 +195,18 @@ extension TopologyReading {
     let path = ["explore"]
     let owner = "'explore'"
     for name in (section.fromOutside ?? [:]).keys.sorted() {
-      checkTaker(name, at: path + ["from_outside", name], owner: owner, topology)
+      checkRecipient(name, at: path + ["from_outside", name], owner: owner, topology)
     }
     for (name, events) in section.values.sorted(by: { $0.key < $1.key }) {
       for event in events.keys.sorted() {
-        checkTaker(name, at: path + ["values", "\(name).\(event)"], owner: owner, topology)
+        checkRecipient(name, at: path + ["values", "\(name).\(event)"], owner: owner, topology)
       }
     }
     for name in section.gives.keys.sorted() {
-      checkTaker(name, at: path + ["gives", name], owner: owner, topology, among: [.node])
+      checkRecipient(name, at: path + ["gives", name], owner: owner, topology, among: [.node])
     }
     for name in section.fold.keys.sorted() {
-      checkTaker(name, at: path + ["fold", name], owner: owner, topology, among: [.node])
+      checkRecipient(name, at: path + ["fold", name], owner: owner, topology, among: [.node])
     }
     for (index, name) in section.any.enumerated() {
       checkName(
@@ -242,7 +242,7 @@ extension TopologyReading {
       "\(owner): no such pipe '\(pipe)'" + Suggestion.among(pipes, like: pipe))
   }
 
-  private mutating func checkTaker(
+  private mutating func checkRecipient(
     _ name: String, at path: [String], owner: String, _ topology: Topology,
     among kinds: [Kind] = [.node, .composite]
   ) {

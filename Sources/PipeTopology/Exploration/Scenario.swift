@@ -85,7 +85,7 @@ package enum ScenarioFile {
   /// - Parameter file: The file's name in diagnostics.
   /// - Throws: All errors of the text, in its order.
   package static func read(text: [UInt8], file: String) throws(TopologyErrors) -> Result {
-    var (reading, place) = try TopologyReading.opened(
+    var (reading, place) = try TopologyReading.beginReading(
       text, file: file, as: .scenario, variables: TopologyVariables())
     let scenario = ScenarioKeys.top.read(&reading, place, into: ScenarioKeys.top.start)
     guard let scenario, !reading.diagnostics.hasErrors else {

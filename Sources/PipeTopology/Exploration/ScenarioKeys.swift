@@ -77,7 +77,7 @@ struct ScenarioEntry: Sendable {
     case crash
   }
 
-  struct Refused: Sendable {
+  struct ExpectedRefusal: Sendable {
     var node: String?
     var reason: String
 
@@ -100,7 +100,7 @@ struct ScenarioEntry: Sendable {
   var ends: String?
   var crash: String?
   var expect: Expectation?
-  var refused: Refused?
+  var refused: ExpectedRefusal?
 
   init() {}
 
@@ -117,7 +117,7 @@ struct ScenarioEntry: Sendable {
     case .states(let states): expect = states.isEmpty ? nil : .states(states)
     case .processEnds: expect = .crash
     case .refused(let node, let reason):
-      refused = Refused(node: node, reason: Refused.word(for: reason ?? ""))
+      refused = ExpectedRefusal(node: node, reason: ExpectedRefusal.word(for: reason ?? ""))
     }
   }
 
@@ -307,10 +307,10 @@ extension TopologyValue<ScenarioEntry.Expectation> {
   }
 }
 
-extension TopologyValue<ScenarioEntry.Refused> {
+extension TopologyValue<ScenarioEntry.ExpectedRefusal> {
   /// A reason, or a mapping from the refusing node to its reason.
   static var refusal: Self {
-    let reasons = ScenarioEntry.Refused.reasons
+    let reasons = ScenarioEntry.ExpectedRefusal.reasons
     let reason: JSONValue = ["enum": .texts(reasons)]
     return Self(
       schema: [

@@ -41,7 +41,7 @@ extension TopologyChecker {
   // MARK: Events
 
   /// Returns the events of a node, or the events that a composite accepts; `nil` if they are unknown.
-  private func takenEvents(of owner: String) -> (events: [CaseDescription], holder: String)? {
+  private func acceptedEvents(of owner: String) -> (events: [CaseDescription], holder: String)? {
     if topology.composite(owner) != nil {
       guard let events = events(of: owner) else { return nil }
       let own = composites?.composition.machines(of: owner).flatMap { name in
@@ -59,28 +59,28 @@ extension TopologyChecker {
   private mutating func check(
     _ patterns: [EventPattern], of name: String, _ key: String, at path: [String]
   ) {
-    guard let (events, holder) = takenEvents(of: name) else { return }
+    guard let (events, holder) = acceptedEvents(of: name) else { return }
     let owner = "'explore', '\(key)'"
     for (index, pattern) in patterns.enumerated() {
-      let place = path + [String(index)]
+      let itemPath = path + [String(index)]
       guard let event = events.first(where: { $0.name == pattern.event }) else {
-        let bare = source.has(place + [pattern.event])
+        let bare = source.has(itemPath + [pattern.event])
         report(
           .unknownEvent,
-          at: bare ? source.mark(ofKey: place + [pattern.event]) : source.mark(of: place),
+          at: bare ? source.mark(ofKey: itemPath + [pattern.event]) : source.mark(of: itemPath),
           "\(owner): \(holder) has no event '\(pattern.event)'"
             + Suggestion.among(events.map(\.name), like: pattern.event))
         continue
       }
-      check(pattern.fields, of: event, owner, at: place + [pattern.event])
-      if key == "from_outside" { checkTaken(event.name, by: name, owner, at: place) }
+      check(pattern.fields, of: event, owner, at: itemPath + [pattern.event])
+      if key == "from_outside" { checkAcceptance(event.name, by: name, owner, at: itemPath) }
     }
   }
 
   private mutating func check(
-    _ fields: [String: ValueSet], of name: String, _ taker: String, at path: [String]
+    _ fields: [String: ValueSet], of name: String, _ recipient: String, at path: [String]
   ) {
-    guard let (events, holder) = takenEvents(of: taker) else { return }
+    guard let (events, holder) = acceptedEvents(of: recipient) else { return }
     let owner = "'explore', 'values'"
     guard let event = events.first(where: { $0.name == name }) else {
       report(
@@ -106,7 +106,7 @@ extension TopologyChecker {
       }
       let type = SwiftType(field.type)
       let values = set.values
-      guard let index = values.firstIndex(where: { !type.takes($0) }) else { continue }
+      guard let index = values.firstIndex(where: { !type.canDecode($0) }) else { continue }
       let listed = path + [name, String(index)]
       report(
         .typeMismatch, at: source.has(listed) ? listed : path + [name],
@@ -118,7 +118,7 @@ extension TopologyChecker {
   }
 
   /// Checks that the receiver of an event from outside accepts that event, and accepts it directly.
-  private mutating func checkTaken(
+  private mutating func checkAcceptance(
     _ event: String, by name: String, _ owner: String, at path: [String]
   ) {
     guard let node = topology.node(name), let machine = machine(of: node) else { return }
@@ -176,18 +176,18 @@ extension TopologyChecker {
 
   private mutating func check(_ combination: StateCombination, owner: String, at path: [String]) {
     for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
-      let place = path + [name]
-      checkIsKnown(name, owner: owner, at: place)
-      checkFolded(condition, of: name, owner: owner, at: place)
+      let itemPath = path + [name]
+      checkIsSearched(name, owner: owner, at: itemPath)
+      checkFolded(condition, of: name, owner: owner, at: itemPath)
       if let composite = topology.composite(name) {
-        check(condition, of: composite, owner: owner, at: place)
+        check(condition, of: composite, owner: owner, at: itemPath)
       } else if let machine = topology.node(name).flatMap(machine(of:)) {
         if let fields = machine.stateFields {
-          check(condition, ofStruct: fields, node: name, owner: owner, at: place)
+          check(condition, ofStruct: fields, node: name, owner: owner, at: itemPath)
         } else {
           checkCase(
             condition, against: machine.states,
-            holder: "machine '\(machine.machine)' of node '\(name)'", owner: owner, at: place)
+            holder: "machine '\(machine.machine)' of node '\(name)'", owner: owner, at: itemPath)
         }
       }
     }
@@ -207,17 +207,17 @@ extension TopologyChecker {
     }
     // A label matches all states of that name; a case with fields must have all of them. A
     // misspelled field is not reported as missing, too.
-    let isMisspelt = problems.contains {
+    let isMisspelled = problems.contains {
       if case .unknownField = $0 { true } else { false }
     }
     checkCase(
       condition.state, against: states,
-      kind: condition.state.string == nil && !isMisspelt ? .state : .condition,
+      kind: condition.state.string == nil && !isMisspelled ? .state : .condition,
       holder: holder, owner: owner, at: path)
   }
 
   /// Rejects conditions on nodes under `any`, whose states are not searched.
-  private mutating func checkIsKnown(_ name: String, owner: String, at path: [String]) {
+  private mutating func checkIsSearched(_ name: String, owner: String, at path: [String]) {
     guard topology.explore?.any.contains(name) == true else { return }
     report(
       .badValue, at: source.mark(ofKey: path),

@@ -67,7 +67,7 @@ extension TopologyValue<[String: [EventPattern]]> {
       schema: .byName(.patterns), definitions: TopologyValue<JSONValue>.state.definitions,
       // An empty mapping means that no events come from outside.
       write: { OrderedValue.patterns($0) ?? .mapping([]) }
-    ) { $0.patternLists($1, hint: "a mapping such as { door: [open] }") }
+    ) { $0.readPatternLists($1, hint: "a mapping such as { door: [open] }") }
   }
 }
 
@@ -89,8 +89,8 @@ extension TopologyValue<[String: [String: EffectPattern]]> {
             )
           })
       }
-    ) { reading, place in
-      reading.byName(place, hint: "a mapping such as { door: { close: [doorHasLocked] } }") {
+    ) { reading, cursor in
+      reading.byName(cursor, hint: "a mapping such as { door: { close: [doorHasLocked] } }") {
         $0.byName($1, hint: "a mapping such as { close: [doorHasLocked] }") { $0.effectPattern($1) }
       }
     }
@@ -136,8 +136,8 @@ extension TopologyValue<[String: [String: Int]]> {
             )
           })
       }
-    ) { reading, place in
-      reading.byName(place, hint: "a mapping such as { passengers: { round: 8 } }") {
+    ) { reading, cursor in
+      reading.byName(cursor, hint: "a mapping such as { passengers: { round: 8 } }") {
         $0.byName($1, hint: "a mapping such as { round: 8 }", number.read)
       }
     }
@@ -148,20 +148,20 @@ extension TopologyValue<[String]> {
   /// A list of nodes, which may be empty.
   static var nodesToAssume: Self {
     Self(schema: .reference("nodeList"), write: { $0.isEmpty ? nil : OrderedValue.names($0) }) {
-      $0.nameList($1)
+      $0.readNames($1)
     }
   }
 }
 
 extension TopologyValue<StateCombination> {
   static var combination: Self {
-    Self(schema: .states, write: OrderedValue.combination) { reading, place in
+    Self(schema: .states, write: OrderedValue.combination) { reading, cursor in
       let states = reading.byName(
-        place,
+        cursor,
         hint: "a mapping such as { door: open }", TopologyValue<StateCondition>.condition.read)
       guard let states else { return nil }
-      if states.isEmpty, case .mapping(let entries) = place.node.content, entries.isEmpty {
-        reading.report(.badValue, place, "is empty; name a node and its state: { door: open }")
+      if states.isEmpty, case .mapping(let entries) = cursor.node.content, entries.isEmpty {
+        reading.report(.badValue, cursor, "is empty; name a node and its state: { door: open }")
       }
       return states.isEmpty ? nil : StateCombination(states)
     }
@@ -181,11 +181,11 @@ extension TopologyValue<[StateCombination]> {
         default: .list(ends.compactMap(one.write))
         }
       }
-    ) { reading, place in
-      guard case .sequence = place.node.content else {
-        return one.read(&reading, place).map { [$0] }
+    ) { reading, cursor in
+      guard case .sequence = cursor.node.content else {
+        return one.read(&reading, cursor).map { [$0] }
       }
-      return reading.elements(of: place, hint: "a list of states")?
+      return reading.elements(of: cursor, hint: "a list of states")?
         .compactMap { one.read(&reading, $0) }
     }
   }
@@ -200,9 +200,9 @@ extension TopologyValue<[ExploredProperty]> {
       write: { properties in
         .named(properties.map { ($0.name, mapping.written(PropertyEntry($0))) })
       }
-    ) { reading, place in
+    ) { reading, cursor in
       let hint = "a mapping such as { shut: { never: { door: open } } }"
-      guard let members = reading.members(of: place, noun: "property", hint: hint) else {
+      guard let members = reading.members(of: cursor, noun: "property", hint: hint) else {
         return nil
       }
       return members.compactMap { member in
@@ -252,27 +252,27 @@ extension EffectPattern {
 extension TopologyReading {
   /// Returns the members of a mapping; members that cannot be read are left out.
   fileprivate mutating func byName<Value>(
-    _ place: TopologyCursor, hint: String,
+    _ cursor: TopologyCursor, hint: String,
     _ read: (inout TopologyReading, TopologyCursor) -> Value?
   ) -> [String: Value]? {
-    guard let members = members(of: place, hint: hint) else { return nil }
+    guard let members = members(of: cursor, hint: hint) else { return nil }
     var result: [String: Value] = [:]
     for member in members { result[member.key] = read(&self, member.value) }
     return result
   }
 
-  fileprivate mutating func patternLists(
-    _ place: TopologyCursor, hint: String
+  fileprivate mutating func readPatternLists(
+    _ cursor: TopologyCursor, hint: String
   ) -> [String: [EventPattern]]? {
-    byName(place, hint: hint) { reading, place in
-      reading.elements(of: place, hint: "a list of events")?.compactMap { reading.pattern($0) }
+    byName(cursor, hint: hint) { reading, cursor in
+      reading.elements(of: cursor, hint: "a list of events")?.compactMap { reading.pattern($0) }
     }
   }
 
   /// Returns the pattern of an effect; a null at the end of the list means that it may end without
   /// an event.
-  fileprivate mutating func effectPattern(_ place: TopologyCursor) -> EffectPattern? {
-    guard var elements = elements(of: place, hint: "a list of events") else { return nil }
+  fileprivate mutating func effectPattern(_ cursor: TopologyCursor) -> EffectPattern? {
+    guard var elements = elements(of: cursor, hint: "a list of events") else { return nil }
     let mayEnd = elements.last?.node.scalar?.value == .null
     if mayEnd { elements.removeLast() }
     if let early = elements.first(where: { $0.node.scalar?.value == .null }) {
@@ -286,8 +286,8 @@ extension TopologyReading {
   }
 
   /// Returns the pattern of an event whose fields may have values or ranges.
-  private mutating func pattern(_ place: TopologyCursor) -> EventPattern? {
-    guard let json = caseJSON(place, noun: "an event"), let name = json.caseName,
+  private mutating func pattern(_ cursor: TopologyCursor) -> EventPattern? {
+    guard let json = readCase(cursor, noun: "an event"), let name = json.caseName,
       let members = json.caseMembers
     else { return nil }
     var fields: [String: ValueSet] = [:]
@@ -297,7 +297,7 @@ extension TopologyReading {
         continue
       }
       guard let range = ValueSet(range: text) else {
-        reportRange(text, at: source.mark(of: place.path + [name, field]), title: place.title)
+        reportRange(text, at: source.mark(of: cursor.path + [name, field]), title: cursor.title)
         return nil
       }
       fields[field] = range
@@ -306,17 +306,17 @@ extension TopologyReading {
   }
 
   fileprivate mutating func valuesToTry(
-    _ place: TopologyCursor
+    _ cursor: TopologyCursor
   ) -> [String: [String: [String: ValueSet]]]? {
     let hint = "a mapping such as { door.personsHaveEntered: { persons: [0, 1] } }"
-    guard let members = members(of: place, hint: hint) else { return nil }
+    guard let members = members(of: cursor, hint: hint) else { return nil }
     var result: [String: [String: [String: ValueSet]]] = [:]
     for member in members {
       let parts = member.key.split(separator: ".", omittingEmptySubsequences: false)
       guard parts.count == 2, !parts[0].isEmpty, isIdentifier(String(parts[1])) else {
         report(
           .badName, at: member.mark,
-          "\(place.title): '\(member.key)' is not an event; write 'NODE.EVENT', as in "
+          "\(cursor.title): '\(member.key)' is not an event; write 'NODE.EVENT', as in "
             + "'door.personsHaveEntered'")
         continue
       }
@@ -327,21 +327,21 @@ extension TopologyReading {
     return result
   }
 
-  private mutating func valueSet(_ place: TopologyCursor) -> ValueSet? {
-    if let text = place.node.scalar?.text, ValueSet.looksLikeRange(text) {
+  private mutating func valueSet(_ cursor: TopologyCursor) -> ValueSet? {
+    if let text = cursor.node.scalar?.text, ValueSet.looksLikeRange(text) {
       if let range = ValueSet(range: text) { return range }
-      reportRange(text, at: place.node.mark, title: place.title)
+      reportRange(text, at: cursor.node.mark, title: cursor.title)
       return nil
     }
-    guard case .sequence(let nodes) = place.node.content, !nodes.isEmpty else {
-      refuse(place, wanted: "a list of values, or a range of integers such as 0..4")
+    guard case .sequence(let nodes) = cursor.node.content, !nodes.isEmpty else {
+      refuse(cursor, wanted: "a list of values, or a range of integers such as 0..4")
       return nil
     }
     guard nodes.count <= ValueSet.limit else {
-      report(.badValue, place, "lists \(nodes.count) values; the limit is \(ValueSet.limit)")
+      report(.badValue, cursor, "lists \(nodes.count) values; the limit is \(ValueSet.limit)")
       return nil
     }
-    guard case .array(let values)? = json(place) else { return nil }
+    guard case .array(let values)? = json(cursor) else { return nil }
     return .values(values)
   }
 

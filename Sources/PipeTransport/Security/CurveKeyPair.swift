@@ -25,7 +25,7 @@ package final class CurveKeyPair: Sendable, CustomStringConvertible {
   package convenience init?(secret text: some Collection<UInt8>) {
     guard text.count == PublicKey.characterCount, !text.contains(0) else { return nil }
     let secret = SecretText()
-    for (place, byte) in text.enumerated() { secret.buffer[place] = CChar(bitPattern: byte) }
+    for (index, byte) in text.enumerated() { secret.buffer[index] = CChar(bitPattern: byte) }
     guard let key = Self.publicKey({ zmq_curve_public($0, secret.buffer.baseAddress) }) else {
       return nil
     }

@@ -52,12 +52,12 @@ package enum KeyFile {
   }
 
   /// Reads a pair and the address of its orchestrator.
-  /// - Throws: ``KeyFileError``; `noControl` if the file has no such address.
+  /// - Throws: ``KeyFileError``; `missingControlAddress` if the file has no such address.
   package static func readWithControl(
     _ path: String
   ) throws(KeyFileError) -> (pair: CurveKeyPair, control: ControlAddress) {
     let (pair, control) = try contents(of: path)
-    guard let control, PublicKey(control.key) != nil else { throw .noControl(path) }
+    guard let control, PublicKey(control.key) != nil else { throw .missingControlAddress(path) }
     return (pair, control)
   }
 
@@ -72,7 +72,7 @@ package enum KeyFile {
     guard fstat(descriptor, &status) == 0 else {
       throw .system(SystemError("fstat", on: path, code: errno))
     }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile(path) }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw .notARegularFile(path) }
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       throw .notOurs(path, owner: status.st_uid)
     }
@@ -89,7 +89,7 @@ package enum KeyFile {
 
   /// Reads a pair from the contents of a key file.
   /// - Parameter text: The contents; `nil` reads them from standard input.
-  package static func read(handed text: String?) throws(KeyFileError) -> CurveKeyPair {
+  package static func read(inline text: String?) throws(KeyFileError) -> CurveKeyPair {
     let bytes =
       text.map { Array($0.utf8) } ?? (try? FileSystem.read(STDIN_FILENO, limit: sizeLimit))
     guard let bytes, let found = contents(in: bytes) else { throw .malformed("-") }
@@ -126,20 +126,20 @@ package struct ControlAddress: Codable, Hashable, Sendable {
 /// The reason why a key file cannot be written or read.
 package enum KeyFileError: Error, Hashable, Sendable {
   case system(SystemError)
-  case notAFile(String)
+  case notARegularFile(String)
   case notOurs(String, owner: UInt32)
   /// Users other than the owner may read or write the file.
   case open(String, mode: UInt32)
   case malformed(String)
   /// The file does not say which orchestrator its pair is for.
-  case noControl(String)
+  case missingControlAddress(String)
 }
 
 extension KeyFileError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .system(let error): "the key file cannot be used: \(error)"
-    case .notAFile(let path):
+    case .notARegularFile(let path):
       "the key file '\(path)' is not a regular file; name the file that contains the key pair"
     case .notOurs(let path, let owner):
       "the key file '\(path)' belongs to user \(owner); make your own copy with mode 600"
@@ -153,7 +153,7 @@ extension KeyFileError: CustomStringConvertible {
     case .malformed(let path):
       "the key file '\(path)' does not contain a key pair, {\"public\":KEY,\"secret\":KEY} with 40 "
         + "characters each: the file is truncated, or is not a key file"
-    case .noControl(let path):
+    case .missingControlAddress(let path):
       "the key file '\(path)' does not name the orchestrator of its key pair; copy 'client.key' "
         + "from the runtime directory of the topology"
     }

@@ -12,10 +12,10 @@ struct PeerConnections {
     let descriptor: Int32
     let farEnd: [UInt8]
 
-    var isThere: Bool { PeerConnections.farEnd(of: descriptor) == farEnd }
+    var isCurrent: Bool { PeerConnections.farEnd(of: descriptor) == farEnd }
 
     func cut() {
-      if isThere { shutdown(descriptor, Int32(SHUT_RDWR)) }
+      if isCurrent { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
   }
 
@@ -27,7 +27,7 @@ struct PeerConnections {
   /// Records a connection, and forgets connections of the same member that have ended.
   mutating func add(_ tag: ConnectionTag, _ descriptor: Int32) {
     var own = ends[tag.member] ?? [:]
-    own = own.filter { $0.value.isThere }
+    own = own.filter { $0.value.isCurrent }
     own[tag.connection] = End(descriptor: descriptor, farEnd: Self.farEnd(of: descriptor) ?? [])
     ends[tag.member] = own
   }
@@ -68,7 +68,7 @@ package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
     /// A message came under a routing id that belongs to other peers. The name is empty if the peer has none.
     case foreignName(String)
     /// A message came after its key was revoked, or without a key.
-    case afterwards
+    case keyNotAllowed
   }
 
   package var reason: Reason
@@ -96,7 +96,7 @@ package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
       case .foreignName(let name):
         "ignored a message from \(peer) and closed the connection: \(key) does not belong to "
           + "'\(name)'"
-      case .afterwards:
+      case .keyNotAllowed:
         "ignored a message from \(peer) and closed the connection: \(key) is no longer allowed"
       }
     return "\(told) (\(count) so far)"

@@ -36,7 +36,9 @@ package struct PeerEndpoint: Sendable {
 
 extension Socket {
   /// Connects to a peer with the keys of its place. Other connections of the socket may have other keys.
-  package func connect(to place: PeerEndpoint) throws(TransportError) { try place.connect(self) }
+  package func connect(to peerEndpoint: PeerEndpoint) throws(TransportError) {
+    try peerEndpoint.connect(self)
+  }
 }
 
 extension Socket {

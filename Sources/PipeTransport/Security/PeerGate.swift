@@ -72,11 +72,11 @@ package final class PeerGate {
     guard let user = zmq_msg_gets(&message, Self.user) else {
       // Messages from this process have no properties. All other messages follow a handshake.
       guard zmq_msg_gets(&message, Self.address) != nil else { return true }
-      drop(&message, .afterwards, nil)
+      drop(&message, .keyNotAllowed, nil)
       return false
     }
     guard let tag = ConnectionTag(user) else {
-      drop(&message, .afterwards, nil)
+      drop(&message, .keyNotAllowed, nil)
       return false
     }
     switch policy.admission(of: tag.member, as: name) {
@@ -90,7 +90,7 @@ package final class PeerGate {
       let own = name?.first == 0 ? [] : name ?? []
       drop(&message, .foreignName(String(decoding: own, as: UTF8.self)), tag)
     case .revoked:
-      drop(&message, .afterwards, tag)
+      drop(&message, .keyNotAllowed, tag)
     }
     return false
   }

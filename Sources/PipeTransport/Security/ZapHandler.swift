@@ -52,9 +52,9 @@ package final class ZapHandler {
     let reply =
       gates[request.domain]?.gate?.answer(request) ?? request.reply(.unknown, connection: 0)
     let all = [parts[0], []] + reply
-    for (place, part) in all.enumerated() {
+    for (index, part) in all.enumerated() {
       // The requester may be gone.
-      guard case .queued = socket.sendPart(part, more: place < all.count - 1) else { return }
+      guard case .queued = socket.sendPart(part, more: index < all.count - 1) else { return }
     }
   }
 }
@@ -111,19 +111,19 @@ package struct ConnectionTag: Hashable, Sendable {
   /// - Returns: `nil` if the text is malformed.
   package init?(_ text: UnsafePointer<CChar>) {
     var numbers: [2 of UInt64] = [0, 0]
-    var place = 0
+    var index = 0
     var at = text
     while at.pointee != 0 {
-      if at.pointee == 0x2E, place == 0 {
-        place = 1
+      if at.pointee == 0x2E, index == 0 {
+        index = 1
       } else if (0x30...0x39).contains(at.pointee) {
-        numbers[place] = numbers[place] &* 10 &+ UInt64(at.pointee - 0x30)
+        numbers[index] = numbers[index] &* 10 &+ UInt64(at.pointee - 0x30)
       } else {
         return nil
       }
       at += 1
     }
-    guard place == 1 else { return nil }
+    guard index == 1 else { return nil }
     self.init(member: numbers[0], connection: numbers[1])
   }
 

@@ -9,9 +9,9 @@ package struct ZapPolicy: Sendable {
     /// These names, as a ROUTER reads them.
     case only(Set<[UInt8]>)
     /// Any name that belongs to no pipe, coordinator or node.
-    case ofClients
+    case clientNames
     /// These names and the names of clients: for a monitor, which is both a node and a client.
-    case ofClientsAnd(Set<[UInt8]>)
+    case clientNamesAnd(Set<[UInt8]>)
 
     package static func only(_ names: String...) -> Names {
       .only(Set(names.map { Array($0.utf8) }))
@@ -20,8 +20,8 @@ package struct ZapPolicy: Sendable {
     func contains(_ name: [UInt8]) -> Bool {
       switch self {
       case .only(let names): names.contains(name)
-      case .ofClients: WireName.isOfClient(name)
-      case .ofClientsAnd(let names): names.contains(name) || WireName.isOfClient(name)
+      case .clientNames: WireName.isClientName(name)
+      case .clientNamesAnd(let names): names.contains(name) || WireName.isClientName(name)
       }
     }
   }

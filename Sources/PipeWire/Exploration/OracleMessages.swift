@@ -80,7 +80,7 @@ package struct EvaluatorSend: Codable, Hashable, Sendable {
 /// The start of a node.
 package struct EvaluatorOpening: Codable, Hashable, Sendable {
   /// An effect or a feedback of the machine.
-  package struct Work: Codable, Hashable, Sendable {
+  package struct EffectSource: Codable, Hashable, Sendable {
     package var name: String
     /// Whether the effect or feedback may give more than one event.
     package var isSequence: Bool
@@ -107,12 +107,12 @@ package struct EvaluatorOpening: Codable, Hashable, Sendable {
 
   package var configuration: EvaluatorConfiguration
   package var sends: [EvaluatorSend]
-  package var works: [Work]
+  package var works: [EffectSource]
   /// The fields of each event of the alphabet.
   package var events: [String: [Field]]
 
   package init(
-    configuration: EvaluatorConfiguration, sends: [EvaluatorSend], works: [Work],
+    configuration: EvaluatorConfiguration, sends: [EvaluatorSend], works: [EffectSource],
     events: [String: [Field]]
   ) {
     self.configuration = configuration

@@ -45,7 +45,7 @@ package enum FeedTopic: Hashable, Sendable {
   package static func number(of name: String) -> UInt32 { FNV.hash(of: name) }
 
   /// Whether a subscription asks for all or some frames of the topic.
-  package func isAsked(by subscription: [UInt8]) -> Bool {
+  package func isRequested(by subscription: [UInt8]) -> Bool {
     if case .states = self {} else if subscription.count < 3 { return false }
     let own = bytes
     return own.starts(with: subscription.prefix(own.count))
@@ -75,9 +75,11 @@ package struct FeedSubscriptions: Sendable {
   }
 
   /// Whether a subscriber asks for all or some frames of a topic.
-  package func ask(for topic: FeedTopic) -> Bool { topics.contains { topic.isAsked(by: $0) } }
+  package func hasSubscriber(for topic: FeedTopic) -> Bool {
+    topics.contains { topic.isRequested(by: $0) }
+  }
 
   /// The maximum number of messages that wait at a node for one subscriber. It bounds the memory
   /// that a stopped subscriber costs.
-  package static let room: Int32 = 10_000
+  package static let queueLimit: Int32 = 10_000
 }

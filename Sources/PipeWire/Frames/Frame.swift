@@ -238,17 +238,17 @@ package struct EventBatch: Hashable, Sendable {
 package struct ArrivedEvents {
   private let body: UnsafeRawBufferPointer
   private let count: UInt32
-  private let known: Int
+  private let duplicateCount: Int
   private let first: UInt64
 
   /// - Parameters:
   ///   - body: The body of an `events` frame, with `count` events.
   ///   - known: The number of events at the start that the receiver already has.
   ///   - first: The sequence number of the first new event.
-  package init(in body: UnsafeRawBufferPointer, count: UInt32, known: Int, first: UInt64) {
+  package init(in body: UnsafeRawBufferPointer, count: UInt32, duplicateCount: Int, first: UInt64) {
     self.body = body
     self.count = count
-    self.known = known
+    self.duplicateCount = duplicateCount
     self.first = first
   }
 
@@ -257,10 +257,10 @@ package struct ArrivedEvents {
   package func forEach(
     _ take: (UnsafeRawBufferPointer, _ sequence: UInt64) -> Void
   ) throws(FrameError) {
-    var place = 0
+    var index = 0
     try EventBatch.forEach(in: body, count: count) { bytes in
-      if place >= known { take(bytes, first + UInt64(place - known)) }
-      place += 1
+      if index >= duplicateCount { take(bytes, first + UInt64(index - duplicateCount)) }
+      index += 1
     }
   }
 }
@@ -285,7 +285,7 @@ package enum WireName {
   package static func agent(ofNode name: String) -> String { "agent/" + name }
 
   /// Whether a routing id may belong to a client: a client's id has none of the prefixes above.
-  package static func isOfClient(_ name: [UInt8]) -> Bool {
+  package static func isClientName(_ name: [UInt8]) -> Bool {
     for prefix in prefixes where name.starts(with: prefix) { return false }
     return true
   }
@@ -298,7 +298,7 @@ package enum WireName {
 extension JSONValue {
   /// Returns the literal of the first integer in a JSON text that is too large to be held as an
   /// integer; `nil` if there is none.
-  package static func wholeBeyondLimits(in text: some Sequence<UInt8>) -> String? {
+  package static func integerOutOfRange(in text: some Sequence<UInt8>) -> String? {
     Array(text).withUnsafeBytes { bytes in
       var tokens = JSONTokens()
       guard tokens.read(bytes) else { return nil }

@@ -122,5 +122,5 @@ package enum NodeLogPrefix {
 
   /// Returns the prefix, before the prefixes above, of lines about an embedded coordinator in the
   /// same process.
-  package static func ofLodger(_ node: String) -> String { "[\(node)] " }
+  package static func ofEmbeddedNode(_ node: String) -> String { "[\(node)] " }
 }

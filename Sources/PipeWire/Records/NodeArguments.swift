@@ -37,7 +37,7 @@ package struct NodeArguments: Hashable, Sendable {
     package var control: String
 
     /// A value in place of a path: the node receives the pair on standard input, or in its `lodge` frame.
-    package static let handed = "-"
+    package static let inline = "-"
 
     package init(path: String, control: String) {
       self.path = path
@@ -45,7 +45,7 @@ package struct NodeArguments: Hashable, Sendable {
     }
 
     /// These keys, for a process that cannot read the file.
-    package var handed: Keys { Keys(path: Self.handed, control: control) }
+    package var inline: Keys { Keys(path: Self.inline, control: control) }
   }
 
   /// A journal and its durability.

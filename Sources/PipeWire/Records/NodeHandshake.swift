@@ -169,7 +169,7 @@ package struct EmbeddedNodeRequest: Codable, Hashable, Sendable {
 }
 
 /// The body of `turnedAway`: the reason why the carrier node rejects an embedded coordinator.
-package struct NodeTurnedAway: Codable, Hashable, Sendable {
+package struct EmbeddingRejection: Codable, Hashable, Sendable {
   package var node: String
   package var incarnation: UInt64
   package var reason: String

@@ -148,17 +148,17 @@ public struct DurationCounts: Codable, Hashable, Sendable {
   /// The number of bounds. Each bound is four times the one before.
   package static let boundCount = 12
   /// The lowest bound. Unit: nanoseconds.
-  private static let least: UInt64 = 1_000
+  private static let lowestBound: UInt64 = 1_000
 
   /// The bounds in ascending order. Unit: nanoseconds.
-  package static var bounds: [UInt64] { (0..<boundCount).map { least << (2 * UInt64($0)) } }
+  package static var bounds: [UInt64] { (0..<boundCount).map { lowestBound << (2 * UInt64($0)) } }
 
   /// Counts one duration.
   package mutating func add(nanoseconds: Int64) {
     let time = UInt64(max(0, nanoseconds))
-    var place = 0
-    while place < Self.boundCount, time > Self.least << (2 * UInt64(place)) { place += 1 }
-    counts[place] &+= 1
+    var bucket = 0
+    while bucket < Self.boundCount, time > Self.lowestBound << (2 * UInt64(bucket)) { bucket += 1 }
+    counts[bucket] &+= 1
     total &+= time
   }
 
@@ -207,7 +207,7 @@ public struct TransitionCounts: Codable, Hashable, Sendable {
 /// The reason why a node's `status` cannot be used: it does not match ``NodeStatus``.
 package enum StatusError: Error, Hashable, Sendable {
   /// The key with this path is missing: `outs[0].waiting`.
-  case lacksKey(String)
+  case missingKey(String)
   /// The value of the key with this path has another type.
   case wrongValue(of: String)
   /// The status is not a JSON object.
@@ -218,7 +218,7 @@ extension StatusError: CustomStringConvertible {
   package var description: String {
     let fault =
       switch self {
-      case .lacksKey(let key): "lacks the key '\(key)'"
+      case .missingKey(let key): "lacks the key '\(key)'"
       case .wrongValue(let key): "has an invalid value for the key '\(key)'"
       case .unreadable: "is not a JSON object"
       }
@@ -242,7 +242,7 @@ extension StatusError {
   fileprivate init(_ error: any Error) {
     switch error as? DecodingError {
     case .keyNotFound(let key, let context):
-      self = .lacksKey(Self.path(context.codingPath + [key]))
+      self = .missingKey(Self.path(context.codingPath + [key]))
     case .typeMismatch(_, let context), .valueNotFound(_, let context),
       .dataCorrupted(let context):
       self =

@@ -3,7 +3,7 @@ import PipeMachines
 /// A step of a node as its feed publishes it, or a number of steps that were not published.
 package struct NodeStep: Codable, Hashable, Sendable {
   /// An event of a pipe.
-  package struct Piped: Codable, Hashable, Sendable {
+  package struct PipedEvent: Codable, Hashable, Sendable {
     package var pipe: String
     /// The stream that numbers the event.
     package var stream: UInt64
@@ -20,7 +20,7 @@ package struct NodeStep: Codable, Hashable, Sendable {
   }
 
   /// An event that a client has sent.
-  package struct Requested: Codable, Hashable, Sendable {
+  package struct RequestOrigin: Codable, Hashable, Sendable {
     package var client: UInt64
     package var number: UInt64
 
@@ -45,15 +45,15 @@ package struct NodeStep: Codable, Hashable, Sendable {
   package var event: JSONValue?
   package var state: JSONValue?
   /// The source of the event, if it came from a pipe.
-  package var source: Piped?
+  package var source: PipedEvent?
   /// The source of the event, if a client sent it.
-  package var request: Requested?
+  package var request: RequestOrigin?
   /// The transaction, if the node took the event together with other nodes.
   package var transaction: TransactionID?
   /// The version of the step that started the effect, if an effect gave the event.
   package var effect: UInt64?
   /// The events that the step has sent.
-  package var sent: [Piped]?
+  package var sent: [PipedEvent]?
 }
 
 /// An event that a node has sent into a pipe, as its feed publishes it, or a number of events that

@@ -64,13 +64,13 @@ package struct PayloadTemplate: Hashable, Sendable {
     guard state.withUnsafeBytes({ tokens.read($0) }), tokens.list.count > 2,
       tokens.list[0].kind == .object, tokens.list[2].kind == .object
     else { return ranges }
-    var place = 3
-    while place < tokens.list[2].next {
-      let key = state[Int(tokens.list[place].start)..<Int(tokens.list[place].end)]
+    var position = 3
+    while position < tokens.list[2].next {
+      let key = state[Int(tokens.list[position].start)..<Int(tokens.list[position].end)]
       if let index = keys.firstIndex(where: { $0[...] == key }) {
-        ranges[index] = tokens.list[place + 1].range
+        ranges[index] = tokens.list[position + 1].range
       }
-      place = Int(tokens.list[place + 1].next)
+      position = Int(tokens.list[position + 1].next)
     }
     return ranges
   }

@@ -98,7 +98,7 @@ extension TopologyChange {
     let width = shown.map(\.node.count).max() ?? 0
     return shown.map { entry in
       let gap = String(repeating: " ", count: width - entry.node.count + 2)
-      return "\(entry.fate.mark) \(entry.node)\(gap)\(entry.fate)"
+      return "\(entry.fate.symbol) \(entry.node)\(gap)\(entry.fate)"
     }
   }
 
@@ -106,7 +106,7 @@ extension TopologyChange {
 }
 
 extension TopologyChange.Fate: CustomStringConvertible {
-  fileprivate var mark: String {
+  fileprivate var symbol: String {
     switch self {
     case .starts: "+"
     case .stops: "-"

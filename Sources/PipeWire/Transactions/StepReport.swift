@@ -32,7 +32,7 @@ package struct StepReport: Hashable, Sendable {
   package static let stateDepth = JSONTokens.deepest - 2
 
   /// Returns why a state cannot be reported, and what to do about it; `nil` if it can.
-  package static func obstacle(toTelling state: [UInt8]) -> String? {
+  package static func obstacle(toReporting state: [UInt8]) -> String? {
     let advice =
       "keep large data outside the state, and a reference to the data, such as a file path, in the "
       + "state"
@@ -76,12 +76,12 @@ extension JSONTokens {
       return nil
     }
     var members: [String: ArraySlice<UInt8>] = [:]
-    var place = 1
-    while place < tokens.list[0].next {
-      let key = tokens.list[place]
+    var index = 1
+    while index < tokens.list[0].next {
+      let key = tokens.list[index]
       members[String(decoding: bytes[Int(key.start)..<Int(key.end)], as: UTF8.self)] =
-        bytes[tokens.list[place + 1].range]
-      place = Int(tokens.list[place + 1].next)
+        bytes[tokens.list[index + 1].range]
+      index = Int(tokens.list[index + 1].next)
     }
     return members
   }

@@ -137,10 +137,10 @@ extension CoordinatorMessage {
     let transaction = header.transaction
     switch header.kind {
     case .prepare:
-      let namesJournal = header.flags & Self.journalFlag != 0
-      guard !namesJournal || body.count >= 8 else { throw .body(.prepare) }
+      let hasJournalID = header.flags & Self.journalFlag != 0
+      guard !hasJournalID || body.count >= 8 else { throw .body(.prepare) }
       self = .prepare(
-        transaction, event: Array(body.dropFirst(namesJournal ? 8 : 0)),
+        transaction, event: Array(body.dropFirst(hasJournalID ? 8 : 0)),
         wantsChange: header.flags & Self.changeFlag != 0,
         emitted: header.flags & Self.emittedFlag != 0 ? header.count : nil)
     case .commit: self = .commit(transaction)
@@ -153,7 +153,7 @@ extension CoordinatorMessage {
 
 extension FrameHeader {
   /// Epochs up to this one are accepted regardless of the clock.
-  private static let epochsAlways: UInt64 = 1 << 32
+  private static let alwaysAcceptedEpoch: UInt64 = 1 << 32
 
   /// Rejects a transaction number that no coordinator can have assigned. A participant that had
   /// accepted it would refuse all later transactions. A coordinator begins at most one epoch in a
@@ -161,7 +161,7 @@ extension FrameHeader {
   /// - Parameter time: The current time. Unit: nanoseconds since 1970.
   package func checkEpoch(at time: Int64) throws(FrameError) {
     let epoch = transaction.epoch
-    guard epoch <= max(Self.epochsAlways, UInt64(max(0, time) / 1_000_000)) else {
+    guard epoch <= max(Self.alwaysAcceptedEpoch, UInt64(max(0, time) / 1_000_000)) else {
       throw .epoch(epoch)
     }
   }

@@ -28,7 +28,7 @@ package struct RequestID: Hashable, Codable, Sendable {
   package static func isClient(_ caller: String) -> Bool { caller.hasPrefix(clientPrefix) }
 
   /// Whether the caller is a client, which numbers its requests in ascending order.
-  package var isOfClient: Bool { Self.isClient(caller) }
+  package var isFromClient: Bool { Self.isClient(caller) }
 
   /// Whether no caller can send the request again.
   package var isUnnamed: Bool { caller.hasPrefix(Self.unnamedPrefix) }
@@ -331,7 +331,7 @@ extension SynchronizedReply {
         transaction, versions: members.mapValues { UInt64(clamping: $0.integer ?? 0) })
     case "refused":
       guard case .array(let values)? = record["withheld"] else { return nil }
-      self = .refused(values.compactMap { Withholding(record: $0) })
+      self = .refused(values.compactMap { BlockingParticipant(record: $0) })
     case "busy":
       guard case .array(let values)? = record["participants"] else { return nil }
       self = .busy(values.compactMap(\.string))
@@ -346,7 +346,7 @@ extension SynchronizedReply {
   }
 }
 
-extension Withholding {
+extension BlockingParticipant {
   fileprivate var record: JSONValue {
     var record = reason.members
     record["participant"] = .string(participant)
@@ -381,7 +381,7 @@ extension BroadcastResult {
     switch record["outcome"]?.string {
     case "moved": self = .moved(version: UInt64(clamping: record["version"]?.integer ?? 0))
     case "refused":
-      guard let withheld = record["withheld"].flatMap({ Withholding(record: $0) }) else {
+      guard let withheld = record["withheld"].flatMap({ BlockingParticipant(record: $0) }) else {
         return nil
       }
       self = .refused(withheld)

@@ -13,7 +13,7 @@ package enum CaseArgument {
     guard let value = try? JSONValue(parsing: text.utf8) else {
       throw problem(text, "is not valid JSON")
     }
-    if let number = JSONValue.wholeBeyondLimits(in: text.utf8) {
+    if let number = JSONValue.integerOutOfRange(in: text.utf8) {
       throw CommandError(
         "\(number) in '\(text.printable.cut(to: 200))' is out of range: integers range from "
           + "\(Int64.min) to \(Int64.max); write the number with an exponent if it may be "

@@ -13,7 +13,7 @@ struct CheckReport {
 
   /// - Parameter deployment: The deployment of the nodes; `nil` to skip the check of host
   ///   placements.
-  init(_ input: TopologyInput, isFileOnly: Bool, in deployment: DeploymentFile.Examined?) {
+  init(_ input: TopologyInput, isFileOnly: Bool, in deployment: DeploymentFile.Examination?) {
     path = input.name
     do throws(TopologyErrors) {
       if isFileOnly {
@@ -111,7 +111,7 @@ extension Diagnostic {
 struct DeploymentReport {
   let path: String
   /// The readable part of the file; `nil` if nothing could be read.
-  let examined: DeploymentFile.Examined?
+  let examined: DeploymentFile.Examination?
   /// The diagnostics without the warnings that the file silences.
   var diagnostics: [Diagnostic] { found.without(warnings: codes) }
   /// The warnings that the file silences.

@@ -18,7 +18,7 @@ enum Graphviz {
       note(
         "note: Graphviz is not installed, using the built-in drawing; install Graphviz with "
           + "'apt-get install graphviz'")
-      return GraphForm.svg.text(graph)
+      return GraphFormat.svg.text(graph)
     }
     let best = draw(DotText(graph).text, program)
     if case .drawn(let text) = best { return text }
@@ -30,7 +30,7 @@ enum Graphviz {
       return text
     }
     note("note: using the built-in drawing: \(best.reason)")
-    return GraphForm.svg.text(graph)
+    return GraphFormat.svg.text(graph)
   }
 
   private enum Outcome {

@@ -16,11 +16,11 @@ package struct ExplorationConsoleReport {
   /// `topologies/elevator.yaml: exact: …; full search: 120 states, 340 steps, depth 21, 1.2s`
   private var summary: String {
     let report = explored.report
-    let reached = report.reached
+    let totals = report.totals
     return "\(explored.file): \(report.verdict.wording(findings: explored.errorCount)); "
       + "\(report.isReduced ? "reduced" : "full") search: "
-      + "\(reached.states.counted("state")), \(reached.steps.counted("step")), depth "
-      + "\(reached.depth), "
+      + "\(totals.states.counted("state")), \(totals.steps.counted("step")), depth "
+      + "\(totals.depth), "
       + report.duration.shortText
   }
 

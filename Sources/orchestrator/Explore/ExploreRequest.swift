@@ -44,7 +44,7 @@ struct ExploreRequest {
       }
       return (path, form)
     }
-    settings.drawsGraph = graph != nil
+    settings.includesGraph = graph != nil
     self.settings = settings
     folder = try arguments.value("out").map { try ScenarioFolder($0) }
   }
@@ -75,7 +75,7 @@ struct ExploreRequest {
   private func draw(_ report: ExplorationReport, _ path: String, _ form: GraphDrawing) throws {
     guard let drawn = report.graph else {
       throw CommandError(
-        "--graph \(path): cannot draw \(report.reached.states) states: the limit is "
+        "--graph \(path): cannot draw \(report.totals.states) states: the limit is "
           + "\(ExploredGraph.limit) states, and the search must be complete; declare fewer "
           + "values, or omit --graph")
     }

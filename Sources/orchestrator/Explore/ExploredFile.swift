@@ -69,10 +69,10 @@ extension ExploredFile {
           ]
         }),
       "search": report.isReduced ? "reduced" : "full",
-      "states": .integer(Int64(report.reached.states)),
-      "steps": .integer(Int64(report.reached.steps)),
-      "depth": .integer(Int64(report.reached.depth)),
-      "bytes": .integer(Int64(report.reached.byteCount)),
+      "states": .integer(Int64(report.totals.states)),
+      "steps": .integer(Int64(report.totals.steps)),
+      "depth": .integer(Int64(report.totals.depth)),
+      "bytes": .integer(Int64(report.totals.byteCount)),
       "milliseconds": .integer(Int64(clamping: report.duration.wholeMilliseconds)),
     ]
   }

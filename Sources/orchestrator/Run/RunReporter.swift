@@ -91,7 +91,7 @@ final class BackgroundReporter: Supervisor.Reporter {
     case launched(topology: String)
     /// No node is starting any more. `adopted`: the number of nodes that an earlier orchestrator
     /// had started.
-    case running(TopologyReport.Started, adopted: Int)
+    case running(TopologyReport.StartCounts, adopted: Int)
     case ended(exitCode: Int32, reason: String?)
     case problem(String)
     /// A node waits for a condition that may come true by itself. With `nil`, it no longer waits.
@@ -142,7 +142,7 @@ final class BackgroundReporter: Supervisor.Reporter {
   func line(node: String, _ stream: LogStream, _ text: String) {}
   func warning(_ text: String) { keep("warning: \(text)") }
   func refresh(_ directory: TopologyDirectory) {}
-  func keepLog(_ retention: LogRetention) { log.retention = retention }
+  func applyLogRetention(_ retention: LogRetention) { log.retention = retention }
 
   private func keep(_ line: String) { _ = log.write([line], from: .note) }
 }

@@ -123,7 +123,7 @@ struct TopologyRun {
       return nil
     }
     guard let keys else {
-      throw CommandError("\(AgentKeysError.notNamed(file: deployment ?? ""))", code: .usage)
+      throw CommandError("\(AgentKeysError.keysNotGiven(file: deployment ?? ""))", code: .usage)
     }
     do {
       return try AgentKeys(in: keys, of: loaded.agents, topology: loaded.topology.name)
@@ -143,7 +143,7 @@ struct TopologyRun {
   /// Throws if a process of a node may still run on a host where nothing in this run could end it.
   private func refuseStray(_ plan: LaunchPlan, in directories: RuntimeDirectories) throws {
     guard RunningTopology.find(directories) == nil,
-      let (node, host) = plan.stray(among: ProcessRecord.all(in: directories))
+      let (node, host) = plan.misplacedNode(among: ProcessRecord.all(in: directories))
     else { return }
     throw CommandError(
       "the orchestrator of '\(plan.topology)' was killed after it had started node "
@@ -177,16 +177,16 @@ struct TopologyRun {
     }
     endHelpers(of: lock.formerProcesses, survivors, in: lock.directories)
     var plan = plan
-    plan.settle(lock.formerProcesses)
+    plan.assignHost(lock.formerProcesses)
     let agentRuns = AgentAdoption(of: AgentProcessRecord.all(in: lock.directories), by: &plan)
-    agentRuns.tellOthers(in: lock.directories, reporter: reporter)
+    agentRuns.reportRejectedProcesses(in: lock.directories, reporter: reporter)
     let adoption = Adoption(survivors, plan: plan, in: lock.directories)
-    try adoption.endOthers(in: lock.directories, reporter: reporter)
+    try adoption.endRejectedProcesses(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
         held: held(plan), adopted: adoption.adoptable, handover: adoption.handover,
-        marks: agentRuns.adoptable, isDetached: display.isBackground))
+        agentProcesses: agentRuns.adoptable, isDetached: display.isBackground))
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }
     }
@@ -212,7 +212,7 @@ struct TopologyRun {
   private func held(_ plan: LaunchPlan) -> Set<String> {
     guard !nodes.isEmpty else { return [] }
     let started =
-      startsDependencies ? plan.processes(neededBy: nodes) : nodes.map(plan.process)
+      startsDependencies ? plan.processes(requiredBy: nodes) : nodes.map(plan.process)
     return Set(plan.nodes.map(\.information.name)).subtracting(started)
   }
 

@@ -174,7 +174,7 @@ final class ScreenShell {
     case .failure(TopologyClientError.notAnswering) where screen.data.directory != nil:
       take(.silence("the orchestrator does not answer"))
     case .failure(TopologyClientError.orchestratorGone):
-      return end(.topologyGone(client.problemAtEnd))
+      return end(.topologyGone(client.orchestratorLossError))
     case .failure(let error): return end(.failed(error))
     }
     ask(after: Self.askPause, isFresh: false)
@@ -309,7 +309,7 @@ struct ScreenQuestions: Sendable {
     case .send(let event, let name):
       do {
         let delivery = try await client.deliver(event, to: name, timeout: Self.patience)
-        return delivery.isTaken ? .done(delivery.wording) : .failed(delivery.wording)
+        return delivery.isAccepted ? .done(delivery.wording) : .failed(delivery.wording)
       } catch {
         return .failed("\(error)")
       }

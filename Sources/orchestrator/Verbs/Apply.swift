@@ -43,7 +43,7 @@ struct Apply: Verb {
       keepsName: arguments.topology != nil, isDryRun: isDryRun,
       deployment: arguments.value("deployment").map(FileSystem.absolute))
     let client = try TopologyClient.attach(
-      to: arguments.target.named(elseBy: try Self.name(in: given)))
+      to: arguments.target.named(defaultingTo: try Self.name(in: given)))
     defer { client.close() }
     let planned: PlannedChange
     do {

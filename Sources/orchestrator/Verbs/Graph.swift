@@ -16,7 +16,7 @@ struct ShowGraph: Verb {
     options: [
       .topology,
       Option(
-        "output", "o", value: .choice("FORM", GraphForm.allCases.map(\.rawValue)),
+        "output", "o", value: .choice("FORM", GraphFormat.allCases.map(\.rawValue)),
         "Output format. Default: ascii"),
       Option("live", "Adds the current states and pipe contents of the running topology"),
     ],
@@ -43,7 +43,7 @@ struct ShowGraph: Verb {
     guard chosen.nodes.count < 2 else {
       throw UsageError.extraPositional(chosen.nodes[1], of: description.command)
     }
-    let form = arguments.value("output").flatMap(GraphForm.init) ?? .ascii
+    let form = arguments.value("output").flatMap(GraphFormat.init) ?? .ascii
     let file = chosen.isFileGiven ? chosen.file : nil
     let source = try await source(file, arguments)
     let graph =
@@ -79,7 +79,7 @@ struct ShowGraph: Verb {
     let loaded = try LoadedTopology.load(TopologyInput(argument: file))
     guard arguments.flag("live") else { return Source(loaded: loaded, directory: nil) }
     let client = try TopologyClient.attach(
-      to: arguments.target.named(elseBy: loaded.topology.name))
+      to: arguments.target.named(defaultingTo: loaded.topology.name))
     defer { client.close() }
     return Source(loaded: loaded, directory: try await client.directory())
   }
@@ -140,8 +140,8 @@ extension LoadedTopology {
         throw CommandError(
           "node '\(node)' is constant and has no state chart; name a node with a machine",
           code: .usage)
-      case .oracle(let trouble):
-        throw CommandError("node '\(node)': the program \(trouble.wording)")
+      case .evaluator(let evaluatorError):
+        throw CommandError("node '\(node)': the program \(evaluatorError.wording)")
       }
     }
   }
@@ -151,12 +151,12 @@ extension EvaluatorError {
   /// The failure of the program, and how to fix it.
   fileprivate var wording: String {
     switch self {
-    case .notStarted(let reason): "could not be started: \(reason)"
+    case .launchFailed(let reason): "could not be started: \(reason)"
     case .ended(let how): "ended when asked for a single step: \(how)"
-    case .late(let time):
+    case .timedOut(let time):
       "did not answer within \(time.shortText) when asked for a single step; check what the "
         + "program waits for"
-    case .garbage(let text):
+    case .invalidAnswer(let text):
       "sent an invalid answer when asked for a single step ('\(text)'); rebuild the program "
         + "with this version of PipeRuntime"
     }

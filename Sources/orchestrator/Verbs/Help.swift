@@ -39,11 +39,11 @@ extension HelpText {
 
     Runs topologies of state machines: a process per node, a ZeroMQ socket pair per pipe.
 
-    \(section("Verbs:", cards(verbs.map { ($0.name, $0.summary) })))
+    \(section("Verbs:", definitionList(verbs.map { ($0.name, $0.summary) })))
 
-    \(section("Options of most verbs:", cards(options(Option.valuedBeforeVerb + Option.universal))))
+    \(section("Options of most verbs:", definitionList(options(Option.valuedBeforeVerb + Option.universal))))
 
-    \(section("Exit codes:", cards(Self.exitCodes)))
+    \(section("Exit codes:", definitionList(Self.exitCodes)))
 
     Run 'orchestrator help VERB' for more information about a verb.
 

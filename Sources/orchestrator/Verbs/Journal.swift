@@ -51,7 +51,8 @@ struct ShowJournal: Verb {
 extension RuntimeDirectories {
   /// The nodes that have a journal, or remains of one.
   var nodesWithJournals: [String] {
-    Set(JournalReader.nodes(in: journals) + JournalPaths(in: self).nodesElsewhere).sorted()
+    Set(JournalReader.nodes(in: journals) + JournalPaths(in: self).nodesWithExternalJournals)
+      .sorted()
   }
 
   /// Throws if no journal and no log shows that the topology has, or had, a node of this name.

@@ -64,7 +64,7 @@ struct KubernetesExport {
   private func written(of set: ManifestSet, _ console: Console) throws -> [ManifestTree] {
     switch part {
     case .manifests:
-      for (program, path) in set.relativePrograms {
+      for (program, path) in set.programsWithRelativePaths {
         console.note("note: the image must contain program '\(program)' at '\(path)'")
       }
       return set.manifests
@@ -150,7 +150,7 @@ extension ManifestSet {
   ) throws -> [String: ManifestKeys.Agent] {
     try names.reduce(into: [:]) { agents, name in
       agents[name] = .init(
-        file: try text(AgentKeys.ownFile(of: name), in: directory),
+        file: try text(AgentKeys.keyPairFile(of: name), in: directory),
         key: try text(AgentKeys.agentFile(of: name), in: directory))
     }
   }

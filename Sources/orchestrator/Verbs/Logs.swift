@@ -82,7 +82,7 @@ struct Logs: Verb {
       } catch TopologyClientError.notAnswering where follows {
         // The orchestrator may answer again.
       } catch TopologyClientError.orchestratorGone where follows {
-        if let loss = client?.lossOfConnection { throw loss }
+        if let loss = client?.connectionLossError { throw loss }
         break reading
       }
       if isLast || console.waitUntilClosed(timeout: pause) { break }

@@ -83,7 +83,7 @@ struct Watch: Verb {
       code = try lines.write(try await client.steps(of: nodes.map(\.name)))
     case .tap(let pipe): code = try lines.write(try await client.tap(pipe))
     }
-    if let loss = client.lossOfConnection { throw loss }
+    if let loss = client.connectionLossError { throw loss }
     return code
   }
 

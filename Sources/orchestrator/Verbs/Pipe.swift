@@ -169,7 +169,7 @@ struct Pipe: Verb {
     let reading = try directory.pipeReading(pipe)
     let lines = StreamLines(arguments, [reading.sender].compactMap(\.self), console)
     let code = try lines.write(try await client.tap(reading.pipe.name))
-    if let loss = client.lossOfConnection { throw loss }
+    if let loss = client.connectionLossError { throw loss }
     return code
   }
 

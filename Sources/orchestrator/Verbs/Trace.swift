@@ -16,7 +16,7 @@ struct TraceRun: Verb {
     options: [
       .topology,
       Option(
-        "output", "o", value: .choice("FORM", TraceForm.allCases.map(\.rawValue)),
+        "output", "o", value: .choice("FORM", TraceFormat.allCases.map(\.rawValue)),
         "Output format. Default: text"),
       Option("for", value: .duration, "How long to record. Default: 10s"),
     ],
@@ -30,7 +30,7 @@ struct TraceRun: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let form: TraceForm = arguments.value("output") ?? .text
+    let form: TraceFormat = arguments.value("output") ?? .text
     let time = arguments.duration("for") ?? .seconds(10)
     // The signals must be blocked before the client's thread starts.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])

@@ -42,7 +42,7 @@ struct ShowScreen: Verb {
     switch shell.run() {
     case .left:
       console.note(
-        "topology '\(client.topology)' keeps running; 'orchestrator down \(client.choice)' "
+        "topology '\(client.topology)' keeps running; 'orchestrator down \(client.targetOptions)' "
           + "stops it")
     case .terminalClosed: break
     case .topologyGone(nil): console.note("topology '\(client.topology)' has stopped")

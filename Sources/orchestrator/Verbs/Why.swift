@@ -158,7 +158,7 @@ extension EventEnabledness {
 
 extension EventEnabledness.Answer {
   func because(_ time: (Int64) -> String) -> String {
-    if let obstacle { return obstacle.wording(of: time) }
+    if let blocker { return blocker.wording(of: time) }
     return switch verdict {
     case .dependsOnValue: "depends on the event's values"
     case .undetermined: "the transition is asynchronous; only a run can decide"
@@ -170,10 +170,10 @@ extension EventEnabledness.Answer {
     var record: [String: JSONValue] = [
       "participant": .string(participant), "verdict": .string(verdict.rawValue),
       "state": state ?? .null, "version": version.map { .count($0) } ?? .null,
-      "reason": obstacle.map { .string($0.code) } ?? .null,
+      "reason": blocker.map { .string($0.code) } ?? .null,
       "because": .string(because { Timestamp(nanoseconds: $0).description }),
     ]
-    switch obstacle {
+    switch blocker {
     case .inTransaction(let transaction): record["transaction"] = .string("\(transaction)")
     case .inDoubt(let doubt): record["doubt"] = doubt.record
     case .pipesFull(let names): record["pipes"] = .texts(names)

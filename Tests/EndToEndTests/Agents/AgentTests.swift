@@ -287,7 +287,7 @@ struct AgentTests {
       let ward = agents.topology
       let tool = ward.tool
       let keys = tool.directory.path + "/keys/"
-      let (right, control) = try KeyFile.readWithControl(keys + AgentKeys.ownFile(of: "right"))
+      let (right, control) = try KeyFile.readWithControl(keys + AgentKeys.keyPairFile(of: "right"))
       try KeyFile.write(CurveKeyPair.make(), for: control, to: keys + "stranger.key")
       try KeyFile.write(right, for: control, to: keys + "left-by-right.key")
       for key in ["stranger", "left-by-right"] {

@@ -116,7 +116,7 @@ final class AgentWard {
     var tool = tool
     tool.prefix = places[node]?.prefix ?? []
     return try tool.start([
-      "agent", node, "--key", "\(Self.keys)/\(AgentKeys.ownFile(of: node))", "--host",
+      "agent", node, "--key", "\(Self.keys)/\(AgentKeys.keyPairFile(of: node))", "--host",
       "host-of-\(node)",
       "--address", places[node]?.address ?? "127.0.0.1",
     ])

@@ -59,7 +59,7 @@ struct WhyTests {
         open.withheld == [
           .init(
             participant: "motor", state: ["moving": ["from": 0, "to": 3]], version: 1,
-            obstacle: .refused(.noTransition))
+            blocker: .refused(.noTransition))
         ])
     }
   }
@@ -78,12 +78,12 @@ struct WhyTests {
       let here = try await client.why("door", json: ["go": ["floor": 0]])
       #expect(here.verdict == .withheld)
       #expect(here.events[0].withheld.map(\.participant) == ["motor"])
-      #expect(here.events[0].withheld.map(\.obstacle) == [.refused(.guard)])
+      #expect(here.events[0].withheld.map(\.blocker) == [.refused(.guard)])
       #expect(try await client.synchronize("lift", LiftMotor.Event.open).isCommitted)
       try await topology.expect("door", LiftDoor.State.open(persons: 0))
       let full = try await client.why("door", LiftDoor.Event.enter(persons: 9))
       #expect(full.events[0].composite == nil)
-      #expect(full.events[0].withheld.map(\.obstacle) == [.refused(.guard)])
+      #expect(full.events[0].withheld.map(\.blocker) == [.refused(.guard)])
       #expect(
         try await client.why("lift", LiftDoor.Event.enter(persons: 8)).verdict == .enabled)
     }
@@ -121,7 +121,7 @@ struct WhyTests {
       func obstacles(_ name: String) async throws -> [String: EventBlocker] {
         let found = try await client.why(name, json: "meet", timeout: .seconds(3))
         let withheld = found.events.flatMap(\.withheld)
-        return Dictionary(withheld.map { ($0.participant, $0.obstacle!) }) { first, _ in first }
+        return Dictionary(withheld.map { ($0.participant, $0.blocker!) }) { first, _ in first }
       }
       try await topology.expectEnabled("meet", of: "pair")
       try await topology.pause("right")
@@ -158,7 +158,7 @@ struct WhyTests {
       try await topology.pause("gate")
       try await topology.send("button", Button.Event.press)
       let found = try await topology.client.why("button", json: "press")
-      #expect(found.events[0].withheld.map(\.obstacle) == [.pipesFull(["passes"])])
+      #expect(found.events[0].withheld.map(\.blocker) == [.pipesFull(["passes"])])
       try await topology.resume("gate")
       let again = try await poll(within: .seconds(10)) {
         try await topology.client.why("button", json: "press").verdict == .enabled ? true : nil

@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("docs/SEEDS.md", .timed)
+@Suite("docs/internal/SEEDS.md", .timed)
 struct SeedsTests {
   private struct Row {
     let named: String
@@ -28,7 +28,7 @@ struct SeedsTests {
 
   /// Returns the rows of all tables.
   private static func rows() throws -> [Row] {
-    try read("docs/SEEDS.md").split(separator: "\n").compactMap { line in
+    try read("docs/internal/SEEDS.md").split(separator: "\n").compactMap { line in
       let cells = line.split(separator: "|").map(String.init)
       guard line.hasPrefix("| "), cells.count == 3, !cells[0].hasPrefix(" ---"),
         cells[0] != " named there ", cells[0] != " there "
@@ -58,7 +58,7 @@ struct SeedsTests {
       })
   }
 
-  @Test("Each row of docs/SEEDS.md names existing tests")
+  @Test("Each row of docs/internal/SEEDS.md names existing tests")
   func tests() throws {
     let names = try Self.testNames()
     let rows = try Self.rows()
@@ -71,7 +71,7 @@ struct SeedsTests {
     }
   }
 
-  @Test("The files named in docs/SEEDS.md exist")
+  @Test("The files named in docs/internal/SEEDS.md exist")
   func files() throws {
     let known = Self.files(in: "Sources") + Self.files(in: "topologies")
     for row in try Self.rows() {

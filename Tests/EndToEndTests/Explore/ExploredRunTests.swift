@@ -134,8 +134,8 @@ struct ExploredRunTests {
       #expect(reports[1].verdict.degree == reports[0].verdict.degree, "seed \(seed)")
       #expect(
         Self.findings(reports[1]) == Self.findings(reports[0]), "seed \(seed): \(topology.yaml)")
-      whole += reports[0].reached.states
-      reduced += reports[1].reached.states
+      whole += reports[0].totals.states
+      reduced += reports[1].totals.states
     }
     #expect(reduced <= whole)
   }

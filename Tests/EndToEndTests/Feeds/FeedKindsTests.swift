@@ -163,7 +163,7 @@ struct FeedKindsTests {
         read()
         return !versions.isEmpty
       }
-      let count = 3 * Int(FeedSubscriptions.room) / 2
+      let count = 3 * Int(FeedSubscriptions.queueLimit) / 2
       try await go(topology, count)
       let last = try await topology.expectStatus(of: "sink", "all of them") {
         $0.status?.version == UInt64(sent + count)
@@ -184,7 +184,7 @@ struct FeedKindsTests {
       }
       #expect(isRead == true)
       // Some messages are in the sockets between the two processes.
-      #expect(versions.count - before < 5 * Int(FeedSubscriptions.room) / 4)
+      #expect(versions.count - before < 5 * Int(FeedSubscriptions.queueLimit) / 4)
     }
   }
 

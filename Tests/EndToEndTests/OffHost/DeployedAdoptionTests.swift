@@ -27,7 +27,7 @@ struct DeployedAdoptionTests {
   }
 
   private func control(of ward: DetachedTopology) throws -> String {
-    let place = try #require(FileSystem.contents(of: try ward.directories.controlPlace))
+    let place = try #require(FileSystem.contents(of: try ward.directories.controlEndpointFile))
     return try #require(try JSONValue(parsing: place)["endpoint"]?.string)
   }
 
@@ -139,7 +139,7 @@ struct DeployedAdoptionTests {
       var former = try #require(RunningTopology.find(directories)?.pid)
       try await ward.killOrchestrator(former)
       for round in 0..<6 {
-        let place = FileSystem.contents(of: directories.controlPlace)
+        let place = FileSystem.contents(of: directories.controlEndpointFile)
         let told = try ward.logs().count
         let up = try ward.tool.start(
           ["up", "-d", "ward.yaml", "--deployment", "ward-deployment.yaml"])
@@ -150,7 +150,9 @@ struct DeployedAdoptionTests {
           // greeted the nodes. For a moment the lock file still shows the former process.
           guard let pid = RunningTopology.find(directories)?.pid, pid != former else { return nil }
           if round % 3 == 0 { return pid }
-          guard FileSystem.contents(of: directories.controlPlace) != place else { return nil }
+          guard FileSystem.contents(of: directories.controlEndpointFile) != place else {
+            return nil
+          }
           guard round % 3 == 2 else { return pid }
           return try ward.logs().count > told ? pid : nil
         }
@@ -259,7 +261,7 @@ struct DeployedAdoptionTests {
         chmod(directories.controlKey, 0o644)
         reason = "cannot read the key pair of the former orchestrator: the key file"
       case .noPlace:
-        unlink(directories.controlPlace)
+        unlink(directories.controlEndpointFile)
         reason = "the endpoint of the former orchestrator is unknown"
       }
       let up = try await ward.up()

@@ -78,11 +78,14 @@ struct AddedComponentTests {
       try ward.write(Self.ward.replacing("pipes:", with: "  feature: { machine: Button }\npipes:"))
       try await ward.run("apply", "-p", "ward", "ward.yaml")
       try await Self.send(.pass, in: ward)
+      let withoutPipe = try await ward.pids()
       try ward.write(Self.added)
       let plan = try await ward.run("apply", "-p", "ward", "ward.yaml").output
       #expect(plan.contains("= gate"), "\(plan)")
       try await Self.send(.pass, in: ward)
       try await Self.expectPressed(button: 5, feature: 4, in: ward)
+      // A sender that counted from 1 again would fail, and continue correctly after its restart.
+      #expect(try await ward.pids()["gate"] == withoutPipe["gate"])
       for node in try await ward.directory().nodes { #expect(node.status?.gaps == 0, "\(node)") }
     }
   }

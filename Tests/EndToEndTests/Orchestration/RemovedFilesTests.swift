@@ -161,7 +161,7 @@ struct RemovedFilesTests {
   /// Returns the regular files of a running topology, except its lock.
   private static func files(in directory: String) -> [String] {
     FileSystem.entries(of: directory).filter { $0 != "lock" }.map { directory + "/" + $0 }
-      .filter { FileIdentity($0)?.isOfFile == true }
+      .filter { FileIdentity($0)?.isRegularFile == true }
   }
 
   @Test("The directories of a running topology are locked, which systemd-tmpfiles respects")

@@ -142,7 +142,7 @@ struct ScreenTests {
         EventEnabledness(
           event: CaseDescription(name: "close"), participants: ["door"],
           answers: [
-            EventEnabledness.Answer(participant: "door", obstacle: .refused(.noTransition))
+            EventEnabledness.Answer(participant: "door", blocker: .refused(.noTransition))
           ]),
       ])
     _ = screen.take(.answer(.enabled(of: "door", .found(found))), at: 8 * Self.second)

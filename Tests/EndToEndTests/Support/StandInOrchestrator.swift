@@ -242,9 +242,9 @@ final class StandInOrchestrator: Sendable {
   // MARK: Messages
 
   /// Sends a member this peer list, whether it is correct or not.
-  func tell(_ name: String, _ neighbourhood: PeerList, number: UInt64) {
+  func tell(_ name: String, _ peerList: PeerList, number: UInt64) {
     thread.handle.post { [weak self] in
-      self?.send(.neighbours, sequence: number, body: neighbourhood, to: name)
+      self?.send(.neighbours, sequence: number, body: peerList, to: name)
     }
   }
 

@@ -40,7 +40,8 @@ struct SynchronizedEventTests {
       #expect(
         try await topology.meet()
           == .refused([
-            Withholding(participant: "right", state: state, version: 1, reason: .noTransition)
+            BlockingParticipant(
+              participant: "right", state: state, version: 1, reason: .noTransition)
           ]))
       #expect(try await topology.party("left") == .willing(met: 0, steps: 0))
     }

@@ -42,12 +42,12 @@ struct KeyParserTests {
     var parser = KeyParser()
     #expect(parser.take([0x1B]) == [])
     #expect(parser.isWaiting)
-    #expect(parser.takePause() == [.escape])
+    #expect(parser.handlePause() == [.escape])
     #expect(!parser.isWaiting)
     #expect(parser.take("\u{1B}[".utf8) == [])
-    #expect(parser.takePause() == [.alternate("[")])
+    #expect(parser.handlePause() == [.alternate("[")])
     #expect(parser.take("\u{1B}[12".utf8) == [])
-    #expect(parser.takePause() == [])
+    #expect(parser.handlePause() == [])
     #expect(parser.take("a".utf8) == [.character("a")])
   }
 
@@ -61,11 +61,11 @@ struct KeyParserTests {
     #expect(parser.take([0xED, 0xA0, 0x80, 0x42]) == [.character("B")])
     let long = "\u{1B}[" + String(repeating: "1", count: 100)
     #expect(parser.take(long.utf8).count <= 100)
-    _ = parser.takePause()
+    _ = parser.handlePause()
     #expect(parser.take("z".utf8) == [.character("z")])
     var random = SplitMix64(seed: 7)
     for _ in 0..<20_000 { _ = parser.take([UInt8(truncatingIfNeeded: random.next())]) }
-    _ = parser.takePause()
+    _ = parser.handlePause()
     #expect(parser.take("z".utf8) == [.character("z")])
   }
 }

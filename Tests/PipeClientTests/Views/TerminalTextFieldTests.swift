@@ -58,7 +58,7 @@ struct TerminalTextFieldTests {
     var field = TerminalTextField(byteLimit: 100)
     let bytes = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 7) }
     for key in parser.take(bytes) { _ = field.press(key) }
-    for key in parser.takePause() { _ = field.press(key) }
+    for key in parser.handlePause() { _ = field.press(key) }
     #expect(field.text.utf8.count <= 100)
     #expect(field.text == StyledLine(field.text).description)
     while !field.text.isEmpty { _ = field.press(field.cursor > 0 ? .backspace : .delete) }

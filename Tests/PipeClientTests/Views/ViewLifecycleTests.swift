@@ -181,7 +181,7 @@ struct ViewLifecycleTests {
       return [0x03, 0x1A, 0x09, 0x0A, 0x0D].contains(byte) ? 0x78 : byte
     }
     var sends = 0
-    for key in parser.take(bytes) + parser.takePause() {
+    for key in parser.take(bytes) + parser.handlePause() {
       for action in session.press(key) where action != .draw { sends += 1 }
     }
     #expect(sends == 0)

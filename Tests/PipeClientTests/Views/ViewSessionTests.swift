@@ -136,7 +136,7 @@ struct ViewSessionTests {
   func otherState() {
     var session = session()
     let actions = session.show(Self.change(1, ["open": ["persons": 1]]))
-    guard case .end(.otherStates(let node, let view, let problem))? = actions.first else {
+    guard case .end(.stateTypeMismatch(let node, let view, let problem))? = actions.first else {
       Issue.record("it should have ended")
       return
     }
@@ -187,7 +187,7 @@ struct ViewSessionTests {
     #expect(ViewEnding.terminalClosed.exitCode == 1)
     #expect(ViewEnding.nodeDown(node: "n", reason: "stopped").exitCode == 1)
     #expect(ViewEnding.topologyDown("gone").exitCode == 1)
-    #expect(ViewEnding.otherStates(node: "n", view: "V", problem: "p").exitCode == 2)
+    #expect(ViewEnding.stateTypeMismatch(node: "n", view: "V", problem: "p").exitCode == 2)
     #expect(ViewEnding.failed("no", code: 3).exitCode == 3)
   }
 }

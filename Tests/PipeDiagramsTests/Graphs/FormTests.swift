@@ -39,7 +39,7 @@ struct FormTests {
   @Test("A state chart is written as a DOT graph")
   func dot() {
     #expect(
-      GraphForm.dot.text(Self.door.graph(current: "open", text: "open(persons: 2)")) == #"""
+      GraphFormat.dot.text(Self.door.graph(current: "open", text: "open(persons: 2)")) == #"""
         digraph "door: Door" {
           graph [fontname="sans-serif"]
           node [shape=box, fontname="sans-serif"]
@@ -58,7 +58,7 @@ struct FormTests {
 
         """#)
     #expect(
-      GraphForm.dot.text(Self.shop.graph) == #"""
+      GraphFormat.dot.text(Self.shop.graph) == #"""
         digraph "shop" {
           graph [fontname="sans-serif"]
           node [shape=box, fontname="sans-serif"]
@@ -81,7 +81,7 @@ struct FormTests {
   @Test("A state chart is written as a Mermaid flowchart")
   func mermaid() {
     #expect(
-      GraphForm.mermaid.text(Self.door.graph()) == """
+      GraphFormat.mermaid.text(Self.door.graph()) == """
         flowchart TD
           %% a note
           n1("closed<br>(start)")
@@ -102,7 +102,7 @@ struct FormTests {
 
         """)
     #expect(
-      GraphForm.mermaid.text(Self.shop.graph) == """
+      GraphFormat.mermaid.text(Self.shop.graph) == """
         flowchart TD
           n3[["sky<br>always blue"]]
           n4>"log<br>watches"]
@@ -120,7 +120,7 @@ struct FormTests {
   @Test("A state chart is written as a PlantUML state diagram")
   func plantUML() {
     #expect(
-      GraphForm.plantuml.text(Self.door.graph()) == """
+      GraphFormat.plantuml.text(Self.door.graph()) == """
         @startuml
         title door: Door
         state "closed\\n(start)" as n1
@@ -145,7 +145,7 @@ struct FormTests {
   @Test("A wiring is drawn as ASCII art")
   func ascii() {
     #expect(
-      GraphForm.ascii.text(Self.shop.graph) == """
+      GraphFormat.ascii.text(Self.shop.graph) == """
         shop
 
           .---------------------------------.
@@ -184,7 +184,7 @@ struct FormTests {
 
         """)
     #expect(
-      GraphForm.ascii.text(Self.door.graph(current: "open", text: "open(persons: 2)")) == """
+      GraphFormat.ascii.text(Self.door.graph(current: "open", text: "open(persons: 2)")) == """
         door: Door
 
                     +---------+
@@ -228,20 +228,20 @@ struct FormTests {
 
   @Test("JSON has the whole graph, and SVG has no external references")
   func others() {
-    let text = GraphForm.json.text(Self.door.graph())
+    let text = GraphFormat.json.text(Self.door.graph())
     #expect(text.contains(#""isCertain":false"#))
     #expect(
       text.contains(
         #"{"cluster":null,"id":"closed","kind":"state","lines":["closed"],"marks":["initial"]}"#))
-    let svg = GraphForm.svg.text(Self.shop.graph)
+    let svg = GraphFormat.svg.text(Self.shop.graph)
     #expect(svg.hasPrefix("<svg xmlns=\"http://www.w3.org/2000/svg\" "))
     #expect(svg.hasSuffix("</svg>\n"))
     #expect(svg.components("http") == 1)
     for word in ["<script", "href", "url(", "@import"] { #expect(!svg.contains(word)) }
   }
 
-  @Test("Text in a graph never becomes markup, in any format", arguments: GraphForm.allCases)
-  func markup(form: GraphForm) {
+  @Test("Text in a graph never becomes markup, in any format", arguments: GraphFormat.allCases)
+  func markup(form: GraphFormat) {
     let hostile = "<img src=x onerror=alert(1)>\"]; evil --> \\n `x` #quot; & \u{1B}[31m\r\n@enduml"
     var graph = Graph(title: hostile, nodes: [Graph.Node(hostile, .state)], notes: [hostile])
     graph.edges = [Graph.Edge(hostile, hostile, .transition, labels: [hostile])]
@@ -257,8 +257,8 @@ struct FormTests {
     }
   }
 
-  @Test("A graph of 500 nodes shows each of them, in every format", arguments: GraphForm.allCases)
-  func many(form: GraphForm) {
+  @Test("A graph of 500 nodes shows each of them, in every format", arguments: GraphFormat.allCases)
+  func many(form: GraphFormat) {
     let text = form.text(LayoutTests.random(500, edges: 500, clusters: 5, seed: 11))
     #expect(text.utf8.count > 5_000)
   }

@@ -135,7 +135,7 @@ struct LayoutTests {
     #expect(layout.routes.count == layout.graph.edges.count)
     // Every edge that is not drawn is listed in words.
     let missing = layout.routes.indices.filter { layout.routes[$0].isEmpty }
-    #expect(Set(missing).isSubset(of: layout.untold))
+    #expect(Set(missing).isSubset(of: layout.incompleteEdges))
   }
 
   @Test("Empty graphs, single nodes, cyclic frames and edges to nowhere are laid out")

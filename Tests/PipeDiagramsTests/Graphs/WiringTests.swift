@@ -46,11 +46,11 @@ struct WiringTests {
   }
 
   @Test("Current states are shown in the boxes, and nodes that do not run are marked")
-  func now() {
+  func currentCondition() {
     var wiring = Self.wiring([.init(name: "pair", nodes: ["a", "b"], events: [])])
-    wiring.nodes[0].now = .init(text: "open", isRunning: true)
-    wiring.nodes[1].now = .init(text: "backing off", isRunning: false)
-    wiring.composites[0].now = .init(text: "(open, ?)", isRunning: true)
+    wiring.nodes[0].currentCondition = .init(text: "open", isRunning: true)
+    wiring.nodes[1].currentCondition = .init(text: "backing off", isRunning: false)
+    wiring.composites[0].currentCondition = .init(text: "(open, ?)", isRunning: true)
     wiring.pipes = [
       .init(name: "p", from: "a", to: "b", label: "x", fill: .init(waiting: 2, capacity: 9))
     ]

@@ -11,8 +11,8 @@ struct GoldenTraceTests {
 
   @Test(
     "The trace file is the same for the same steps, byte for byte",
-    arguments: [TraceForm.chrome, .otlp])
-  func golden(_ form: TraceForm) throws {
+    arguments: [TraceFormat.chrome, .otlp])
+  func golden(_ form: TraceFormat) throws {
     let path = "\(Self.folder)/house.\(form.rawValue).json"
     let text = try House.written(form)
     if getenv("GOLDENS").map({ String(cString: $0) }) == "write" {

@@ -55,7 +55,7 @@ enum House {
   }
 
   /// Returns the trace of these steps in a format.
-  static func written(_ form: TraceForm) throws -> String {
+  static func written(_ form: TraceFormat) throws -> String {
     var text = ""
     try form.write(try recorder().trace) { text += $0 }
     return text

@@ -10,10 +10,12 @@ struct TraceTests {
     let trace = try House.recorder().trace
     #expect(trace.steps.map(\.node) == ["door", "display", "display", "left", "both", "right"])
     #expect(trace.steps.map(\.cause) == [nil, 0, 1, nil, nil, nil])
-    #expect(trace.steps.map(\.meeting) == [nil, nil, nil, 0, 0, 0])
-    let meeting = try #require(trace.meetings.first)
-    #expect(trace.meetings.count == 1 && meeting.event == "meet" && meeting.name == "both")
-    #expect(meeting.end - meeting.start == 500_000)
+    #expect(trace.steps.map(\.synchronizedEvent) == [nil, nil, nil, 0, 0, 0])
+    let synchronizedEvent = try #require(trace.synchronizedEvents.first)
+    #expect(
+      trace.synchronizedEvents.count == 1 && synchronizedEvent.event == "meet"
+        && synchronizedEvent.name == "both")
+    #expect(synchronizedEvent.end - synchronizedEvent.start == 500_000)
     #expect(trace.untold == ["door": 89])
   }
 
@@ -32,7 +34,7 @@ struct TraceTests {
         #"{"node":"\#(node)","incarnation":1,"version":1,"place":1,"time":1,"transaction":"1.1"}"#
       recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
     }
-    #expect(recorder.trace.meetings.map(\.name) == ["oneA", "twoA"])
+    #expect(recorder.trace.synchronizedEvents.map(\.name) == ["oneA", "twoA"])
   }
 
   @Test(
@@ -61,8 +63,8 @@ struct TraceTests {
         + #""transaction":"1.1"}"#
       recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
     }
-    #expect(recorder.trace.meetings.map(\.name) == ["seat1"])
-    #expect(recorder.trace.meetings.map(\.steps.count) == [followed.count])
+    #expect(recorder.trace.synchronizedEvents.map(\.name) == ["seat1"])
+    #expect(recorder.trace.synchronizedEvents.map(\.steps.count) == [followed.count])
   }
 
   @Test("A text trace shows the steps with their causes")
@@ -185,7 +187,7 @@ struct TraceTests {
     }
     #expect(recorder.trace.steps.map(\.cause) == [1, nil, 0])
     var text = ""
-    try TraceForm.otlp.write(recorder.trace) { text += $0 }
+    try TraceFormat.otlp.write(recorder.trace) { text += $0 }
     let traces = text.matches(of: /"traceId":"([0-9a-f]*)"/).map(\.1)
     #expect(traces.count == 3 && Set(traces).count == 1, "\(text)")
   }
@@ -212,7 +214,7 @@ struct TraceTests {
       recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
     }
     var text = ""
-    try TraceForm.chrome.write(recorder.trace) { text += $0 }
+    try TraceFormat.chrome.write(recorder.trace) { text += $0 }
     let lengths = text.matches(of: /"dur":([0-9.]*)/).map(\.1)
     #expect(lengths == ["0.4", "0.0", "4.6", "1.0"], "\(text)")
   }

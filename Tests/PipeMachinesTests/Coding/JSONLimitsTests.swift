@@ -13,7 +13,7 @@ struct JSONLimitsTests {
       ("99999999999999999999.5", nil), (#""99999999999999999999""#, nil), ("[", nil), ("", nil),
     ])
   func beyond(text: String, number: String?) {
-    #expect(JSONValue.wholeBeyondLimits(in: text.utf8) == number)
+    #expect(JSONValue.integerOutOfRange(in: text.utf8) == number)
   }
 
   @Test(

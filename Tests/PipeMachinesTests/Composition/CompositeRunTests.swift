@@ -41,7 +41,7 @@ struct CompositeRunTests {
     #expect(
       try await pair.synchronizedEvent(Event.joint)
         == .refused([
-          Withholding(
+          BlockingParticipant(
             participant: "right", state: ["closed": ["joint": 0, "own": 0]], version: 1,
             reason: .noTransition)
         ]))
@@ -58,7 +58,7 @@ struct CompositeRunTests {
   @Test("An event sent the wrong way is an error that names the right way")
   func routing() async throws {
     let pair = try pair()
-    await #expect(throws: RoutingError.synchronizedOutside("joint", composite: "pair")) {
+    await #expect(throws: RoutingError.requiresComposite("joint", composite: "pair")) {
       try await pair.send(.joint, to: left)
     }
     await #expect(throws: RoutingError.notSynchronized("own", composite: "pair")) {

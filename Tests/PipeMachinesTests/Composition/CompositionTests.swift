@@ -49,7 +49,7 @@ struct CompositionTests {
     #expect(composition.vectors.map(\.description) == ["outer.e(A, B, C)"])
     #expect(composition.machines(of: "outer") == ["A", "B", "C"])
     #expect(try composition.vector("e", of: "outer") == composition.vectors[0])
-    #expect(throws: RoutingError.synchronizedOutside("e", composite: "outer")) {
+    #expect(throws: RoutingError.requiresComposite("e", composite: "outer")) {
       try composition.vector("e", of: "inner")
     }
   }

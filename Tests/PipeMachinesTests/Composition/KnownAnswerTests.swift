@@ -13,7 +13,7 @@ struct KnownAnswerTests {
     #expect(found.states.count == states, sourceLocation: sourceLocation)
     #expect(found.transitions.count == transitions, sourceLocation: sourceLocation)
     #expect(found.deadlocks.count == deadlocks, sourceLocation: sourceLocation)
-    #expect(found.untried == [], sourceLocation: sourceLocation)
+    #expect(found.untriedEvents == [], sourceLocation: sourceLocation)
   }
 
   @Test("Interlock: one component waits until the other is ready for their event")

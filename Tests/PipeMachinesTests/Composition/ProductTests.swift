@@ -35,18 +35,18 @@ struct ProductTests {
     let open = ProductEvent.synchronized(SynchronizedEvent(named: "open"), composite: "lift")
     #expect(try lift.next(lift.states(of: moving), SynchronizedEvent(named: "open")) == nil)
     #expect(
-      try lift.product.enabledness(of: open, in: moving).withheld == [
-        Withholding(
+      try lift.product.enabledness(of: open, in: moving).blockers == [
+        BlockingParticipant(
           participant: "motor", state: ["moving": ["to": 2]], version: nil, reason: .noTransition)
       ])
     let boarding = lift.productState(.open(persons: 1), .stopped)
     let stop = ProductEvent.synchronized(
       SynchronizedEvent(Lift.DoorEvent.emergencyStop(code: 1)), composite: "lift")
-    let withheld = try lift.product.enabledness(of: stop, in: boarding).withheld
-    #expect(withheld.map(\.participant) == ["door", "motor"])
-    #expect(withheld.map(\.reason) == [.guard, .noTransition])
+    let blockers = try lift.product.enabledness(of: stop, in: boarding).blockers
+    #expect(blockers.map(\.participant) == ["door", "motor"])
+    #expect(blockers.map(\.reason) == [.guard, .noTransition])
     #expect(
-      withheld[0].description == """
+      blockers[0].description == """
         'door' refuses the event in state {"open":{"persons":1}}: the transition's guard is false
         """)
   }
@@ -54,7 +54,7 @@ struct ProductTests {
   @Test("A synchronized event sent to one component is an error that names the composite")
   func direct() throws {
     let lift = try lift()
-    #expect(throws: RoutingError.synchronizedOutside("open", composite: "lift")) {
+    #expect(throws: RoutingError.requiresComposite("open", composite: "lift")) {
       try lift.next(lift.initial, .open, of: door)
     }
     #expect(throws: RoutingError.notSynchronized("close", composite: "lift")) {
@@ -77,7 +77,7 @@ struct ProductTests {
     #expect {
       try lift.next(lift.initial, event)
     } throws: { error in
-      guard case RoutingError.noEvent(.otherPayload("emergencyStop", _, _), "door") = error
+      guard case RoutingError.noEvent(.payloadMismatch("emergencyStop", _, _), "door") = error
       else { return false }
       return true
     }
@@ -97,10 +97,10 @@ struct ProductTests {
       try product.explore().states.first { "\($0.components[0])" == "eating" })
     let enabled = product.enabledness(in: state).filter(\.isEnabled)
     #expect(enabled.map { "\($0.event)" } == ["seat0: release"])
-    let withheld = try #require(
+    let blockers = try #require(
       product.enabledness(in: state).first { "\($0.event)" == "seat1: take" })
-    #expect(withheld.withheld.map(\.participant) == ["fork1"])
-    #expect(withheld.participants == ["fork1", "fork2", "philosopher1"])
+    #expect(blockers.blockers.map(\.participant) == ["fork1"])
+    #expect(blockers.participants == ["fork1", "fork2", "philosopher1"])
   }
 
   @Test("A product is stable if no component has a pending output")
@@ -123,10 +123,10 @@ struct ProductTests {
     #expect(throws: ProjectionError.count(1, expected: 2)) {
       try LiftState.projection(json: ["closed"])
     }
-    #expect(throws: ProjectionError.type("Motor", place: 0, expected: "Door")) {
+    #expect(throws: ProjectionError.type("Motor", index: 0, expected: "Door")) {
       try LiftState.projection(ProductState([Lift.Motor.stopped, Lift.Motor.stopped]))
     }
-    #expect(throws: ProjectionError.type("\"flying\"", place: 1, expected: "Motor")) {
+    #expect(throws: ProjectionError.type("\"flying\"", index: 1, expected: "Motor")) {
       try LiftState.projection(json: ["closed", "flying"])
     }
   }

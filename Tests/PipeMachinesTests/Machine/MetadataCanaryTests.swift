@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The check of the layout of types")
 struct MetadataCanaryTests {
-  typealias Reading = MetadataCanary.Reading
+  typealias Fact = MetadataCanary.Fact
 
   @Test("The compiler of this test lays out types as expected")
   func thisCompiler() {
@@ -15,7 +15,7 @@ struct MetadataCanaryTests {
   @Test(
     "A difference in the lists of cases disables all reading from memory",
     arguments: MetadataCanary.kinds() + MetadataCanary.cases())
-  func lists(expected: Reading) {
+  func lists(expected: Fact) {
     let (reading, difference) = MetadataCanary.reading(
       kinds: changed(MetadataCanary.kinds(), expected),
       cases: changed(MetadataCanary.cases(), expected))
@@ -26,7 +26,7 @@ struct MetadataCanaryTests {
   @Test(
     "A difference in values still allows the lists of cases to be read",
     arguments: MetadataCanary.values())
-  func values(expected: Reading) {
+  func values(expected: Fact) {
     let (reading, difference) = MetadataCanary.reading(
       values: changed(MetadataCanary.values(), expected))
     #expect(reading == .mirror)
@@ -35,7 +35,7 @@ struct MetadataCanaryTests {
 
   @Test("Nothing is read after a difference, because it may not exist")
   func stops() {
-    let wrong = [Reading("kinds", "0", "1")]
+    let wrong = [Fact("kinds", "0", "1")]
     let (reading, _) = MetadataCanary.reading(
       kinds: wrong, cases: unreachable(), values: unreachable())
     #expect(reading == .mirrorOnly)
@@ -43,17 +43,17 @@ struct MetadataCanaryTests {
 
   @Test("The warning says what differs, with which compiler, and what to do")
   func warning() {
-    let warning = MetadataCanary.warning(Reading("tags", "1 0", "0 1"))
+    let warning = MetadataCanary.warning(Fact("tags", "1 0", "0 1"))
     #expect(warning.contains("(tags: 1 0 instead of 0 1)"))
     #expect(warning.contains(MetadataCanary.compiler))
     #expect(warning.contains("build with Swift 6.3"))
   }
 
-  private func changed(_ readings: [Reading], _ one: Reading) -> [Reading] {
-    readings.map { $0.what == one.what ? Reading($0.what, "0", $0.expected) : $0 }
+  private func changed(_ readings: [Fact], _ one: Fact) -> [Fact] {
+    readings.map { $0.what == one.what ? Fact($0.what, "0", $0.expected) : $0 }
   }
 
-  private func unreachable() -> [Reading] {
+  private func unreachable() -> [Fact] {
     Issue.record("read after a difference")
     return []
   }

@@ -61,7 +61,7 @@ struct MachineParametersTests {
 
   @Test("Without given parameters nothing is decoded, and the defaults are validated")
   func defaults() throws {
-    #expect(throws: ParametersError.useless("floors", nil, "must be 6 or more")) {
+    #expect(throws: ParametersError.invalidValue("floors", nil, "must be 6 or more")) {
       try Unreadable(parameters: [:])
     }
     #expect(throws: ParametersError.self) { try Unreadable(parameters: ["floors": 7]) }

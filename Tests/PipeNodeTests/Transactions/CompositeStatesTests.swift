@@ -166,7 +166,7 @@ struct SynchronizedBodyTests {
     #expect(TransactionBody(composite: "lift", event: Array(text.utf8)).eventName == nil)
   }
 
-  private static let withheld = Withholding(
+  private static let withheld = BlockingParticipant(
     participant: "door", state: ["open": ["persons": 2]], version: 3, reason: .guard)
 
   @Test(

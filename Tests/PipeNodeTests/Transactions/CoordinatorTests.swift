@@ -115,7 +115,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.received(.changed, from: "b").prepared == ["a", "b"])
     #expect(coordinator.fired(.deadline(id(1), .seconds(3))).replies == [:], "it is under way")
     let reply = coordinator.received(.no(transaction(2), refusal), from: "b").replies[id(1)]
-    let withheld = Withholding(
+    let withheld = BlockingParticipant(
       participant: "b", state: "off", version: 0, reason: .noTransition)
     #expect(reply == .atomic(.refused([withheld])))
     #expect(coordinator.isIdle)

@@ -112,7 +112,7 @@ struct KnownRefusalTests {
   func deadline() {
     var coordinator = refused(.await(.seconds(1)))
     _ = move(Self.closed, version: 1, as: 2, in: &coordinator)
-    let withheld = Withholding(
+    let withheld = BlockingParticipant(
       participant: "b", state: "closed", version: 1, reason: .noTransition)
     #expect(
       coordinator.fired(.deadline(id(1), .seconds(1))).contains(

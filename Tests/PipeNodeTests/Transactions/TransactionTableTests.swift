@@ -125,7 +125,7 @@ struct TransactionTableTests {
     var transaction = Self.asked
     let refusal = ParticipantRefusal.refused(
       .noTransition, version: 6, state: Array("\"closed\"".utf8))
-    let withheld = Withholding(
+    let withheld = BlockingParticipant(
       participant: "b", state: "closed", version: 6, reason: .noTransition)
     #expect(transaction.take(.no("b", refusal)) == .abort(.refused([withheld]), ["a"]))
   }

@@ -104,11 +104,11 @@ enum FrameFuzz {
     ]
     var subscriptions = FeedSubscriptions()
     guard let topic = subscriptions.take(bytes) else { return }
-    let asked = topics.filter { subscriptions.ask(for: $0) }
+    let asked = topics.filter { subscriptions.hasSubscriber(for: $0) }
     check(asked.count < 2, "one topic asks for several kinds")
-    check(asked == topics.filter { $0.isAsked(by: topic) }, "a subscription is not kept")
+    check(asked == topics.filter { $0.isRequested(by: topic) }, "a subscription is not kept")
     ([0] + topic).withUnsafeBytes { _ = subscriptions.take($0) }
-    check(!topics.contains { subscriptions.ask(for: $0) }, "a subscription does not end")
+    check(!topics.contains { subscriptions.hasSubscriber(for: $0) }, "a subscription does not end")
   }
 
   private static func readEvents(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {

@@ -23,7 +23,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     var hasFinished = false
 
     /// Passes the state to all subscribers.
-    mutating func tell() {
+    mutating func notifySubscribers() {
       for (id, subscriber) in subscribers {
         if subscriber.isOver.load(ordering: .relaxed) {
           subscribers[id] = nil
@@ -64,7 +64,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     storage.content.withLock { content in
       guard !content.hasFinished else { return }
       content.state = state
-      content.tell()
+      content.notifySubscribers()
     }
   }
 
@@ -73,7 +73,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     storage.content.withLock { content in
       guard !content.hasFinished else { return }
       change(&content.state)
-      content.tell()
+      content.notifySubscribers()
     }
   }
 

@@ -21,23 +21,24 @@ final class HostedModel<Model: HostableModel>: Sendable {
     /// The announced changes, in order.
     var announced: [Change] = []
     /// The last change that was examined, with or without an event.
-    var noted: State?
+    var lastExaminedState: State?
     var isStepping = false
     /// Announces changes; `nil` if changes are not announced, or not yet.
     var announce: Announce?
-    var following: Task<Void, Never>?
+    var followTask: Task<Void, Never>?
     var isOver = false
 
     /// Whether the model is in a stable state that no step has produced and that was not examined.
-    func isNews(_ state: State) -> Bool {
-      announce != nil && !isStepping && state.isStable && state != settled && state != noted
+    func isUnexplainedChange(_ state: State) -> Bool {
+      announce != nil && !isStepping && state.isStable && state != settled
+        && state != lastExaminedState
     }
   }
 
   private let parameters: Model.Parameters
   private let start: State
   private let made = Locked<Model?>(nil)
-  private let passage = ModelPassage<State>()
+  private let stateBuffer = IntermediateStateBuffer<State>()
   private let subscription = Locked<StatePublisher<State>.Cancellation?>(nil)
   private let content: Locked<Content>
 
@@ -47,7 +48,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
     content = Locked(Content(settled: state))
   }
 
-  deinit { letGo() }
+  deinit { release() }
 
   /// The state of the machine that the model represents.
   var settled: State { content.withLock(\.settled) }
@@ -58,25 +59,25 @@ final class HostedModel<Model: HostableModel>: Sendable {
       if let made { return made }
       let model = try Model(startsWith: start.stable(), parameters)
       made = model
-      let passage = passage
-      let cancel = model.stateDidChange.subscribe({ passage.enter($0) }, {})
+      let stateBuffer = stateBuffer
+      let cancel = model.stateDidChange.subscribe({ stateBuffer.enter($0) }, {})
       subscription.withLock { $0 = cancel }
       return model
     }
   }
 
   /// Releases the model, whatever it is doing, and withdraws its announced changes.
-  func letGo() {
-    let following = content.withLock { content in
+  func release() {
+    let followTask = content.withLock { content in
       content.isOver = true
       content.announce = nil
       for change in content.announced { change.announcement.withdraw() }
       content.announced = []
-      defer { content.following = nil }
-      return content.following
+      defer { content.followTask = nil }
+      return content.followTask
     }
-    following?.cancel()
-    passage.close()
+    followTask?.cancel()
+    stateBuffer.close()
     let cancel = subscription.withLock { subscription in
       defer { subscription = nil }
       return subscription
@@ -91,11 +92,11 @@ final class HostedModel<Model: HostableModel>: Sendable {
   /// - Returns: The stable state in which the model comes to rest. The machine enters it with
   ///   ``settle(in:)``.
   func take(
-    _ event: Model.Event, _ tell: (@Sendable (State) -> Void)?
+    _ event: Model.Event, _ reportState: (@Sendable (State) -> Void)?
   ) async throws -> State {
     let model = try model()
     content.withLock { $0.isStepping = true }
-    passage.begin(tell ?? { _ in })
+    stateBuffer.begin(reportState ?? { _ in })
     try await model.take(event)
     return await rest(of: model)
   }
@@ -112,7 +113,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
         }
       }
       attempts += 1
-      if passage.end(in: state, isLate: attempts == Self.attempts) { return state }
+      if stateBuffer.end(in: state, isLate: attempts == Self.attempts) { return state }
       // The model has changed again, or its publisher lags behind.
       await Task.yield()
     }
@@ -127,11 +128,11 @@ final class HostedModel<Model: HostableModel>: Sendable {
     content.withLock { content in
       content.isStepping = false
       content.settled = state
-      content.noted = nil
+      content.lastExaminedState = nil
       for change in content.announced { change.announcement.withdraw() }
       content.announced = []
     }
-    note()
+    checkForChange()
   }
 
   // MARK: Changes by the model itself
@@ -140,30 +141,30 @@ final class HostedModel<Model: HostableModel>: Sendable {
   func follow(_ announce: @escaping Announce) throws {
     let model = try model()
     let begins = content.withLock { content in
-      guard !content.isOver, content.following == nil else { return false }
+      guard !content.isOver, content.followTask == nil else { return false }
       content.announce = announce
-      content.following = Task { [weak self, states = model.stateDidChange] in
+      content.followTask = Task { [weak self, states = model.stateDidChange] in
         for await _ in states {
           guard !Task.isCancelled, let self else { return }
-          note()
+          checkForChange()
         }
       }
       return true
     }
-    if begins { note() }
+    if begins { checkForChange() }
   }
 
   /// Checks whether the model has changed by itself. The notification of a change may arrive later
   /// than the change.
-  private func note() {
+  private func checkForChange() {
     guard let model = made.withLock({ $0 }) else { return }
     let state = model.state
-    guard content.withLock({ $0.isNews(state) }) else { return }
+    guard content.withLock({ $0.isUnexplainedChange(state) }) else { return }
     let event = Model.event(forChangeTo: state)
-    let isUntold = content.withLock { content in
+    let isUndeclaredChange = content.withLock { content in
       // Otherwise the model has changed again, and there will be another notification.
-      guard content.isNews(state), model.state == state else { return false }
-      content.noted = state
+      guard content.isUnexplainedChange(state), model.state == state else { return false }
+      content.lastExaminedState = state
       guard let event, let announce = content.announce else { return event == nil }
       let change = Change(
         state: state, tag: EnumCases.tag(of: event), announcement: Announcement())
@@ -171,7 +172,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
       announce(event, change.announcement)
       return false
     }
-    guard isUntold else { return }
+    guard isUndeclaredChange else { return }
     Self.warn(
       "the model changed to state '\(state)' without an event; return an event for this change "
         + "from 'event(forChangeTo:)'")
@@ -179,7 +180,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
 
   /// Returns the first announced change that the event describes.
   func change(on event: Model.Event) -> Change? {
-    note()
+    checkForChange()
     let tag = EnumCases.tag(of: event)
     return content.withLock { content in content.announced.first { $0.tag == tag } }
   }
@@ -187,7 +188,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
   /// Notes that the machine has taken the step for a change that the model has made.
   /// - Parameter tell: Called with the model's earlier intermediate states.
   /// - Returns: `false` if the change has been withdrawn.
-  func pass(_ change: Change, _ tell: (@Sendable (State) -> Void)?) -> Bool {
+  func pass(_ change: Change, _ reportState: (@Sendable (State) -> Void)?) -> Bool {
     let isPassed = content.withLock { content in
       guard
         let index = content.announced.firstIndex(where: {
@@ -199,7 +200,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
       content.settled = change.state
       return true
     }
-    if isPassed { passage.pass(through: change.state, tell) }
+    if isPassed { stateBuffer.pass(through: change.state, reportState) }
     return isPassed
   }
 

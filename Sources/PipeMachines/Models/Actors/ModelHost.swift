@@ -41,7 +41,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     }
   }
 
-  deinit { content.withLock(\.model).letGo() }
+  deinit { content.withLock(\.model).release() }
 
   /// Processes an event, from one stable state to the next.
   /// - Throws: The error of the model, which is then made again in its previous state.
@@ -62,10 +62,14 @@ package final class ModelHost<Model: HostableModel>: Sendable {
 
   private func take(_ event: Model.Event, in state: Model.State) async throws -> Model.State {
     let scope = RunScope.current
-    let tell: @Sendable (Model.State) -> Void = { scope?.passes(through: $0) }
+    let reportState: @Sendable (Model.State) -> Void = {
+      scope?.reportIntermediateState(through: $0)
+    }
     let hosted = model(in: state)
     // An event for a change that the model has already made is not passed to the model.
-    if let change = hosted.change(on: event), hosted.pass(change, tell) { return change.state }
+    if let change = hosted.change(on: event), hosted.pass(change, reportState) {
+      return change.state
+    }
     do {
       _ = try hosted.model()
     } catch {
@@ -75,7 +79,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     follow(hosted)
     let next: Model.State
     do {
-      next = try await hosted.take(event, tell)
+      next = try await hosted.take(event, reportState)
     } catch {
       guard isCurrent(hosted) else { throw CancellationError() }
       follow(replace(with: Hosted(in: state, parameters)))
@@ -101,7 +105,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
       defer { content.model = model }
       return content.model
     }
-    last.letGo()
+    last.release()
     return model
   }
 
@@ -137,12 +141,12 @@ package final class ModelHost<Model: HostableModel>: Sendable {
   /// Keeps the result of an event, unless the step has been given up. The task is cancelled before
   /// the step is abandoned.
   private func promise(_ promise: Promise) throws {
-    let isWaitedFor = content.withLock { content in
+    let isStillAwaited = content.withLock { content in
       guard !Task.isCancelled else { return false }
       content.promise = promise
       return true
     }
-    if !isWaitedFor { throw CancellationError() }
+    if !isStillAwaited { throw CancellationError() }
   }
 
   private func takePromise() -> Promise? {
@@ -168,7 +172,7 @@ extension ModelHost: TentativeWork {
 
   package func abandon() { _ = takePromise() }
 
-  package func stand(in state: any Sendable) {
+  package func restartWork(in state: any Sendable) {
     guard let state = state as? Model.State else { return }
     abandon()
     let model = replace(with: Hosted(in: state, parameters))
@@ -181,20 +185,20 @@ extension ModelHost: TentativeWork {
 ///
 /// An unstable state is passed on at once. A stable state waits for the next state, because it may
 /// be the final state of the step.
-final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
+final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable {
   private struct Content {
     /// The last state seen; `nil` before the first, which is the model's initial state.
     var last: State?
     /// The states that the machine has not received.
-    var waiting: [State] = []
+    var pendingStates: [State] = []
     /// Passes a state to the machine, during a step.
-    var tell: (@Sendable (State) -> Void)?
+    var reportState: (@Sendable (State) -> Void)?
 
-    mutating func tellPassed() {
-      guard let tell, let last = waiting.last else { return }
-      for state in waiting.dropLast() { tell(state) }
-      waiting.removeAll(keepingCapacity: true)
-      if last.isStable { waiting.append(last) } else { tell(last) }
+    mutating func reportPassedStates() {
+      guard let reportState, let last = pendingStates.last else { return }
+      for state in pendingStates.dropLast() { reportState(state) }
+      pendingStates.removeAll(keepingCapacity: true)
+      if last.isStable { pendingStates.append(last) } else { reportState(last) }
     }
   }
 
@@ -208,38 +212,38 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
       let last = content.last
       content.last = state
       guard let last, last != state else { return }
-      content.waiting.append(state)
-      if content.tell != nil {
-        content.tellPassed()
-      } else if content.waiting.count > Self.capacity {
-        content.waiting.removeFirst()
+      content.pendingStates.append(state)
+      if content.reportState != nil {
+        content.reportPassedStates()
+      } else if content.pendingStates.count > Self.capacity {
+        content.pendingStates.removeFirst()
       }
     }
   }
 
   /// Begins a step of the machine. The states since the previous step belong to it.
-  func begin(_ tell: @escaping @Sendable (State) -> Void) {
+  func begin(_ reportState: @escaping @Sendable (State) -> Void) {
     content.withLock { content in
-      content.tell = tell
-      content.tellPassed()
+      content.reportState = reportState
+      content.reportPassedStates()
     }
   }
 
   /// Takes a step of the machine to an earlier state of the model. The states before that state
   /// belong to this step, later ones to later steps.
-  func pass(through state: State, _ tell: (@Sendable (State) -> Void)?) {
+  func pass(through state: State, _ reportState: (@Sendable (State) -> Void)?) {
     content.withLock { content in
-      guard let index = content.waiting.firstIndex(of: state) else { return }
-      if let tell { for state in content.waiting[..<index] { tell(state) } }
-      content.waiting.removeSubrange(...index)
+      guard let index = content.pendingStates.firstIndex(of: state) else { return }
+      if let reportState { for state in content.pendingStates[..<index] { reportState(state) } }
+      content.pendingStates.removeSubrange(...index)
     }
   }
 
   /// Closes the passage of a released model. Its further states belong to no step.
   func close() {
     content.withLock { content in
-      content.tell = nil
-      content.waiting = []
+      content.reportState = nil
+      content.pendingStates = []
     }
   }
 
@@ -250,10 +254,12 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
   func end(in state: State, isLate: Bool) -> Bool {
     content.withLock { content in
       guard isLate || content.last == state else { return false }
-      if content.waiting.last == state { content.waiting.removeLast() }
-      if let tell = content.tell { for state in content.waiting { tell(state) } }
-      content.waiting.removeAll(keepingCapacity: true)
-      content.tell = nil
+      if content.pendingStates.last == state { content.pendingStates.removeLast() }
+      if let reportState = content.reportState {
+        for state in content.pendingStates { reportState(state) }
+      }
+      content.pendingStates.removeAll(keepingCapacity: true)
+      content.reportState = nil
       return true
     }
   }

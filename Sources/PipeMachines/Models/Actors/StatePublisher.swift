@@ -60,10 +60,12 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
   }
 
   /// Makes an iterator that begins with the current state.
-  public func makeAsyncIterator() -> AsyncStream<State>.Iterator { begun().makeAsyncIterator() }
+  public func makeAsyncIterator() -> AsyncStream<State>.Iterator {
+    subscribedStates().makeAsyncIterator()
+  }
 
   /// Returns the states from the time of this call, however late a task reads them.
-  func begun() -> AsyncStream<State> {
+  func subscribedStates() -> AsyncStream<State> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.bufferCapacity)) { continuation in
       let cancel = subscribe({ continuation.yield($0) }, { continuation.finish() })
       continuation.onTermination = { _ in cancel() }

@@ -9,14 +9,14 @@ import Observation
 public final class ViewBinding<State: Sendable> {
   /// The state to show.
   public private(set) var state: State
-  @ObservationIgnored private var following: Task<Void, Never>?
+  @ObservationIgnored private var followTask: Task<Void, Never>?
 
   /// Shows the state of a model for as long as the binding exists.
   public init<Model: StateMachineProtocol>(source: Model) where Model.State == State {
     state = source.state
     // Subscribed here, because the task may start late: no state is missed.
-    let states = source.stateDidChange.begun()
-    following = Task { [weak self] in
+    let states = source.stateDidChange.subscribedStates()
+    followTask = Task { [weak self] in
       for await state in states {
         guard let self else { return }
         self.state = state
@@ -24,5 +24,5 @@ public final class ViewBinding<State: Sendable> {
     }
   }
 
-  isolated deinit { following?.cancel() }
+  isolated deinit { followTask?.cancel() }
 }

@@ -127,20 +127,20 @@ struct EditedState<State: Sendable>: Sendable {
 
   /// The state to show.
   private(set) var value: State
-  private var waiting: [(number: Int, change: Change)] = []
+  private var pendingEdits: [(number: Int, change: Change)] = []
 
   init(_ value: State) { self.value = value }
 
   /// Applies an edit that cannot be processed at once, and queues it.
   mutating func edit(number: Int, _ change: @escaping Change) {
-    waiting.append((number, change))
+    pendingEdits.append((number, change))
     change(&value)
   }
 
   /// Enters a state that includes the edits up to this number.
   mutating func enter(_ entered: State, edit: Int) {
-    waiting.removeAll { $0.number <= edit }
+    pendingEdits.removeAll { $0.number <= edit }
     value = entered
-    for (_, change) in waiting { change(&value) }
+    for (_, change) in pendingEdits { change(&value) }
   }
 }

@@ -17,7 +17,7 @@ import Observation
 @Observable
 public final class Store<Feature: FeatureType> {
   @ObservationIgnored private let scope: any StoreScope<Feature>
-  @ObservationIgnored private var following: Task<Void, Never>?
+  @ObservationIgnored private var followTask: Task<Void, Never>?
   /// A counter that is observed in place of the state, which is stored in the scope.
   private var changes = 0
 
@@ -25,13 +25,13 @@ public final class Store<Feature: FeatureType> {
   public convenience init(feature: Feature, initialState state: Feature.State) {
     self.init(
       PartScope<Feature.State, Feature>(
-        root: StoreRoot(state), feature: feature, part: \.self, above: { _ in nil }))
+        root: StoreRoot(state), feature: feature, part: \.self, parentStep: { _ in nil }))
   }
 
   private init(_ scope: any StoreScope<Feature>) {
     self.scope = scope
     let changes = scope.changes()
-    following = Task { [weak self] in
+    followTask = Task { [weak self] in
       for await _ in changes {
         guard let self else { return }
         self.changes += 1
@@ -39,7 +39,7 @@ public final class Store<Feature: FeatureType> {
     }
   }
 
-  isolated deinit { following?.cancel() }
+  isolated deinit { followTask?.cancel() }
 
   /// The state, with all edits. Setting it is not an action: the feature does not see it.
   ///
@@ -129,17 +129,17 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   private let feature: Feature
   private let part: WritableKeyPath<Root, Feature.State> & Sendable
   /// Returns the step of the parent features for an action, after this feature has processed it.
-  private let above: @Sendable (Feature.Action) -> Step?
+  private let parentStep: @Sendable (Feature.Action) -> Step?
 
   init(
     root: StoreRoot<Root>, feature: Feature,
     part: WritableKeyPath<Root, Feature.State> & Sendable,
-    above: @escaping @Sendable (Feature.Action) -> Step?
+    parentStep: @escaping @Sendable (Feature.Action) -> Step?
   ) {
     self.root = root
     self.feature = feature
     self.part = part
-    self.above = above
+    self.parentStep = parentStep
   }
 
   var state: Feature.State { root.state[keyPath: part] }
@@ -157,18 +157,18 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   func changes() -> StatePublisher<Void> { root.changes }
 
   private func step(_ action: Feature.Action) -> Step {
-    Self.step(feature, part, above)(action)
+    Self.step(feature, part, parentStep)(action)
   }
 
   private static func step(
     _ feature: Feature, _ part: WritableKeyPath<Root, Feature.State> & Sendable,
-    _ above: @escaping @Sendable (Feature.Action) -> Step?
+    _ parentStep: @escaping @Sendable (Feature.Action) -> Step?
   ) -> @Sendable (Feature.Action) -> Step {
     { action in
       { root in
         var next = root
         next[keyPath: part] = await feature.reduce(state: root[keyPath: part], action: action)
-        return await above(action)?(next) ?? next
+        return await parentStep(action)?(next) ?? next
       }
     }
   }
@@ -177,13 +177,13 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
     _ part: WritableKeyPath<Feature.State, Scoped.State> & Sendable,
     _ action: @escaping @Sendable (Scoped.Action) -> Feature.Action, _ feature: Scoped
   ) -> any StoreScope<Scoped> {
-    let own = Self.step(self.feature, self.part, above)
+    let own = Self.step(self.feature, self.part, parentStep)
     let whole = self.part.appending(path: part)
     // Joined from two key paths that are Sendable.
     nonisolated(unsafe) let sendable =
       unsafeDowncast(whole, to: WritableKeyPath<Root, Scoped.State>.self)
     return PartScope<Root, Scoped>(
-      root: root, feature: feature, part: sendablePath(sendable), above: { own(action($0)) })
+      root: root, feature: feature, part: sendablePath(sendable), parentStep: { own(action($0)) })
   }
 }
 

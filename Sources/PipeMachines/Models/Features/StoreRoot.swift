@@ -14,36 +14,36 @@ final class StoreRoot<State: Sendable> {
   private enum Step {
     /// A change of the state. Edits are numbered in their order, from 1.
     case edit(number: Int, @Sendable (inout State) -> Void)
-    case run(Run, Name, Caller?)
+    case run(Run, Name, WaitingTask?)
   }
 
   /// A task that waits for a step.
-  private struct Caller {
+  private struct WaitingTask {
     let continuation: CheckedContinuation<Void, Never>
     /// The step that the task is performing.
     let step: PendingStep?
   }
 
   /// The state that the last step has produced, and the number of the last edit that it includes.
-  private var entered: (value: State, edit: Int)
+  private var latestState: (value: State, edit: Int)
   private let subject: ConcurrentValueSubject<EditedState<State>>
   private var lastEdit = 0
   /// The queued steps, beginning at index `next`.
-  private var waiting: [Step] = []
+  private var queuedSteps: [Step] = []
   private var next = 0
   /// Whether a step is being taken.
-  private var isTaking = false
+  private var isDraining = false
   /// The task that takes the queued steps, one at a time.
-  private var taking: Task<Void, Never>?
+  private var drainTask: Task<Void, Never>?
 
   init(_ initial: State) {
-    entered = (initial, 0)
+    latestState = (initial, 0)
     subject = ConcurrentValueSubject(EditedState(initial))
   }
 
   isolated deinit {
-    taking?.cancel()
-    for case .run(_, _, let caller?) in waiting[next...] { caller.continuation.resume() }
+    drainTask?.cancel()
+    for case .run(_, _, let caller?) in queuedSteps[next...] { caller.continuation.resume() }
   }
 
   /// The state, with the edits that were made during a running action.
@@ -52,11 +52,11 @@ final class StoreRoot<State: Sendable> {
 
   func edit(_ change: @escaping @Sendable (inout State) -> Void) {
     lastEdit += 1
-    guard isTaking else { return take(change, number: lastEdit) }
+    guard isDraining else { return take(change, number: lastEdit) }
     // Shown before the edit can be processed, so that a state that includes the edit does not get
     // it a second time.
     subject.update { [lastEdit] in $0.edit(number: lastEdit, change) }
-    waiting.append(.edit(number: lastEdit, change))
+    queuedSteps.append(.edit(number: lastEdit, change))
   }
 
   /// Queues a step. No step is taken before this function returns, because a view may be setting a
@@ -78,30 +78,30 @@ final class StoreRoot<State: Sendable> {
     }
     if caller == nil { PendingStep.watch(sending: name(), to: own) }
     await withCheckedContinuation {
-      add(.run(step, name, Caller(continuation: $0, step: caller)), begin: Self.beginAtOnce)
+      add(.run(step, name, WaitingTask(continuation: $0, step: caller)), begin: Self.beginAtOnce)
     }
   }
 
   private func add(_ step: Step, begin: (@escaping Work) -> Task<Void, Never>) {
-    waiting.append(step)
-    guard !isTaking else { return }
-    isTaking = true
+    queuedSteps.append(step)
+    guard !isDraining else { return }
+    isDraining = true
     // In a separate task: if the caller is cancelled, the step is taken nevertheless.
-    taking = begin { [weak self] in
-      while let step = self?.takeOut() {
+    drainTask = begin { [weak self] in
+      while let step = self?.dequeueStep() {
         switch step {
         case .edit(let number, let change): self?.take(change, number: number)
         case .run(let run, let name, let caller):
           // The step must not keep the store alive while it runs.
           if let (state, step) = self?.begin(name, awaitedBy: caller?.step) {
-            let led = await step.perform { await run(state) }
-            self?.enter(led)
+            let nextState = await step.perform { await run(state) }
+            self?.enter(nextState)
           }
           guard let caller else { continue }
           caller.continuation.resume()
           // Let the caller run before the next step, so that it sees the state that its own step
           // has produced.
-          if self?.hasWaiting == true { await Task.yield() }
+          if self?.hasQueuedSteps == true { await Task.yield() }
         }
       }
     }
@@ -118,38 +118,38 @@ final class StoreRoot<State: Sendable> {
     #endif
   }
 
-  private var hasWaiting: Bool { next < waiting.count }
+  private var hasQueuedSteps: Bool { next < queuedSteps.count }
 
   /// Removes and returns the next step; `nil` if none is queued.
-  private func takeOut() -> Step? {
-    guard hasWaiting else {
-      waiting.removeAll(keepingCapacity: true)
-      (next, isTaking) = (0, false)
+  private func dequeueStep() -> Step? {
+    guard hasQueuedSteps else {
+      queuedSteps.removeAll(keepingCapacity: true)
+      (next, isDraining) = (0, false)
       return nil
     }
     defer { next += 1 }
     // Free the steps already taken, even if the queue never becomes empty.
     if next >= 64 {
-      waiting.removeFirst(next)
+      queuedSteps.removeFirst(next)
       next = 0
     }
-    return waiting[next]
+    return queuedSteps[next]
   }
 
   private func take(_ change: @Sendable (inout State) -> Void, number: Int) {
-    entered.edit = number
-    change(&entered.value)
-    enter(entered.value)
+    latestState.edit = number
+    change(&latestState.value)
+    enter(latestState.value)
   }
 
   private func begin(
     _ name: @escaping Name, awaitedBy outer: PendingStep?
   ) -> (State, PendingStep) {
-    (entered.value, PendingStep(of: ObjectIdentifier(self), name, awaitedBy: outer))
+    (latestState.value, PendingStep(of: ObjectIdentifier(self), name, awaitedBy: outer))
   }
 
   private func enter(_ state: State) {
-    entered.value = state
-    subject.update { [edit = entered.edit] in $0.enter(state, edit: edit) }
+    latestState.value = state
+    subject.update { [edit = latestState.edit] in $0.enter(state, edit: edit) }
   }
 }

@@ -113,8 +113,8 @@ private func withTimeLimit<Result: Sendable>(
   let (results, gives) = AsyncStream.makeStream(of: Swift.Result<Result, any Error>.self)
   // The time that passed before a restart counts for the limit as well as for the waits of the
   // work.
-  let run = EffectRun.current?.beside()
-  let working = Task {
+  let run = EffectRun.current?.makeConcurrentRun()
+  let workTask = Task {
     do { gives.yield(.success(try await work())) } catch { gives.yield(.failure(error)) }
   }
   let timer = Task {
@@ -122,7 +122,7 @@ private func withTimeLimit<Result: Sendable>(
     gives.yield(.failure(LoadFailure("timed out after \(limit.shortText)")))
   }
   defer {
-    working.cancel()
+    workTask.cancel()
     timer.cancel()
   }
   return try await withTaskCancellationHandler {

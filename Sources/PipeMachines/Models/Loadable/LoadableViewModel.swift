@@ -46,7 +46,7 @@ public final class LoadableViewModel<Hosted: LoadableMachine>:
 
   @ObservationIgnored private let sequence:
     AsyncStateMachineSequence<Hosted.State, Hosted.Event, Never>
-  @ObservationIgnored private var following: Task<Void, Never>?
+  @ObservationIgnored private var followTask: Task<Void, Never>?
 
   /// Makes a view model that has not loaded anything.
   public init(_: Hosted.Type, parameters: Hosted.Parameters) {
@@ -54,7 +54,7 @@ public final class LoadableViewModel<Hosted: LoadableMachine>:
       stateMachine: Hosted.stateMachine(parameters), runtime: Hosted.runtime(parameters, Ports()))
     self.sequence = sequence
     state = sequence.state
-    following = Task { [weak self] in
+    followTask = Task { [weak self] in
       for await state in sequence {
         guard let self else { return }
         self.state = state
@@ -63,7 +63,7 @@ public final class LoadableViewModel<Hosted: LoadableMachine>:
   }
 
   isolated deinit {
-    following?.cancel()
+    followTask?.cancel()
     sequence.finish()
   }
 

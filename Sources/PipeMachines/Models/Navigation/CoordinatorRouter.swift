@@ -21,7 +21,7 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
     to route: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Input, Screen>>,
     _ input: Input
   ) throws(NavigationError) -> Screen {
-    let coordinator = try present()
+    let coordinator = try requireCoordinator()
     return try coordinator.stack.route(coordinator[keyPath: route], input, of: coordinator)
   }
 
@@ -31,7 +31,7 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
   public func root<Screen>(
     _ root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
   ) throws(NavigationError) -> Screen {
-    let coordinator = try present()
+    let coordinator = try requireCoordinator()
     let transition = CoordinatorTransition(
       presentation: nil, make: coordinator[keyPath: root].make)
     return try coordinator.stack.route(transition, (), of: coordinator)
@@ -39,26 +39,28 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
 
   /// Pops the topmost screen.
   /// - Throws: ``NavigationError`` if the root or a sheet is shown.
-  public func popLast() throws(NavigationError) { try present().stack.pop() }
+  public func popLast() throws(NavigationError) { try requireCoordinator().stack.pop() }
 
   /// Pops all screens except the root.
   /// - Throws: ``NavigationError`` if the root or a sheet is shown.
-  public func popToRoot() throws(NavigationError) { try present().stack.popToRoot() }
+  public func popToRoot() throws(NavigationError) { try requireCoordinator().stack.popToRoot() }
 
   /// Dismisses the sheet.
   /// - Throws: ``NavigationError`` if no sheet is shown.
-  public func dismiss() throws(NavigationError) { try present().stack.dismiss() }
+  public func dismiss() throws(NavigationError) { try requireCoordinator().stack.dismiss() }
 
   /// Removes the coordinator itself, with all its screens, if it is a screen of another
   /// coordinator.
   /// - Throws: ``NavigationError`` if the coordinator is not a screen of another coordinator, is a
   ///   root, or is covered by a sheet.
   public func dismissCoordinator() throws(NavigationError) {
-    guard let leave = try present().stack.leave else { throw .atRoot }
-    try leave()
+    guard let removeFromParent = try requireCoordinator().stack.removeFromParent else {
+      throw .atRoot
+    }
+    try removeFromParent()
   }
 
-  private func present() throws(NavigationError) -> Coordinator {
+  private func requireCoordinator() throws(NavigationError) -> Coordinator {
     guard let coordinator else { throw .notShown("\(Coordinator.self)") }
     return coordinator
   }

@@ -8,50 +8,50 @@ import Observation
 @Observable
 public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
   /// The route of a made screen, so that the rules of a stack of routes apply.
-  private struct Place: RouteType, CustomStringConvertible {
+  private struct ScreenSlot: RouteType, CustomStringConvertible {
     let number: Int
     /// The type of the screen.
     let description: String
   }
 
-  private var places: RouteStack<Place>
-  @ObservationIgnored private var made: [Place: Any] = [:]
+  private var slots: RouteStack<ScreenSlot>
+  @ObservationIgnored private var made: [ScreenSlot: Any] = [:]
   @ObservationIgnored private var last = 0
   @ObservationIgnored private let initial: @MainActor (Coordinator) -> Any
   /// Removes this coordinator from the coordinator that shows it as a screen.
-  @ObservationIgnored var leave: (@MainActor () throws(NavigationError) -> Void)?
+  @ObservationIgnored var removeFromParent: (@MainActor () throws(NavigationError) -> Void)?
 
   /// Makes a stack. Its root screen is made on first access.
   public init<Screen>(
     initial root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
   ) {
-    places = RouteStack(root: Place(number: 0, description: "\(Screen.self)"))
+    slots = RouteStack(root: ScreenSlot(number: 0, description: "\(Screen.self)"))
     initial = { $0[keyPath: root].make($0, ()) }
   }
 
   // MARK: Presented routes
 
-  func shown(of coordinator: Coordinator) -> Any { screen(places.shown, of: coordinator) }
+  func shown(of coordinator: Coordinator) -> Any { screen(slots.shown, of: coordinator) }
 
   func screens(of coordinator: Coordinator) -> [Any] {
-    places.path.map { screen($0, of: coordinator) }
+    slots.path.map { screen($0, of: coordinator) }
   }
 
   func sheet(of coordinator: Coordinator) -> Any? {
-    places.sheet.map { screen($0, of: coordinator) }
+    slots.sheet.map { screen($0, of: coordinator) }
   }
 
   /// Returns the screen of a place. Only the initial root is made on access.
-  private func screen(_ place: Place, of coordinator: Coordinator) -> Any {
-    if let screen = made[place] { return screen }
+  private func screen(_ slot: ScreenSlot, of coordinator: Coordinator) -> Any {
+    if let screen = made[slot] { return screen }
     RouterStore.shared.store(coordinator)
-    return keep(initial(coordinator), at: place)
+    return keep(initial(coordinator), at: slot)
   }
 
-  private func keep<Screen>(_ screen: Screen, at place: Place) -> Screen {
-    made[place] = screen
+  private func keep<Screen>(_ screen: Screen, at slot: ScreenSlot) -> Screen {
+    made[slot] = screen
     if let nested = screen as? any NavigationCoordinatable {
-      nested.start { [weak self] () throws(NavigationError) in try self?.remove(place) }
+      nested.start { [weak self] () throws(NavigationError) in try self?.remove(slot) }
     }
     return screen
   }
@@ -65,59 +65,59 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
   ) throws(NavigationError) -> Screen {
     _ = shown(of: coordinator)
     last += 1
-    let place = Place(number: last, description: "\(Screen.self)")
+    let slot = ScreenSlot(number: last, description: "\(Screen.self)")
     // Check before the screen is made.
-    _ = try showing(place, transition.presentation)
-    let screen = keep(transition.make(coordinator, input), at: place)
+    _ = try showing(slot, transition.presentation)
+    let screen = keep(transition.make(coordinator, input), at: slot)
     // Check again, because making the screen may have changed the stack.
-    show(try showing(place, transition.presentation))
+    show(try showing(slot, transition.presentation))
     return screen
   }
 
   private func showing(
-    _ place: Place, _ presentation: PresentationType?
-  ) throws(NavigationError) -> RouteStack<Place> {
-    var next = places
+    _ slot: ScreenSlot, _ presentation: PresentationType?
+  ) throws(NavigationError) -> RouteStack<ScreenSlot> {
+    var next = slots
     switch presentation {
-    case .push: try next.push(place)
-    case .modal: try next.present(place)
-    case nil: next = RouteStack(root: place)
+    case .push: try next.push(slot)
+    case .modal: try next.present(slot)
+    case nil: next = RouteStack(root: slot)
     }
     return next
   }
 
   func pop() throws(NavigationError) {
-    try change { places throws(NavigationError) in try places.pop() }
+    try change { slots throws(NavigationError) in try slots.pop() }
   }
 
   func popToRoot() throws(NavigationError) {
-    try change { places throws(NavigationError) in try places.popToRoot() }
+    try change { slots throws(NavigationError) in try slots.popToRoot() }
   }
 
   func dismiss() throws(NavigationError) {
-    try change { places throws(NavigationError) in try places.dismiss() }
+    try change { slots throws(NavigationError) in try slots.dismiss() }
   }
 
   /// Removes a screen and all screens above it.
-  private func remove(_ place: Place) throws(NavigationError) {
-    guard place != places.root else { throw .atRoot }
-    try change { places throws(NavigationError) in
-      if places.sheet == place { return try places.dismiss() }
-      while places.path.contains(place) { try places.pop() }
+  private func remove(_ slot: ScreenSlot) throws(NavigationError) {
+    guard slot != slots.root else { throw .atRoot }
+    try change { slots throws(NavigationError) in
+      if slots.sheet == slot { return try slots.dismiss() }
+      while slots.path.contains(slot) { try slots.pop() }
     }
   }
 
   private func change(
-    _ change: (inout RouteStack<Place>) throws(NavigationError) -> Void
+    _ change: (inout RouteStack<ScreenSlot>) throws(NavigationError) -> Void
   ) throws(NavigationError) {
-    var next = places
+    var next = slots
     try change(&next)
     show(next)
   }
 
-  private func show(_ next: RouteStack<Place>) {
+  private func show(_ next: RouteStack<ScreenSlot>) {
     let kept = Set(next.path + (next.sheet.map { [$0] } ?? []))
     made = made.filter { kept.contains($0.key) }
-    places = next
+    slots = next
   }
 }

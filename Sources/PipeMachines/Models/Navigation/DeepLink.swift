@@ -11,7 +11,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
   /// The error in the pattern; `nil` if the pattern is valid.
   let problem: String?
   let segments: [Segment]
-  private let path: @Sendable ([String]) throws(UnfitValue) -> [Route]
+  private let path: @Sendable ([String]) throws(UnconvertibleValue) -> [Route]
 
   enum Segment: Hashable, Sendable {
     case word(String)
@@ -19,8 +19,8 @@ public struct DeepLink<Route: RouteType>: Sendable {
   }
 
   /// A value that cannot be converted to the type of its placeholder.
-  struct UnfitValue: Error {
-    var place: Int
+  struct UnconvertibleValue: Error {
+    var position: Int
     var type: String
   }
 
@@ -37,7 +37,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
     var count = 0
     for _ in repeat (each Value).self { count += 1 }
     problem = Self.problem(with: pattern, segments, values: count)
-    self.path = { texts throws(UnfitValue) in
+    self.path = { texts throws(UnconvertibleValue) in
       let reader = ValueReader(texts: texts)
       return path(repeat try reader.next((each Value).self))
     }
@@ -71,11 +71,11 @@ public struct DeepLink<Route: RouteType>: Sendable {
       }
     }
     if let problem { throw .malformedPattern(problem) }
-    do throws(UnfitValue) {
+    do throws(UnconvertibleValue) {
       return try path(values.map(\.text))
     } catch {
       throw .unfitValue(
-        link: link, value: values[error.place].text, placeholder: values[error.place].name,
+        link: link, value: values[error.position].text, placeholder: values[error.position].name,
         type: error.type)
     }
   }
@@ -93,16 +93,16 @@ public struct DeepLink<Route: RouteType>: Sendable {
   /// Reads the values one by one.
   private final class ValueReader {
     private let texts: [String]
-    private var place = 0
+    private var position = 0
 
     init(texts: [String]) { self.texts = texts }
 
     func next<Value: LosslessStringConvertible>(
       _ type: Value.Type
-    ) throws(UnfitValue) -> Value {
-      defer { place += 1 }
-      guard let value = Value(texts[place]) else {
-        throw UnfitValue(place: place, type: TypeName.of(type))
+    ) throws(UnconvertibleValue) -> Value {
+      defer { position += 1 }
+      guard let value = Value(texts[position]) else {
+        throw UnconvertibleValue(position: position, type: TypeName.of(type))
       }
       return value
     }
@@ -139,16 +139,16 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
     }
     let link = link.printable
     let parts = Self.withoutScheme(link).split(separator: "/").map(Self.decoded)
-    var unfit: NavigationError?
+    var conversionError: NavigationError?
     for pattern in links {
       do throws(NavigationError) {
         if let path = try pattern.path(of: parts, link: link) { return path }
       } catch {
         // Another pattern may match.
-        unfit = unfit ?? error
+        conversionError = conversionError ?? error
       }
     }
-    if let unfit { throw unfit }
+    if let conversionError { throw conversionError }
     throw .unknownLink(link, known: patterns, nearest: nearest(to: parts))
   }
 

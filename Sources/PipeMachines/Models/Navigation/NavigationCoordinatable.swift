@@ -47,8 +47,8 @@ extension NavigationCoordinatable {
   public var sheet: Any? { stack.sheet(of: self) }
 
   /// Makes the screen of the root, and stores the function that removes this coordinator.
-  func start(leave: @escaping @MainActor () throws(NavigationError) -> Void) {
-    stack.leave = leave
+  func start(removeFromParent: @escaping @MainActor () throws(NavigationError) -> Void) {
+    stack.removeFromParent = removeFromParent
     _ = stack.shown(of: self)
   }
 }

@@ -95,7 +95,7 @@ package struct ExploredPath {
         description: "the search has other events in the pipes behind this one: \(item), "
           + "with \(text)")
     }
-    guard same.allSatisfy(explored.hasMet) else {
+    guard same.allSatisfy(explored.hasVisited) else {
       throw Failure(description: "the search has not met the state behind this one: \(item)")
     }
     states = same

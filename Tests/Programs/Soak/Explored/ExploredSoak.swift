@@ -78,7 +78,7 @@ struct ExploredSoak {
     } catch {
       found = "\(error)"
     }
-    let states = explored.report.reached.states
+    let states = explored.report.totals.states
     say(
       "topology \(number): \(plan.summary), \(states) states; \(taken) steps and dead letters, "
         + "\((ContinuousClock.now - start).shortText): "

@@ -18,11 +18,11 @@ package struct RunTrace: Sendable {
     /// The node's state after the action; `nil` if the event was refused and is a dead letter.
     package var state: JSONValue?
     /// The events that it has put into pipes, with their numbers.
-    package var sent: [NodeStep.Piped]
+    package var sent: [NodeStep.PipedEvent]
 
     package init(
       node: String, version: UInt64, event: JSONValue, origin: Origin, state: JSONValue? = nil,
-      sent: [NodeStep.Piped] = []
+      sent: [NodeStep.PipedEvent] = []
     ) {
       self.node = node
       self.version = version
