@@ -212,7 +212,7 @@ private struct NodeVerbs {
           "The parameters of the monitor. Default: the monitor's own"),
       ],
       positionals: [
-        Positional("MONITOR", .text("MONITOR"), .one, "The monitor, by registered name")
+        Positional("MONITOR", .text("MONITOR"), .one, "The registered name of the monitor")
       ])
   }
 }

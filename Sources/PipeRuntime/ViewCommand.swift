@@ -35,7 +35,7 @@ struct ViewCommand {
           "state", value: .text("JSON"), "Prints the view of this state once, without a topology"),
       ],
       positionals: [
-        Positional("VIEW", .text("VIEW"), .one, "The view, by registered name"),
+        Positional("VIEW", .text("VIEW"), .one, "The registered name of the view"),
         Positional("NODE", .node, .optional, "The node to show; none with --state"),
       ],
       examples: [

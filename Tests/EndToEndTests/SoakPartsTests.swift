@@ -89,8 +89,8 @@ struct SoakPartsTests {
     take(.note, "\(NodeReport.replacing(reason: "its environment was changed"))")
     take(
       .err,
-      "warning: 'b' does not respond; reconnecting; if 'b' is running, another program has connected to "
-        + "'ipc:///b.in' with the same routing id, 'pipe/p' (1 so far)")
+      "warning: 'b' does not respond; reconnecting; 'b' is stopped or overloaded, or another program has "
+        + "connected to 'ipc:///b.in' with the same routing id, 'pipe/p' (1 so far)")
     #expect(counts.adopted == 1 && counts.replaced == 1 && counts.takenBack == 1)
     #expect(counts.failpoints == [.recordAfter: ["crash": 2], .sendAfter: ["delay": 1]])
     #expect(counts.foundHung == 1)

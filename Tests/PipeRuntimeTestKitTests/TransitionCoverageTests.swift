@@ -159,7 +159,7 @@ struct TransitionCoverageTests {
         the transitions are unknown, because the machine is defined by a function
           List them: TransitionCoverage(stateMachine, expecting: […]); transitions taken:
             TransitionName("start", on: "load"),
-        1 transitions taken; the total is unknown
+        transitions taken: 1; the total is unknown
           state  event  taken  refused
           start  load       1
         """

@@ -31,7 +31,7 @@ package struct NodeLog: Sendable {
   func silence(of peer: String, at endpoint: String, as name: String, count: UInt64) {
     guard count.isWorthLogging else { return }
     warning(
-      "\(peer) does not respond; reconnecting; if \(peer) is running, another program has "
-        + "connected to '\(endpoint)' with the same routing id, '\(name)' (\(count) so far)")
+      "\(peer) does not respond; reconnecting; \(peer) is stopped or overloaded, or another program "
+        + "has connected to '\(endpoint)' with the same routing id, '\(name)' (\(count) so far)")
   }
 }

@@ -148,7 +148,7 @@ extension TransitionCoverage {
     var lines =
       isKnown
       ? ["\(taken) of \(entries.count) transitions taken"]
-      : ["\(others.count) transitions taken; the total is unknown"]
+      : ["transitions taken: \(others.count); the total is unknown"]
     let rows =
       [["state", "event", "taken", "refused", ""]]
       + entries.map {

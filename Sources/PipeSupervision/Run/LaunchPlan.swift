@@ -245,8 +245,8 @@ extension LaunchPlan {
           continue
         }
         return "the coordinator of composite '\(composite.name)' would change from "
-          + "'\(coordinator.name)' to '\(process)', and \(waiting(sender, pipe)) pending events of "
-          + "pipe '\(pipe)' would be lost; apply the file when 'orchestrator describe "
+          + "'\(coordinator.name)' to '\(process)', and the pending events of pipe '\(pipe)' "
+          + "(\(waiting(sender, pipe))) would be lost; apply the file when 'orchestrator describe "
           + "\(sender.name)' shows no pending events, or list '\(coordinator.name)' before "
           + "'\(process)' in the file"
       }

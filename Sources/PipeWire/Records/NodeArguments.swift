@@ -114,10 +114,10 @@ package struct NodeArguments: Hashable, Sendable {
       options: [
         Option("topology", value: .topology, "The topology that the node is part of"),
         Option("node", value: .node, "The node's name"),
-        Option("machine", value: .text("MACHINE"), "The machine of the node, by registered name"),
+        Option("machine", value: .text("MACHINE"), "The registered name of the node's machine"),
         Option("parameters", value: .text("JSON"), "The parameters of the machine or the monitor"),
         Option("constant", value: .text("JSON"), "The state of a constant node"),
-        Option("monitor", value: .text("MONITOR"), "The monitor to run, by registered name"),
+        Option("monitor", value: .text("MONITOR"), "The registered name of the monitor to run"),
         Option("watch", value: names, "The nodes that a monitor watches. Default: all"),
         Option("composites", value: names, "The composites that the node coordinates"),
         Option("control", value: .text("ENDPOINT"), "The endpoint of the orchestrator"),

@@ -72,7 +72,7 @@ package struct DescriptionRequest: Hashable, Sendable {
       options: [
         Option(
           "machine", value: .text("MACHINE"), repeats: true,
-          "Describes only this machine, by registered name"),
+          "Describes only the machine with this registered name"),
         Option(
           "parameters", value: .text("JSON"), repeats: true,
           "The parameters of the preceding machine. Default: {}"),

@@ -33,9 +33,9 @@ struct Export: Verb {
     ],
     positionals: [
       Positional(
-        "FORM", .choice("FORM", Form.allCases.map(\.rawValue)), .one,
+        "FORMAT", .choice("FORMAT", Form.allCases.map(\.rawValue)), .one,
         "The format: promela or kubernetes"),
-      Positional("FILE", .file, .one, "The topology file; with promela, - reads standard input"),
+      Positional("FILE", .file, .one, "The topology file. For promela, '-' means standard input"),
       Positional("NODE", .node, .any, "With --key: the nodes and coordinators that get keys"),
     ],
     examples: [

@@ -16,7 +16,7 @@ struct ShowGraph: Verb {
     options: [
       .topology,
       Option(
-        "output", "o", value: .choice("FORM", GraphFormat.allCases.map(\.rawValue)),
+        "output", "o", value: .choice("FORMAT", GraphFormat.allCases.map(\.rawValue)),
         "Output format. Default: ascii"),
       Option("live", "Adds the current states and pipe contents of the running topology"),
     ],

@@ -8,12 +8,12 @@ struct Test: Verb {
     "test", "Replays scenario files, and compares the results",
     discussion:
       "Replays scenarios such as the counterexamples of 'check --explore --out'. With "
-      + "--in-process no node is run: the programs are asked for each step. Exit code 0: all "
+      + "--in-process no node runs: the nodes' programs only compute each step. Exit code 0: all "
       + "scenarios match, 1: a scenario does not match, 2: a file cannot be read.",
     options: [
       Option(
         "in-process",
-        "Asks the programs for each step, without running nodes; required"), .output,
+        "Computes each step with the programs, without running nodes; required"), .output,
     ],
     positionals: [Positional("FILE", .file, .some, "The scenario files; - reads standard input")],
     examples: [

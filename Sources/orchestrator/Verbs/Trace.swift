@@ -16,7 +16,7 @@ struct TraceRun: Verb {
     options: [
       .topology,
       Option(
-        "output", "o", value: .choice("FORM", TraceFormat.allCases.map(\.rawValue)),
+        "output", "o", value: .choice("FORMAT", TraceFormat.allCases.map(\.rawValue)),
         "Output format. Default: text"),
       Option("for", value: .duration, "How long to record. Default: 10s"),
     ],

@@ -96,7 +96,7 @@ struct Up: Verb {
     guard planned.change.isEmpty else {
       throw CommandError(
         "topology '\(name)' is already running, and '\(file)' has changed since; "
-          + "'orchestrator apply' applies the changes, and shows them with --dry-run")
+          + "'orchestrator apply' applies the changes; with --dry-run it only shows them")
     }
     // Nodes that have completed are not started again.
     let nodes = directory.nodes.filter { $0.phase != "completed" }.map(\.name)

@@ -61,7 +61,7 @@ extension VerbOutcomeTests {
     Row("check --explore nofile.yaml", 2, "nofile.yaml: error: no such file"),
     Row("test nofile", 2, "use --in-process"),
     Row("config nofile.yaml", 2, "nofile.yaml: error: no such file"),
-    Row("export bogus ward.yaml", 2, "invalid value 'bogus' for FORM"),
+    Row("export bogus ward.yaml", 2, "invalid value 'bogus' for FORMAT"),
     Row("export promela nofile.yaml", 2, "nofile.yaml: error: no such file"),
     Row("agent", 2, "orchestrator agent --help"),
     Row("init", 2, "orchestrator init --help"),

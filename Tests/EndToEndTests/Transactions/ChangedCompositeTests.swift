@@ -124,7 +124,7 @@ struct ChangedCompositeTests {
         #expect(
           refused.error.contains(
             "the coordinator of composite 'pair' would change from 'pair' to 'other', and "
-              + "1 pending events of pipe 'told' would be lost; "), "\(refused)")
+              + "the pending events of pipe 'told' (1) would be lost; "), "\(refused)")
         #expect(refused.output.isEmpty == options.isEmpty, "\(refused)")
       }
 
