@@ -10,7 +10,7 @@ export SWIFT
 # -disable-incremental-imports: the optimizer inlines bodies and layouts across modules. The compiler's incremental
 #   builds rebuild the importing files only if names or types have changed, and would keep outdated bodies.
 # -fuse-ld=lld: the system's linker warns about unused parts of Foundation.
-# pack-relative-relocs (glibc 2.36) and --no-export-dynamic: a program reads 2 MB less at its start, and uses less memory.
+# pack-relative-relocs (glibc 2.36) and --no-export-dynamic: a program reads 2 MB less at its start, and takes less memory.
 # --symbol-ordering-file: places the code that runs at startup together. The kernel maps 64 kB around each page that is
 #   touched, so scattered startup code costs memory.
 RELEASE_FLAGS := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -disable-incremental-imports \

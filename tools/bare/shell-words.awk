@@ -1,8 +1,10 @@
-# Prints the words in command position of shell scripts and Makefile recipes. With lines=1 each line is a separate script.
+# Prints the words in command position of shell scripts and Makefile recipes. With lines=1 each line is a separate
+# script.
 
 function enter(context) { contexts[++depth] = context }
 
-# Appends a line to `text`: without comments, with Q in place of quoted strings, and each substitution on a separate line.
+# Appends a line to `text`: without comments, with Q in place of quoted strings, and each substitution on a separate
+# line.
 function scan(line,    i, c, before, isContinued) {
   for (i = 1; i <= length(line); i++) {
     c = substr(line, i, 1)
