@@ -158,7 +158,7 @@ class Recorded(PageTest):
         self.assertIn("shown only for the present", then["node"])
         self.assertNotIn("failed", then["node"] + then["graph"])
         # Between the two answers all is as the first one told it.
-        self.script("lookAt(arguments[0])", at(15))
+        self.script("showInstant(arguments[0])", at(15))
         self.drawn()
         then = told()
         self.assertEqual(then["nodes"], ["open(orders: 1200)", "running, blocked", "0", "0"])
@@ -346,7 +346,7 @@ class Recorded(PageTest):
             answer.standing[0].version += turn;
             answer.standing[0].state = 'busy' + turn;
             const start = performance.now();
-            take(answer);
+            applyDelta(answer);
             showAll();
             document.body.getBoundingClientRect();
             times.push(performance.now() - start);
@@ -386,7 +386,7 @@ class Recorded(PageTest):
         found = self.script("""
           const pre = document.querySelector('#node pre');
           const start = performance.now();
-          for (let turn = 0; turn < 20; turn += 1) { take(JSON.parse(arguments[0])); showAll(); }
+          for (let turn = 0; turn < 20; turn += 1) { applyDelta(JSON.parse(arguments[0])); showAll(); }
           return { time: (performance.now() - start) / 20, isSame: pre === document.querySelector('#node pre') };
           """, json.dumps(delta(13, [dict(told, version=6)])))
         print(f"a state of 1 MiB: an answer takes {found['time']:.1f} ms")
