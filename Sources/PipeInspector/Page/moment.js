@@ -76,7 +76,8 @@ function countLarge(step) {
   if (last && last.incarnation === step.incarnation) last.place += 1;
 }
 
-// Reduces a step to what the page keeps: only the labels of large states and events, and only the targets of sent events.
+// Removes the parts of a step that the page does not keep: large states and events except their labels, and the values
+// of sent events.
 function trimStep(step) {
   for (const part of ['from', 'event', 'state']) {
     if (step[part] === undefined || typeof step[part] !== 'object') continue;

@@ -191,7 +191,8 @@ function eventTable(node) {
   event.because.map((one) => (one.participant === node.name ? '' : one.participant + ' in ' +
     short(one.state, 40) + ': ') + one.reason).join('; ') ||
     (event.composite ? 'together: ' + event.participants.join(', ') : '')]);
-  return { key: 'events', signature: JSON.stringify(rows), build: () => make('div', null, make('h3', null, 'Events now'),
+  return { key: 'events', signature: JSON.stringify(rows), build: () => make('div', null,
+    make('h3', null, 'Events now'),
     make('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Events', 'data-key': 'events' },
       make('table', null, make('thead', null, make('tr', null, ...['Event', 'Now', 'Because'].map((title) =>
         make('th', { scope: 'col' }, title)))), make('tbody', null, ...rows.map(([event, verdict, why]) =>
