@@ -81,7 +81,7 @@ function nodeParts(node, state) {
   return parts.concat(part('then', 'Events and dead letters are shown only for the present.', 'note'));
 }
 
-// Shows a large state as it was when it was requested, one part at a time.
+// Shows a snapshot of a large state, one part at a time.
 const PART = 16384;
 
 function wholeParts(name, state) {
