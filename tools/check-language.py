@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Fails on words and sentences that a reader would have to read twice.
 
-Checks for avoided words in comments, messages and test names of Swift files, in the prose of Markdown files, in comments
-of all other sources, and in the mutants' descriptions. Also requires a summary in each doc comment of Swift, and short
-sentences in documents. `tools/check-language.py PATH…` checks the given files; `--count` prints the number of findings by
-kind. Exceptions are in tools/language-exceptions.txt, each with its reason.
+Checks for avoided words in comments, messages and test names of Swift files, in the prose of Markdown files, in
+comments of all other sources, and in the mutants' descriptions. Also requires a summary in each doc comment of Swift,
+and short sentences in documents. `tools/check-language.py PATH…` checks the given files; `--count` prints the number of
+findings by kind. Exceptions are in tools/language-exceptions.txt, each with its reason.
 """
 
 import os
