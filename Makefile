@@ -1,79 +1,81 @@
-# Everything a newcomer calls. Each target makes what it needs first.
+# The entry point for builds, tests and checks. Each target builds its prerequisites first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 TOPOLOGY ?= topologies/elevator.yaml
 SWIFT ?= swift
-# The scripts in tools call it, too.
+# The scripts in tools use it as well.
 export SWIFT
-# Linked in, the Swift runtime takes less memory of each node than as shared libraries.
-# The toolchain's own linker: the system's warns about parts of Foundation that are not used.
-# Packed relocations (glibc 2.36), and no names of what nobody else links to: a program reads 2 MB less
-# at its start, and holds less. Libraries are the system's: none is looked for beside the program.
-# What a start runs lies together: else a page of it here and there has 64 kB around it in memory.
-# The optimizer takes bodies and layouts across modules: who has them in is compiled anew at each change of them,
-# which the compiler by itself does only where names or types have changed.
+# --static-swift-stdlib: a statically linked Swift runtime takes less memory per node than shared libraries.
+# --disable-local-rpath: all shared libraries come from the system, so the program's directory is not searched.
+# -disable-incremental-imports: the optimizer inlines bodies and layouts across modules. The compiler's incremental
+#   builds rebuild the importing files only if names or types have changed, and would keep outdated bodies.
+# -fuse-ld=lld: the system's linker warns about unused parts of Foundation.
+# pack-relative-relocs (glibc 2.36) and --no-export-dynamic: a program reads 2 MB less at its start, and takes less memory.
+# --symbol-ordering-file: places the code that runs at startup together. The kernel maps 64 kB around each page that is
+#   touched, so scattered startup code costs memory.
 RELEASE_FLAGS := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -disable-incremental-imports \
   -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld \
   -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic \
   -Xlinker --symbol-ordering-file=tools/start.order -Xlinker --no-warn-symbol-ordering
-# The tests, and the programs that they start; not the benchmarks.
+# The tests and the programs that they start, without the benchmarks.
 TESTS := --product PipeRuntimePackageTests
 RELEASE := .build/release
-# What is linked with RELEASE_FLAGS, by 'make build' and by 'make test-release'.
+# The programs that 'make build' and 'make test-release' link with RELEASE_FLAGS.
 LINKED := nodes orchestrator inspector TestNodes CrashingTest soak Fuzz
 DEBUG := .build/debug
 
-# The unit tests of the library; what starts processes is out of a sanitizer's sight.
+# The library's unit tests. A sanitizer does not see the processes that other tests start.
 SANITIZED := PipeSupportTests|PipeSystemTests|PipeMachinesTests|PortableMachinesTests|PipeWireTests|PipeTopologyTests|PipeTransportTests|PipeJournalTests|PipeNodeTests|PipeClientTests|PipeSupervisionTests|PipeModelCheckerSearchTests|PipeDiagramsTests|PipeInspectorTests|PipeKubernetesTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
 .PHONY: help preflight setup build run test test-web pictures test-package test-release sanitize bench soak fuzz mutants cluster-test \
   docs lint format clean
 
-# What 'make bench' measures: by default everything.
+# The sections that 'make bench' measures. Default: all.
 SECTIONS ?=
 
-# What 'make soak' is about and injects: by default all topics, each with a new seed each time and
-# no limit of time. It kills nodes and orchestrators, takes names, removes files and, as root, fills a
-# small disk.
-# What is of 'hosts' makes namespaces, and Slurm on them; it is last, since not everybody has that.
+# The topics of 'make soak', and its seed, number of faults and duration. Default: all topics, a new seed for each
+# run, no time limit. The faults: nodes and orchestrators are killed, names are taken, files are removed, and, as
+# root, a small disk is filled.
+# 'hosts' creates namespaces with Slurm on them. It is last because it needs root and Slurm.
 SOAKS ?= pipes composites models explored hosts
 SEED ?=
 FAULTS ?=
 TIME ?=
 
-# What 'make fuzz' gives bytes to, and for how long each.
+# The topics of 'make fuzz', and the duration of each.
 TOPICS ?= topology deployment json frames web
 FUZZ_SECONDS ?= 60
 
 help:
-	@echo "make setup   install the missing Debian packages of debian-packages.txt"
-	@echo "make run     build quickly, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
-	@echo "make test    build, and run every test but the next"
-	@echo "make test-package  write, build and test the package of docs/GETTING-STARTED.md"
-	@echo "make test-web   run the tests of the inspector's page in Chromium, which it installs"
-	@echo "make pictures  draw the pictures of docs/pictures again"
-	@echo "make test-release  run the tests with nodes on the programs of 'make build'"
-	@echo "make build   build the programs that run fast"
-	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
-	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start' COMPARE=bench.json)"
-	@echo "make soak    run random topologies under random faults (SOAKS=hosts SEED=N FAULTS=N TIME=10m)"
-	@echo "make fuzz    give random bytes to what reads files, frames and requests (TOPICS=json FUZZ_SECONDS=600)"
-	@echo "make mutants plant known mistakes one by one, and see that tests find each"
-	@echo "make cluster-test  run topologies on a real Kubernetes of two hosts, which it builds (root; FAULTS=N SEED=N)"
-	@echo "make docs    build the library's documentation in .build/docs"
-	@echo "make lint    check the format of the sources"
-	@echo "make format  format the sources"
-	@echo "make clean   remove what was built"
+	@echo "make setup         Install the missing Debian packages of debian-packages.txt"
+	@echo "make run           Build a debug version and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another file)"
+	@echo "make build         Build the release programs"
+	@echo "make test          Run the unit tests and the end-to-end tests"
+	@echo "make test-package  Create, build and test the package of docs/GETTING-STARTED.md"
+	@echo "make test-web      Install Chromium and run the tests of the inspector's page in it"
+	@echo "make test-release  Run the end-to-end tests with the release programs"
+	@echo "make sanitize      Run the unit tests under Thread Sanitizer and Address Sanitizer"
+	@echo "make bench         Measure speed and memory, compared with raw baselines (SECTIONS='oneway start' COMPARE=bench.json)"
+	@echo "make soak          Run random topologies with random faults (SOAKS=hosts SEED=N FAULTS=N TIME=10m)"
+	@echo "make fuzz          Send random bytes to the parsers of files, frames and requests (TOPICS=json FUZZ_SECONDS=600)"
+	@echo "make mutants       Plant known mistakes one by one and check that the tests find each of them"
+	@echo "make cluster-test  Run topologies on a Kubernetes cluster of two hosts, which is built first (root; FAULTS=N SEED=N)"
+	@echo "make docs          Build the library's documentation in .build/docs"
+	@echo "make pictures      Draw the pictures in docs/pictures again"
+	@echo "make lint          Check the format of the sources and the language of comments and documents"
+	@echo "make format        Format the sources"
+	@echo "make clean         Remove the build directory"
 
-# Says what would keep a build from succeeding.
+# Checks the compiler, the build directory and the disk before a build.
 preflight:
 	@tools/preflight
 
 setup: preflight
 	@tools/setup
 
-# The order of functions is no input that a build knows of: a program from before it is linked anew.
+# SwiftPM does not track tools/start.order: remove programs that are older than the file, so that they are linked
+# again.
 build: setup
 	@for product in $(LINKED); do \
 	  [ ! tools/start.order -nt $(RELEASE)/$$product ] || rm -f $(RELEASE)/$$product; \
@@ -82,38 +84,38 @@ build: setup
 	tools/build $(RELEASE_FLAGS) --product orchestrator
 	tools/build $(RELEASE_FLAGS) --product inspector
 
-# A debug build: it is there sooner, and what people look at is not fast.
+# A debug build compiles faster, and speed does not matter for a demonstration.
 run: setup
 	tools/build --product nodes
 	tools/build --product orchestrator
 	$(DEBUG)/orchestrator run $(TOPOLOGY)
 
-# What validates manifests is fetched where that is possible.
+# The validator for Kubernetes manifests is optional: without access to PyPI its tests are skipped.
 test: setup
 	tools/build $(TESTS)
 	@tools/kubernetes-validate
 	@tools/test
 
-# The inspector's page in Chromium, which is installed first. Its pictures are in .build/web.
+# Installs Chromium first. Screenshots are in .build/web.
 test-web: setup
 	tools/build --product nodes
 	tools/build --product orchestrator
 	tools/build --product inspector
 	@tools/test-web
 
-# What the documents show: of the terminal by the debug build, of the page by Chromium.
+# Draws the terminal pictures with the debug build, and the pictures of the page with Chromium.
 pictures: setup
 	tools/build --product nodes
 	tools/build --product orchestrator
 	@tools/pictures
 	GOLDENS=write tools/test-web -k goldens
 
-# What a new user's package takes: it builds the library once more.
+# Follows docs/GETTING-STARTED.md as a new user would, which builds the library once more.
 test-package: setup
 	tools/build $(TESTS)
 	@tools/test package
 
-# The nodes of the optimized build, driven by the same tests.
+# Runs the end-to-end tests with the optimized programs.
 test-release: build
 	for product in TestNodes CrashingTest soak Fuzz; do \
 	  tools/build $(RELEASE_FLAGS) --product $$product || exit 1; \
@@ -121,7 +123,7 @@ test-release: build
 	tools/build $(TESTS)
 	@PIPERUNTIME_ORCHESTRATOR=$(CURDIR)/$(RELEASE)/orchestrator tools/test processes
 
-# Without XCTest's own run, which has no test of ours and leaks.
+# XCTest's own run is disabled: it contains no tests of this package, and leaks memory.
 sanitize: setup
 	@for sanitizer in $(SANITIZERS); do \
 	  command="PIPERUNTIME_UNIT_TESTS=1 $(SWIFT) test --disable-xctest --scratch-path .build/$$sanitizer --sanitize $$sanitizer \
@@ -148,17 +150,17 @@ soak: build
 mutants: setup
 	Tests/mutants/run
 
-# Kubernetes is built of Debian's source package the first time, which takes about 15 minutes.
+# The first run builds Kubernetes from Debian's source package, which takes about 15 minutes.
 cluster-test: build
 	tools/build $(RELEASE_FLAGS) --product TestNodes
 	@SEED=$(SEED) FAULTS=$(if $(filter command line environment,$(origin FAULTS)),$(FAULTS)) \
 	  Tests/Cluster/run.sh $(RELEASE)
 
-# The targets whose symbols an author gets by importing PipeRuntime.
+# The targets that PipeRuntime re-exports.
 LAYERS := PipeSupport,PipeMachines,PipeWire,PipeTopology,PipeTransport,PipeJournal,PipeNode,PipeClient
 
-# The symbols of both libraries are read from a debug build. Parameters that explain themselves are
-# not documented one by one, which is all that the validation that is turned off asks for.
+# Reads the symbols of both libraries from a debug build. The disabled validation only demands that every parameter is
+# documented, including self-explanatory ones.
 docs: setup
 	tools/build --target PipeRuntimeTestKit
 	@rm -rf .build/symbol-graphs && mkdir -p .build/symbol-graphs

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Fails on words and sentences that a reader would have to read twice.
 
-Checks comments, string literals and names of tests in Swift, and the prose of Markdown: no avoided words, a summary in each
-doc comment, and short sentences in the documents. `tools/check-language.py PATH…` checks some files; `--count` prints the
-number of findings by kind. Exceptions are in tools/language-exceptions.txt, each with its reason.
+Checks for avoided words in comments, messages and test names of Swift files, in the prose of Markdown files, in
+comments of all other sources, and in the mutants' descriptions. Also requires a summary in each doc comment of Swift,
+and short sentences in documents. `tools/check-language.py PATH…` checks the given files; `--count` prints the number of
+findings by kind. Exceptions are in tools/language-exceptions.txt, each with its reason.
 """
 
 import os
@@ -13,7 +14,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXCEPTIONS = os.path.join(ROOT, "tools/language-exceptions.txt")
 
-# Each with the words to use instead.
+# Each avoided word, with its replacement.
 AVOIDED = {
     r"told|tells?|telling": "reports, shows, returns, says, notifies",
     r"nobody|somebody|whoever|anybody": "name the actor: no client, another process, the caller",
@@ -38,16 +39,21 @@ AVOIDED = {
     r"has no room|has room|room for": "capacity",
 }
 AVOIDED_PATTERN = re.compile(r"\b(?:" + "|".join(AVOIDED) + r")\b", re.I)
-# Names of symbols and parameters, and targets of links.
+# Code, names of parameters, and targets of links.
 IGNORED = re.compile(r"`+[^`]*`+|^- (?:Parameter )?\w+:|\]\([^)]*\)")
 NO_SUMMARY = re.compile(r"^(?:Who|What|Whoever|Whatever|Those|That|Its|Their|The same|So that|As of|Whether (?:it|they)\b)\b")
-LONGEST, AVERAGE = 40, 22  # Words of a sentence, and on average in a document.
-# Documents that quote the words, or are lists of them.
+LONGEST, AVERAGE = 40, 22  # The maximum number of words in a sentence, and the maximum average in a document.
+# Documents that quote the avoided words.
 UNCHECKED = {"docs/GLOSSARY.md", "docs/internal/SEEDS.md"}
+# Inputs of tests.
+UNCHECKED_FOLDERS = ("Tests/Programs/Fuzz/corpus/",)
+ROOTS = ["Sources", "Tests", "Benchmarks", "docs", "tools", "topologies", ".ci", "Makefile", "Containerfile"]
+HASH_COMMENTS = (".sh", ".py", ".awk", ".yaml", ".yml", "Makefile", "Containerfile")  # A file without suffix: a script.
+SLASH_COMMENTS = (".c", ".h", ".js", ".css")
 
 
 def exceptions():
-    """The words that a file may contain: (path or prefix, word)."""
+    """Returns the allowed words: (path or prefix, word)."""
     found = []
     with open(EXCEPTIONS, encoding="utf-8") as file:
         for line in file:
@@ -59,7 +65,7 @@ def exceptions():
 
 
 def swift_texts(lines, has_messages):
-    """The comments, names of tests and, if wanted, string literals of a Swift file: (line number, kind, text)."""
+    """Yields the comments, test names and optionally messages of a Swift file: (line number, kind, text)."""
     previous = ""
     for number, line in enumerate(lines, 1):
         stripped = line.strip()
@@ -77,8 +83,25 @@ def swift_texts(lines, has_messages):
         previous = stripped
 
 
+def comments(path, lines):
+    """Yields the comments of a script, a YAML file or a C or JavaScript source file: (line number, text)."""
+    is_c = path.endswith(SLASH_COMMENTS)
+    pattern = re.compile(r"(?:(?:^|\s)(?://[/<]*|/\*+)|^\s*\*)\s+(.*)$" if is_c else r"(?:^|\s)#+\s+(.*)$")
+    previous, is_docstring = "", False
+    for number, line in enumerate(lines, 1):
+        stripped = line.strip()
+        quotes = stripped.count('"""') if path.endswith(".py") else 0
+        begins = not is_docstring and quotes and stripped.startswith('"""') and (number <= 2 or previous.endswith(":"))
+        if is_docstring or begins:
+            yield number, stripped.strip('"')
+            is_docstring = quotes == 1 if begins else quotes == 0
+        elif comment := pattern.search(line):
+            yield number, comment.group(1)
+        previous = stripped
+
+
 def prose(lines):
-    """The paragraphs of a Markdown file, without code and tables: (line number, text)."""
+    """Yields the paragraphs of a Markdown file, without code and tables: (line number, text)."""
     paragraph, start, is_code = [], 0, False
     for number, line in enumerate([*lines, ""], 1):
         text = line.strip()
@@ -121,6 +144,15 @@ def check(path, allowed):
                 yield number, "summary", f"a doc comment that begins with '{text.split()[0]}' has no summary: name the subject"
             yield from avoided(number, text, "message" if kind == "message" else "comment")
         return
+    if path.endswith(".patch"):
+        for number, line in enumerate(lines, 1):
+            if line.startswith("mistake: "):
+                yield from avoided(number, line, "message")
+        return
+    if not path.endswith(".md"):
+        for number, text in comments(path, lines):
+            yield from avoided(number, text, "comment")
+        return
     counts = []
     for number, text in prose(lines):
         yield from avoided(number, text, "document")
@@ -133,14 +165,25 @@ def check(path, allowed):
         yield 1, "sentence", f"{sum(counts) / len(counts):.1f} words per sentence on average: at most {AVERAGE}"
 
 
+def is_checked(path):
+    if path in UNCHECKED or path.startswith(UNCHECKED_FOLDERS):
+        return False
+    if path.endswith((".swift", ".md", ".patch", *HASH_COMMENTS, *SLASH_COMMENTS)):
+        return True
+    if "." in os.path.basename(path):
+        return False
+    with open(os.path.join(ROOT, path), "rb") as file:
+        return file.read(2) == b"#!"
+
+
 def files(arguments):
     found = [name for name in os.listdir(ROOT) if name.endswith(".md")] if not arguments else []
-    for root in arguments or ["Sources", "Tests", "Benchmarks", "docs"]:
+    for root in arguments or ROOTS:
         if os.path.isfile(os.path.join(ROOT, root)):
             found.append(root)
         for folder, _, names in os.walk(os.path.join(ROOT, root)):
-            found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith((".swift", ".md"))]
-    return sorted(path for path in found if path not in UNCHECKED)
+            found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names]
+    return sorted(filter(is_checked, found))
 
 
 def main():

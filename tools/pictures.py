@@ -1,6 +1,6 @@
-"""Draws the pictures of docs/pictures from the programs of the debug build: see tools/pictures.
+"""Draws the pictures of docs/pictures with the programs of the debug build: see tools/pictures.
 
-With --check, the pictures are drawn into .build/pictures and compared with docs/pictures: exactly, or by their words if
+With --check, draws the pictures into .build/pictures and compares them with docs/pictures: exactly, or word by word if
 they show times and states that differ from run to run.
 """
 
@@ -26,8 +26,8 @@ except ImportError:
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAMS = os.path.join(ROOT, ".build/debug")
-LIMIT = 60  # Seconds without the wanted text.
-WIDTH, HEIGHT, MARGIN = 8.43, 18, 14  # Of a character, a line and the border, in pixels.
+LIMIT = 60  # The longest wait for a text. Unit: seconds.
+WIDTH, HEIGHT, MARGIN = 8.43, 18, 14  # The size of a character, a line and the border. Unit: pixels.
 BACKGROUND, FOREGROUND = "#1e2127", "#d7dae0"
 COLORS = {
     "black": "#5c6370", "red": "#e06c75", "green": "#98c379", "brown": "#e5c07b", "yellow": "#e5c07b",
@@ -36,7 +36,7 @@ COLORS = {
 
 
 class Session:
-    """A directory in which topologies run, isolated from all others."""
+    """A temporary directory for topologies, isolated from all other topologies."""
 
     def __enter__(self):
         self.root = tempfile.mkdtemp(prefix="pr-")
@@ -75,7 +75,7 @@ class Session:
                     stream.feed(os.read(descriptor, 65536))
                 elif all(any(text in line for line in terminal.display) for text in wanted):
                     return terminal
-            sys.exit(f"pictures: error: {arguments} has not shown {wanted} within {LIMIT} s")
+            sys.exit(f"pictures: error: '{' '.join(arguments)}' did not show {wanted} within {LIMIT} s")
         finally:
             os.kill(child, signal.SIGTERM)
             os.close(descriptor)
@@ -93,7 +93,7 @@ def frame(columns, rows, body, style=""):
 
 def line(row, runs, attributes=""):
     """A line of text: runs of (column, text, color, is bold)."""
-    # Programs that draw SVG differ in what they make of several blanks.
+    # SVG renderers treat consecutive spaces differently.
     runs = [
         (column + word.start(), word.group(), color, bold)
         for column, text, color, bold in runs for word in re.finditer(r"\S+( \S+)*", text)]
@@ -133,7 +133,7 @@ def screen():
 
 
 def kill():
-    """A node that is killed and returns in its state, as an animation."""
+    """An animation: a node is killed and returns in the same state."""
     ps = "orchestrator ps motor"
     with Session() as session:
         session.run("orchestrator up --wait topologies/lift.yaml")
@@ -168,7 +168,7 @@ def graph(*arguments):
 
 
 def words(picture):
-    """The words of a picture that do not depend on the moment."""
+    """The words of a picture that are the same in every run."""
     text = re.sub(r"<style>.*?</style>", "", picture, flags=re.S)
     text = re.sub(r"<[^>]*>", " ", text)
     return set(re.findall(r"[A-Z]{3,}|\$ [a-z]+ [a-z]+|\b(?:door|motor|display|passengers|lift|committed)\b", text))
@@ -190,7 +190,7 @@ def main():
     for name, (draw, reduce) in PICTURES.items():
         if name == "screen.svg" and pyte is None:
             if not check:
-                sys.exit("pictures: error: the terminal emulator 'pyte' is missing")
+                sys.exit("pictures: error: the Python package 'pyte' is missing; connect to PyPI and try again")
             continue
         picture = draw()
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
@@ -202,7 +202,7 @@ def main():
         reduce = reduce or (lambda text: text)
         if reduce(known) != reduce(picture):
             failed = True
-            print(f"pictures: error: docs/pictures/{name} is out of date: compare it with .build/pictures/{name}, and run "
+            print(f"pictures: error: docs/pictures/{name} is out of date; compare it with .build/pictures/{name}, and run "
                   "'make pictures'")
     sys.exit(failed)
 

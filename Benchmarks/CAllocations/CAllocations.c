@@ -1,5 +1,5 @@
-// The C library's allocator with a counter before it. A program that links this target has its own
-// malloc, which takes precedence over the library's.
+// Counts the calls of the C library's allocator. A program that links this target defines malloc itself, which takes
+// precedence over the definition of the C library.
 #include "CAllocations.h"
 
 #include <errno.h>
@@ -20,39 +20,39 @@ void ca_count(int enabled) {
 
 unsigned long long ca_allocations(void) { return __atomic_load_n(&allocations, __ATOMIC_RELAXED); }
 
-static void note(void) {
+static void count_allocation(void) {
   if (__atomic_load_n(&is_counting, __ATOMIC_RELAXED)) {
     __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
   }
 }
 
 void *malloc(size_t size) {
-  note();
+  count_allocation();
   return __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size) {
-  note();
+  count_allocation();
   return __libc_calloc(count, size);
 }
 
 void *realloc(void *block, size_t size) {
-  note();
+  count_allocation();
   return __libc_realloc(block, size);
 }
 
 void *memalign(size_t alignment, size_t size) {
-  note();
+  count_allocation();
   return __libc_memalign(alignment, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size) {
-  note();
+  count_allocation();
   return __libc_memalign(alignment, size);
 }
 
 int posix_memalign(void **block, size_t alignment, size_t size) {
-  note();
+  count_allocation();
   void *memory = __libc_memalign(alignment, size);
   if (memory == NULL) return ENOMEM;
   *block = memory;

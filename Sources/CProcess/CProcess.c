@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/// The descriptors of a child above its standard ones until it runs the program: what it inherits
-/// for good, then its end of the errno pipe, and the file that it executes where that is not found by its path.
+/// The descriptors of a child above the standard descriptors: the record, which the program inherits; the write end of
+/// the errno pipe; and the file to execute if there is no path.
 enum { RECORD = 3, REPORT = 4, PROGRAM = 5 };
 
 static _Noreturn void fail(int report, int code) {
@@ -34,7 +34,7 @@ static _Noreturn void fail(int report, int code) {
   _exit(127);
 }
 
-/// A copy of `descriptor` that no later dup2 onto 0…PROGRAM can overwrite.
+/// Returns a copy of `descriptor` that no later dup2 onto 0…PROGRAM can overwrite.
 static int lifted(int descriptor, int report) {
   int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, PROGRAM + 1);
   if (copy < 0) fail(report, errno);
@@ -46,8 +46,8 @@ static void close_from(int first, int limit) {
   for (int descriptor = first; descriptor < limit; descriptor++) close(descriptor);
 }
 
-/// Appends what the kernel says of this process, its id and its start time among it, to its record:
-/// by itself, so that no process can run whose record does not name it.
+/// Appends /proc/self/stat, which contains the process id and the start time, to the record. The child writes this
+/// itself, so that no process runs without a record.
 static void sign(int record, int report) {
   char text[1024];
   int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -58,8 +58,8 @@ static void sign(int record, int report) {
   if (write(record, text, (size_t)count) != count) fail(report, ENOSPC);
 }
 
-/// Runs between vfork and exec, in the memory of the parent, whose thread waits: nothing here may lock,
-/// allocate, return, or write to what is not its own.
+/// Runs between vfork and exec in the memory of the parent, while the parent's thread waits. Must not lock, allocate,
+/// return, or write to the parent's variables.
 static _Noreturn void run_child(
     const struct pr_spawn *options, int report, pid_t parent, int descriptor_limit) {
   report = lifted(report, report);
@@ -75,7 +75,7 @@ static _Noreturn void run_child(
   if (options->new_session ? setsid() < 0 : setpgid(0, 0) < 0) fail(report, errno);
   if (options->death_signal) {
     if (prctl(PR_SET_PDEATHSIG, options->death_signal) < 0) fail(report, errno);
-    // The parent may have died before prctl took effect: then nobody would ever send the signal.
+    // If the parent died before prctl took effect, the kernel never sends the signal.
     if (getppid() != parent) _exit(127);
   }
   if (record >= 0) sign(record, report);
@@ -107,7 +107,7 @@ static _Noreturn void run_child(
 }
 
 int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report) {
-  // Where a parent has had SIGCHLD ignored, the system drops how children end.
+  // If this process inherited an ignored SIGCHLD, the kernel discards the exit status of children.
   struct sigaction action;
   if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN) signal(SIGCHLD, SIG_DFL);
 
@@ -117,12 +117,12 @@ int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report) {
   int descriptor_limit = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536
     ? (int)limit.rlim_cur : 65536;
 
-  // No handler of ours may run in the child before its handlers are reset.
+  // The parent's signal handlers must not run in the child before the child resets them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t parent = getpid();
-  // Not fork: to copy what this process has mapped, only to drop it, would be most of the work.
+  // fork would spend most of its time copying the mappings of this process, which exec discards.
   pid_t child = vfork();
   if (child == 0) run_child(options, ends[1], parent, descriptor_limit);
   int code = child < 0 ? errno : 0;
@@ -143,7 +143,7 @@ int pr_spawn_report(int report) {
   ssize_t count;
   while ((count = read(report, &code, sizeof code)) < 0 && errno == EINTR) {}
   if (count < 0 && errno == EAGAIN) return -1;
-  // End of file: exec closed the pipe and the child runs the new program.
+  // End of file: exec has closed the pipe, and the child runs the new program.
   return count == sizeof code ? code : 0;
 }
 
@@ -165,14 +165,14 @@ int pr_memory_file(const char *name) { return memfd_create(name, MFD_CLOEXEC); }
 int pr_process_descriptor(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 
 int pr_process_signal(int descriptor, int signal, int group) {
-  // PIDFD_SIGNAL_PROCESS_GROUP, of Linux 6.9.
+  // PIDFD_SIGNAL_PROCESS_GROUP, since Linux 6.9.
   unsigned flags = group ? 1U << 2 : 0;
   if (syscall(SYS_pidfd_send_signal, descriptor, signal, NULL, flags) == 0) return 0;
   if (!group || errno != EINVAL) return errno;
   return syscall(SYS_pidfd_send_signal, descriptor, signal, NULL, 0) == 0 ? 0 : errno;
 }
 
-/// The first version of Linux's struct pidfd_info, and of what is asked about it.
+/// The first version of Linux's struct pidfd_info.
 struct process_information {
   uint64_t mask;
   uint64_t cgroup;
@@ -181,7 +181,7 @@ struct process_information {
 };
 
 int pr_process_exit(int descriptor, int *status) {
-  // PIDFD_INFO_EXIT and PIDFD_GET_INFO, of Linux 6.15.
+  // PIDFD_INFO_EXIT and PIDFD_GET_INFO, since Linux 6.15.
   struct process_information information = {.mask = 1U << 3};
   if (ioctl(descriptor, _IOWR(0xFF, 11, struct process_information), &information) < 0) return errno;
   if (!(information.mask & 1U << 3)) return ENODATA;
@@ -190,23 +190,23 @@ int pr_process_exit(int descriptor, int *status) {
 }
 
 void pr_protocols_from_file(void) {
-  // Where it fails, the lookup takes longer, and that is all.
+  // If this fails, lookups only take longer.
   (void)__nss_configure_lookup("protocols", "files");
 }
 
 int pr_pipe(int *read_end, int *write_end) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) < 0) return errno;
-  // Only our end: a child that finds its stdout non-blocking would lose lines.
+  // The write end stays blocking: a child with a non-blocking stdout would lose lines.
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   *read_end = ends[0];
   *write_end = ends[1];
   return 0;
 }
 
-/// Whether the parent has had this signal ignored that would otherwise end the process: nohup does so, and shells do
-/// for commands in the background.
-static bool is_to_be_ignored(int signal) {
+/// Returns whether this process inherited an ignored signal whose default action ends the process. nohup ignores
+/// signals, and shells do for background commands.
+static bool is_inherited_ignored(int signal) {
   struct sigaction action;
   if (signal == SIGCHLD || signal == SIGCONT || signal == SIGWINCH) return false;
   return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -216,7 +216,7 @@ int pr_signal_descriptor(const int *signals, int count) {
   sigset_t set;
   sigemptyset(&set);
   for (int index = 0; index < count; index++) {
-    if (!is_to_be_ignored(signals[index])) sigaddset(&set, signals[index]);
+    if (!is_inherited_ignored(signals[index])) sigaddset(&set, signals[index]);
   }
   int code = pthread_sigmask(SIG_BLOCK, &set, NULL);
   if (code != 0) {
@@ -251,7 +251,7 @@ int pr_kill_self_at(int64_t instant) {
   return timer_settime(timer, TIMER_ABSTIME, &due, NULL) < 0 ? errno : 0;
 }
 
-// What libdispatch has for run loops that are not its own.
+// libdispatch's interface for run loops other than its own.
 int _dispatch_get_main_queue_handle_4CF(void);
 void _dispatch_main_queue_callback_4CF(void *message);
 
@@ -272,11 +272,11 @@ static struct {
 
 static const int crashes[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGQUIT};
 
-static void give_terminal_back(int signal) {
+static void restore_terminal(int signal) {
   ssize_t written = write(terminal.output, terminal.text, terminal.count);
   (void)written;
   tcsetattr(terminal.input, TCSANOW, &terminal.attributes);
-  // The handler was reset when it was called: this is the end that the crash would have had.
+  // SA_RESETHAND has restored the default action, which now ends the process as without this handler.
   raise(signal);
 }
 
@@ -288,7 +288,7 @@ void pr_guard_terminal(int input, const struct termios *attributes, int output, 
     terminal.attributes = *attributes;
     terminal.count = strlen(text) < sizeof terminal.text ? strlen(text) : sizeof terminal.text;
     memcpy(terminal.text, text, terminal.count);
-    action.sa_handler = give_terminal_back;
+    action.sa_handler = restore_terminal;
     action.sa_flags = SA_RESETHAND;
   }
   for (size_t index = 0; index < sizeof crashes / sizeof *crashes; index++) {
@@ -304,7 +304,7 @@ static void crashed(int signal, siginfo_t *info, void *context) {
   sigaction(signal, &before_watch[signal], NULL);
   int is_foreign = info->si_code <= 0 && info->si_pid != getpid();
   if (!is_foreign) note_crash();
-  // What the processor does not do, it does not do again when this returns; what was sent is sent again.
+  // A faulting instruction faults again when the handler returns. A signal that was sent must be raised again.
   if (info->si_code <= 0) raise(signal);
 }
 
@@ -327,7 +327,7 @@ void pr_suspend(void) {
   sigaddset(&stop, SIGTSTP);
   pthread_sigmask(SIG_UNBLOCK, &stop, &before);
   kill(0, SIGTSTP);
-  // Another thread may take the first one, and this one go on until that has stopped the process.
+  // Another thread may handle the first signal, and this thread would continue until the process stops.
   pthread_kill(pthread_self(), SIGTSTP);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

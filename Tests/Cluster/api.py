@@ -1,4 +1,4 @@
-"""The few calls of the Kubernetes API that the tests' resolver and provisioner need."""
+"""A minimal client of the Kubernetes API, for the tests' resolver, provisioner and network policies."""
 
 import json
 import ssl
@@ -8,7 +8,7 @@ import urllib.request
 
 
 class Api:
-    """The API server of a cluster, whose folder has its address, its certificate and the administrator's token."""
+    """The API server of a cluster. The cluster's directory contains its address, certificate and admin token."""
 
     def __init__(self, state):
         with open(f"{state}/server") as file:
@@ -24,7 +24,7 @@ class Api:
         return urllib.request.urlopen(request, context=self.context, timeout=timeout)
 
     def create(self, path, body):
-        """Creates an object; one of that name may be there already."""
+        """Creates an object unless an object with this name exists."""
         try:
             self.open(path, body).close()
         except urllib.error.HTTPError as error:
@@ -32,7 +32,7 @@ class Api:
                 raise
 
     def watch(self, path):
-        """Yields all objects of a kind as they are now, by (namespace, name), and again after each change."""
+        """Yields all objects of a kind by (namespace, name), now and again after each change."""
         while True:
             try:
                 yield from self.changes(path)

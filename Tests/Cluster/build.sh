@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds Kubernetes 1.20 in a folder, from Debian's source package: `Tests/Cluster/build.sh DIR`. Its programs are
-# DIR/bin/{kube-apiserver,kube-controller-manager,kube-scheduler,kubelet,kubectl,pause}. Where they are there already,
-# it does nothing. The packages of Tests/Cluster/debian-packages.txt have to be installed. Needs 5 GB of disk while it
-# builds, 600 MB afterwards, and about 15 minutes on two processors. What is built goes to DIR/build.log.
+# Builds Kubernetes 1.20 in a directory from Debian's source package: `Tests/Cluster/build.sh DIR`. Writes the programs
+# DIR/bin/{kube-apiserver,kube-controller-manager,kube-scheduler,kubelet,kubectl,pause}, and does nothing if all of them
+# exist. Requires the packages of Tests/Cluster/debian-packages.txt, 5 GB of disk space during the build, 600 MB
+# afterwards, and about 15 minutes on two processors. The build's output is in DIR/build.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -25,8 +25,8 @@ built() {
   done
 }
 
-# Debian's source package. Where packages come from on this machine, their sources come from, too, by a list that only
-# these calls know: the machine's own is left as it is.
+# Downloads Debian's source package from this machine's package servers. Only these calls of apt use the list of sources
+# in DIR; the machine's own lists are unchanged.
 fetch() {
   local lists=$dir/apt
   mkdir -p "$lists/lists/partial"
@@ -44,7 +44,8 @@ fetch() {
   touch "$dir/fetched"
 }
 
-# Kubernetes' own makefile, which generates what is not in the source package. All that Go needs is in the package.
+# Builds with Kubernetes' own makefile, which generates the files that the source package lacks. The package contains
+# all Go modules.
 compile() {
   local source
   source=$(find "$dir/source" -mindepth 1 -maxdepth 1 -type d -name 'kubernetes-*')
@@ -67,17 +68,17 @@ compile() {
 ! built || exit 0
 for package in $(< "$here/debian-packages.txt"); do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null)" = installed ] ||
-    fail "the package '$package' is not installed; run 'tools/setup \$(cat Tests/Cluster/debian-packages.txt)', and" \
+    fail "package '$package' is not installed; run 'tools/setup \$(cat Tests/Cluster/debian-packages.txt)', and" \
       "try again"
 done
 echo "building Kubernetes in '$dir', which takes about 15 minutes"
 exec 3>&2
-end() {
+report_failure() {
   [ $? != 0 ] || return 0
   tail -n 5 "$log" >&3
-  echo "error: Kubernetes was not built; all that was said is in '$log'" >&3
+  echo "error: building Kubernetes failed; the output is in '$log'" >&3
 }
-trap end EXIT
+trap report_failure EXIT
 {
   mkdir -p "$dir/bin"
   gcc -static -Os -s -o "$dir/bin/pause" "$here/pause.c"

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# A Kubernetes of several hosts on this machine, of what build.sh has put into DIR/bin, for root:
-#   cluster.sh DIR PREFIX up [HOSTS]      start a control plane and two nodes, n1 and n2, or as many as HOSTS says
-#   cluster.sh DIR PREFIX down            end and remove all of it
-#   cluster.sh DIR PREFIX cut N           take the network from the node's host; 0 is the control plane's
-#   cluster.sh DIR PREFIX heal N          give it back
-#   cluster.sh DIR PREFIX lose N          take the power from the host
-#   cluster.sh DIR PREFIX start N         turn it on again
-#   cluster.sh DIR PREFIX image TAR NAME  have all nodes know a root file system as an image
-#   cluster.sh DIR PREFIX kubectl ARG…    call kubectl as the administrator
-# PREFIX is that of the network namespaces and control groups, which tell several clusters
-# apart. What they keep is in DIR/PREFIX: N/*.log of each host is what its processes said.
+# Runs a Kubernetes cluster of several hosts on this machine, with the programs that build.sh has built in DIR/bin.
+# Requires root.
+#   cluster.sh DIR PREFIX up [HOSTS]      start a control plane and HOSTS nodes n1, n2, …; default: 2
+#   cluster.sh DIR PREFIX down            stop and remove the cluster
+#   cluster.sh DIR PREFIX cut N           disconnect host N from the network; host 0 is the control plane
+#   cluster.sh DIR PREFIX heal N          connect host N again
+#   cluster.sh DIR PREFIX lose N          cut the power of host N
+#   cluster.sh DIR PREFIX start N         turn host N on again
+#   cluster.sh DIR PREFIX image TAR NAME  import a root file system into all nodes as an image
+#   cluster.sh DIR PREFIX kubectl ARG…    run kubectl as the administrator
+# PREFIX names the network namespaces and control groups, so that several clusters can run. DIR/PREFIX contains the
+# cluster's files; DIR/PREFIX/N/*.log are the logs of host N.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -32,18 +33,18 @@ hosts() { for ((n = 1; n <= $(< "$state/hosts"); n++)); do echo "$n"; done; }
 
 kubectl() { ip netns exec "$prefix-0" "$bin/kubectl" --kubeconfig "$state/admin.yaml" "$@"; }
 
-# until_true SECONDS WHAT COMMAND…: calls a command until it succeeds.
-until_true() {
-  local end=$((SECONDS + $1)) what=$2
+# wait_for SECONDS ERROR COMMAND…: repeats a command until it succeeds, and fails with ERROR after SECONDS.
+wait_for() {
+  local end=$((SECONDS + $1)) error=$2
   shift 2
   until "$@" > /dev/null 2>&1; do
-    [ "$SECONDS" -lt "$end" ] || fail "$what; what its processes said is in '$state/*/*.log'"
+    [ "$SECONDS" -lt "$end" ] || fail "$error; the logs are in '$state/*/*.log'"
     sleep 0.2
   done
 }
 
-# The first process of a host, whose end is that of all.
-first() {
+# Prints the process id of a host's init. All processes of the host end with it.
+init_pid() {
   local outer
   outer=$(cat "$state/$1/pid" 2> /dev/null) || return 1
   cat "/proc/$outer/task/$outer/children" 2> /dev/null | tr -d ' ' | grep .
@@ -51,7 +52,7 @@ first() {
 
 inside() {
   local pid
-  pid=$(first "$1") || fail "the host $1 of '$prefix' is off; 'cluster.sh … start $1' turns it on"
+  pid=$(init_pid "$1") || fail "host $1 of '$prefix' is off; 'cluster.sh … start $1' turns it on"
   shift
   nsenter -t "$pid" -m -n -p -- "$@"
 }
@@ -73,7 +74,7 @@ network() {
   for n in 0 $(hosts); do routes "$n"; done
 }
 
-# The ways to the pods of the other hosts.
+# Adds routes to the pods of the other hosts.
 routes() {
   local n
   for n in $(hosts); do
@@ -81,7 +82,7 @@ routes() {
   done
 }
 
-# kubeconfig NAME TOKEN: how somebody finds the API server.
+# kubeconfig NAME TOKEN: writes the client configuration of a user.
 kubeconfig() {
   local name=$1 token=$2
   cat > "$state/$name.yaml" << END
@@ -94,7 +95,7 @@ current-context: c
 END
 }
 
-# A token for the administrator, who is the control plane's parts as well, and one for each kubelet.
+# Creates a token for the administrator and one for each kubelet. The control plane uses the administrator's token.
 identities() {
   local n token
   echo "https://$(address 0):6443" > "$state/server"
@@ -113,33 +114,33 @@ identities() {
 start() {
   local command=("$here/node.sh" "$bin" "$state" "$1" "$(address "$1")")
   [ "$1" != 0 ] || command=("$here/control.sh" "$bin" "$state" "$(address 0)")
-  ! first "$1" > /dev/null || fail "the host $1 of '$prefix' is on already"
+  ! init_pid "$1" > /dev/null || fail "host $1 of '$prefix' is already on"
   mkdir -p "$state/$1"
   setsid "$here/host.sh" "$state/$1" "$prefix-$1" "${command[@]}" > "$state/$1/host.log" 2>&1 < /dev/null &
   echo $! > "$state/$1/pid"
 }
 
-# All processes of a host end at once; what it had in memory is gone.
+# Ends all processes of a host at once, without writing anything to disk.
 lose() {
   local pid group
-  if pid=$(first "$1"); then
+  if pid=$(init_pid "$1"); then
     kill -KILL "$pid"
-    until_true 20 "the processes of the host $1 do not end" eval "! first $1"
+    wait_for 20 "the processes of host $1 do not end" eval "! init_pid $1"
   fi
   for group in /sys/fs/cgroup/*/"$prefix-$1"; do
-    [ ! -d "$group" ] || until_true 20 "'$group' cannot be removed" remove_group "$group"
+    [ ! -d "$group" ] || wait_for 20 "'$group' cannot be removed" remove_group "$group"
   done
 }
 
 remove_group() { find "$1" -depth -type d -exec rmdir {} + || [ ! -d "$1" ]; }
 
 up() {
-  [ "$(id -u)" = 0 ] || fail "hosts are made of namespaces, which only root can do; run it as root"
-  [ -x "$bin/kube-apiserver" ] || fail "Kubernetes is not in '$bin'; 'Tests/Cluster/build.sh $dir' builds it"
+  [ "$(id -u)" = 0 ] || fail "only root can create the namespaces of the hosts; run cluster.sh as root"
+  [ -x "$bin/kube-apiserver" ] || fail "there is no Kubernetes in '$bin'; run 'Tests/Cluster/build.sh $dir'"
   grep -q :memory: /proc/self/cgroup ||
-    fail "this machine has control groups of version 2 alone, and Kubernetes 1.20 is run with those of version 1;" \
-      "start its kernel with systemd.unified_cgroup_hierarchy=0"
-  [ ! -e "$state" ] || fail "'$state' is there already; 'cluster.sh $dir $prefix down' removes it"
+    fail "this machine has only control groups of version 2, but this Kubernetes 1.20 requires version 1; boot the" \
+      "kernel with systemd.unified_cgroup_hierarchy=0"
+  [ ! -e "$state" ] || fail "'$state' already exists; 'cluster.sh $dir $prefix down' removes it"
   mkdir -p "$state/images"
   chmod 700 "$state"
   echo "${1:-2}" > "$state/hosts"
@@ -149,14 +150,14 @@ up() {
   tar -C "$bin" -cf "$state/pause/root.tar" pause
   python3 "$here/image.py" "$state/pause/root.tar" localhost/pause:1 "$state/images/pause.tar" /pause
   start 0
-  until_true 60 "the API server does not answer" kubectl get --raw /readyz
+  wait_for 60 "the API server does not answer" kubectl get --raw /readyz
   local n
   for n in $(hosts); do start "$n"; done
   for n in $(hosts); do
-    until_true 60 "the node n$n is not there" kubectl get node "n$n"
-    until_true 60 "the node n$n is not ready" kubectl wait --for=condition=Ready --timeout=1s node "n$n"
+    wait_for 60 "node n$n has not registered" kubectl get node "n$n"
+    wait_for 60 "node n$n is not ready" kubectl wait --for=condition=Ready --timeout=1s node "n$n"
   done
-  until_true 20 "there is no account for pods" kubectl get serviceaccount default
+  wait_for 20 "there is no default service account" kubectl get serviceaccount default
 }
 
 down() {
@@ -170,14 +171,14 @@ down() {
 
 image() {
   local archive n
-  [ -r "$1" ] || fail "there is no '$1'"
+  [ -r "$1" ] || fail "there is no file '$1'"
   archive=$state/images/$(tr -c 'a-zA-Z0-9.\n' - <<< "$2").tar
   python3 "$here/image.py" "$1" "$2" "$archive"
   for n in $(hosts); do
     rm -f "$state/$n/imported/${archive##*/}"
-    first "$n" > /dev/null || continue
+    init_pid "$n" > /dev/null || continue
     inside "$n" ctr -n k8s.io images import "$archive" > "$state/$n/import.log" 2>&1 ||
-      fail "the host $n did not take the image: $(tail -n 1 "$state/$n/import.log")"
+      fail "importing the image failed on host $n: $(tail -n 1 "$state/$n/import.log")"
     touch "$state/$n/imported/${archive##*/}"
   done
 }
@@ -188,5 +189,5 @@ case $verb in
   up | down | image | kubectl | start | lose | inside) "$verb" "$@" ;;
   cut) ip -n "$prefix-sw" link set "port$1" down ;;
   heal) ip -n "$prefix-sw" link set "port$1" up ;;
-  *) fail "'$verb' is no verb of cluster.sh" ;;
+  *) fail "unknown command '$verb'; 'cluster.sh' without arguments lists the commands" ;;
 esac

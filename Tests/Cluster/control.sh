@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The control plane, on a host of its own: `control.sh BIN STATE ADDRESS`. Everybody comes with a token of
-# STATE/tokens.csv. A host that is not heard for 12 s is given up, and its pods 5 s later, which are minutes by default.
+# Runs the control plane on a host of its own: `control.sh BIN STATE ADDRESS`. Clients authenticate with the tokens of
+# STATE/tokens.csv. A host without heartbeats for 12 s is marked as unknown, and its pods are deleted 5 s later; the
+# defaults are minutes.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$1

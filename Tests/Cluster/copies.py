@@ -1,4 +1,4 @@
-"""The processes of nodes on all hosts of a cluster, which are processes of this machine."""
+"""The node processes on all hosts of a cluster. All hosts are on this machine, so /proc lists the processes."""
 
 import os
 import re
@@ -11,7 +11,7 @@ COMMAND = {"orchestrator"}
 
 
 def processes(prefix, programs):
-    """All that run one of the programs in a pod: the process id, and the pod's name."""
+    """Yields the process id and the pod's name of each process in a pod that runs one of the programs."""
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.path.basename(os.readlink(f"/proc/{entry}/exe")) not in programs:
@@ -27,7 +27,7 @@ def processes(prefix, programs):
 
 
 def kill(prefix, pod, programs, is_first=None):
-    """SIGKILL to the processes of a pod, to the first alone, or to all but that. Returns how many there were."""
+    """Kills the processes of a pod: all, only the init process, or all but that. Returns the number of processes."""
     killed = 0
     for pid, name in processes(prefix, programs):
         try:
@@ -42,12 +42,12 @@ def kill(prefix, pod, programs, is_first=None):
 
 
 class Copies(threading.Thread):
-    """Looks all the time whether a process of a node starts while another one of the same pod's name still lives."""
+    """Watches whether a node process starts while another process of a pod with the same name is still running."""
 
     def __init__(self, prefix):
         super().__init__(daemon=True)
         self.prefix = prefix
-        # By the pod's name, and the process's id and start: when it started, and when it was seen last. Unit: seconds.
+        # {pod's name: {(process id, start): (start, last time seen)}}. Unit: seconds since boot.
         self.seen = {}
         self.looks = 0
 
@@ -61,19 +61,19 @@ class Copies(threading.Thread):
                         fields = file.read().rpartition(")")[2].split()
                 except OSError:
                     continue
-                # A process that has ended and was not waited for does nothing any more.
+                # A zombie no longer runs.
                 if fields[0] not in "ZX":
                     started = int(fields[19]) / ticks
                     self.seen.setdefault(pod, {})[pid, started] = (started, now)
             self.looks += 1
             time.sleep(0.2)
 
-    def twice(self):
-        """Pairs of processes of one name of which the second started before the first had ended."""
+    def overlaps(self):
+        """Returns the pairs of processes of one pod name that ran at the same time, as text."""
         found = []
         for pod, runs in self.seen.items():
             ordered = sorted((started, last, pid) for (pid, _), (started, last) in runs.items())
             for (_, last, first), (started, _, second) in zip(ordered, ordered[1:]):
                 if started + 0.02 < last:
-                    found.append(f"{pod}: {second} started {last - started:.2f} s before {first} was seen last")
+                    found.append(f"{pod}: process {second} started {last - started:.2f} s before process {first} ended")
         return found

@@ -1,4 +1,4 @@
-"""A cluster of cluster.sh, and topologies that are exported to it."""
+"""A cluster of cluster.sh, and the topologies that are exported to it."""
 
 import base64
 import json
@@ -16,13 +16,13 @@ class Cluster:
         self.folder, self.prefix = os.path.realpath(folder), prefix
 
     def __call__(self, *arguments):
-        """Calls a verb of cluster.sh."""
+        """Runs a command of cluster.sh."""
         done = subprocess.run([f"{HERE}/cluster.sh", self.folder, self.prefix, *arguments], check=False)
         if done.returncode != 0:
             sys.exit(f"error: cluster.sh failed: {' '.join(arguments)}")
 
     def kubectl(self, *arguments, given=None, check=True, seconds=20):
-        """What kubectl prints; nothing where it fails, or takes longer, and that is not to be checked."""
+        """Runs kubectl and returns its output. On an error or a timeout, exits, or returns '' without `check`."""
         state = f"{self.folder}/{self.prefix}"
         command = ["ip", "netns", "exec", f"{self.prefix}-0", f"{self.folder}/bin/kubectl"]
         command += ["--kubeconfig", f"{state}/admin.yaml", *arguments]
@@ -44,7 +44,7 @@ class Cluster:
 
 
 class Topology:
-    """A topology that was exported to the cluster, in a namespace of its own that has its name."""
+    """A topology that is exported to the cluster, in a namespace with the topology's name."""
 
     def __init__(self, cluster, name, text, deployment, program):
         self.cluster, self.name, self.text = cluster, name, text
@@ -52,7 +52,7 @@ class Topology:
         self.manifests, self.secrets = self.export(), self.export("--secrets")
 
     def export(self, *options, key=None):
-        """What is exported of it. With a KEY, for the orchestrator that this is a client's key of."""
+        """Returns the exported manifests. With a client key, exports for the orchestrator that accepts this key."""
         with tempfile.TemporaryDirectory() as folder:
             paths = [f"{folder}/{name}" for name in (f"{self.name}.yaml", "deployment.yaml", "client.key")]
             for path, content in zip(paths, (self.text, self.deployment, key or "")):
@@ -62,11 +62,11 @@ class Topology:
             command += ["--key", paths[2]] if key else []
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            sys.exit(f"error: {self.name}: nothing was exported: {done.stderr.strip()}")
+            sys.exit(f"error: exporting topology '{self.name}' failed: {done.stderr.strip()}")
         return done.stdout
 
     def __enter__(self):
-        """Starts it, with the orchestrator on n1."""
+        """Starts the topology, with the orchestrator on n1."""
         kubectl = self.cluster.kubectl
         kubectl("create", "namespace", self.name)
         within(20, lambda: kubectl("-n", self.name, "get", "serviceaccount", "default", check=False))
@@ -80,15 +80,15 @@ class Topology:
     def __exit__(self, *_):
         self.cluster.kubectl("delete", "namespace", self.name, "--timeout=90s", check=False, seconds=100)
 
-    def renew(self, process):
-        """Gives a process other keys, or its first ones; all others keep theirs."""
+    def renew_keys(self, process):
+        """Creates keys for a process, or replaces its keys. All other processes keep their keys."""
         path = "jsonpath={.data.client\\.key}"
         key = self.kubectl("get", "secret", f"{self.name}-orchestrator", "-o", path)
         secret = self.export(process, "--secrets", key=base64.b64decode(key).decode())
         self.kubectl("apply", "-f", "-", given=secret)
 
-    def go_over(self):
-        """Goes over to what its text is now."""
+    def apply(self):
+        """Applies the current text of the topology."""
         self.kubectl("apply", "-f", "-", given=self.export(), seconds=240)
 
     def pod_name(self, process):
@@ -105,7 +105,7 @@ class Topology:
         return self.pod(process).get("spec", {}).get("nodeName")
 
     def are_ready(self):
-        """Whether all pods are, and there are some."""
+        """Returns whether there are pods and all of them are ready."""
         pods = json.loads(self.kubectl("get", "pods", "-o", "json", check=False) or "{}").get("items", [])
         return bool(pods) and all(
             any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", []))
@@ -113,11 +113,11 @@ class Topology:
         )
 
     def run(self, *arguments, check=True):
-        """Calls the orchestrator's command in its pod."""
+        """Runs an orchestrator command in the orchestrator's pod."""
         return self.kubectl("exec", self.pod_name("orchestrator"), "--", "orchestrator", *arguments, check=check)
 
     def rows(self):
-        """What `ps` tells of each node; nothing where the orchestrator does not answer."""
+        """Returns the rows of `ps` by node; {} if the orchestrator does not answer."""
         return {row["node"]: row for row in json.loads(self.run("ps", "-o", "json", check=False) or "[]")}
 
     def row(self, node):
@@ -130,22 +130,22 @@ class Topology:
         return {name: row["incarnation"] for name, row in self.rows().items()}
 
     def describe(self):
-        """What is there, for who looks for a reason."""
-        told = [self.kubectl("get", "pods", "-o", "wide", check=False), self.run("ps", check=False)]
-        told.append(self.kubectl("logs", "--tail=60", self.pod_name("orchestrator"), check=False))
-        print("\n".join(told), file=sys.stderr, flush=True)
+        """Prints the pods, the nodes and the orchestrator's log, to diagnose a failure."""
+        texts = [self.kubectl("get", "pods", "-o", "wide", check=False), self.run("ps", check=False)]
+        texts.append(self.kubectl("logs", "--tail=60", self.pod_name("orchestrator"), check=False))
+        print("\n".join(texts), file=sys.stderr, flush=True)
 
 
-def within(seconds, holds):
-    """Whether something comes to hold in that time."""
+def within(seconds, condition):
+    """Waits until a condition is true. Returns False after the given time."""
     end = time.monotonic() + seconds
-    while not holds():
+    while not condition():
         if time.monotonic() > end:
             return False
         time.sleep(0.2)
     return True
 
 
-def stays(seconds, holds):
-    """Whether something holds for all of that time."""
-    return not within(seconds, lambda: not holds())
+def stays(seconds, condition):
+    """Returns whether a condition stays true for the given time."""
+    return not within(seconds, lambda: not condition())

@@ -1,4 +1,4 @@
-"""Faults of a topology in a cluster, by a seed."""
+"""Random faults for a topology in a cluster, drawn from a seed."""
 
 import random
 import time
@@ -7,7 +7,7 @@ from copies import COMMAND, NODES, kill
 
 
 class Faults:
-    """Draws faults for a topology whose nodes are on n1 or n2, and its orchestrator on n1."""
+    """Injects random faults into a topology whose nodes are on n1 or n2, and whose orchestrator is on n1."""
 
     def __init__(self, topology, nodes, seed):
         self.topology, self.nodes = topology, nodes
@@ -19,8 +19,8 @@ class Faults:
         )  # fmt: skip
         self.left = []
 
-    def one(self):
-        """Does what the next fault is, and returns what it was. Each kind comes before one comes again."""
+    def inject(self):
+        """Injects the next fault and returns its description. Each kind occurs once before any kind repeats."""
         if not self.left:
             self.left = list(self.kinds)
             self.random.shuffle(self.left)
@@ -46,21 +46,21 @@ class Faults:
         return "the orchestrator's pod deleted"
 
     def force(self):
-        """Kubernetes is told that the pod has ended, which it has not."""
+        """Makes Kubernetes believe that a pod has ended that is still running."""
         node = self.random.choice([node for node in self.nodes if self.topology.node_of(node) == "n2"] or self.nodes)
         seconds = self.seconds()
         self.cluster("cut", "2")
         self.delete(node, "--force", "--grace-period=0")
         time.sleep(seconds)
         self.cluster("heal", "2")
-        return f"the pod of {node} deleted by force while n2 was cut off for {seconds} s"
+        return f"the pod of {node} force-deleted while n2 was disconnected for {seconds} s"
 
     def cut(self):
         host, seconds = self.random.choice("12"), self.seconds()
         self.cluster("cut", host)
         time.sleep(seconds)
         self.cluster("heal", host)
-        return f"n{host} cut off for {seconds} s"
+        return f"n{host} disconnected for {seconds} s"
 
     def lose(self):
         host, seconds = self.random.choice("12"), self.seconds()
@@ -72,13 +72,13 @@ class Faults:
     def kill_node(self):
         node = self.pod()
         count = kill(self.cluster.prefix, self.topology.pod_name(node), NODES)
-        return f"the process of {node} killed ({count})"
+        return f"the process of {node} killed ({count} processes)"
 
     def kill_agent(self):
         node = self.pod()
         count = kill(self.cluster.prefix, self.topology.pod_name(node), COMMAND, is_first=True)
-        return f"the agent of {node} killed ({count})"
+        return f"the agent of {node} killed ({count} processes)"
 
     def kill_orchestrator(self):
         count = kill(self.cluster.prefix, self.topology.pod_name("orchestrator"), COMMAND, is_first=True)
-        return f"the orchestrator killed ({count})"
+        return f"the orchestrator killed ({count} processes)"

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Runs a command as the only one of a host of its own: `host.sh FOLDER NAME COMMAND…`. The host has the network
-# namespace NAME, which has to be there, control groups of that name, its own processes and mounts, and FOLDER/lib and
-# FOLDER/log in place of /var/lib and /var/log. Its first process lives on when the command ends; SIGKILL to it is the
-# loss of power of that host.
+# Runs a command on a simulated host: `host.sh FOLDER NAME COMMAND…`. The host uses the existing network namespace NAME,
+# and has control groups of that name, its own processes and mounts, and FOLDER/lib and FOLDER/log in place of /var/lib
+# and /var/log. Its init process keeps running when the command ends; SIGKILL of init simulates a power loss.
 set -euo pipefail
 
 inside() {
@@ -16,7 +15,7 @@ inside() {
     [ -n "$controllers" ] || continue
     mkdir "/sys/fs/cgroup/${controllers#name=}"
     mount -t cgroup -o "${controllers/#name=/none,name=}" cgroup "/sys/fs/cgroup/${controllers#name=}"
-    # cpu,cpuacct is looked for under either name.
+    # Programs look for cpu,cpuacct under either name.
     for line in ${controllers//,/ }; do
       [[ $controllers != *,* ]] || ln -s "$controllers" "/sys/fs/cgroup/$line"
     done
@@ -24,7 +23,8 @@ inside() {
   mount -t tmpfs tmpfs /run
   mount --bind "$folder/lib" /var/lib
   mount --bind "$folder/log" /var/log
-  # A kubelet sets these for the whole machine, and nothing sets them back. It finds them set.
+  # A kubelet would set these for the whole machine, and nothing would reset them. Show it files with the values that it
+  # wants.
   while read -r name line; do
     [ -e "/proc/sys/$name" ] || continue
     echo "$line" > "$folder/sysctl"
@@ -35,7 +35,7 @@ kernel/keys/root_maxkeys 1000000\nkernel/keys/root_maxbytes 25000000'
   mount --make-rshared /
   "$@" &
   trap 'exit 0' TERM
-  # As the first process it is the parent of all whose own has ended.
+  # The init process must reap orphans.
   while :; do wait -n || sleep 1; done
 }
 
@@ -47,7 +47,7 @@ fi
 folder=$1
 name=$2
 mkdir -p "$folder/lib" "$folder/log"
-# At once: the list changes with each line that is followed.
+# Read the list before the loop, which changes it.
 mapfile -t groups < /proc/self/cgroup
 for line in "${groups[@]}"; do
   IFS=: read -r _ controllers _ <<< "$line"

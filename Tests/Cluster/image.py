@@ -1,7 +1,7 @@
-"""Makes an image that a container runtime imports of a root file system: `image.py ROOT NAME ARCHIVE [COMMAND]`.
+"""Creates a container image from a root file system: `image.py ROOT NAME ARCHIVE [COMMAND]`.
 
-ROOT is a tar of all files, NAME what pods call the image by (`localhost/hall:1`), ARCHIVE the file that is written, as
-`docker save` writes it. Its processes are user 1000, and it runs COMMAND, where a pod says nothing else.
+ROOT is a tar of all files, NAME the image's name in pods (`localhost/hall:1`), and ARCHIVE the file to write, in the
+format of `docker save`. Processes run as user 1000. COMMAND runs unless a pod names another command.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A container runtime and a kubelet, on a host of their own: `node.sh BIN STATE NUMBER ADDRESS`. The host is the node
-# n1, n2, … of the cluster, and its pods have addresses of the network 10.88.NUMBER.0/24.
+# Runs a container runtime and a kubelet on a host of their own: `node.sh BIN STATE NUMBER ADDRESS`. The host is node
+# nNUMBER of the cluster, and its pods have addresses of the network 10.88.NUMBER.0/24.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$1
@@ -29,14 +29,14 @@ oom_score = 0
 END
 containerd -c containerd.toml > containerd.log 2>&1 &
 until ctr version > /dev/null 2>&1; do sleep 0.2; done
-# In place of a registry: what it does not have yet, it has before a pod asks for it.
+# There is no registry: import all images before a pod needs them.
 mkdir -p imported
 for image in "$state"/images/*.tar; do
   [ -e "imported/${image##*/}" ] || ctr -n k8s.io images import "$image" >> import.log 2>&1
   touch "imported/${image##*/}"
 done
 PYTHONDONTWRITEBYTECODE=1 python3 "$here/policies.py" "$state" > policies.log 2>&1 &
-# A kubelet that ends is started again, as a host's init does.
+# Restart the kubelet as a host's init would.
 while :; do
   "$bin/kubelet" --config="$here/kubelet.yaml" --kubeconfig="$state/n$number.yaml" --hostname-override="n$number" \
     --node-ip="$address" --container-runtime=remote \

@@ -1,4 +1,4 @@
-// The first process of each pod: it holds the pod's namespaces, and reaps whatever becomes its child.
+// The first process of each pod: keeps the pod's namespaces alive and reaps orphans.
 #include <signal.h>
 #include <stddef.h>
 #include <sys/wait.h>

@@ -1,8 +1,8 @@
-"""Has the pods of a host keep to the cluster's NetworkPolicies: `policies.py STATE`, on that host.
+"""Enforces the cluster's NetworkPolicies for the pods of a host: `policies.py STATE`, on that host.
 
-The rules of a pod are within its own network namespace, made anew when pods, namespaces or policies change. They are
-there a moment after the pod's address is known, so its first packets pass. A host reaches its own pods always, and the
-resolver is taken for a pod of kube-system with the label k8s-app=kube-dns. Port names and ranges are not known.
+The rules of a pod are in its own network namespace, and are written again when pods, namespaces or policies change. The
+rules take effect a moment after the pod has an address, so the first packets pass. A host always reaches its own pods,
+and the resolver counts as a pod of kube-system with the label k8s-app=kube-dns. Port names and ranges are unsupported.
 """
 
 import json
@@ -19,7 +19,7 @@ Peer = namedtuple("Peer", "namespace labels address")
 
 
 def matches(selector, labels):
-    """Whether labels are selected; an empty selector selects all."""
+    """Returns whether a selector selects the labels; an empty selector selects all."""
     for key, value in (selector.get("matchLabels") or {}).items():
         if labels.get(key) != value:
             return False
@@ -37,7 +37,7 @@ def matches(selector, labels):
 
 
 def addresses(peer, namespace, pods, namespaces):
-    """What nft is told of one who may be talked with; nothing where nobody is it."""
+    """Returns the nft expressions for the addresses of an allowed peer; [] if no pod matches."""
     if "ipBlock" in peer:
         block = peer["ipBlock"]
         but = block.get("except")
@@ -55,7 +55,7 @@ def addresses(peer, namespace, pods, namespaces):
 
 
 def lines(direction, pod, policies, pods, namespaces):
-    """The rules for one direction of a pod's traffic; none where no policy is about it."""
+    """Returns the nft rules for one direction of a pod's traffic; [] if no policy selects the pod."""
     kind, peers_of, side = {"input": ("Ingress", "from", "saddr"), "output": ("Egress", "to", "daddr")}[direction]
     rules, restricted = [], False
     for policy in policies:
@@ -85,7 +85,7 @@ def lines(direction, pod, policies, pods, namespaces):
 
 
 def table(pod, gateway, *world):
-    """What nft is told of a pod."""
+    """Returns the nft table of a pod."""
     text = "add table inet pods\nflush table inet pods\ntable inet pods {\n"
     for direction in ("input", "output"):
         rules = lines(direction, pod, *world)
@@ -98,7 +98,7 @@ def table(pod, gateway, *world):
 
 
 def interfaces():
-    """The pods' addresses on this host, and their network namespaces."""
+    """Returns the network namespaces of this host's pods, by address."""
     known = {}
     for name in os.listdir("/run/netns") if os.path.isdir("/run/netns") else []:
         shown = subprocess.run(

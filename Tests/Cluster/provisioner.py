@@ -1,6 +1,6 @@
-"""Makes a volume for each claim that waits for one: `provisioner.py STATE`.
+"""Provisions a volume for each pending claim: `provisioner.py STATE`.
 
-A volume is a folder of the host that the scheduler chose for the claim's pod, and stays there when the claim is gone.
+A volume is a directory of the host that the scheduler chose for the claim's pod. It outlives the claim.
 """
 
 import os
@@ -59,7 +59,7 @@ def main():
                 and node
             ):
                 made = volume(claim, node)
-                # The node is called n1, and its host's folder is 1.
+                # The directory of node n1's host is STATE/1.
                 os.makedirs(f"{state}/{node[1:]}/lib/volumes/{made['metadata']['name']}", exist_ok=True)
                 api.create("/api/v1/persistentvolumes", made)
 

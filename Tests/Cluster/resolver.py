@@ -1,8 +1,8 @@
-"""Answers the names of a cluster's Services: `resolver.py STATE ADDRESS`, by UDP at port 53 of ADDRESS.
+"""Resolves the names of a cluster's Services: `resolver.py STATE ADDRESS`, by UDP at port 53 of ADDRESS.
 
-SERVICE.NAMESPACE.svc.cluster.local has the addresses of the Service's endpoints, and
-HOSTNAME.SERVICE.NAMESPACE.svc.cluster.local the one of that pod. A Service with an address of its own, which nothing
-forwards in the tests' cluster, is answered in the same way. Other names are unknown.
+SERVICE.NAMESPACE.svc.cluster.local resolves to the addresses of the Service's endpoints, and
+HOSTNAME.SERVICE.NAMESPACE.svc.cluster.local to the address of that pod. A Service with a cluster IP resolves to its
+endpoints as well, since nothing forwards cluster IPs in the tests' cluster. Other names are unknown.
 """
 
 import socket
@@ -14,12 +14,12 @@ from api import Api
 
 DOMAIN = "svc.cluster.local"
 SECONDS = 2
-NOT_KNOWN = 3
+NXDOMAIN = 3
 A, AAAA = 1, 28
 
 
 def names(endpoints):
-    """The addresses of each name."""
+    """Returns the addresses by name."""
     known = {}
     for (namespace, service), item in endpoints.items():
         name = f"{service}.{namespace}.{DOMAIN}"
@@ -33,7 +33,7 @@ def names(endpoints):
 
 
 def question(query):
-    """The name that a query asks for, in lower case, the type, and where the question ends."""
+    """Returns the name in a query in lower case, the record type, and the end of the question."""
     labels, at = [], 12
     while query[at]:
         labels.append(query[at + 1 : at + 1 + query[at]].decode("ascii").lower())
@@ -46,8 +46,8 @@ def answer(query, known):
     name, kind, end = question(query)
     (flags,) = struct.unpack_from("!H", query, 2)
     addresses = known.get(name, []) if kind == A else []
-    # An answer, authoritative, with the query's wish for recursion, which is granted in name only.
-    flags = 0x8480 | flags & 0x0100 | (0 if name in known else NOT_KNOWN)
+    # An authoritative answer that claims recursion, and repeats the query's flag for it.
+    flags = 0x8480 | flags & 0x0100 | (0 if name in known else NXDOMAIN)
     head = query[:2] + struct.pack("!HHHHH", flags, 1, len(addresses), 0, 0)
     records = [struct.pack("!HHHIH", 0xC00C, A, 1, SECONDS, 4) + socket.inet_aton(each) for each in addresses]
     return head + query[12:end] + b"".join(records)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the root file system of an image as Containerfile says: `root.sh DIR TAR [PROGRAM…]`, with the programs in
-# /usr/local/bin. Of its lines, that with the packages is read, and its user is image.py's. What is without programs is
-# kept in DIR/base.tar, and made anew where the packages are others.
+# Creates the root file system of an image with the packages of Containerfile: `root.sh DIR TAR [PROGRAM…]`, with the
+# programs in /usr/local/bin. image.py sets the user. The file system without programs is kept in DIR/base.tar, and is
+# created again if the packages change.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(cd "$1" && pwd)
@@ -14,7 +14,7 @@ fail() {
 }
 
 packages=$(sed -n 's/.*apt-get install -y --no-install-recommends \([^\\]*[^\\ ]\).*/\1/p' "$here/../../Containerfile")
-[ -n "$packages" ] || fail "no line of Containerfile installs packages by 'apt-get install -y --no-install-recommends'"
+[ -n "$packages" ] || fail "Containerfile has no line 'apt-get install -y --no-install-recommends PACKAGE…'"
 
 base() {
   apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
@@ -24,8 +24,8 @@ base() {
 }
 
 if [ "$(cat "$dir/base.txt" 2> /dev/null)" != "$packages" ]; then
-  echo "making a root file system of Debian's packages, which takes a minute or two"
-  base > "$dir/base.log" 2>&1 || fail "no root file system was made: $(tail -n 1 "$dir/base.log")"
+  echo "creating a root file system of Debian's packages, which takes a minute or two"
+  base > "$dir/base.log" 2>&1 || fail "creating the root file system failed: $(tail -n 1 "$dir/base.log")"
   echo "$packages" > "$dir/base.txt"
 fi
 cp "$dir/base.tar" "$tar"

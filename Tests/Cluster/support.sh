@@ -1,22 +1,22 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# What the checks of the cluster share. They have $dir, $prefix, $here and $failures.
+# Functions for checks of the cluster. The caller sets $dir, $prefix, $here, $namespace and $failures.
 
 cluster() { "$here/cluster.sh" "$dir" "$prefix" "$@"; }
 kubectl() { cluster kubectl "$@"; }
 
-# check "SENTENCE" COMMAND…: says whether something holds, and counts what does not.
+# check "SENTENCE" COMMAND…: prints whether a check passes, and counts the failures.
 check() {
   local sentence=$1
   shift
   if "$@"; then
-    echo "holds: $sentence"
+    echo "passed: $sentence"
   else
-    echo "DOES NOT HOLD: $sentence" >&2
+    echo "FAILED: $sentence" >&2
     failures=$((failures + 1))
   fi
 }
 
-# within SECONDS COMMAND…: calls a command until it succeeds, for that long.
+# within SECONDS COMMAND…: repeats a command until it succeeds, and fails after SECONDS.
 within() {
   local end=$((SECONDS + $1))
   shift
@@ -26,7 +26,7 @@ within() {
   done
 }
 
-# stays SECONDS COMMAND…: whether a command succeeds each time, for that long.
+# stays SECONDS COMMAND…: repeats a command for SECONDS, and fails if the command fails.
 stays() {
   local end=$((SECONDS + $1))
   shift
@@ -36,12 +36,12 @@ stays() {
   done
 }
 
-# get RESOURCE JSONPATH: what a field of something in $namespace has; nothing where there is no such thing.
+# get RESOURCE JSONPATH: prints a field of a resource in $namespace; fails if there is none.
 get() { kubectl -n "$namespace" get "$1" -o "jsonpath={$2}" 2> /dev/null; }
 
 node_is() { [ "$(get "node/$1" '.status.conditions[?(@.type=="Ready")].status')" = "$2" ]; }
 
-# Whether a pod is ready, and is another one than that with the uid.
+# pod_after NAME UID: succeeds if a pod is ready that has another uid.
 pod_after() {
   [ "$(get "pod/$1" .metadata.uid)" != "$2" ] &&
     kubectl -n "$namespace" wait --for=condition=Ready --timeout=1s "pod/$1"

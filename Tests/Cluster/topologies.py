@@ -1,9 +1,9 @@
-"""Runs topologies on a Kubernetes that cluster.sh runs: `topologies.py DIR PREFIX PROGRAM SEED FAULTS`.
+"""Runs topologies on a cluster of cluster.sh: `topologies.py DIR PREFIX PROGRAM SEED FAULTS`.
 
-PROGRAM is the orchestrator that exports them; the nodes of the cluster know the image localhost/piperuntime:test with
-it and the nodes' programs. Numbers go from one host to the other, and two meet at each, while faults happen: FAULTS of
-them, by the SEED, which is printed. Then the elevator runs. The exit code is 1 where something does not
-hold.
+PROGRAM is the orchestrator that exports the topologies. The cluster has the image localhost/piperuntime:test with the
+orchestrator and the node programs. First, hall.yaml sends numbers from one host to the other, and two nodes meet after
+each number, while FAULTS random faults occur; prints their SEED. Then the elevator runs. The exit code is 1 if a check
+fails.
 """
 
 import json
@@ -18,33 +18,33 @@ from faults import Faults
 failures = []
 
 
-def check(sentence, holds):
-    print(f"holds: {sentence}" if holds else f"DOES NOT HOLD: {sentence}", flush=True)
-    if not holds:
+def check(sentence, passes):
+    print(f"passed: {sentence}" if passes else f"FAILED: {sentence}", flush=True)
+    if not passes:
         failures.append(sentence)
-    return holds
+    return passes
 
 
 class Numbers:
-    """What the source of hall.yaml is told to send, and what has come of it."""
+    """The numbers that the source of hall.yaml sends, and the states that they must lead to."""
 
     def __init__(self, hall):
         self.hall = hall
-        # What was surely sent, and what may have been.
+        # The counts of numbers that were certainly sent, and possibly sent.
         self.least = self.most = 0
 
     def send(self, count, seconds=10):
-        """Sends so many, unless nobody takes them in that time."""
+        """Asks the source to send `count` numbers, until it accepts or the time is over."""
 
-        def sent():
+        def request():
             self.most += count
             return self.hall.run("send", "source", json.dumps({"go": {"count": count}}), check=False)
 
-        if within(seconds, sent):
+        if within(seconds, request):
             self.least += count
 
-    def have_come(self):
-        """Whether all have come once and in order, and both have met at each, and at the beginning."""
+    def have_arrived(self):
+        """Returns whether all numbers have arrived once and in order, with a meeting for each and one at the start."""
         rows = self.hall.rows()
         states = {name: row["state"] for name, row in rows.items()}
         sent = ((states.get("source") or {}).get("idle") or {}).get("sent", -1)
@@ -59,12 +59,12 @@ class Numbers:
 
     def check(self, seconds=300):
         begin = time.monotonic()
-        come = within(seconds, self.have_come)
-        check(f"all {self.least} numbers have come once and in order, and both have met at each", come)
+        arrived = within(seconds, self.have_arrived)
+        check(f"all {self.least} numbers have arrived once and in order, each followed by a meeting", arrived)
         print(f"    after {time.monotonic() - begin:.0f} s, {self.hall.incarnations()}", flush=True)
-        if not come:
+        if not arrived:
             self.hall.describe()
-        return come
+        return arrived
 
 
 def run_hall(hall, seed, count):
@@ -83,9 +83,9 @@ def run_hall(hall, seed, count):
     for number in range(1, count + 1):
         numbers.send(faults.random.randint(500, 3_000))
         time.sleep(faults.random.random())
-        told = faults.one()
-        print(f"    {time.monotonic() - begin:5.0f} s: fault {number}: {told}", flush=True)
-        # Faults come before the one before is over, too.
+        fault = faults.inject()
+        print(f"    {time.monotonic() - begin:5.0f} s: fault {number}: {fault}", flush=True)
+        # Only every third fault is followed by a check, so that the effects of faults overlap.
         if number % 3 == 0 or number == count:
             if not numbers.check():
                 return
@@ -93,23 +93,23 @@ def run_hall(hall, seed, count):
 
 
 def change(hall, numbers):
-    """Adds a process, and gives another one other keys."""
+    """Adds a node, and replaces the keys of another node."""
     before = hall.incarnations()
     hall.text = hall.text.replace("nodes:", "nodes:\n  lamp: { machine: Button, place: back }")
-    hall.renew("lamp")
-    hall.go_over()
+    hall.renew_keys("lamp")
+    hall.apply()
     runs = within(120, lambda: hall.is_phase("lamp", "running"))
-    added = check("a process that is added runs with keys of its own", runs)
-    check("all others go on as they are", {**hall.incarnations(), "lamp": 0} == {**before, "lamp": 0})
-    hall.renew("sink")
+    added = check("an added node runs with keys of its own", runs)
+    check("all other nodes keep running", {**hall.incarnations(), "lamp": 0} == {**before, "lamp": 0})
+    hall.renew_keys("sink")
     hall.kubectl("rollout", "restart", "statefulset/hall-orchestrator", "statefulset/hall-sink")
     numbers.send(1_000, seconds=60)
 
-    def came_anew():
+    def has_restarted():
         now = hall.incarnations()
         return now.get("sink", 0) > before["sink"] and hall.are_ready()
 
-    renewed = check("a process whose keys were renewed runs with the new ones", within(180, came_anew))
+    renewed = check("a node with replaced keys runs with the new keys", within(180, has_restarted))
     if not added or not renewed:
         hall.describe()
         return False
@@ -121,27 +121,27 @@ def run_elevator(elevator, *_):
         elevator.describe()
         return
 
-    def goes_on():
+    def accepts_events():
         before = {name: row["version"] for name, row in elevator.rows().items()}
         return within(
             90,
             lambda: before and all(row["version"] > before.get(n, 0) + 3 for n, row in elevator.rows().items()),
         )
 
-    check("all nodes take events", goes_on())
+    check("all nodes accept events", accepts_events())
     before = elevator.row("motor").get("incarnation")
     elevator.cluster("cut", "2")
-    check("a node whose host is cut off is lost", within(30, lambda: elevator.is_phase("motor", "lost")))
-    check("Kubernetes gives the host up", within(60, lambda: elevator.cluster.node_is("n2", "Unknown")))
+    check("a node on a disconnected host is lost", within(30, lambda: elevator.is_phase("motor", "lost")))
+    check("Kubernetes marks the host as unknown", within(60, lambda: elevator.cluster.node_is("n2", "Unknown")))
     elevator.cluster("heal", "2")
-    check("it is running again when the host is back", within(60, lambda: elevator.is_phase("motor", "running")))
-    check("being the same process", elevator.row("motor").get("incarnation") == before)
-    check("all nodes take events", goes_on())
+    check("the node is running when its host is back", within(60, lambda: elevator.is_phase("motor", "running")))
+    check("the node's process is the same", elevator.row("motor").get("incarnation") == before)
+    check("all nodes accept events", accepts_events())
     check("no event is missing", all(row["gaps"] == 0 for row in elevator.rows().values()))
 
 
 def placed(text, places):
-    """A topology file with places for nodes, by their machines."""
+    """Returns the text of a topology file with a place for each of the given machines."""
     for machine, place in places.items():
         text = text.replace(f"{{ machine: {machine}", f"{{ place: {place}, machine: {machine}")
         text = re.sub(rf"\n( +)machine: {machine}\n", rf"\n\1place: {place}\n\1machine: {machine}\n", text)
@@ -166,11 +166,11 @@ def main():
             print(f"{name}, seed {seed}:", flush=True)
             runs(topology, seed, count)
     runs = sum(len(each) for each in copies.seen.values())
-    print(f"    {runs} processes of nodes in {len(copies.seen)} pods, looked at {copies.looks} times")
-    twice = copies.twice()
-    print("".join(f"    {each}\n" for each in twice), end="")
-    none = "hall-sink-0" in copies.seen and not twice
-    check("no process of a node ever started before the one before it had ended", none)
+    print(f"    {runs} node processes in {len(copies.seen)} pods, in {copies.looks} samples")
+    overlaps = copies.overlaps()
+    print("".join(f"    {each}\n" for each in overlaps), end="")
+    none = "hall-sink-0" in copies.seen and not overlaps
+    check("no node process started before its predecessor had ended", none)
     return 1 if failures else 0
 
 

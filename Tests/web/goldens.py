@@ -1,9 +1,9 @@
-"""Compares pictures of the page with those in Tests/web/goldens and docs/pictures.
+"""Compares screenshots of the page with the golden pictures in Tests/web/goldens and docs/pictures.
 
-Both pictures are made small and grey. A point differs if it is darker or lighter than all points around its place in the
-other picture. Shifts by a hair and other smoothing pass; missing, cut off or moved parts do not. The share of points that
-may differ is relative to the points that are not background. With GOLDENS=write in the environment the pictures are written
-instead.
+Reduces both pictures to a small gray version. A pixel differs if it is darker or lighter than all pixels around its
+position in the other picture. So tiny shifts and different antialiasing pass, but missing, clipped or moved parts fail.
+The share of differing pixels is relative to the pixels that are not background. With GOLDENS=write in the environment,
+writes the golden pictures instead.
 """
 
 import os
@@ -12,15 +12,15 @@ from PIL import Image, ImageChops, ImageFilter
 
 FOLDER = os.path.join(os.path.dirname(__file__), "goldens")
 DOCUMENTS = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "pictures")
-SCALE = 4        # Points of a picture per point of its small version.
-DIFFERENCE = 24  # The least difference in brightness, of 255.
-SHARE = 0.02     # The largest share of points that may differ.
-HEIGHT = 2       # The largest difference in height, in small points.
-LEVEL = 8        # The precision of a stored small picture, in brightness.
+SCALE = 4        # Pixels of a screenshot per pixel of its small version.
+DIFFERENCE = 24  # The smallest difference in brightness that counts, of 255.
+SHARE = 0.02     # The largest share of pixels that may differ.
+HEIGHT = 2       # The largest difference in height that passes. Unit: pixels of the small version.
+LEVEL = 8        # The precision of the brightness of a golden picture.
 
 
 def difference(name, picture):
-    """Returns how a picture differs from the small one in Tests/web/goldens, as text; None if it does not."""
+    """Compares a screenshot with the golden picture in Tests/web/goldens. Returns an error message or None."""
     path = os.path.join(FOLDER, name + ".png")
     small = reduced(picture)
     if is_writing():
@@ -31,7 +31,7 @@ def difference(name, picture):
 
 
 def document_difference(name, picture):
-    """Returns how a picture differs from the one in docs/pictures, as text; None if it does not."""
+    """Compares a screenshot with the picture in docs/pictures. Returns an error message or None."""
     path = os.path.join(DOCUMENTS, name + ".png")
     if is_writing():
         picture.quantize(64).save(path, optimize=True)
@@ -54,24 +54,24 @@ def compare(name, path, small, read):
     except FileNotFoundError:
         return f"{name}: {path} does not exist; GOLDENS=write tools/test-web -k goldens writes it"
     if golden.width != small.width or abs(golden.height - small.height) > HEIGHT:
-        return f"{name}: has {small.size} points and not {golden.size}"
+        return f"{name}: the picture has {small.size} pixels, not {golden.size}"
     size = (golden.width, min(golden.height, small.height))
     golden, small = golden.crop((0, 0, *size)), small.crop((0, 0, *size))
     share = (outside(golden, small) + outside(small, golden)) / max(1, drawn(golden))
     if share <= SHARE:
         return None
-    return f"{name}: {share:.1%} of the points differ; GOLDENS=write tools/test-web -k goldens writes it again"
+    return f"{name}: {share:.1%} of the pixels differ; GOLDENS=write tools/test-web -k goldens writes it again"
 
 
-def outside(one, other):
-    """Counts the points that are darker or lighter than all points around their places in the other picture."""
-    lighter = ImageChops.subtract(one, other.filter(ImageFilter.MaxFilter(3)))
-    darker = ImageChops.subtract(other.filter(ImageFilter.MinFilter(3)), one)
+def outside(picture, other):
+    """Counts the pixels that are darker or lighter than all pixels around their positions in the other picture."""
+    lighter = ImageChops.subtract(picture, other.filter(ImageFilter.MaxFilter(3)))
+    darker = ImageChops.subtract(other.filter(ImageFilter.MinFilter(3)), picture)
     return sum(ImageChops.lighter(lighter, darker).histogram()[DIFFERENCE:])
 
 
 def drawn(picture):
-    """Counts the points that are not background, which is the most frequent brightness."""
+    """Counts the pixels that are not background. The background is the most frequent brightness."""
     counts = picture.histogram()
-    ground = counts.index(max(counts))
-    return sum(count for brightness, count in enumerate(counts) if abs(brightness - ground) >= DIFFERENCE)
+    background = counts.index(max(counts))
+    return sum(count for brightness, count in enumerate(counts) if abs(brightness - background) >= DIFFERENCE)

@@ -1,4 +1,4 @@
-"""The page of a topology that runs, as people use it. Screenshots stay in .build/web."""
+"""Tests of the page with a running topology. Screenshots are in .build/web."""
 
 import re
 import socket
@@ -48,7 +48,7 @@ class Watching(PageTest):
     def is_ready(cls):
         return cls.cell("fork2", 1)
 
-    def test_panels(self):
+    def test_all_panels_show_the_topology(self):
         self.choose("door")
         self.assertEqual(self.cell("fork1", 2), "running")
         self.wait(lambda: self.count("#pipes tr") == 6)
@@ -67,14 +67,14 @@ class Watching(PageTest):
         self.assertEqual(foreign, [])
         self.assertNotIn("token", self.driver.current_url)
 
-    def test_states_are_text(self):
+    def test_states_are_shown_as_text_and_not_as_html(self):
         self.wait(lambda: "<img src=x onerror=" in (self.cell("sign", 1) or ""))
         self.choose("sign")
         self.wait(lambda: "<img src=x onerror=" in self.text("#node"))
         self.assertEqual(self.count("img"), 0)
         self.assertNotEqual(self.driver.title, "taken")
 
-    def test_keyboard(self):
+    def test_the_keyboard_reaches_all_controls(self):
         self.addCleanup(self.fill, "search", "")
         self.addCleanup(self.fill, "grep", "")
         self.script("document.body.focus(); document.activeElement.blur()")
@@ -91,14 +91,14 @@ class Watching(PageTest):
         self.tab_to("send")
         self.keys(Keys.ENTER)
         self.wait(lambda: "refresh: moved" in self.text("#said"))
-        # What has the focus keeps it, however often the page is drawn.
+        # The focused element keeps the focus, however often the page is drawn.
         self.tab_to("gmotor")
         version = self.text("#node")
         self.wait(lambda: self.text("#node") != version)
         self.assertEqual(self.focused(), "gmotor")
         self.keys(Keys.ENTER)
         self.wait(lambda: self.text("#h-node") == "motor")
-        # An instant is held, and looked at from step to step.
+        # Freezes an instant, and moves back step by step.
         self.tab_to("freeze")
         self.keys(Keys.SPACE)
         self.wait(lambda: self.text("#moment") != "now")
@@ -112,7 +112,7 @@ class Watching(PageTest):
         self.assertEqual(self.text("#chart"), frozen)
         self.keys(Keys.ENTER)
         self.wait(lambda: self.text("#moment") == "now")
-        # Logs: filtered, scrolled, and followed again.
+        # Filters the logs, scrolls back, and follows the logs again.
         self.tab_to("grep")
         self.keys("spawned")
         self.wait(lambda: self.script(
@@ -130,7 +130,7 @@ class Watching(PageTest):
         self.tab_to("logbox")
 
         def is_at_top():
-            # It glides there, and a line that is written meanwhile may hold it.
+            # Scrolling is gradual, and a new line may interrupt it.
             self.keys(Keys.HOME)
             return self.script("return document.getElementById('logbox').scrollTop === 0")
         self.wait(is_at_top)
@@ -139,7 +139,7 @@ class Watching(PageTest):
         self.keys(Keys.ENTER)
         self.wait(lambda: self.script("return document.getElementById('newest').hidden"))
 
-    def test_a_killed_node_comes_back_in_the_same_state(self):
+    def test_a_killed_node_restarts_in_the_same_state(self):
         self.choose("shed")
         self.wait(lambda: self.count("#node form") == 1)
         self.tab_to("choice")
@@ -155,7 +155,7 @@ class Watching(PageTest):
         self.wait(lambda: self.script(
             "return model.steps.some((step) => step.is === 'life' && step.node === 'shed' && step.again)"))
 
-    def test_who_stops_reading_costs_nothing(self):
+    def test_unread_connections_do_not_fill_the_memory(self):
         address = urllib.parse.urlsplit(self.topology.address)
         token = address.fragment.split("=")[1]
 
@@ -167,24 +167,24 @@ class Watching(PageTest):
             return self.script("return Number(model.cursor)")
         before = memory()
         for _ in range(4):
-            one = socket.socket()
-            self.addCleanup(one.close)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            one.connect((address.hostname, address.port))
-            one.sendall(f"GET /api/changes?after=0 HTTP/1.1\r\nHost: {address.netloc}\r\n"
-                        f"Authorization: Bearer {token}\r\n\r\n".encode())
-        # The page is told of a hundred things more, and what nobody reads is kept for nobody.
+            client = socket.socket()
+            self.addCleanup(client.close)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            client.connect((address.hostname, address.port))
+            client.sendall(f"GET /api/changes?after=0 HTTP/1.1\r\nHost: {address.netloc}\r\n"
+                           f"Authorization: Bearer {token}\r\n\r\n".encode())
+        # While the page receives a hundred updates, the inspector keeps none for the clients that do not read.
         first = cursor()
         self.wait(lambda: cursor() > first + 100)
         self.assertLess(memory() - before, 32 << 10)
 
-    def test_effects_are_causes(self):
-        # A chain of one's own effects: each is drawn from the step that started it.
+    def test_effects_are_drawn_as_causes(self):
+        # The passengers' steps are a chain of effects: each arrow begins at the step that started the effect.
         self.choose("passengers")
         self.wait(lambda: self.count("#chart .effect") > 0)
         self.wait(lambda: "an effect of version" in self.text("#chart .effect title"))
 
-    def test_logs(self):
+    def test_logs_are_filtered_and_follow_the_shown_instant(self):
         self.choose("door")
         self.addCleanup(self.fill, "grep", "")
         self.addCleanup(
@@ -192,7 +192,7 @@ class Watching(PageTest):
         self.wait(lambda: self.count("#logs li") > 5)
         before = self.count("#logs .note")
         self.topology.orchestrator("kill", "door")
-        # What the orchestrator did is told in words, not by colour, and once, though it stands in two logs.
+        # The orchestrator's notes are marked by words, not only by color. Each note is in two logs, but appears once.
         self.wait(lambda: self.count("#logs .note") > before and "orchestrator:" in self.text("#logs"))
         self.assertEqual(self.script(
             "return model.lines.filter((line) => line.node === 'orchestrator' && line.text.startsWith('door: '))"), [])
@@ -204,13 +204,13 @@ class Watching(PageTest):
         self.wait(lambda: self.count("#logs li") == 0 and "No matching lines" in self.text("#lines"))
         self.fill("grep", "")
         self.wait(lambda: self.count("#logs li") > 0)
-        # Before the first step nothing was written that a later instant has.
+        # An instant before the first step shows no lines.
         self.wait(lambda: self.script(
             "const all = document.querySelectorAll('#logs li').length; model.at = 1; showAll();"
             " const then = document.querySelectorAll('#logs li').length; model.at = null; showAll();"
             " return all > 0 && then === 0"))
 
-    def test_time(self):
+    def test_the_past_does_not_change(self):
         self.wait(lambda: self.count("#chart circle") > 20)
         rows = "return document.querySelectorAll('#chart circle').length"
         self.script(
@@ -220,7 +220,7 @@ class Watching(PageTest):
         self.wait(lambda: self.script(rows) < 10)
         then = self.cell("philosopher1", 1)
         moment = self.text("#moment")
-        # Ten answers of the inspector later all is as it was.
+        # Further updates from the inspector do not change the shown instant.
         end = time.monotonic() + 1
         while time.monotonic() < end:
             self.assertEqual(self.cell("philosopher1", 1), then)
@@ -247,7 +247,7 @@ class SendingEvents(PageTest):
     def test_a_refused_event_is_in_the_sequence_chart(self):
         self.choose("shed")
         self.wait(lambda: self.count("#node form") == 1)
-        # A subscription takes its time, and a later look finds it.
+        # The page subscribes asynchronously, so repeat the event until the refusal is shown.
         self.wait(lambda: self.script(
             "send('shed', 'doorHasLocked', []).catch(() => {});"
             " return document.getElementById('chart').textContent.includes('doorHasLocked refused')"))
@@ -257,7 +257,7 @@ class ReadingOnly(PageTest):
     file = HOUSE
     options = ("--read-only",)
 
-    def test_nothing_is_sent(self):
+    def test_a_read_only_page_sends_no_events(self):
         self.choose("door")
         self.wait(lambda: "✗" in self.text("#node"))
         self.assertEqual(self.count("form"), 0)
@@ -269,7 +269,7 @@ class ReadingOnly(PageTest):
             ".then((answer) => done(answer.status))")
         self.assertEqual(status, 403)
 
-    def test_without_the_token(self):
+    def test_a_page_without_the_token_shows_no_nodes(self):
         self.driver.switch_to.new_window("tab")
         self.driver.get(self.topology.address.split("#")[0])
         self.wait(lambda: "token" in self.text("#link"))
@@ -277,7 +277,7 @@ class ReadingOnly(PageTest):
         self.driver.close()
         self.driver.switch_to.window(self.driver.window_handles[0])
 
-    def test_the_end(self):
+    def test_the_page_reconnects_after_a_restart_of_the_topology(self):
         self.topology.orchestrator("down")
         self.wait(lambda: self.text("#phase").startswith("down"))
         self.topology.orchestrator("up", "--wait", "house.yaml")

@@ -1,6 +1,6 @@
-"""The page as it tells of what never changes: pictures of it, and what seldom happens to a topology that runs.
+"""Tests of the page with recorded replies: golden pictures, and situations that are rare in a running topology.
 
-The page comes from an inspector, its answers from recording.py.
+An inspector serves the page, and recording.py replaces its replies.
 """
 
 import copy
@@ -21,11 +21,11 @@ from support import PageTest
 FONTS = "* { font-family: 'DejaVu Sans' !important } .code, .code * { font-family: 'DejaVu Sans Mono' !important }"
 PANELS = ["nodes", "node", "graph", "pipes", "chart", "logs"]
 AXE = os.environ.get("AXE")
-NOTHING = "topology: quiet\nprogram: nodes\nnodes:\n  fork: { machine: Fork }\n"
+QUIET = "topology: quiet\nprogram: nodes\nnodes:\n  fork: { machine: Fork }\n"
 
 
 class Recorded(PageTest):
-    file = NOTHING
+    file = QUIET
 
     @classmethod
     def prepare(cls):
@@ -51,8 +51,8 @@ class Recorded(PageTest):
         self.give(recording.WHOLE)
 
     def give(self, answer):
-        """An answer of the inspector, which is drawn."""
-        # As text: a number of JavaScript's would round large integers.
+        """Sends a reply of the inspector to the page, and waits until it is drawn."""
+        # As text, because JavaScript numbers would round large integers.
         self.script("recorded.give(arguments[0])", json.dumps(answer))
         self.wait(lambda: self.script(
             "return model.cursor === arguments[0] && recorded.waiting !== null && !isDue", answer["cursor"]))
@@ -65,12 +65,12 @@ class Recorded(PageTest):
         self.wait(lambda: self.count("#node form") == 1 and "Dead letters" in self.text("#node"))
         self.wait(lambda: "▶" in self.text("#node svg"))
 
-    def look_back(self, place):
+    def look_back(self, position):
         self.script("const slider = document.getElementById('slider'); slider.value = arguments[0];"
-                    " slider.dispatchEvent(new Event('input'))", place)
+                    " slider.dispatchEvent(new Event('input'))", position)
         self.drawn()
 
-    def each_look(self):
+    def each_appearance(self):
         for scheme in ["light", "dark"]:
             for width in [1280, 400]:
                 self.show_as(scheme, width, 1000)
@@ -78,33 +78,33 @@ class Recorded(PageTest):
                 self.show_as(scheme, width, height)
                 self.assertLessEqual(
                     self.script("return document.documentElement.scrollWidth"), width,
-                    "something is wider than the screen")
+                    "the page is wider than the screen")
                 yield f"{scheme}-{width}"
 
     def test_goldens(self):
         self.choose_door()
-        # Whatever else the machine has: these come with Chromium.
+        # Use the fonts of Tests/web/debian-packages.txt, independent of the machine's other fonts.
         self.script("const fonts = new CSSStyleSheet(); fonts.replaceSync(arguments[0]);"
                     " document.adoptedStyleSheets = [fonts]", FONTS)
-        problems = []
-        for look in self.each_look():
+        errors = []
+        for look in self.each_appearance():
             picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png())).convert("RGB")
             picture.save(os.path.join(os.path.dirname(self.picture(look)), look + ".png"))
             if look.endswith("-1280"):
-                problems.append(goldens.document_difference("page-" + look.split("-")[0], picture))
+                errors.append(goldens.document_difference("page-" + look.split("-")[0], picture))
             for panel in PANELS:
-                place = self.script(
+                bounds = self.script(
                     "const place = document.getElementById('h-' + arguments[0]).closest('section')"
                     ".getBoundingClientRect(); return [place.left, place.top, place.right, place.bottom]", panel)
-                problems.append(goldens.difference(f"{panel}-{look}", picture.crop(tuple(map(round, place)))))
-        self.assertEqual([problem for problem in problems if problem], [])
+                errors.append(goldens.difference(f"{panel}-{look}", picture.crop(tuple(map(round, bounds)))))
+        self.assertEqual([error for error in errors if error], [])
 
-    @unittest.skipUnless(AXE, "axe is not installed, since PyPI was out of reach")
-    def test_axe(self):
+    @unittest.skipUnless(AXE, "axe is not installed: PyPI was unreachable")
+    def test_axe_finds_no_accessibility_errors(self):
         self.choose_door()
         with open(AXE) as file:
             axe = file.read()
-        for look in self.each_look():
+        for look in self.each_appearance():
             self.check(axe, look)
         self.look_back(4)
         self.check(axe, "looking back")
@@ -115,11 +115,11 @@ class Recorded(PageTest):
         found = self.driver.execute_async_script(
             "const done = arguments[0]; axe.run(document).then((found) => done(found.violations.map((one) =>"
             " one.id + ': ' + one.nodes.map((node) => node.html).slice(0, 3).join(' '))),"
-            " (problem) => done([String(problem)]))")
+            " (error) => done([String(error)]))")
         self.assertEqual(found, [], look)
 
     def test_the_slider_sets_all_panels(self):
-        # While the page is open more happens to all that panels show.
+        # Changes the contents of all panels while the page is open.
         later = copy.deepcopy(recording.HOUSE)
         later["nodes"][6].update(phase="failed", running=False, restarts=2, pid=None, reason="killed")
         self.choose("till")
@@ -133,22 +133,22 @@ class Recorded(PageTest):
         self.wait(lambda: "Dead letters" in self.text("#node"))
         self.give(delta(30, [], [step("door", 6, 29, "x", "held", "open", incarnation=2)]))
 
-        def told():
+        def contents():
             return {
                 "nodes": [self.cell("till", column) for column in (1, 2, 4, 5)],
                 "node": self.text("#node"), "graph": self.text("#graph [data-key=gtill]"),
                 "pipes": self.script("return document.querySelector('#pipes tr:last-child').textContent"),
                 "chart": self.count("#chart circle"), "logs": self.text("#logs"),
                 "moment": self.text("#moment")}
-        now = told()
+        now = contents()
         self.assertEqual(self.script("const one = document.getElementById('slider'); return [one.max, one.value]"), ["15", "15"])
         self.assertEqual(now["nodes"], ["open(orders: 1300)", "failed", "9", "2"])
         self.assertIn("3 of 64", now["pipes"])
         self.assertIn("more orders", now["logs"])
         steps = self.script("return model.steps.length")
-        # To the last step before that.
+        # The last step before the changes.
         self.look_back(steps - 3)
-        then = told()
+        then = contents()
         self.assertEqual(then["moment"], "10:00:08.010")
         self.assertEqual(then["nodes"], ["–", "running", "", "0"])
         self.assertIn("Fill", self.text("#h-pipes + .scroll th:nth-child(2)"))
@@ -157,18 +157,18 @@ class Recorded(PageTest):
         self.assertNotIn("more orders", then["logs"])
         self.assertIn("shown only for the present", then["node"])
         self.assertNotIn("failed", then["node"] + then["graph"])
-        # Between the two answers all is as the first one told it.
-        self.script("lookAt(arguments[0])", at(15))
+        # An instant between the two replies shows the first reply.
+        self.script("showInstant(arguments[0])", at(15))
         self.drawn()
-        then = told()
+        then = contents()
         self.assertEqual(then["nodes"], ["open(orders: 1200)", "running, blocked", "0", "0"])
         self.assertIn("64 of 64, full", then["pipes"])
         self.assertIn("open(orders: 1200)", then["graph"])
-        # Before the page was opened nodes lived as their ends and beginnings tell.
+        # For an instant before the page was opened, phases are derived from the later phase changes.
         self.look_back(0)
         self.assertEqual([self.cell("passengers", column) for column in (2, 5)], ["running", "3"])
         self.driver.find_element(By.ID, "live").click()
-        self.wait(lambda: told() == now)
+        self.wait(lambda: contents() == now)
 
     def test_a_full_pipe_is_shown_as_full_wherever_its_events_wait(self):
         self.give(delta(11, [
@@ -185,7 +185,7 @@ class Recorded(PageTest):
         self.assertEqual(self.cell("till", 2), "running, blocked")
         self.assertIn("blocked", self.text("#graph [data-key=gtill]"))
         self.assertEqual(self.count("#graph [data-key=gtill] .blocked"), 1)
-        # Dead letters are in colour, and their absence is not.
+        # Only a count above zero is highlighted.
         letters = "for (const row of document.querySelectorAll('#nodes tr'))" \
                   " if (row.cells[0].textContent === arguments[0]) return row.cells[4].className"
         self.assertEqual(self.script(letters, "kitchen"), "number alert")
@@ -216,7 +216,7 @@ class Recorded(PageTest):
         self.assertIn("… 2 wait", self.text("#chart"))
         self.assertIn("doorHasLocked refused: noTransition", self.text("#chart"))
         self.assertEqual(self.text("#skipped"), "")
-        # The receiver refuses the one, postpones the other, and takes that later.
+        # The receiver refuses the first event, postpones the second, and takes the second event later.
         self.give(delta(12, [], [
             {"node": "motor", "incarnation": 1, "place": 2, "version": 2, "time": at(11.1), "cause": START,
              "refused": "refused: noTransition", "event": "start", "state": "standing", "source": event(START, 2)},
@@ -231,12 +231,12 @@ class Recorded(PageTest):
         self.give(delta(13, [], [step("motor", 3, 12, "start", "standing", "moving", source=event(START, 3))]))
         self.assertEqual(self.text("#skipped"), "")
         self.assertIn("start → moving", self.text("#chart"))
-        # What was reported of refused events alone, and not shown, is counted.
+        # Refused events that were skipped are counted.
         self.give(delta(14, [], [{"node": "motor", "incarnation": 1, "place": 3, "version": 3, "refused": "",
                                   "skipped": 40}]))
         self.assertEqual(self.text("#skipped"), "40 steps not shown")
 
-    def test_integers_over_2_to_53_are_sent_and_shown_as_they_are(self):
+    def test_integers_above_2_to_53_are_sent_and_shown_exactly(self):
         self.choose_door()
         self.tab_to("choice")
         self.keys("p", Keys.TAB, "9007199254740993", Keys.ENTER)
@@ -247,13 +247,13 @@ class Recorded(PageTest):
                              state("fork1", {"count": -9223372036854775808}, 2, 11)]))
         self.assertEqual(self.cell("door", 1), "open(persons: 9007199254740993)")
         self.assertEqual(self.cell("fork1", 1), '{"count":-9223372036854775808}')
-        # One that no node could read as it is does not leave the page.
+        # An integer that exceeds 64 bits is rejected by the page.
         self.script("document.querySelector('#node input[name=persons]').value = '9223372036854775808'")
         self.script("document.querySelector('#node form').requestSubmit()")
         self.wait(lambda: "cannot be sent" in self.text("#said"))
         self.assertIn("9007199254740993", self.script(asked))
 
-    def test_freezing_holds_an_instant(self):
+    def test_a_frozen_page_does_not_change(self):
         self.script("document.getElementById('freeze').click()")
         self.drawn()
         before = self.text("main")
@@ -267,17 +267,17 @@ class Recorded(PageTest):
         self.assertIn("it moves", self.text("#logs"))
         self.assertEqual(self.cell("motor", 1), "moving")
 
-    def test_what_is_skipped_is_counted(self):
+    def test_skipped_steps_and_lines_are_counted(self):
         self.assertEqual(self.text("#skipped"), "")
         self.give(delta(11, [], [step("motor", 53, 10.5, "start", "standing", "moving")], skipped=70))
-        # Fifty of the motor's are among the seventy.
+        # The 70 skipped steps include 50 steps of the motor.
         self.assertEqual(self.text("#skipped"), "70 steps not shown")
         self.give(delta(12, [], [step("motor", 55, 11.5, "start", "standing", "moving")]))
         self.assertEqual(self.text("#skipped"), "71 steps not shown")
         self.give(delta(13, written=[line("motor", 12, "on")], unwritten=5))
         self.assertIn("5 lines are not shown here", self.text("#logs"))
 
-    def test_what_is_typed_stays_and_the_rest_goes_on(self):
+    def test_typed_text_survives_updates_of_the_page(self):
         self.choose_door()
         self.tab_to("choice")
         self.keys("p", Keys.TAB, "4")
@@ -292,7 +292,7 @@ class Recorded(PageTest):
         self.wait(lambda: "personsHaveEntered: moved" in self.text("#said"))
         self.assertIn('{"persons":42}', self.script("return recorded.asked.find((one) => one.includes('send'))"))
 
-    def test_another_history_begins_anew(self):
+    def test_a_new_history_replaces_the_former_one(self):
         self.choose_door()
         self.give(delta(11, [], [step("motor", 53, 10.5, "start", "standing", "moving")]))
         self.assertEqual(self.text("#skipped"), "50 steps not shown")
@@ -308,7 +308,7 @@ class Recorded(PageTest):
         self.assertEqual(self.cell("motor", 3), "")
         self.assertIn("no such node", self.text("#node"))
 
-    def test_filters_outlast_a_reload(self):
+    def test_filters_survive_a_reload(self):
         self.choose_door()
         self.fill("search", "fork")
         self.fill("grep", "stove")
@@ -324,7 +324,7 @@ class Recorded(PageTest):
         self.drawn()
         self.assertEqual(self.text("#nodes"), "No matching nodes.")
 
-    def test_five_hundred_nodes(self):
+    def test_five_hundred_nodes_are_grouped_and_update_few_elements(self):
         nodes = [node("hub", "Hub")] + [node(f"worker{number}", "Worker") for number in range(1, 500)]
         pipes = [pipe(f"hub->worker{number}", "hub", f"worker{number}") for number in range(1, 500)]
         states = [state(one["name"], "idle", 1, 1, counts(1, ins=[end("hub->" + one["name"], 1)]))
@@ -334,7 +334,7 @@ class Recorded(PageTest):
         boxes = "return [...document.querySelectorAll('#graph [role=button]')].map((one) =>" \
                 " one.getAttribute('aria-label'))"
         self.assertEqual(self.script(boxes), ["hub, idle", "499 nodes worker…, all running: search for them"])
-        # One node changes: what is drawn anew is about it.
+        # A change of one node redraws only elements of this node.
         found = self.script("""
           const times = [];
           let changes = 0;
@@ -346,7 +346,7 @@ class Recorded(PageTest):
             answer.standing[0].version += turn;
             answer.standing[0].state = 'busy' + turn;
             const start = performance.now();
-            take(answer);
+            applyDelta(answer);
             showAll();
             document.body.getBoundingClientRect();
             times.push(performance.now() - start);
@@ -357,8 +357,8 @@ class Recorded(PageTest):
           """, json.dumps(delta(12, [state("worker7", "busy", 2, 11.5, counts(2))], [
               step("worker7", 2, 11.5, "work", "idle", "busy")])))
         times = found["times"]
-        print(f"500 nodes: an answer takes {times[20]:.1f} ms, {times[-1]:.0f} ms at most,"
-              f" {found['changes']:.0f} changes of the page")
+        print(f"500 nodes: a reply takes {times[20]:.1f} ms (maximum: {times[-1]:.0f} ms),"
+              f" and changes {found['changes']:.0f} elements")
         self.assertLess(found["changes"], 12)
         self.script("document.querySelectorAll('#graph [role=button]')[1].dispatchEvent(new MouseEvent('click'))")
         self.drawn()
@@ -368,10 +368,10 @@ class Recorded(PageTest):
 
     def test_a_large_state_is_shown_in_parts(self):
         large = {"full": {"text": "x" * (1 << 20)}}
-        told = state("door", None, 5, 11, counts(5), incarnation=2, large=(1 << 20) + 20, case="full")
+        report = state("door", None, 5, 11, counts(5), incarnation=2, large=(1 << 20) + 20, case="full")
         self.script("recorded.replies['/api/state'] = { version: 5, state: arguments[0] }", large)
         self.choose_door()
-        self.give(delta(12, [told]))
+        self.give(delta(12, [report]))
         self.assertIn("full (1,048,", self.text("#node p"))
         self.tab_to("whole")
         self.keys(Keys.ENTER)
@@ -382,17 +382,17 @@ class Recorded(PageTest):
         self.tab_to("Later part")
         self.keys(Keys.ENTER)
         self.wait(lambda: "part 2 of 65" in self.text("#node"))
-        # It is cut once: further answers do not touch it.
+        # The parts are split once: further replies do not change the element.
         found = self.script("""
           const pre = document.querySelector('#node pre');
           const start = performance.now();
-          for (let turn = 0; turn < 20; turn += 1) { take(JSON.parse(arguments[0])); showAll(); }
+          for (let turn = 0; turn < 20; turn += 1) { applyDelta(JSON.parse(arguments[0])); showAll(); }
           return { time: (performance.now() - start) / 20, isSame: pre === document.querySelector('#node pre') };
-          """, json.dumps(delta(13, [dict(told, version=6)])))
-        print(f"a state of 1 MiB: an answer takes {found['time']:.1f} ms")
+          """, json.dumps(delta(13, [dict(report, version=6)])))
+        print(f"a state of 1 MiB: a reply takes {found['time']:.1f} ms")
         self.assertTrue(found["isSame"])
 
-    def test_nothing_moves_for_who_wants_that(self):
+    def test_nothing_moves_if_the_user_prefers_reduced_motion(self):
         self.choose_door()
         moves = "return getComputedStyle(document.querySelector('#node .taken')).transitionDuration"
         self.show_as("light", 1280, 1000, {"name": "prefers-reduced-motion", "value": "no-preference"})

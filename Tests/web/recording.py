@@ -1,7 +1,7 @@
-"""What an inspector might tell of a small topology: always the same, at times that never change.
+"""Recorded replies of an inspector for a small topology, with fixed times.
 
-A page that gets it instead of its inspector's answers can be compared with pictures of it, and given what a
-topology that runs would give only by chance.
+A page with these replies looks the same in each run, so tests can compare it with golden pictures. Tests can also send
+replies that a running topology would cause only by chance.
 """
 
 BEGIN = 1_767_261_600_000_000_000   # 2026-01-01, 10:00 UTC.
@@ -60,7 +60,7 @@ def line(name, seconds, text, stream="out", **others):
 
 
 def delta(seconds, standing=(), happened=(), written=(), **others):
-    """An answer; `seconds` is when it was given, and its number."""
+    """Returns a reply to /api/changes. Its time and cursor are computed from `seconds`."""
     return {"cursor": str(CURSOR + round(seconds * 1000)), "time": at(seconds), "whole": False, "skipped": 0,
             "unwritten": 0, "standing": list(standing), "happened": list(happened), "written": list(written),
             **others}
@@ -162,8 +162,8 @@ REPLIES = {
     "/api/send": {"outcome": "moved", "version": 5, "state": {"open": {"persons": 3}}},
 }
 
-# Stands in for the inspector: what the page asks for is answered from here. `recorded.give` is a further answer to
-# the question what is new, `recorded.asked` what else it has asked.
+# Replaces the inspector: answers the page's requests from the recording. `recorded.give` sends a reply to
+# /api/changes, and `recorded.asked` is the list of all other requests.
 INSPECTOR = """
 window.recorded = { replies: %s, given: [], waiting: null, asked: [], give(answer) {
   recorded.given.push(answer);

@@ -1,4 +1,4 @@
-"""What tests of the inspector's page have in common: a topology, an inspector, and a browser."""
+"""The shared parts of the page's tests: a topology, an inspector, and a browser."""
 
 import os
 import re
@@ -22,7 +22,7 @@ PICTURES = os.path.join(ROOT, ".build", "web")
 
 
 class Topology:
-    """A topology in a folder of its own, and an inspector that serves its page."""
+    """A topology in a temporary directory, and an inspector that serves its page."""
 
     def __init__(self, text, *options):
         self.folder = tempfile.mkdtemp(prefix="prw-", dir="/tmp")
@@ -92,7 +92,7 @@ class PageTest(unittest.TestCase):
 
     @classmethod
     def prepare(cls):
-        """What is done before the page is loaded."""
+        """Prepares the browser before the page is loaded."""
 
     @classmethod
     def is_ready(cls):
@@ -103,11 +103,11 @@ class PageTest(unittest.TestCase):
         cls.driver.quit()
         shutil.rmtree(cls.driver.profile, ignore_errors=True)
 
-    # What is on the page
+    # The contents of the page
 
     @classmethod
     def wait(cls, condition):
-        """Waits until it holds. Elements may be drawn anew at any time: what is looked at, scripts read."""
+        """Waits until a condition is true. Read elements by scripts: they may be replaced at any time."""
         return WebDriverWait(cls.driver, 60, poll_frequency=0.05).until(lambda _: condition())
 
     @classmethod
@@ -136,7 +136,7 @@ class PageTest(unittest.TestCase):
         self.wait(lambda: self.text("#h-node") == node)
 
     def keys(self, *keys):
-        # To whatever has the focus: an element may be drawn anew between a look at it and the key.
+        # Send keys to the focused element: another element may be replaced before the key arrives.
         for key in keys:
             ActionChains(self.driver).send_keys(key).perform()
 
@@ -157,7 +157,7 @@ class PageTest(unittest.TestCase):
             if self.focused() == wanted:
                 return
             ActionChains(self.driver).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).perform()
-        self.fail(f"the keyboard does not lead back to {wanted}")
+        self.fail(f"the keyboard does not reach {wanted} backwards")
 
     def fill(self, name, text):
         self.script(
@@ -165,7 +165,7 @@ class PageTest(unittest.TestCase):
             " input.dispatchEvent(new Event('input'))", name, text)
 
     def show_as(self, scheme, width, height=1000, *features):
-        """As somebody sees it who likes it light or dark, on a screen that is so wide."""
+        """Emulates a light or dark color scheme and a screen of this size."""
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}, *features]})
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {

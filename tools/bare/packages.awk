@@ -1,7 +1,6 @@
-# Prints some packages and all that these depend on. Of several that would do, the one that is installed
-# here counts.
+# Prints the root packages and their dependencies. Of alternative dependencies, prints the one that is installed here.
 # awk -F '\t' -f packages.awk INSTALLED ROOTS
-# INSTALLED has a line for each package: name, status, priority, what it provides, what it depends on.
+# INSTALLED contains a line for each package: name, status, priority, provided packages, dependencies.
 
 function bare(text) {
   sub(/\(.*/, "", text)
@@ -10,7 +9,7 @@ function bare(text) {
   return text
 }
 
-# Whether there is such a package here, or one that stands for it.
+# Adds a package, or an installed package that provides it. Returns whether there is one.
 function want(name) {
   if (!(name in depends)) name = provider[name]
   if (name == "") return 0

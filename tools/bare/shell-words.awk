@@ -1,9 +1,10 @@
-# Prints the words that stand where a shell expects a command, in scripts and in a Makefile's recipes.
-# With lines=1 each line is a script of its own.
+# Prints the words in command position of shell scripts and Makefile recipes. With lines=1 each line is a separate
+# script.
 
 function enter(context) { contexts[++depth] = context }
 
-# Adds a line without comments, with Q for what is quoted, and each substitution on a line of its own.
+# Appends a line to `text`: without comments, with Q in place of quoted strings, and each substitution on a separate
+# line.
 function scan(line,    i, c, before, isContinued) {
   for (i = 1; i <= length(line); i++) {
     c = substr(line, i, 1)
@@ -32,8 +33,8 @@ function scan(line,    i, c, before, isContinued) {
   text = text (isContinued ? " " : contexts[depth] == "command" ? "\n" : "")
 }
 
-# The commands that scanned text begins with, piece by piece.
-function tell(    pieces, piece, i, j, count, words, word) {
+# Prints the first word of each simple command in `text`.
+function print_commands(    pieces, piece, i, j, count, words, word) {
   pieces = split(text, piece, /[;|&\n]+/)
   for (i = 1; i <= pieces; i++) {
     count = split(piece[i], words, /[ \t]+/)
@@ -57,5 +58,5 @@ function begin() {
 
 BEGIN { begin() }
 { scan($0) }
-lines { tell(); begin() }
-END { tell() }
+lines { print_commands(); begin() }
+END { print_commands() }

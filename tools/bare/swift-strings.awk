@@ -1,6 +1,6 @@
-# Prints those string literals of Swift sources that look like a line of a shell, a line each.
+# Prints the string literals of Swift sources that look like shell commands, one per line.
 
-function tell(literal) {
+function print_if_command(literal) {
   gsub(/\\"/, "\"", literal)
   gsub(/\\\([^)]*\)/, "Q", literal)
   if (literal ~ / \| |&& |\|\| |\$\(|2>|> \/dev\/null|; do |^exec |; exec /) print literal
@@ -8,10 +8,10 @@ function tell(literal) {
 
 /^ *\/\// { next }
 /"""/ { isBlock = !isBlock; next }
-isBlock { tell($0); next }
+isBlock { print_if_command($0); next }
 {
   while (match($0, /"([^"\\]|\\.)*"/)) {
-    tell(substr($0, RSTART + 1, RLENGTH - 2))
+    print_if_command(substr($0, RSTART + 1, RLENGTH - 2))
     $0 = substr($0, RSTART + RLENGTH)
   }
 }

@@ -1,10 +1,10 @@
 #ifndef CALLOCATIONS_H
 #define CALLOCATIONS_H
 
-/// Counts allocations from now on, or no more. The count starts at 0 again.
+/// Starts or stops counting allocations, and resets the count to 0.
 void ca_count(int enabled);
 
-/// How many blocks were allocated since the counting began, on all threads.
+/// Returns the number of blocks that all threads have allocated since counting started.
 unsigned long long ca_allocations(void);
 
 #endif

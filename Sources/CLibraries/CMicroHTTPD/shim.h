@@ -1,9 +1,8 @@
 #include <errno.h>
 #include <microhttpd.h>
 
-// Swift calls no function of any number of arguments.
-
-// With a certificate and its key, in PEM, only by TLS.
+/// Starts a web server. With a certificate and its key, in PEM, the server accepts only TLS. MHD_start_daemon is
+/// variadic, which Swift cannot call.
 static inline struct MHD_Daemon *pr_start_web_server(
     int descriptor, MHD_AccessHandlerCallback take, MHD_RequestCompletedCallback ended,
     MHD_NotifyConnectionCallback connected, void *owner, unsigned int connections,
@@ -14,7 +13,7 @@ static inline struct MHD_Daemon *pr_start_web_server(
       {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
       {MHD_OPTION_END, 0, NULL}};
   const struct MHD_OptionItem without[] = {{MHD_OPTION_END, 0, NULL}};
-  // A failure that sets nothing must not be taken for one that came before on this thread.
+  // Some failures do not set errno, and the caller must not see an earlier value.
   errno = 0;
   return MHD_start_daemon(
       MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
@@ -26,7 +25,7 @@ static inline struct MHD_Daemon *pr_start_web_server(
       certificate ? with_tls : without, MHD_OPTION_END);
 }
 
-// The socket of a connection; less than 0 where it has none.
+/// Returns the socket of a connection, or -1. MHD_get_connection_info is variadic, which Swift cannot call.
 static inline int pr_socket(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <termios.h>
 
-/// How a child process is started.
+/// The options of a child process.
 struct pr_spawn {
   const char *path;           ///< The executable; not searched in PATH.
   char *const *arguments;     ///< argv, ended by NULL.
@@ -24,77 +24,81 @@ struct pr_spawn {
   int record;                 ///< The child's descriptor 3, to which it first appends its
                               ///< /proc/self/stat, or -1.
   int program;                ///< An open file to execute in place of `path`, or -1.
-  int keeps_program;          ///< Non-zero: the child keeps it open as descriptor 5, for the interpreter of a script.
+  int keeps_program;          ///< Non-zero: `program` stays open as descriptor 5, for the interpreter of a script.
 };
 
-/// Starts a child that leads a process group of its own, with default signal handling and no
-/// inherited descriptors above 2 but for its record. Returns 0 and sets `*pid`, or an errno; a failed exec is reported
-/// here too, and its child already reaped.
+/// Starts a child that leads a process group of its own, with default signal handling and no inherited descriptors
+/// above 2 except its record and program. Returns 0 and sets `*pid`, or an errno. If exec fails, returns its errno and
+/// has reaped the child.
 int pr_spawn(const struct pr_spawn *options, pid_t *pid);
 
-/// The same without waiting for exec. Returns 0 and sets `*pid` and `*report`, a descriptor that
-/// becomes readable once it is known whether exec worked, or an errno where there is no child.
+/// Starts a child like `pr_spawn`, without waiting for exec. Returns 0 and sets `*pid` and `*report`, a descriptor that
+/// becomes readable when exec has succeeded or failed. Returns an errno if no child was started.
 int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report);
 
-/// Reads such a descriptor: 0 where the program runs, -1 where that is not known yet, or the errno
-/// with which the child is ending; it is still to be reaped.
+/// Reads the report of `pr_spawn_begin`. Returns 0 if the program runs, -1 if the result of exec is pending, or the
+/// errno of exec; then the caller must reap the child.
 int pr_spawn_report(int report);
 
-/// Opens a new close-on-exec file in memory, which goes with its last descriptor. Returns -1 and errno where it cannot.
+/// Opens a new close-on-exec file in memory, which exists until its last descriptor is closed. Returns -1 and sets
+/// errno on failure.
 int pr_memory_file(const char *name);
 
-/// Returns when an open file was made, in nanoseconds since 1970; 0 where its file system does not record that.
+/// Returns the creation time of an open file in nanoseconds since 1970, or 0 if the file system does not record it.
 int64_t pr_birth_time(int descriptor);
 
-/// Opens a close-on-exec descriptor of any process, readable once that has ended, or -1 and errno.
+/// Opens a close-on-exec descriptor of any process, which becomes readable when the process ends. Returns -1 and sets
+/// errno on failure.
 int pr_process_descriptor(pid_t pid);
 
-/// Sends a signal to the process of such a descriptor, or to its whole group where the kernel can,
-/// and to no other that may have its number by now. Returns 0 or an errno.
+/// Sends a signal to the process of a process descriptor, or to its group if the kernel supports this. Never signals
+/// another process that reuses the process id. Returns 0 or an errno.
 int pr_process_signal(int descriptor, int signal, int group);
 
-/// Asks how the process of such a descriptor ended: 0 and its wait status, or an errno. Kernels from
-/// Linux 6.15 on tell that once its parent has reaped it.
+/// Reads the wait status of an ended process from its process descriptor. Requires Linux 6.15 or newer, after the
+/// parent has reaped the process. Returns 0 and sets `*status`, or an errno.
 int pr_process_exit(int descriptor, int *status);
 
-/// Has this process look network protocols up in /etc/protocols alone. One of libzmq's libraries asks for its
-/// own at each start, and Debian's /etc/nsswitch.conf names a database before the file, whose module is looked
-/// for in every library path: a hundred system calls.
+/// Makes this process look up network protocols only in /etc/protocols. A library of libzmq looks up a protocol at each
+/// start, and Debian's /etc/nsswitch.conf names a database before the file. glibc would search every library path for
+/// the database's module, with a hundred system calls.
 void pr_protocols_from_file(void);
 
-/// Opens a close-on-exec pipe whose read end alone is non-blocking. Returns 0 or an errno.
+/// Opens a close-on-exec pipe with a non-blocking read end and a blocking write end. Returns 0 or an errno.
 int pr_pipe(int *read_end, int *write_end);
 
-/// Blocks the given signals in the calling thread (threads started later inherit that) and returns
-/// a non-blocking, close-on-exec descriptor that becomes readable when one arrives, or -1 and errno.
+/// Blocks the signals in the calling thread and in threads that it starts later. Skips signals that this process
+/// inherited as ignored. Returns a non-blocking, close-on-exec descriptor that becomes readable when a signal arrives,
+/// or -1 and sets errno.
 int pr_signal_descriptor(const int *signals, int count);
 
-/// Takes the next signal from such a descriptor: its number, or 0 when none waits, or -1 and errno.
+/// Reads the next signal from the descriptor of `pr_signal_descriptor`. Returns the signal's number, 0 if no signal is
+/// pending, or -1 and sets errno.
 int pr_next_signal(int descriptor);
 
-/// Makes each line that is printed to stdout go out at once, also into a pipe.
+/// Makes stdout line-buffered, even if it is a pipe.
 void pr_line_buffer_output(void);
 
-/// Has the system kill this process, be it stopped, at an instant of CLOCK_BOOTTIME, in place of one that was
-/// given before. Unit: nanoseconds. Returns an errno, 0 for none. For one thread.
+/// Makes the kernel kill this process at an instant of CLOCK_BOOTTIME, even if the process is stopped. Replaces an
+/// earlier instant. Unit: nanoseconds. Returns 0 or an errno. Not thread-safe.
 int pr_kill_self_at(int64_t instant);
 
-/// The descriptor of the main queue, on which the main actor's work comes: readable when there is some.
-/// For a program whose main thread runs a loop of its own.
+/// Returns the descriptor of the main queue, which becomes readable when the main actor has work. For programs whose
+/// main thread runs a loop of its own.
 int pr_main_queue_descriptor(void);
 
-/// Does what waits in the main queue. To be called on the main thread.
+/// Runs the pending work of the main queue. Must be called on the main thread.
 void pr_run_main_queue(void);
 
-/// Gives the terminal back where this process crashes: writes the text to `output`, and sets `input`
-/// to the attributes. NULL as the text ends that.
+/// Restores the terminal if this process crashes: writes the text to `output`, and sets the attributes of `input`. With
+/// NULL as the text, stops doing so.
 void pr_guard_terminal(int input, const struct termios *attributes, int output, const char *text);
 
-/// Has `note` called on the thread that ends this process, by a crash or by `exit`, before it ends. A signal of
-/// another process is no crash. `note` must be fit for a signal handler. To be called on one thread.
+/// Calls `note` before this process ends by a crash or by `exit`, on the thread that ends it. A signal from another
+/// process is no crash. `note` must be async-signal-safe. Not thread-safe.
 void pr_watch_crashes(void (*note)(void));
 
-/// Lets this process's group stop, as ^Z does; returns when it goes on.
+/// Stops this process's group, as ^Z does. Returns when the process continues.
 void pr_suspend(void);
 
 #endif

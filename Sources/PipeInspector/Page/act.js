@@ -1,15 +1,15 @@
 'use strict';
-// What is asked of a node: events are sent by a form, dead letters taken again or dropped.
+// Commands to a node: a form sends events, and buttons resend or drop dead letters.
 
-// What was filled in stays while the events are the same.
+// The form keeps its inputs until the events change.
 function formPart(node) {
   const key = node.name + JSON.stringify(model.enabled.events.map((event) =>
     [event.event, event.composite, event.participants, event.fields]));
   if (!model.form || model.form.key !== key) model.form = { key, element: sendForm(node, model.enabled.events) };
-  return { key: 'form', sign: key, build: () => model.form.element };
+  return { key: 'form', signature: key, build: () => model.form.element };
 }
 
-// A form from the types of the event's fields.
+// Builds a form with an input for each field of the selected event.
 function sendForm(node, events) {
   const fields = make('span');
   const choice = make('select', { 'data-key': 'choice', onchange: () => putFields() },
@@ -27,13 +27,12 @@ function sendForm(node, events) {
     const event = events[choice.value];
     model.choice = event.event;
     const target = event.composite || (event.participants.length === 1 ? event.participants[0] : node.name);
-    say(send(target, event.event, [...fields.querySelectorAll('input')]), event.event);
+    showResult(send(target, event.event, [...fields.querySelectorAll('input')]), event.event);
   } }, make('label', null, 'Send ', choice), fields,
   make('button', { type: 'submit', 'data-key': 'send' }, 'Send'));
 }
 
-// The request is written as text: what is typed goes to the node as it is, where a number of JavaScript's
-// would round integers over 2^53.
+// The request is composed as text, because JavaScript numbers would round integers above 2^53.
 async function send(target, event, inputs) {
   const values = inputs.map((input) => JSON.stringify(input.name) + ':' + jsonOf(input.value, input.dataset.type));
   const text = inputs.length ? '{' + JSON.stringify(event) + ':{' + values.join(',') + '}}' : JSON.stringify(event);
@@ -53,22 +52,22 @@ function jsonOf(text, type) {
   return text;
 }
 
-async function say(promise, what) {
+async function showResult(promise, label) {
   try {
     const answer = await promise;
-    model.message = what + ': ' + answer.outcome + (answer.reason ? ', ' + answer.reason : '') +
+    model.message = label + ': ' + answer.outcome + (answer.reason ? ', ' + answer.reason : '') +
       (answer.state === undefined ? '' : ', ' + short(answer.state, 80));
-  } catch (problem) { model.message = what + ': ' + problem.message; }
+  } catch (error) { model.message = label + ': ' + error.message; }
   show();
-  lookAtChosen();
+  fetchSelected();
 }
 
 function letterParts(node) {
   if (!model.letters || !model.letters.length) return [];
-  const act = (letter, drops) => say(ask('/api/letter', { node: node.name, id: letter.id, drops }),
+  const act = (letter, drops) => showResult(ask('/api/letter', { node: node.name, id: letter.id, drops }),
     (drops ? 'drop ' : 'resend ') + letter.id);
   const rows = model.letters.map((letter) => [letter.id, short(letter.event, 60), letter.pipe, letter.reason]);
-  return [{ key: 'letters', sign: JSON.stringify(rows) + model.readOnly, build: () =>
+  return [{ key: 'letters', signature: JSON.stringify(rows) + model.readOnly, build: () =>
     make('div', null, make('h3', { class: 'alert' }, 'Dead letters'), make('div', { class: 'scroll', tabindex: 0, role: 'group',
       'aria-label': 'Dead letters', 'data-key': 'letters' }, make('table', null, make('tbody', null,
       ...model.letters.map((letter, index) => letterRow(letter, rows[index], act)))))) }];

@@ -1,16 +1,16 @@
 'use strict';
-// The sequence chart: a line down for each node, a row for each step, an arrow from who sent its event, or from
-// the step that started the effect which gave it. Steps of one synchronized event are one row, with a bar over
-// those who took part. A refused event has a row, too, with a cross; an event that waits has a broken line from the
-// step that sent it towards its receiver.
+// The sequence chart: a vertical line for each node, and a row for each step. An arrow leads to a step from the sender
+// of its event, or from the step that started the effect that caused it. The steps of one synchronized event share a
+// row, with a bar across the participants. A refused event has a row with a cross. A pending event has a dashed line
+// from the step that sent it to its receiver.
 
-const SHOWN = 60;   // Rows.
+const MAX_CHART_ROWS = 60;   // The maximum number of rows.
 
 function sequenceRows() {
-  // A composite moves with its nodes: its own steps are shown where it is chosen.
+  // The steps of a composite repeat the steps of its nodes: show them only if the composite is selected.
   const composites = new Set(model.topology.nodes.filter((node) => node.kind === 'composite' &&
     node.name !== model.chosen).map((node) => node.name));
-  // Nodes that a changed file has no more have no line.
+  // Nodes that were removed from the topology have no line.
   const names = new Set(model.topology.nodes.map((node) => node.name));
   let steps = visibleSteps().filter((step) => names.has(step.node) && !composites.has(step.node));
   if (byId('only').checked && model.chosen) {
@@ -21,7 +21,7 @@ function sequenceRows() {
       (step.sent || []).some((event) => pipes.has(event.pipe)));
   }
   const rows = [];
-  for (let index = steps.length - 1; index >= 0 && rows.length < SHOWN; index -= 1) {
+  for (let index = steps.length - 1; index >= 0 && rows.length < MAX_CHART_ROWS; index -= 1) {
     const step = steps[index];
     const row = step.transaction && rows.find((one) => one.transaction === id(step));
     if (row) row.steps.push(step);
@@ -31,7 +31,7 @@ function sequenceRows() {
 }
 const id = (step) => typeof step.transaction === 'string' ? step.transaction : JSON.stringify(step.transaction);
 
-let charted = null;   // What is drawn.
+let charted = null;   // The signature of the drawn chart.
 
 function showChart() {
   const rows = sequenceRows();
@@ -39,16 +39,16 @@ function showChart() {
   const used = new Set(rows.flatMap((row) => row.steps.map((step) => step.node)));
   for (const events of waiting.values()) for (const event of events) used.add(event.to);
   const names = model.topology.nodes.map((node) => node.name).filter((name) => used.has(name));
-  const sign = JSON.stringify([names, rows.map((row) => row.steps.map((step) => [step.id, waiting.get(step)]))]);
-  if (sign === charted) return;
-  charted = sign;
+  const signature = JSON.stringify([names, rows.map((row) => row.steps.map((step) => [step.id, waiting.get(step)]))]);
+  if (signature === charted) return;
+  charted = signature;
   const [left, wide, high, top] = [90, 170, 30, 30];
   const column = new Map(names.map((name, index) => [name, left + wide / 2 + index * wide]));
   const svg = draw('svg', { width: left + names.length * wide + 180, height: top + rows.length * high + 30,
     role: 'img', 'aria-label': 'The last ' + rows.length + ' steps' });
   const floor = top + rows.length * high + 6;
   for (const name of names) {
-    // The end is what is looked at mostly.
+    // Repeat the names at the bottom, where users mostly look.
     for (const y of [16, floor + 16]) {
       svg.append(draw('text', { x: column.get(name), y, 'text-anchor': 'middle' }, short(name, 20)));
     }
@@ -85,8 +85,9 @@ function showChart() {
   if (isAtEnd) box.scrollTop = box.scrollHeight;
 }
 
-// By the step that sent them, the events that neither a step nor a refusal of their receiver has followed, and that the
-// ends of their pipe count as under way. What a composite takes is not told by its pipe's numbers.
+// Returns the pending events by the step that sent them: events that the receiver has neither taken nor refused, and
+// that the ends of the pipe count as in flight. Excludes pipes to composites, whose numbers do not include the events
+// that the composite has taken.
 function waitingEvents(rows) {
   const pipes = new Map(model.topology.pipes.map((pipe) => [pipe.name, pipe]));
   const composites = new Set(model.topology.nodes.filter((node) => node.kind === 'composite').map((node) => node.name));
@@ -114,7 +115,7 @@ function waitingEvents(rows) {
 const keyOf = (event) => event.pipe + ' ' + event.stream + ' ' + event.number;
 
 function waitingParts({ pipe, count }, from, to, y) {
-  // To a node itself, beside its line.
+  // A pipe from a node to itself ends beside the node's line.
   const end = from === to ? from + 40 : to + (to > from ? -8 : 8);
   const words = count > 1 ? count + ' wait' : 'waits';
   return [draw('path', { class: 'wire waits', d: `M${from} ${y}H${end}` }, draw('title', null, pipe + ': ' + words)),
@@ -123,8 +124,8 @@ function waitingParts({ pipe, count }, from, to, y) {
 
 const versionOf = (step, version) => step.node + ' ' + version;
 
-// From the step that started an effect to the one that took its event, beside the node's line; from the top where
-// the former is not shown.
+// Draws an arrow from the step that started an effect to the step that took the effect's event, or from above if the
+// starting step is not shown.
 function effectPart(step, x, start, y) {
   const from = start === undefined ? 22 : start;
   return draw('path', { class: 'wire effect', 'marker-end': 'url(#tip)', 'data-effect': step.effect,
@@ -147,7 +148,7 @@ function stepParts(step, x, y, sentAt) {
       d: `M${source.x} ${source.y}L${x} ${y}` }, draw('title', null, step.source.pipe)));
   }
   const event = step.event === undefined ? step.cause || '' : short(step.event, 22);
-  // Arrows come from above and go on below: what is told stands where none is, or in the bar.
+  // Place the text where no arrow enters or leaves, or inside the bar.
   const line = step.transaction ? y + 4 : source && source.x > x ? y + 13 : y - 4;
   if (isRefused) {
     const words = event + (step.postponed ? ' postponed' : ' refused');

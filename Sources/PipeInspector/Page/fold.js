@@ -1,8 +1,8 @@
 'use strict';
-// Which nodes are looked at: those that are searched for, the neighbours of one, or, of many, like ones as one box.
+// Selects the nodes to show: the search results, the peers of the selected node, or groups of similar nodes.
 
-const MANY = 60;   // So many boxes the graph has at most.
-const FEW = 3;     // So many nodes are folded at least.
+const MAX_BOXES = 60;   // The maximum number of boxes in the graph.
+const MIN_GROUP = 3;    // The minimum number of nodes in a group.
 
 function searched(states) {
   const wanted = byId('search').value.toLowerCase();
@@ -15,7 +15,7 @@ function searched(states) {
 const memberships = () => (model.topology.composites || []).flatMap((composite) =>
   composite.nodes.map((node) => ({ from: node, to: composite.name, isMembership: true })));
 
-function near(nodes, wires) {
+function selectedAndPeers(nodes, wires) {
   const names = new Set([model.chosen]);
   for (const wire of wires) {
     if (wire.from === model.chosen) names.add(wire.to);
@@ -24,17 +24,17 @@ function near(nodes, wires) {
   return nodes.filter((node) => names.has(node.name));
 }
 
-// What the graph shows: its boxes, the wires between them, and what it leaves out.
-function pictured(states) {
+// Returns the boxes of the graph, the wires between them, and a note about omitted nodes.
+function graphContents(states) {
   const all = model.topology.nodes;
   const wires = model.topology.pipes.concat(memberships());
-  const isLarge = all.length > MANY;
-  if (model.chosen && byId('near').checked) return folded(near(all, wires), wires);
+  const isLarge = all.length > MAX_BOXES;
+  if (model.chosen && byId('near').checked) return folded(selectedAndPeers(all, wires), wires);
   if (!isLarge) return { boxes: all, wires: between(all, wires), note: '' };
-  // Who searches wants to see them, and not a box for all of them.
+  // Show search results one by one and not as a group.
   if (byId('search').value) return cut(searched(states), wires);
   if (model.chosen) {
-    return folded(near(all, wires), wires, 'The chosen node and its neighbours, of ' + all.length + ' nodes.');
+    return folded(selectedAndPeers(all, wires), wires, 'The selected node and its peers, of ' + all.length + ' nodes.');
   }
   return folded(all, wires);
 }
@@ -45,24 +45,24 @@ function between(boxes, wires) {
 }
 
 function cut(boxes, wires, note) {
-  const shown = boxes.slice(0, MANY);
-  const parts = [note, boxes.length > MANY ? boxes.length - MANY + ' more: search for one.' : ''];
+  const shown = boxes.slice(0, MAX_BOXES);
+  const parts = [note, boxes.length > MAX_BOXES ? boxes.length - MAX_BOXES + ' more: search for one.' : ''];
   return { boxes: shown, wires: between(shown, wires), note: parts.filter((part) => part).join(' ') };
 }
 
-// Where there are too many, nodes of the same machine whose names differ in numbers alone are one box.
+// Groups nodes of the same machine whose names differ only in numbers, if there are too many nodes.
 function folded(nodes, wires, note) {
-  if (nodes.length <= MANY) return cut(nodes, wires, note);
-  const likes = new Map();
+  if (nodes.length <= MAX_BOXES) return cut(nodes, wires, note);
+  const groups = new Map();
   for (const node of nodes) {
     const key = node.name === model.chosen ? node.name : stem(node) + '\n' + node.hosts + '\n' + node.kind;
-    if (!likes.has(key)) likes.set(key, []);
-    likes.get(key).push(node);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(node);
   }
   const boxOf = new Map();
   const boxes = [];
-  for (const [key, members] of likes) {
-    const box = members.length < FEW ? null : { name: '\n' + key, kind: members[0].kind, members,
+  for (const [key, members] of groups) {
+    const box = members.length < MIN_GROUP ? null : { name: '\n' + key, kind: members[0].kind, members,
       stem: stem(members[0]), running: members.every((node) => node.running) };
     boxes.push(...(box ? [box] : members));
     for (const node of members) boxOf.set(node.name, box ? box.name : node.name);
@@ -82,7 +82,7 @@ function folded(nodes, wires, note) {
 }
 const stem = (node) => node.name.replace(/\d+/g, '…');
 
-// To see what a box stands for: its nodes are searched for.
+// Shows the nodes of a group by searching for their common name.
 function unfold(box) {
   byId('search').value = box.members[0].name.split(/\d/)[0] || box.members[0].hosts || '';
   show();

@@ -1,10 +1,10 @@
 'use strict';
-// The topology as layers: a node stands behind those that send to it, as far as there is no circle.
+// Draws the topology in layers: a node is to the right of the nodes that send to it, except in cycles.
 
 function layers(boxes, wires) {
   const rank = new Map(boxes.map((box) => [box.name, 0]));
   const order = new Map(boxes.map((box, index) => [box.name, index]));
-  // The order of the file says what is forward; a composite stands behind its nodes.
+  // The order of the topology file decides which pipes lead forward. A composite is to the right of its nodes.
   const forward = wires.filter((wire) => wire.from !== wire.to &&
     (wire.isMembership || order.get(wire.from) <= order.get(wire.to)));
   for (let round = 0; round < Math.min(boxes.length, 12); round += 1) {
@@ -18,7 +18,7 @@ function layers(boxes, wires) {
   }
   const columns = [];
   for (const box of boxes) (columns[rank.get(box.name)] ||= []).push(box);
-  // One that is too long is several.
+  // Split long columns.
   return columns.filter((column) => column && column.length).flatMap((column) => {
     const count = Math.ceil(column.length / 8);
     const length = Math.ceil(column.length / count);
@@ -28,26 +28,26 @@ function layers(boxes, wires) {
 
 const BOX = { width: 150, height: 46, gap: 60, space: 16 };
 
-let picture = null;   // What is drawn, and of which boxes and wires.
+let picture = null;   // The drawn graph, with the signature of its boxes and wires.
 
-// Laid out anew where there are others; of the same ones, those are drawn anew that look different.
+// Lays out the graph again if the boxes or wires differ. Otherwise redraws only the boxes and wires that have changed.
 function showGraph(states) {
-  const { boxes, wires, note } = pictured(states);
-  const sign = JSON.stringify([boxes.map((box) => [box.name, box.kind]),
+  const { boxes, wires, note } = graphContents(states);
+  const signature = JSON.stringify([boxes.map((box) => [box.name, box.kind]),
     wires.map((wire) => [wire.from, wire.to, wire.name])]);
-  if (!picture || picture.sign !== sign) {
-    picture = { sign, ...layOut(boxes, wires) };
+  if (!picture || picture.signature !== signature) {
+    picture = { signature, ...layOut(boxes, wires) };
     put(byId('graph'), boxes.length ? picture.svg : make('p', null, 'No matching nodes.'));
   }
   const { place } = picture;
   putRows(picture.lines, wires.map((wire, index) => {
     const look = wireLook(wire);
-    return { key: index, sign: look.label + look.isFull + wire.count, build: () =>
+    return { key: index, signature: look.label + look.isFull + wire.count, build: () =>
       draw('g', null, ...wireParts(wire, place.get(wire.from), place.get(wire.to), look)) };
   }));
   putRows(picture.boxes, boxes.map((box) => {
     const look = box.members ? foldLook(box) : nodeLook(box, states);
-    return { key: box.name, sign: JSON.stringify(look), build: () => boxPart(place.get(box.name), look,
+    return { key: box.name, signature: JSON.stringify(look), build: () => boxPart(place.get(box.name), look,
       () => box.members ? unfold(box) : choose(box.name)) };
   }));
   byId('folded').textContent = note;
@@ -81,10 +81,10 @@ function wireParts(wire, from, to, { label, isFull }) {
     draw('title', null, wire.count ? wire.count + ' nodes take part' : wire.from + ' takes part in ' + wire.to))];
   }
   const isForward = to.x > from.x;
-  // Those of one column are beside it.
+  // A wire within a column bends to the right of it.
   const isBeside = to.x === from.x;
   const [x1, x2] = [from.x + (isForward || isBeside ? width : 0), to.x + (isForward ? 0 : width)];
-  // There and back are two lines.
+  // Wires in opposite directions must not overlap.
   const [y1, y2] = [from.y, to.y].map((y, end) => y + height * (isBeside ? .4 + .2 * end : isForward ? .35 : .7));
   const [bend1, bend2] = isBeside ? [gap * .6, -gap * .6] : Array(2).fill(isForward ? (x2 - x1) / 2 : -gap / 2);
   return [draw('path', { class: 'wire' + (isFull ? ' full' : ''), 'marker-end': 'url(#tip)',
@@ -102,19 +102,19 @@ function nodeLook(node, states) {
     (node.name === model.chosen ? ' now' : '');
   return { kind, key: 'g' + node.name, round: node.kind === 'composite' ? 14 : 3,
     lines: [short(node.name, 20), short(text, 22)], title: node.name + ': ' + blocked + stateOf(state, 400),
-    says: node.name + ', ' + (node.running ? blocked + stateOf(state, 120) : node.phase) };
+    label: node.name + ', ' + (node.running ? blocked + stateOf(state, 120) : node.phase) };
 }
 
 function foldLook(box) {
   const down = box.members.filter((node) => !node.running).length;
   const life = down ? down + ' not running' : 'all running';
   return { kind: box.running ? 'box fold' : 'box fold gone', key: 'g' + box.name, round: 3,
-    lines: [box.members.length + ' × ' + short(box.stem, 14), life], says: box.members.length + ' nodes ' +
+    lines: [box.members.length + ' × ' + short(box.stem, 14), life], label: box.members.length + ' nodes ' +
       box.stem + ', ' + life + ': search for them', title: box.members.length + ' nodes, ' + life };
 }
 
-function boxPart({ x, y }, { kind, key, round, lines, says, title }, pick) {
-  return draw('g', { tabindex: 0, role: 'button', 'data-key': key, onclick: pick, 'aria-label': says,
+function boxPart({ x, y }, { kind, key, round, lines, label, title }, pick) {
+  return draw('g', { tabindex: 0, role: 'button', 'data-key': key, onclick: pick, 'aria-label': label,
     onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault(); pick(); } } },
   kind.includes('fold') ? draw('rect', { class: kind, x: x + 4, y: y - 4, width: BOX.width, height: BOX.height,

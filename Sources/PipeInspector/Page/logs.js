@@ -1,10 +1,10 @@
 'use strict';
-// What nodes wrote, and what the orchestrator noted of them. Who has not scrolled sees the newest.
+// The output of nodes, and the orchestrator's notes about them. Follows the newest line until the user scrolls.
 
-const LINES = 300;   // Lines that are shown.
-const LINE = 300;    // Characters of a line that are shown unasked.
+const LINES = 300;   // The maximum number of lines shown.
+const LINE = 300;    // The number of characters of a line shown until it is expanded.
 const opened = new Set();
-let heldAt = null;   // Who has scrolled sees what there was then.
+let heldAt = null;   // The id of the last line shown while the user has scrolled back, or null.
 
 const streams = { err: 'error output', note: 'orchestrator' };
 
@@ -23,7 +23,7 @@ function showLogs() {
   else if (heldAt === null && found.length) heldAt = found[found.length - 1].id;
   const held = heldAt === null ? found : found.filter((line) => line.id <= heldAt);
   const rows = held.slice(-LINES);
-  putRows(byId('logs'), rows.map((line) => ({ key: 'l' + line.id, sign: opened.has(line.id),
+  putRows(byId('logs'), rows.map((line) => ({ key: 'l' + line.id, signature: opened.has(line.id),
     build: () => lineRow(line) })));
   if (isAtEnd && !isAtNewest()) box.scrollTop = box.scrollHeight;
   byId('newest').hidden = heldAt === null;
@@ -56,7 +56,7 @@ function lineRow(line) {
       "; 'orchestrator logs' shows all)" : null);
 }
 
-// Nearly is not: who scrolls by a key glides away from there, and would be held back.
+// Exact: scrolling by a key moves gradually, and a tolerance would pull the view back to the end.
 const isAtNewest = () => isAtFloor(byId('logbox'));
 
 function toNewest() {
@@ -65,5 +65,5 @@ function toNewest() {
   show();
 }
 
-// Only where that changes what is shown.
+// Redraw only if scrolling changes what is shown.
 byId('logbox').addEventListener('scroll', () => { if (isAtNewest() === (heldAt !== null)) show(); });

@@ -1,18 +1,18 @@
 'use strict';
-// What is taken in
+// Updates from the inspector
 
-const SAMPLES = 10000;       // What the page remembers of how nodes stood, of all of them.
-const TOPOLOGIES = 200;      // And of how they lived.
-const PACE = 5e8;            // Between two that are remembered of one node. Nanoseconds.
+const SAMPLES = 10000;       // The maximum number of node states in memory, for all nodes together.
+const TOPOLOGIES = 200;      // The maximum number of topologies in memory.
+const PACE = 5e8;            // The minimum time between two samples of one node. Unit: nanoseconds.
 
-function take(delta) {
+function applyDelta(delta) {
   if (delta.whole) forget();
   model.cursor = delta.cursor;
   model.time = delta.time;
-  model.heardAt = performance.now();
+  model.receivedAt = performance.now();
   let isSeen = false;
   for (const one of delta.standing) {
-    if (one.is === 'topology') takeTopology(one);
+    if (one.is === 'topology') applyTopology(one);
     else if (one.is === 'state') {
       const former = model.states.get(one.node);
       model.states.set(one.node, one);
@@ -21,30 +21,30 @@ function take(delta) {
       if (one.node === model.chosen) isSeen = true;
     }
   }
-  takeSteps(delta);
-  takeLines(delta);
+  addSteps(delta);
+  addLines(delta);
   if (delta.whole && model.chosen) choose(model.chosen);
-  else if (isSeen) lookAtChosen();
+  else if (isSeen) fetchSelected();
   show();
 }
 
-// Another history begins: no number of the former one means anything in it.
+// Discards the history when the inspector starts a new one, in which the former numbers have no meaning.
 function forget() {
   for (const part of ['states', 'rates', 'places', 'samples']) model[part].clear();
   Object.assign(model, { steps: [], lines: [], topologies: [], skipped: 0, at: null });
   forgetLogs();
 }
 
-// Now, by the clock of the topology's machine.
-const now = () => model.time + (performance.now() - model.heardAt) * 1e6;
+// The current time by the clock of the topology's host.
+const now = () => model.time + (performance.now() - model.receivedAt) * 1e6;
 
-function takeSteps(delta) {
-  // What was skipped came before the first step of each node; places without gaps tell of it, too, but not of all.
+function addSteps(delta) {
+  // Skipped steps precede the first step of each node. Gaps in the places show some of them, but not all.
   const seen = new Set();
   let [inside, before] = [0, 0];
   for (const step of delta.happened) {
     if (step.refused !== undefined) {
-      // No step: it has no place among them.
+      // A refusal is no step and has no place.
       if (step.skipped) model.skipped += step.skipped;
     } else if (step.place !== undefined) {
       if (seen.has(step.node)) inside += missingBefore(step);
@@ -53,16 +53,16 @@ function takeSteps(delta) {
     } else if (step.large) countLarge(step);
     if (step.skipped) continue;
     step.id = model.stepCount += 1;
-    model.steps.push(lighten(step));
+    model.steps.push(trimStep(step));
   }
   model.skipped += inside + Math.max(before, delta.skipped);
   if (delta.happened.length) model.steps.sort((a, b) => (a.time || 0) - (b.time || 0));
-  // Who looks back is not to lose what is looked at so soon.
-  const most = model.at === null ? KEPT : 5 * KEPT;
+  // Keep more steps while the user looks back.
+  const most = model.at === null ? MAX_STEPS : 5 * MAX_STEPS;
   if (model.steps.length > most) model.steps.splice(0, model.steps.length - most);
 }
 
-// Steps of a process have places without gaps: what is missing was not told, by whomever.
+// Counts the missing steps before a step. The steps of a process have consecutive places, so a gap means missing steps.
 function missingBefore(step) {
   const last = model.places.get(step.node);
   model.places.set(step.node, { incarnation: step.incarnation, place: step.place });
@@ -70,14 +70,15 @@ function missingBefore(step) {
     ? step.place - last.place - (step.skipped ? 0 : 1) : 0;
 }
 
-// One that is too large to be told has no place: it is none of those that are missing.
+// A step that is too large to be reported has no place, and must not count as missing.
 function countLarge(step) {
   const last = model.places.get(step.node);
   if (last && last.incarnation === step.incarnation) last.place += 1;
 }
 
-// What the page keeps of a step: what is large by its name alone, and of what was sent where it went.
-function lighten(step) {
+// Removes the parts of a step that the page does not keep: large states and events except their labels, and the values
+// of sent events.
+function trimStep(step) {
   for (const part of ['from', 'event', 'state']) {
     if (step[part] === undefined || typeof step[part] !== 'object') continue;
     const length = JSON.stringify(step[part]).length;
@@ -88,23 +89,23 @@ function lighten(step) {
   return step;
 }
 
-function takeLines(delta) {
+function addLines(delta) {
   if (delta.unwritten) model.lines.push({ id: nextLine(), skipped: delta.unwritten });
   for (const line of delta.written || []) {
     line.id = nextLine();
     model.lines.push(line);
   }
-  // What is looked at stays for a while.
-  const kept = model.at !== null || heldAt !== null ? 5 * KEPT_LINES : KEPT_LINES;
+  // Keep more lines while the user looks back.
+  const kept = model.at !== null || heldAt !== null ? 5 * MAX_LINES : MAX_LINES;
   if (model.lines.length > kept) model.lines.splice(0, model.lines.length - kept);
 }
 let lineCount = 0;
 const nextLine = () => (lineCount += 1);
 
-function takeTopology(topology) {
+function applyTopology(topology) {
   const former = model.latest;
   const known = new Map(former ? former.nodes.map((node) => [node.name, node]) : []);
-  // What is as it was is the same object: many topologies are remembered.
+  // Share unchanged nodes between topologies, to save memory.
   topology.nodes = topology.nodes.map((node) => {
     const one = known.get(node.name);
     return one && JSON.stringify(one) === JSON.stringify(node) ? one : node;
@@ -116,7 +117,7 @@ function takeTopology(topology) {
   const names = new Set(topology.nodes.map((node) => node.name));
   for (const name of model.states.keys()) if (!names.has(name)) model.states.delete(name);
   const chosen = topology.nodes.find((node) => node.name === model.chosen);
-  if (chosen && (known.get(chosen.name) || {}).incarnation !== chosen.incarnation) lookAtMachine();
+  if (chosen && (known.get(chosen.name) || {}).incarnation !== chosen.incarnation) fetchMachine();
 }
 
 function count(one, former) {
@@ -132,7 +133,7 @@ function count(one, former) {
   model.rates.set(one.node, rate);
 }
 
-// How a node stood, for who looks back: the newest one of each half second.
+// Keeps a sample of a node's state for looking back: the newest of each half second.
 function remember(state) {
   if (!model.samples.has(state.node)) model.samples.set(state.node, []);
   const samples = model.samples.get(state.node);
@@ -145,14 +146,14 @@ function remember(state) {
   if (samples.length > most) samples.splice(0, samples.length - most);
 }
 
-// The instant that all panels show: now, or one that is looked back to.
+// The instant that all panels show: now, or an earlier instant
 
-// Which nodes there are, and how they live.
-function topologyThen() {
+// Returns the topology at the shown instant.
+function shownTopology() {
   if (model.at === null) return model.latest;
   const known = model.topologies.findLast((one) => one.time <= model.at);
   if (known) return known.topology;
-  // Before the page was opened: as it was then, but for what has become of nodes since.
+  // For an instant before the page was opened, undo the later phase changes.
   const topology = model.topologies.length ? model.topologies[0].topology : model.latest;
   const later = new Map();
   for (const step of model.steps) {
@@ -162,20 +163,20 @@ function topologyThen() {
     later.has(node.name) ? { ...node, ...later.get(node.name), pid: null } : node) };
 }
 
-// How a node stood, with what it counted: nothing where the page does not know.
-function standingThen(name) {
+// Returns a node's state and counters at the shown instant; {} if unknown.
+function shownNodeState(name) {
   if (model.at === null) {
     const rate = model.rates.get(name) || {};
-    return { ...model.states.get(name), rate: lively(rate.value, now() - rate.at) };
+    return { ...model.states.get(name), rate: currentRate(rate.value, now() - rate.at) };
   }
   const sample = (model.samples.get(name) || []).findLast((one) => one.time <= model.at);
-  return sample ? { ...sample.state, rate: lively(sample.rate, model.at - sample.time) } : {};
+  return sample ? { ...sample.state, rate: currentRate(sample.rate, model.at - sample.time) } : {};
 }
-// A node that does nothing tells nothing.
-const lively = (rate, age) => typeof rate === 'number' && age > 3e9 ? 0 : rate;
+// An idle node sends no updates, so its last rate expires.
+const currentRate = (rate, age) => typeof rate === 'number' && age > 3e9 ? 0 : rate;
 
-// What each node was in: the last state that it had entered until then.
-function present() {
+// Returns the last state that each node had entered by the shown instant.
+function shownStates() {
   if (model.at === null) return model.states;
   const states = new Map();
   for (const step of model.steps) {
@@ -184,14 +185,14 @@ function present() {
     states.set(step.node, step);
   }
   for (const node of model.topology.nodes) {
-    const [step, then] = [states.get(node.name), standingThen(node.name)];
+    const [step, then] = [states.get(node.name), shownNodeState(node.name)];
     if (then.node && (!step || then.time >= step.time)) states.set(node.name, then);
     else if (step) states.set(node.name, { ...step, doubts: then.doubts });
   }
   for (const [name, state] of model.states) {
     if (!states.has(name) && state.time <= model.at) states.set(name, { ...state, doubts: [] });
   }
-  // Before the first step that is known: where that came from.
+  // Before a node's first known step, show the source state of that step.
   for (const step of model.steps) {
     if (step.from !== undefined && !states.has(step.node)) {
       states.set(step.node, { node: step.node, state: step.from, time: null });
@@ -202,6 +203,6 @@ function present() {
 
 const visibleSteps = () =>
   model.at === null ? model.steps : model.steps.filter((step) => step.time <= model.at);
-// Lines that were left out have the time of those before them.
+// Markers of skipped lines have no time, and are always visible.
 const visibleLines = () =>
   model.at === null ? model.lines : model.lines.filter((line) => !line.time || line.time <= model.at);

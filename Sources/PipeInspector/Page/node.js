@@ -1,16 +1,16 @@
 'use strict';
-// One node: chosen, looked at, and shown.
+// The panel of the selected node.
 
 function choose(name) {
   model.chosen = name;
   model.machine = model.enabled = model.letters = model.whole = null;
   model.message = '';
   show();
-  lookAtMachine();
-  lookAtChosen();
+  fetchMachine();
+  fetchSelected();
 }
 
-function lookAtMachine() {
+function fetchMachine() {
   const name = model.chosen;
   const node = model.latest && model.latest.nodes.find((one) => one.name === name);
   if (!node || node.kind !== 'machine') return;
@@ -19,13 +19,13 @@ function lookAtMachine() {
   }).catch(() => {});
 }
 
-let isLooking = false;
-let mustLookAgain = false;
-async function lookAtChosen() {
+let isFetching = false;
+let mustFetchAgain = false;
+async function fetchSelected() {
   const name = model.chosen;
   if (!name) return;
-  if (isLooking) { mustLookAgain = true; return; }
-  isLooking = true;
+  if (isFetching) { mustFetchAgain = true; return; }
+  isFetching = true;
   try {
     const enabled = await ask('/api/enabled?node=' + encodeURIComponent(name));
     if (model.chosen === name) model.enabled = enabled;
@@ -34,31 +34,31 @@ async function lookAtChosen() {
       const letters = await ask('/api/letters?node=' + encodeURIComponent(name));
       if (model.chosen === name) model.letters = letters;
     } else model.letters = null;
-  } catch (problem) {
-    // What is being filled in stays.
-    if (model.chosen === name) model.enabled = { events: [], ...model.enabled, problem: problem.message };
+  } catch (error) {
+    // Keep the events, so that the form keeps its inputs.
+    if (model.chosen === name) model.enabled = { events: [], ...model.enabled, error: error.message };
   }
   show();
-  // Twice a second at most.
+  // Fetch at most twice a second.
   setTimeout(() => {
-    isLooking = false;
-    if (mustLookAgain) { mustLookAgain = false; lookAtChosen(); }
+    isFetching = false;
+    if (mustFetchAgain) { mustFetchAgain = false; fetchSelected(); }
   }, 500);
 }
 
-// A part for each thing that is told, which stays as long as that is the same: so does what is being typed.
+// Each part is kept until its content changes, so that inputs survive.
 function showNode(states) {
   const name = model.chosen;
   byId('h-node').textContent = name || 'No node selected';
   const node = model.topology.nodes.find((one) => one.name === name);
   const parts = node ? nodeParts(node, states.get(name) || {})
-    : [part('none', name ? 'There is no such node at this time.' : 'Choose a node to see its states and events.')];
+    : [part('none', name ? 'There is no such node at this time.' : 'Select a node to see its states and events.')];
   putRows(byId('node'), parts.map((one) => ({ ...one, key: name + ' ' + one.key })));
   const said = byId('said');
   if (said && said.textContent !== model.message) said.textContent = model.message;
 }
 
-const part = (key, text, style) => ({ key, sign: text + style, build: () => make('p', { class: style }, text) });
+const part = (key, text, style) => ({ key, signature: text + style, build: () => make('p', { class: style }, text) });
 
 function nodeParts(node, state) {
   const facts = [node.kind + (node.hosts ? ' ' + node.hosts : ''), node.phase,
@@ -70,7 +70,7 @@ function nodeParts(node, state) {
   if (node.reason) parts.push(part('reason', node.reason, 'note bad'));
   if (isBlocked(node)) {
     parts.push(part('blocked', 'Blocked: the node accepts no input while a pipe is full: ' +
-      standingThen(node.name).counts.blocked.join(', '), 'note bad'));
+      shownNodeState(node.name).counts.blocked.join(', '), 'note bad'));
   }
   for (const doubt of state.doubts || []) {
     parts.push(part(doubt.transaction + doubt.participant, doubt.participant + ' is in doubt about ' +
@@ -81,49 +81,49 @@ function nodeParts(node, state) {
   return parts.concat(part('then', 'Events and dead letters are shown only for the present.', 'note'));
 }
 
-// A large state, a part at a time, as it was when it was asked for.
+// Shows a snapshot of a large state, one part at a time.
 const PART = 16384;
 
 function wholeParts(name, state) {
   const whole = model.whole;
   if (model.at !== null || (!whole && !state.large)) return [];
   if (!whole) {
-    return [{ key: 'whole', sign: '', build: () => make('p', null, make('button', { type: 'button',
-      'data-key': 'whole', onclick: () => lookAtWhole(name) }, 'Show the whole state')) }];
+    return [{ key: 'whole', signature: '', build: () => make('p', null, make('button', { type: 'button',
+      'data-key': 'whole', onclick: () => fetchWholeState(name) }, 'Show the whole state')) }];
   }
   const count = Math.max(1, Math.ceil(whole.text.length / PART));
   const turn = (by, words) => make('button', { type: 'button', 'data-key': words, disabled: !whole.text ||
     whole.part + by < 0 || whole.part + by >= count, onclick: () => { whole.part += by; show(); } }, words);
-  const sign = whole.words + whole.part + whole.text.length;
-  return [{ key: 'whole', sign, build: () =>
+  const signature = whole.words + whole.part + whole.text.length;
+  return [{ key: 'whole', signature, build: () =>
     make('p', null, whole.words + (count > 1 ? ', part ' + (whole.part + 1) + ' of ' + count : '') + ' ',
       turn(-1, 'Earlier part'), ' ', turn(1, 'Later part'), ' ', make('button', { type: 'button', 'data-key': 'whole',
         onclick: () => { model.whole = null; show(); } }, 'Close')) },
-  { key: 'text', sign, build: () =>
+  { key: 'text', signature, build: () =>
     make('pre', { class: 'scroll code', tabindex: 0, role: 'group', 'aria-label': 'State', 'data-key': 'text' },
       whole.text.slice(whole.part * PART, (whole.part + 1) * PART)) }];
 }
 
-async function lookAtWhole(name) {
+async function fetchWholeState(name) {
   model.whole = { words: 'Loading…', text: '', part: 0 };
   show();
   let found;
   try {
     const whole = await ask('/api/state?node=' + encodeURIComponent(name));
     found = { words: 'Version ' + whole.version, text: JSON.stringify(whole.state, null, 1), part: 0 };
-  } catch (problem) { found = { words: problem.message, text: '', part: 0 }; }
-  // Another one may have been chosen, or it was closed.
+  } catch (error) { found = { words: error.message, text: '', part: 0 }; }
+  // The user may have selected another node, or closed the state.
   if (model.chosen === name && model.whole) { model.whole = found; show(); }
 }
 
-// States in a column; to their right the transitions that were seen, each with a lane and a line of its own,
-// the one just taken in bold.
+// Draws the states in a column, and the observed transitions to their right, each with its own lane and text line. The
+// last transition is bold.
 function chartPart(name, state) {
   const names = model.machine.states.map((one) => one.name).slice(0, 24);
   const edges = seenTransitions(name).filter((edge) => names.includes(edge.from) && names.includes(edge.to))
     .slice(0, 40).map((edge) => ({ ...edge, events: short([...edge.events].join(', '), 30) }));
   const now = caseName(state.state) || state.case;
-  return { key: 'chart', sign: JSON.stringify([names, edges, now]), build: () =>
+  return { key: 'chart', signature: JSON.stringify([names, edges, now]), build: () =>
     make('div', null, make('h3', null, 'States'), stateChart(names, edges, now)) };
 }
 
@@ -137,7 +137,7 @@ function stateChart(names, edges, now) {
     'aria-label': 'States: ' + names.join(', ') + '; now ' + now });
   edges.forEach((edge, index) => {
     const x = wide + 20 + index * 9;
-    // Beside each other where they leave and reach a state.
+    // Offset the lines where they leave and enter a state.
     const [from, to] = [middle(edge.from) - 5 + index % 3 * 2, middle(edge.to) + 5 + index % 3 * 2];
     const y = 16 + index * line;
     svg.append(draw('path', { class: 'wire' + (edge.isLast ? ' taken' : ''), 'marker-end': 'url(#tip)',
@@ -173,17 +173,17 @@ function seenTransitions(name) {
 }
 
 const verdicts = { enabled: '✓ takes it', withheld: '✗ blocks it', dependsOnValue: '? by its values',
-  undetermined: '? only a run can tell' };
+  undetermined: '? known only when it runs' };
 
 function eventParts(node) {
   if (!model.enabled) return [];
-  const { problem, events } = model.enabled;
-  const parts = problem ? [part('problem', problem, 'note')] : events.length ? [eventTable(node)] : [];
-  // The form goes with the focus of who is in it: it stays while the node is down, and asks for nothing.
+  const { error, events } = model.enabled;
+  const parts = error ? [part('error', error, 'note')] : events.length ? [eventTable(node)] : [];
+  // Keep the form while the node is down, since removing it would lose the focus.
   if (events.length && !model.readOnly) parts.push(formPart(node));
-  return parts.concat(saidPart);
+  return parts.concat(resultPart);
 }
-const saidPart = { key: 'said', sign: '', build: () => make('p', { id: 'said', role: 'status' }) };
+const resultPart = { key: 'said', signature: '', build: () => make('p', { id: 'said', role: 'status' }) };
 
 function eventTable(node) {
   const rows = model.enabled.events.map((event) => [event.event + (event.fields.length ? '(' +
@@ -191,7 +191,8 @@ function eventTable(node) {
   event.because.map((one) => (one.participant === node.name ? '' : one.participant + ' in ' +
     short(one.state, 40) + ': ') + one.reason).join('; ') ||
     (event.composite ? 'together: ' + event.participants.join(', ') : '')]);
-  return { key: 'events', sign: JSON.stringify(rows), build: () => make('div', null, make('h3', null, 'Events now'),
+  return { key: 'events', signature: JSON.stringify(rows), build: () => make('div', null,
+    make('h3', null, 'Events now'),
     make('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Events', 'data-key': 'events' },
       make('table', null, make('thead', null, make('tr', null, ...['Event', 'Now', 'Because'].map((title) =>
         make('th', { scope: 'col' }, title)))), make('tbody', null, ...rows.map(([event, verdict, why]) =>

@@ -1,19 +1,19 @@
 'use strict';
-// The page of the inspector. Whatever comes from the topology becomes text nodes, and nothing else.
+// The inspector's page. For security, all data from the topology becomes text nodes only.
 
 const SVG = 'http://www.w3.org/2000/svg';
-const KEPT = 4000;         // Steps that the page remembers.
-const KEPT_LINES = 5000;   // Lines of logs that it remembers.
-const LARGE = 4096;        // Longer states and events of steps are told by their names.
-const token = takeToken();
+const MAX_STEPS = 4000;   // The maximum number of steps in memory.
+const MAX_LINES = 5000;   // The maximum number of log lines in memory.
+const LARGE = 4096;       // States and events of steps longer than this are shown by their labels.
+const token = readToken();
 const byId = (id) => document.getElementById(id);
-// `latest` is the topology as it is, `topology` as it was at the instant that is shown.
+// `latest` is the current topology, `topology` the topology at the shown instant.
 const model = { topology: null, latest: null, topologies: [], states: new Map(), samples: new Map(), steps: [],
-  stepCount: 0, lines: [], cursor: '0', time: 0, heardAt: 0, chosen: null, at: null, skipped: 0, readOnly: true,
+  stepCount: 0, lines: [], cursor: '0', time: 0, receivedAt: 0, chosen: null, at: null, skipped: 0, readOnly: true,
   machine: null, enabled: null, letters: null, whole: null, rates: new Map(), places: new Map(), ends: new Map(),
   message: '' };
 
-function takeToken() {
+function readToken() {
   const found = /[#&]token=([0-9a-f]+)/.exec(location.hash);
   if (found) {
     sessionStorage.setItem('token', found[1]);
@@ -22,7 +22,7 @@ function takeToken() {
   return sessionStorage.getItem('token') || '';
 }
 
-// Elements: make('td', {class: 'number'}, 'text', child…)
+// Usage: make('td', {class: 'number'}, 'text', child…)
 function fill(element, attributes, parts) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
@@ -41,7 +41,7 @@ const make = (name, attributes, ...parts) =>
 const draw = (name, attributes, ...parts) =>
   fill(document.createElementNS(SVG, name), attributes, parts);
 
-// An integer that a number of JavaScript's would round: it counts as that number, and is shown and written as it came.
+// An integer that a JavaScript number would round. It counts as the rounded number, but is shown and sent exactly.
 class ExactInteger {
   #text;
   constructor(text) { this.#text = text; }
@@ -50,7 +50,7 @@ class ExactInteger {
   toJSON() { return JSON.rawJSON(this.#text); }
 }
 
-// Browsers that do not give a reviver the source of a number show it rounded.
+// Browsers that do not pass the source text to a reviver show rounded numbers.
 const parseJSON = (text) => JSON.parse(text, (_, value, context) =>
   typeof value === 'number' && !Number.isSafeInteger(value) && context && /^-?\d+$/.test(context.source)
     ? new ExactInteger(context.source) : value);
@@ -66,32 +66,32 @@ async function ask(path, body) {
   const isJSON = (answer.headers.get('Content-Type') || '').startsWith('application/json');
   const value = isJSON ? parseJSON(await answer.text()) : { error: (await answer.text()).trim() };
   if (!answer.ok) {
-    const problem = new Error(value.error || 'the inspector answered with HTTP status ' + answer.status);
-    problem.status = answer.status;
-    throw problem;
+    const error = new Error(value.error || 'the inspector answered with HTTP status ' + answer.status);
+    error.status = answer.status;
+    throw error;
   }
   return value;
 }
 
-// Words
+// Texts
 
 function short(value, length) {
   const text = stateText(value);
   return text.length > length ? text.slice(0, length - 1) + '…' : text;
 }
 
-// open · closing(persons: 3) · {"a":1}
+// Examples: open, closing(persons: 3), {"a":1}
 function stateText(value) {
   if (typeof value === 'string') return value;
   if (value === null || value === undefined) return '–';
   if (typeof value !== 'object') return JSON.stringify(value);
-  if (!worded.has(value)) worded.set(value, wording(value));
-  return worded.get(value);
+  if (!stateTexts.has(value)) stateTexts.set(value, describeState(value));
+  return stateTexts.get(value);
 }
-// States are worded once, and shown often.
-const worded = new WeakMap();
+// Caches the texts, since states are shown often.
+const stateTexts = new WeakMap();
 
-function wording(value) {
+function describeState(value) {
   if (!Array.isArray(value)) {
     const names = Object.keys(value);
     if (names.length === 1 && value[names[0]] && typeof value[names[0]] === 'object' &&
@@ -115,6 +115,6 @@ function caseName(value) {
 }
 
 const amount = (bytes) => bytes.toLocaleString('en') + ' bytes';
-// A number of so many nanoseconds is not exact.
+// Nanoseconds since 1970 exceed 2^53 and are rounded, so this rounds to milliseconds.
 const clock = (time) => new Date(Math.round(time / 1e6)).toLocaleTimeString([], { hour12: false }) + '.' +
   String(Math.round(time / 1e6) % 1000).padStart(3, '0');

@@ -1,7 +1,7 @@
 'use strict';
-// What is shown. Once for each frame of the screen at most.
+// Draws all panels, at most once per frame.
 
-const ROWS = 300;   // Nodes in the table, and pipes.
+const ROWS = 300;   // The maximum number of rows in each table.
 
 let isDue = false;
 function show() {
@@ -15,8 +15,8 @@ function show() {
 
 function showAll() {
   if (!model.latest) return;
-  model.topology = topologyThen();
-  const states = present();
+  model.topology = shownTopology();
+  const states = shownStates();
   indexPipes();
   showHead();
   showNodes(states);
@@ -27,20 +27,20 @@ function showAll() {
   showLogs();
 }
 
-// Replaces the contents. The focus stays where it is, on what has the same key.
+// Replaces the contents. The element with the same key keeps the focus.
 function put(parent, ...parts) {
   keepingFocus(parent, () => parent.replaceChildren(...parts));
 }
 
-// The same for rows, of which those stay that are as they were: [{ key, sign, build }], where what is built
-// is the same as long as `sign` is.
+// Replaces rows, given as [{ key, signature, build }], and keeps the elements whose key and signature are unchanged.
 function putRows(parent, rows) {
   const known = drawn.get(parent) || new Map();
   const next = new Map();
-  keepingPlaces(parent, () => keepingFocus(parent, () => {
+  keepingScroll(parent, () => keepingFocus(parent, () => {
     for (const row of rows) {
       const former = known.get(row.key);
-      next.set(row.key, former && former.sign === row.sign ? former : { sign: row.sign, element: row.build() });
+      const { key, signature } = row;
+      next.set(key, former && former.signature === signature ? former : { signature, element: row.build() });
     }
     for (const [key, { element }] of known) {
       if (!next.has(key) || next.get(key).element !== element) element.remove();
@@ -60,7 +60,7 @@ function keyed(parent, key) {
   return null;
 }
 
-function keepingPlaces(parent, change) {
+function keepingScroll(parent, change) {
   const places = [...parent.querySelectorAll('.scroll[data-key]')].filter((one) => one.scrollLeft || one.scrollTop)
     .map((one) => [one.getAttribute('data-key'), one.scrollLeft, one.scrollTop]);
   change();
@@ -100,7 +100,7 @@ function showHead() {
   byId('freeze').setAttribute('aria-pressed', !isNow);
 }
 
-// What a node is in, for a place that has room for so many characters.
+// Returns the text of a state, cut to `length` characters.
 const stateOf = (state, length) => state.large ? (state.case || '') + ' (' + amount(state.large) + ')'
   : short(state.state, length);
 
@@ -108,18 +108,18 @@ function showNodes(states) {
   const found = searched(states);
   const rows = found.slice(0, ROWS).map((node) => {
     const state = states.get(node.name) || {};
-    const { counts, rate } = standingThen(node.name);
-    const troubles = (state.doubts && state.doubts.length ? ', in doubt' : '') +
+    const { counts, rate } = shownNodeState(node.name);
+    const warnings = (state.doubts && state.doubts.length ? ', in doubt' : '') +
       (isBlocked(node) ? ', blocked' : '');
-    const cells = [stateOf(state, 120), node.phase + troubles,
+    const cells = [stateOf(state, 120), node.phase + warnings,
     typeof rate === 'number' ? Math.round(rate) : '', counts ? counts.letters : '', node.restarts];
     const isChosen = node.name === model.chosen;
-    return { key: node.name, sign: cells.join('\n') + node.running + isChosen, build: () =>
+    return { key: node.name, signature: cells.join('\n') + node.running + isChosen, build: () =>
       make('tr', { class: isChosen ? 'chosen' : null },
         make('td', null, make('button', { type: 'button', class: 'plain', 'data-key': 'n' + node.name,
           'aria-pressed': isChosen ? 'true' : 'false', onclick: () => choose(node.name) }, node.name)),
         make('td', { class: 'code' }, cells[0]),
-        make('td', { class: 'life ' + lifeStyle(node, troubles) }, cells[1]),
+        make('td', { class: 'life ' + lifeStyle(node, warnings) }, cells[1]),
         make('td', { class: 'number' }, cells[2]),
         make('td', { class: cells[3] ? 'number alert' : 'number' }, cells[3]),
         make('td', { class: 'number' }, cells[4])) };
@@ -131,17 +131,17 @@ function showNodes(states) {
     ? found.length + ' of ' + model.topology.nodes.length : '';
 }
 
-// Whether a node takes no input since a pipe of its own is full.
-const isBlocked = (node) => node.running && ((standingThen(node.name).counts || {}).blocked || []).length > 0;
+// Returns whether a node accepts no input because one of its outgoing pipes is full.
+const isBlocked = (node) => node.running && ((shownNodeState(node.name).counts || {}).blocked || []).length > 0;
 
-// A node that was stopped is down because somebody wants it so.
-const lifeStyle = (node, troubles) => node.phase === 'stopped' ? 'idle' : node.running && !troubles ? 'up' : 'down';
+// A stopped node was stopped on purpose, so it is no failure.
+const lifeStyle = (node, warnings) => node.phase === 'stopped' ? 'idle' : node.running && !warnings ? 'up' : 'down';
 
 const more = (count, columns) => row(count + ' more: search for one', columns);
-const row = (text, columns) => ({ key: '', sign: text, build: () =>
+const row = (text, columns) => ({ key: '', signature: text, build: () =>
   make('tr', null, make('td', { colspan: columns }, text)) });
 
-// By pipe, what its ends count.
+// Indexes the counters of both ends by pipe.
 function indexPipes() {
   model.ends = new Map();
   const of = (name) => {
@@ -149,7 +149,7 @@ function indexPipes() {
     return model.ends.get(name);
   };
   for (const node of model.topology.nodes) {
-    const counts = standingThen(node.name).counts || {};
+    const counts = shownNodeState(node.name).counts || {};
     for (const end of counts.outs || []) {
       Object.assign(of(end.name), { out: end, underWay: Math.max(0, end.events - end.applied),
         full: node.running && counts.blocked.includes(end.name) });
@@ -159,7 +159,7 @@ function indexPipes() {
 }
 const pipeEnds = (name) => model.ends.get(name) || {};
 
-// Of the nodes that are searched for, if any are.
+// Shows the pipes of the nodes that match the search.
 function showPipes() {
   const wanted = byId('search').value.toLowerCase();
   const found = model.topology.pipes.filter((pipe) => pipe.name.toLowerCase().includes(wanted) ||
@@ -173,7 +173,7 @@ function showPipes() {
     const fill = (ends.out ? ends.underWay + ' of ' + pipe.capacity + (ends.full ? ', full' : '') +
       (ends.in && ends.in.waiting ? ', ' + ends.in.waiting + ' at the receiver' : '') : '–') + down.join('');
     const [sent, applied] = ends.out ? [ends.out.events, ends.out.applied] : ['–', '–'];
-    return { key: pipe.name, sign: [fill, sent, applied].join('\n'), build: () =>
+    return { key: pipe.name, signature: [fill, sent, applied].join('\n'), build: () =>
       make('tr', null, make('td', { class: 'code' }, pipe.name),
         make('td', { class: ends.full || down.length ? 'alert' : ends.underWay ? 'up' : '' }, fill),
         make('td', { class: 'number' }, sent), make('td', { class: 'number' }, applied)) };

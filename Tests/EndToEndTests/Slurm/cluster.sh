@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# cluster.sh DIRECTORY PREFIX COMMAND…: hosts of a test's own in namespaces of this machine, and Slurm on them.
+# cluster.sh DIRECTORY PREFIX COMMAND…: runs Slurm on simulated hosts, which are namespaces of this machine.
 #
-#   up         PREFIXfh0 with slurmctld, at 10.77.0.10, and three hosts fh1 to fh3 after it with slurmd; then a job
-#              that has the three, whose number is printed
-#   down       ends all of it
-#   lose N     host N loses its power
-#   start N    host N is started, again
+#   up         start host 0 (PREFIXfh0, 10.77.0.10) with slurmctld and hosts 1 to 3 with slurmd, allocate hosts 1 to 3
+#              to a job, and print the job's id
+#   down       stop all hosts
+#   lose N     cut the power of host N
+#   start N    turn host N on again
 #   partition N, heal N
-#              cuts host N off, and connects it
-#   end N      kills host N's slurmd alone, and of host 0 slurmctld
-#   restart N  starts that again
+#              disconnect host N from the network, and connect host N again
+#   end N      kill only slurmd of host N, or slurmctld of host 0
+#   restart N  start that daemon again
 #   lossy N, clear N
-#              drops 30 of 100 packets from and to host N, and none any more
-#   join PID   gives process PID, in a network of its own, the address 10.77.0.20 in that of the hosts
+#              drop 30 % of the packets from and to host N, and stop dropping packets
+#   join PID   connect process PID, which has a network namespace of its own, to the hosts' network as 10.77.0.20
 set -euo pipefail
 directory=$1 prefix=$2 command=$3 number=${4:-}
 export SLURM_CONF=$directory/slurm.conf PATH=$PATH:/usr/sbin:/sbin
 switch=${prefix}sw
 controllers="freezer memory cpuset cpu devices pids systemd"
 
-# A host has its own network, processes, mounts, name and cgroups. It lives until it is killed, whether or not what
-# it runs does; its first process's id is in a file.
+# host NAME COMMAND…: starts a host with its own network, processes, mounts, host name and cgroups. The host runs until
+# it is killed, even if the command ends. Writes the process id to a file.
 host() {
   local name=$prefix$1 controller group
   shift
@@ -36,14 +36,14 @@ host() {
     for controller in $1; do echo $$ >/sys/fs/cgroup/$controller/$2/cgroup.procs; done
     shift
     exec ip netns exec "$1" unshare --fork --kill-child --pid --mount --uts --cgroup --mount-proc "$0" "$@"
-  ' "$directory/first" "$controllers" "$name" "$@" >>"$directory/$name.out" 2>&1 </dev/null &
+  ' "$directory/init" "$controllers" "$name" "$@" >>"$directory/$name.out" 2>&1 </dev/null &
   echo $! >"$directory/$name.pid"
 }
 
-first() {
-  cat >"$directory/first" <<'END'
+write_init() {
+  cat >"$directory/init" <<'END'
 #!/usr/bin/env bash
-# The first process of a host: its name without the prefix, its cgroups, and what it runs.
+# The init process of a host: sets the host name without the prefix, mounts the host's cgroups, and runs a command.
 name=$1
 shift
 hostname "fh${name##*fh}"
@@ -59,7 +59,7 @@ done
 trap 'exit 0' TERM
 while :; do wait -n || sleep 0.2; done
 END
-  chmod +x "$directory/first"
+  chmod +x "$directory/init"
 }
 
 configure() {
@@ -119,13 +119,13 @@ network() {
   done
 }
 
-# Waits until a command succeeds.
+# await COMMAND…: repeats a command until it succeeds, for up to 30 s.
 await() {
   for _ in $(seq 300); do
     if "$@" >/dev/null 2>&1; then return; fi
     sleep 0.1
   done
-  echo "cluster.sh: '$*' does not succeed" >&2
+  echo "cluster.sh: error: '$*' did not succeed within 30 s" >&2
   tail -n 5 "$directory"/*.out >&2
   return 1
 }
@@ -133,8 +133,8 @@ await() {
 inside() { ip netns exec "${prefix}fh0" "$@"; }
 idle() { [ "$(inside sinfo -h -N -t idle -o %N | wc -l)" = 3 ]; }
 
-# The first process of a host, as this machine numbers it.
-inner() {
+# Prints the process id of a host's init in this machine's namespace.
+init_pid() {
   local outer
   outer=$(cat "$directory/${prefix}fh$1.pid")
   pgrep -P "$outer"
@@ -142,18 +142,18 @@ inner() {
 
 daemon() { if [ "$1" = 0 ]; then echo slurmctld; else echo slurmd; fi; }
 
-# Ends a host, if there is one: without it its number may be somebody else's by now.
+# Kills a host, if its file exists. Without the file, another process may have the host's process id.
 end_host() {
   local file=$directory/${prefix}fh$1.pid
   if [ ! -e "$file" ]; then return; fi
-  kill -9 "$(inner "$1")" 2>/dev/null || true
+  kill -9 "$(init_pid "$1")" 2>/dev/null || true
   await bash -c "! kill -0 $(cat "$file")"
   rm "$file"
 }
 
 case $command in
   up)
-    first
+    write_init
     configure
     network
     munged --force --socket="$directory/munge.socket" --key-file="$directory/munge.key" \
@@ -169,7 +169,7 @@ case $command in
     for index in 0 1 2 3; do end_host $index; done
     kill "$(cat "$directory/munge.pid")" || true
     for name in "$switch" "$prefix"fh{0,1,2,3}; do ip netns del "$name"; done
-    # What ran on the hosts has ended with them; its cgroups are empty as soon as the kernel is done.
+    # The processes of the hosts have ended, but the kernel may not have emptied their cgroups yet.
     for controller in $controllers; do
       for index in 0 1 2 3; do
         find "/sys/fs/cgroup/$controller/${prefix}fh$index" -depth -type d -exec rmdir {} \; 2>/dev/null || true
@@ -179,8 +179,8 @@ case $command in
   lose) end_host "$number" ;;
   start)
     host "fh$number" slurmd -D -N "fh$number"
-    # Before that it is one of this script's processes, which end with it.
-    await inner "$number"
+    # Until init exists, the host is a child of this script and would end with it.
+    await init_pid "$number"
     ;;
   partition) ip -n "$switch" link set "port$number" down ;;
   heal) ip -n "$switch" link set "port$number" up ;;
@@ -199,17 +199,17 @@ END
     nsenter -t "$number" -n ip addr add 10.77.0.20/24 dev eth0
     nsenter -t "$number" -n ip link set eth0 up
     ;;
-  end) pkill -9 --nslist pid --ns "$(inner "$number")" -x "$(daemon "$number")" ;;
+  end) pkill -9 --nslist pid --ns "$(init_pid "$number")" -x "$(daemon "$number")" ;;
   restart)
     options=(-N "fh$number")
     if [ "$number" = 0 ]; then options=(); fi
-    setsid nsenter -t "$(inner "$number")" -a env SLURM_CONF="$SLURM_CONF" "$(daemon "$number")" -D "${options[@]}" \
+    setsid nsenter -t "$(init_pid "$number")" -a env SLURM_CONF="$SLURM_CONF" "$(daemon "$number")" -D "${options[@]}" \
       >>"$directory/${prefix}fh$number.out" 2>&1 </dev/null &
-    await pgrep --nslist pid --ns "$(inner "$number")" -x "$(daemon "$number")"
+    await pgrep --nslist pid --ns "$(init_pid "$number")" -x "$(daemon "$number")"
     if [ "$number" = 0 ]; then await inside squeue; fi
     ;;
   *)
-    echo "cluster.sh: no command '$command'" >&2
+    echo "cluster.sh: error: unknown command '$command'" >&2
     exit 2
     ;;
 esac
