@@ -98,8 +98,8 @@ final class ClientRequest {
       let header = FrameHeader(
         .request, count: UInt32(clamping: id - min(oldest, id)), sequence: id, number: client)
       return (header, bytes)
-    case .deadLetter(let letter, let drops):
-      return (FrameHeader(.deadLetter, count: drops ? 1 : 0, sequence: id, number: letter), [])
+    case .deadLetter(let deadLetter, let drops):
+      return (FrameHeader(.deadLetter, count: drops ? 1 : 0, sequence: id, number: deadLetter), [])
     case .synchronize(let body, let flag, let count):
       let header = FrameHeader(
         .synchronize, flags: flag.rawValue, count: count, sequence: id, number: client)

@@ -503,7 +503,7 @@ extension RequestReply {
     let text = body?["error"]?.string ?? "no reason given"
     let state = body?["state"] ?? .null
     return switch Code(rawValue: header.count) {
-    case .moved: .success(.outcome(.moved(version: header.number, state: state)))
+    case .accepted: .success(.outcome(.accepted(version: header.number, state: state)))
     case .done: .success(.outcome(.done))
     case .refused:
       .success(

@@ -40,7 +40,7 @@ public struct EnabledEvents: Hashable, Sendable {
     where verdicts.contains(verdict) {
       return verdict
     }
-    return .withheld
+    return .blocked
   }
 }
 
@@ -54,7 +54,7 @@ public struct EventEnabledness: Hashable, Sendable {
     /// All participants take the event.
     case enabled
     /// A participant or the coordinator blocks the event.
-    case withheld
+    case blocked
     /// A guard decides by the event's values, and none were given.
     case dependsOnValue
     /// The event's transition is asynchronous, or its machine is an asynchronous function: only a
@@ -77,7 +77,7 @@ public struct EventEnabledness: Hashable, Sendable {
 
     package init(
       participant: String, state: JSONValue? = nil, version: UInt64? = nil,
-      verdict: Verdict = .withheld, blocker: EventBlocker? = nil
+      verdict: Verdict = .blocked, blocker: EventBlocker? = nil
     ) {
       self.participant = participant
       self.state = state
@@ -108,13 +108,13 @@ public struct EventEnabledness: Hashable, Sendable {
   /// The combined verdict on the event.
   public var verdict: Verdict {
     let verdicts = Set(answers.map(\.verdict))
-    for verdict in [Verdict.withheld, .undetermined, .dependsOnValue]
+    for verdict in [Verdict.blocked, .undetermined, .dependsOnValue]
     where verdicts.contains(verdict) { return verdict }
     return .enabled
   }
 
   /// The answers of the nodes that block the event.
-  public var withheld: [Answer] { answers.filter { $0.blocker != nil } }
+  public var blockingAnswers: [Answer] { answers.filter { $0.blocker != nil } }
 }
 
 /// The reason why a node does not take an event now.
@@ -170,7 +170,7 @@ extension EventBlocker: CustomStringConvertible {
       "the transition is asynchronous, so the node cannot promise the event and never accepts it "
         + "together with other nodes; declare the transition as self-contained, or use a "
         + "synchronous transition and wait in an effect"
-    case .refused(.overdue): "the asynchronous transition did not return within its time limit"
+    case .refused(.timedOut): "the asynchronous transition did not return within its time limit"
     case .refused(.stateTooLarge): Refusal.stateTooLarge.wording
     case .inTransition: "the node is busy: an asynchronous transition has not returned"
     case .pipesFull(let names):

@@ -20,7 +20,7 @@ package struct EventDelivery: Sendable {
   /// Whether the event was taken.
   package var isAccepted: Bool {
     switch outcome {
-    case .node(.moved), .node(.done), .composite(.committed): true
+    case .node(.accepted), .node(.done), .composite(.committed): true
     case .node(.refused), .composite: false
     }
   }
@@ -58,10 +58,10 @@ extension RequestOutcome {
   /// - Parameter fields: The names of the state's fields, if the state is a struct.
   package func wording(of event: JSONValue, by node: String, fields: [String]?) -> String {
     switch self {
-    case .moved(let version, .null):
+    case .accepted(let version, .null):
       "\(node): \(event.shortText()) was accepted  (version "
         + "\(version))"
-    case .moved(let version, let state):
+    case .accepted(let version, let state):
       "\(node): \(state.typedText.printable)  (version \(version))"
     case .refused(let refusal, let state):
       "node '\(node)' refused \(event.shortTypedText) in \(state.shortTypedText): "

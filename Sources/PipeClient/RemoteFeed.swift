@@ -7,7 +7,7 @@ struct RemoteState<State: Sendable>: Sendable {
   var incarnation: UInt64
   var version: UInt64
   /// Whether the node only passes through the state, in a step that is not over.
-  var isPassing: Bool
+  var isIntermediate: Bool
 }
 
 /// The states of a remote node.
@@ -50,7 +50,7 @@ final class RemoteFeed<State: MachineState>: Sendable {
   ) throws(TopologyClientError) -> RemoteState<State> {
     RemoteState(
       state: try RemoteTypes.decode(change.state, of: change.node),
-      incarnation: change.incarnation, version: change.version, isPassing: change.isPassing)
+      incarnation: change.incarnation, version: change.version, isIntermediate: change.isIntermediate)
   }
 }
 
@@ -94,7 +94,7 @@ final class RemoteSteps<State: Sendable> {
       isReached = true
       pendingStates = ArraySlice(passed.map(\.state) + [next.state])
       passed = []
-    } else if next.isPassing {
+    } else if next.isIntermediate {
       passed.append(next)
     } else {
       passed = []

@@ -97,9 +97,9 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     _ event: Event, resumeWhen isAwaited: @Sendable (State) -> Bool
   ) async throws -> SendOutcome<State> {
     let (outcome, steps) = try await following(event)
-    guard case .moved = outcome else { return outcome }
+    guard case .accepted = outcome else { return outcome }
     while let state = await steps.next() {
-      if isAwaited(state) { return .moved(state) }
+      if isAwaited(state) { return .accepted(state) }
     }
     return .finished
   }
@@ -136,7 +136,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
   ) async throws -> (outcome: SendOutcome<State>, steps: RemoteSteps<State>) {
     let steps = RemoteSteps(feed.states.makeAsyncIterator(), isDurable: isDurable)
     let answer = try await answer(to: event)
-    if case .moved(let version, _) = answer {
+    if case .accepted(let version, _) = answer {
       steps.count(from: version, after: feed.current.incarnation)
     }
     return (try outcome(of: answer), steps)
@@ -152,7 +152,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
 
   private nonisolated func outcome(of answer: RequestOutcome) throws -> SendOutcome<State> {
     switch answer {
-    case .moved(_, let state): .moved(try RemoteTypes.decode(state, of: node))
+    case .accepted(_, let state): .accepted(try RemoteTypes.decode(state, of: node))
     case .refused(let refusal, _): .refused(refusal)
     case .done: throw TopologyClientError.failed("received an unexpected answer")
     }

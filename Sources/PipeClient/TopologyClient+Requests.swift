@@ -24,9 +24,9 @@ extension TopologyClient {
   ) throws(TopologyClientError) -> RequestOutcome {
     switch reply {
     case .committed: return .done
-    case .refused(let withheld):
+    case .refused(let refusals):
       return .refused(
-        withheld.first?.reason ?? .noTransition, state: withheld.first?.state ?? .null)
+        refusals.first?.reason ?? .noTransition, state: refusals.first?.state ?? .null)
     case .busy(let names):
       throw .busy(composite, "\(names.joined(separator: ", ")) accepted no event")
     case .unavailable(let name): throw .busy(composite, "'\(name)' is not running")

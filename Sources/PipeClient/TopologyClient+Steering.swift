@@ -171,8 +171,8 @@ extension ControlAnswer {
     switch self {
     case .failed(let reason): throw TopologyClientError.failed(reason)
     case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
-    case .done, .directory, .description, .composites, .steered, .planned, .ended, .logs,
-      .letters, .journal:
+    case .done, .directory, .description, .composites, .affected, .planned, .ended, .logs,
+      .deadLetters, .journal:
       break
     }
     guard let value = value(self) else { throw TopologyClientError.unexpectedAnswer }
@@ -182,6 +182,6 @@ extension ControlAnswer {
   fileprivate func expectDone() throws { try take { $0 == .done ? () : nil } }
 
   fileprivate func extractNodes() throws -> [String] {
-    try take { if case .steered(let nodes) = $0 { nodes } else { nil } }
+    try take { if case .affected(let nodes) = $0 { nodes } else { nil } }
   }
 }

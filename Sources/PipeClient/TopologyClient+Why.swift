@@ -283,7 +283,7 @@ extension EnablednessQuestion {
     let blocker =
       Self.hold(explanation.hold) ?? refusal(evaluation) ?? Self.full(explanation.hold)
       ?? links.flatMap { Self.blocker(to: participant, $0) }
-    let verdict = blocker == nil ? Self.verdict(evaluation) : .withheld
+    let verdict = blocker == nil ? Self.verdict(evaluation) : .blocked
     return EventEnabledness.Answer(
       participant: participant, state: explanation.state, version: explanation.version,
       verdict: verdict, blocker: blocker)
@@ -293,7 +293,7 @@ extension EnablednessQuestion {
   private static func verdict(_ evaluation: Evaluation) -> EventEnabledness.Verdict {
     switch evaluation {
     case .taken: .enabled
-    case .byValue: .dependsOnValue
+    case .dependsOnValues: .dependsOnValue
     case .asynchronous, .selfContained, .refused: .undetermined
     }
   }
@@ -317,7 +317,7 @@ extension EnablednessQuestion {
     switch evaluation {
     case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .refused(.asynchronous)
     case .refused(let refusal): .refused(refusal)
-    case .taken, .byValue, .selfContained: nil
+    case .taken, .dependsOnValues, .selfContained: nil
     }
   }
 

@@ -159,7 +159,7 @@ extension TopologyClientError.Unreachable {
 public enum RequestOutcome: Hashable, Sendable {
   /// The machine took the event. The state is `null` in the answer to a repeated request, since the
   /// node keeps the version alone.
-  case moved(version: UInt64, state: JSONValue)
+  case accepted(version: UInt64, state: JSONValue)
   /// The machine refused the event in this state.
   case refused(Refusal, state: JSONValue)
   /// A dead letter was dropped, or its effect runs again.

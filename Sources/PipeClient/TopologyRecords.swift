@@ -13,24 +13,24 @@ package enum TopologyRecords: Sendable {
   /// - Returns: The dead letters, and the number of refused events that did not become dead letters
   ///   because there were too many.
   /// - Throws: ``JournalError``, or ``TopologyClientError``.
-  package func letters(
+  package func deadLetters(
     of node: String, journal path: String? = nil
-  ) async throws -> (letters: [DeadLetter], lost: UInt64) {
-    var letters: [DeadLetter] = []
+  ) async throws -> (deadLetters: [DeadLetter], lost: UInt64) {
+    var deadLetters: [DeadLetter] = []
     while true {
       let page: DeadLetterPage
-      let last = letters.last?.id ?? 0
+      let last = deadLetters.last?.id ?? 0
       switch self {
       case .files(let directories):
         let path = path ?? JournalPaths(in: directories)[node]
         page = try DeadLetterPage(of: node, journal: path, after: last)
       case .orchestrator(let client):
-        page = try await client.command(.letters(node: node, after: last)).take {
-          if case .letters(let page) = $0 { page } else { nil }
+        page = try await client.command(.deadLetters(node: node, after: last)).take {
+          if case .deadLetters(let page) = $0 { page } else { nil }
         }
       }
-      letters += page.letters
-      if !page.hasMore || page.letters.isEmpty { return (letters, page.lost) }
+      deadLetters += page.deadLetters
+      if !page.hasMore || page.deadLetters.isEmpty { return (deadLetters, page.lost) }
     }
   }
 
@@ -67,21 +67,21 @@ extension DeadLetterPage {
   /// The maximum size of a page, unless a single dead letter is larger. Unit: bytes.
   private static let byteLimit = 1 << 20
   /// The maximum number of dead letters in a page.
-  private static let letterLimit = 200
+  private static let deadLetterLimit = 200
 
   /// Reads the dead letters in a journal that have higher numbers than this.
   package init(of node: String, journal path: String, after id: UInt64) throws(JournalError) {
     let reader = try JournalReader(path, node: node)
-    let found = try reader.letters(after: id, limit: Self.letterLimit)
+    let found = try reader.deadLetters(after: id, limit: Self.deadLetterLimit)
     var byteCount = 0
-    let fitting = found.prefix { letter in
-      byteCount += letter.byteCount
+    let fitting = found.prefix { deadLetter in
+      byteCount += deadLetter.byteCount
       return byteCount <= Self.byteLimit
     }
-    let letters = fitting.isEmpty ? Array(found.prefix(1)) : Array(fitting)
+    let deadLetters = fitting.isEmpty ? Array(found.prefix(1)) : Array(fitting)
     self.init(
-      letters: letters,
-      hasMore: letters.count < found.count || found.count == Self.letterLimit,
-      lost: try reader.lostLetters())
+      deadLetters: deadLetters,
+      hasMore: deadLetters.count < found.count || found.count == Self.deadLetterLimit,
+      lost: try reader.lostDeadLetters())
   }
 }

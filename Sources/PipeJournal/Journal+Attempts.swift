@@ -51,10 +51,10 @@ extension Journal {
   package func parkedEffects() throws(JournalError) -> Set<EffectOrigin> {
     guard let contents, !contents.effects.isEmpty, contents.deadLetterCount > 0 else { return [] }
     do {
-      let letters = try upToDate().select(
-        "SELECT pipe, sequence FROM letter WHERE pipe GLOB 'effect *' OR pipe GLOB 'feedback *'"
+      let deadLetters = try upToDate().select(
+        "SELECT pipe, sequence FROM dead_letter WHERE pipe GLOB 'effect *' OR pipe GLOB 'feedback *'"
       ) { EffectOrigin(ofLetterFrom: $0.text(0), UInt64(bitPattern: $0.integer(1))) }
-      return Set(letters.compactMap(\.self))
+      return Set(deadLetters.compactMap(\.self))
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }

@@ -104,9 +104,7 @@ package final class Journal {
       database.keepLogOnClose()
       writer = try RecordWriter(database)
       try writer.hold()
-      if try JournalCheck.version(of: database) != JournalSchema.version {
-        try database.execute("PRAGMA user_version = \(JournalSchema.version)")
-      }
+      try JournalSchema.upgrade(database, from: try JournalCheck.version(of: database))
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       let written = try RecordWriter.written(to: database)
       log = RecordLog(mark.log, stream: stream, written: written)
@@ -333,16 +331,16 @@ package final class Journal {
 
   package func unpostponed(_ id: Int64) throws { run(.unpostponed, .integer(id)) }
 
-  package func deadLetterAdded(_ letter: DeadLetter) throws {
+  package func deadLetterAdded(_ deadLetter: DeadLetter) throws {
     run(
-      .letter, .integer(letter.id), .text(letter.pipe), .integer(letter.sequence),
-      .text(letter.event.bytes), .text(letter.reason), .text(letter.state?.bytes ?? []),
-      .integer(letter.version), .integer(letter.time))
+      .deadLetter, .integer(deadLetter.id), .text(deadLetter.pipe), .integer(deadLetter.sequence),
+      .text(deadLetter.event.bytes), .text(deadLetter.reason), .text(deadLetter.state?.bytes ?? []),
+      .integer(deadLetter.version), .integer(deadLetter.time))
   }
 
   /// Records the number of refused events that were lost, since there were too many dead letters.
   package func deadLettersLost(_ count: UInt64) throws {
-    run(.meta, .text(JournalSnapshot.lostLettersKey), .text(String(count)))
+    run(.meta, .text(JournalSnapshot.deadLettersLostKey), .text(String(count)))
   }
 
   /// Records the progress, as JSON, of a node whose steps feed the rules of composites.
@@ -370,14 +368,14 @@ package final class Journal {
 
   /// Returns a recorded dead letter.
   package func deadLetter(_ id: UInt64) -> DeadLetter? {
-    var letter: DeadLetter?
-    try? upToDate().prepare(JournalContents.letterByID).rows(.integer(id)) {
-      letter = DeadLetter($0)
+    var deadLetter: DeadLetter?
+    try? upToDate().prepare(JournalContents.deadLetterByID).rows(.integer(id)) {
+      deadLetter = DeadLetter($0)
     }
-    return letter
+    return deadLetter
   }
 
-  package func deadLetterRemoved(_ id: UInt64) throws { run(.unletter, .integer(id)) }
+  package func deadLetterRemoved(_ id: UInt64) throws { run(.deadLetterRemoved, .integer(id)) }
 
   package func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
     run(

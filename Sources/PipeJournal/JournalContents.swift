@@ -118,17 +118,17 @@ package struct JournalContents {
 }
 
 extension JournalContents {
-  private static let letters =
-    "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter"
-  static let letterQuery = letters + " ORDER BY id"
+  private static let deadLetters =
+    "SELECT id, pipe, sequence, event, reason, state, version, time FROM dead_letter"
+  static let deadLetterQuery = deadLetters + " ORDER BY id"
   /// Returns the query for dead letters with higher numbers than this, oldest first.
-  static func letterQuery(after id: UInt64, limit: Int) -> String {
-    letters + " WHERE id > \(Int64(clamping: id)) ORDER BY id LIMIT \(limit)"
+  static func deadLetterQuery(after id: UInt64, limit: Int) -> String {
+    deadLetters + " WHERE id > \(Int64(clamping: id)) ORDER BY id LIMIT \(limit)"
   }
-  static let letterByID = letters + " WHERE id = ?"
+  static let deadLetterByID = deadLetters + " WHERE id = ?"
 
   /// The SQL expression of `DeadLetter.byteCount`.
-  private static let letterBytes = ["pipe", "event", "reason", "state"].reduce("100") {
+  private static let deadLetterBytesExpression = ["pipe", "event", "reason", "state"].reduce("100") {
     "\($0) + length(CAST(\($1) AS BLOB))"
   }
 
@@ -148,14 +148,14 @@ extension JournalContents {
     contents.participant = try readParticipant(database)
     contents.lastDeadLetter = UInt64(
       try JournalCheck.number(
-        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'dead_letter'", in: database))
     contents.deadLetterCount = Int(
-      try JournalCheck.number("SELECT count(*) FROM letter", in: database))
+      try JournalCheck.number("SELECT count(*) FROM dead_letter", in: database))
     contents.deadLetterBytes = Int(
-      try JournalCheck.number("SELECT coalesce(sum(\(letterBytes)), 0) FROM letter", in: database))
-    contents.lostDeadLetters = try JournalReader.lostLetters(in: database)
+      try JournalCheck.number("SELECT coalesce(sum(\(deadLetterBytesExpression)), 0) FROM dead_letter", in: database))
+    contents.lostDeadLetters = try JournalReader.lostDeadLetters(in: database)
     contents.deadLetters = try database.select(
-      "\(letterQuery) DESC LIMIT \(DeadLetter.keptInMemory)"
+      "\(deadLetterQuery) DESC LIMIT \(DeadLetter.keptInMemory)"
     ) { DeadLetter($0) }.reversed()
     contents.requests = try database.select("SELECT client, id, version, state FROM request") {
       Request(

@@ -37,14 +37,22 @@ package struct JournalReader {
   ) throws -> Database {
     let stream = try JournalCheck.stream(of: file, path, node: node)
     return try log.withUnsafeBufferPointer { words in
-      guard let start = words.baseAddress else { return file }
+      guard let start = words.baseAddress else {
+        try JournalSchema.addViews(to: file, of: try JournalCheck.version(of: file))
+        return file
+      }
       func records(_ database: Database) throws -> [UnsafeRawBufferPointer] {
         RecordLog.records(
           start, count: words.count, stream: stream,
           after: try RecordWriter.written(to: database))
       }
-      guard try !records(file).isEmpty else { return file }
+      let version = try JournalCheck.version(of: file)
+      guard try !records(file).isEmpty else {
+        try JournalSchema.addViews(to: file, of: version)
+        return file
+      }
       let copy = try file.copy()
+      try JournalSchema.upgrade(copy, from: version)
       let missing = try records(copy)
       if !missing.isEmpty { try RecordWriter(copy).write(missing, through: 0) }
       return copy
@@ -78,13 +86,13 @@ package struct JournalReader {
         // Effects that are dead letters do not run.
         """
         SELECT version, state, time FROM effect WHERE NOT EXISTS (
-          SELECT 1 FROM letter WHERE letter.sequence = effect.version AND letter.pipe GLOB
+          SELECT 1 FROM dead_letter WHERE dead_letter.sequence = effect.version AND dead_letter.pipe GLOB
             CASE feedback WHEN 0 THEN 'effect *' ELSE 'feedback ' || feedback END
         ) ORDER BY version
         """
       ) { .init(version: $0.unsigned(0), state: $0.json(1), time: $0.integer(2)) }
-      snapshot.letterCount = Int(try JournalCheck.number(Self.count("letter"), in: database))
-      snapshot.lostLetters = try Self.lostLetters(in: database)
+      snapshot.deadLetterCount = Int(try JournalCheck.number(Self.count("dead_letter"), in: database))
+      snapshot.lostDeadLetters = try Self.lostDeadLetters(in: database)
       snapshot.requestCount = Int(try JournalCheck.number(Self.count("request"), in: database))
       snapshot.unacknowledgedCount = Int(
         try JournalCheck.number(
@@ -100,19 +108,19 @@ package struct JournalReader {
   }
 
   /// Returns the oldest dead letters with higher numbers than this.
-  package func letters(after id: UInt64, limit: Int) throws(JournalError) -> [DeadLetter] {
+  package func deadLetters(after id: UInt64, limit: Int) throws(JournalError) -> [DeadLetter] {
     try read {
-      try database.select(JournalContents.letterQuery(after: id, limit: limit)) { DeadLetter($0) }
+      try database.select(JournalContents.deadLetterQuery(after: id, limit: limit)) { DeadLetter($0) }
     }
   }
 
   /// Returns the number of refused events that were lost, since there were too many dead letters.
-  package func lostLetters() throws(JournalError) -> UInt64 {
-    try read { try Self.lostLetters(in: database) }
+  package func lostDeadLetters() throws(JournalError) -> UInt64 {
+    try read { try Self.lostDeadLetters(in: database) }
   }
 
-  static func lostLetters(in database: Database) throws -> UInt64 {
-    try JournalCheck.meta(JournalSnapshot.lostLettersKey, in: database).flatMap { UInt64($0) } ?? 0
+  static func lostDeadLetters(in database: Database) throws -> UInt64 {
+    try JournalCheck.meta(JournalSnapshot.deadLettersLostKey, in: database).flatMap { UInt64($0) } ?? 0
   }
 
   /// Runs queries that all see the database at the same moment.

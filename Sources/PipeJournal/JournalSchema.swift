@@ -1,10 +1,35 @@
 /// The tables of a journal. `docs/JOURNAL.md` describes them.
 enum JournalSchema {
-  /// The version of the tables: SQLite's `user_version`. A program that reads version 1 would not see the
-  /// records in the log.
-  static let version: Int64 = 2
-  /// The versions that can be read. A write upgrades the journal to the newest version.
+  /// The version of the tables: SQLite's `user_version`. Version 1 had no record log; up to version 2, the table `dead_letter`
+  /// was called `deadLetter`.
+  static let version: Int64 = 3
+  /// The versions that can be read. A node upgrades its journal to the newest version when it starts.
   static let readable: ClosedRange<Int64> = 1...version
+
+  /// Upgrades the tables of an earlier version, within the present transaction.
+  static func upgrade(_ database: Database, from former: Int64) throws(DatabaseError) {
+    guard former < version else { return }
+    if former < 3 {
+      try database.execute(
+        """
+        ALTER TABLE letter RENAME TO dead_letter;
+        UPDATE OR REPLACE meta SET key = 'dead_letters_lost' WHERE key = 'letters_lost';
+        UPDATE record SET cause = 'deadLetter ' || substr(cause, 8) WHERE cause GLOB 'letter [0-9]*';
+        """)
+    }
+    try database.execute("PRAGMA user_version = \(version)")
+  }
+
+  /// Makes the tables of an earlier version readable under their present names, without a change of the file.
+  static func addViews(to database: Database, of former: Int64) throws(DatabaseError) {
+    guard former < 3 else { return }
+    try database.execute(
+      """
+      CREATE TEMP VIEW dead_letter AS SELECT * FROM main.letter;
+      CREATE TEMP VIEW meta AS
+        SELECT iif(key = 'letters_lost', 'dead_letters_lost', key) AS key, value FROM main.meta;
+      """)
+  }
   /// Identifies the file as a journal: SQLite's `application_id`.
   static let application: Int64 = 0x7069_7065
 
@@ -38,7 +63,7 @@ enum JournalSchema {
     CREATE TABLE postponed (
       id INTEGER PRIMARY KEY, pipe TEXT NOT NULL, sequence INTEGER NOT NULL, event TEXT NOT NULL
     );
-    CREATE TABLE letter (
+    CREATE TABLE dead_letter (
       id INTEGER PRIMARY KEY AUTOINCREMENT, pipe TEXT NOT NULL, sequence INTEGER NOT NULL,
       event TEXT NOT NULL, reason TEXT NOT NULL, state TEXT NOT NULL, version INTEGER NOT NULL,
       time INTEGER NOT NULL
@@ -87,8 +112,8 @@ enum JournalOperation: UInt8, CaseIterable {
   case effectEnded
   case postponed
   case unpostponed
-  case letter
-  case unletter
+  case deadLetter
+  case deadLetterRemoved
   case meta
   case unmeta
   case answered
@@ -117,8 +142,8 @@ enum JournalOperation: UInt8, CaseIterable {
     case .effectEnded: "DELETE FROM effect WHERE version = ? AND feedback = ?"
     case .postponed: "REPLACE INTO postponed VALUES (?, ?, ?, ?)"
     case .unpostponed: "DELETE FROM postponed WHERE id = ?"
-    case .letter: "REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-    case .unletter: "DELETE FROM letter WHERE id = ?"
+    case .deadLetter: "REPLACE INTO dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    case .deadLetterRemoved: "DELETE FROM dead_letter WHERE id = ?"
     case .meta: "REPLACE INTO meta VALUES (?, ?)"
     case .unmeta: "DELETE FROM meta WHERE key = ?"
     case .answered: "REPLACE INTO request VALUES (?, ?, ?, ?)"

@@ -66,7 +66,7 @@ package struct JournalSnapshot: Codable, Sendable {
   package static let compositeMachine = "composite"
 
   /// The key of the table `meta` for the number of refused events that were lost without a dead letter.
-  static let lostLettersKey = "letters_lost"
+  static let deadLettersLostKey = "dead_letters_lost"
 
   /// The key of the table `meta` for the highest request number of a forgotten client.
   static let forgottenRequestsKey = "requests_forgotten"
@@ -101,9 +101,9 @@ package struct JournalSnapshot: Codable, Sendable {
   package var ins: [InPipe] = []
   package var outs: [OutPipe] = []
   package var effects: [Effect] = []
-  package var letterCount = 0
+  package var deadLetterCount = 0
   /// The number of refused events that were lost, since there were too many dead letters.
-  package var lostLetters: UInt64 = 0
+  package var lostDeadLetters: UInt64 = 0
   package var requestCount = 0
   /// The step that the node is prepared for. Its abort may be recorded later.
   package var prepared: Prepared?
@@ -115,7 +115,7 @@ package struct JournalSnapshot: Codable, Sendable {
   package var pending: Pending {
     Pending(
       waiting: outs.reduce(0) { $0 + Int(clamping: $1.waitingCount) },
-      postponed: ins.reduce(0) { $0 + $1.postponedCount }, letters: letterCount,
+      postponed: ins.reduce(0) { $0 + $1.postponedCount }, deadLetters: deadLetterCount,
       effects: effects.count, prepared: prepared == nil ? 0 : 1,
       unacknowledged: unacknowledgedCount)
   }
@@ -125,7 +125,7 @@ package struct JournalSnapshot: Codable, Sendable {
     /// Events in the outbox.
     package var waiting = 0
     package var postponed = 0
-    package var letters = 0
+    package var deadLetters = 0
     package var effects = 0
     /// Synchronized events that the node is prepared to take.
     package var prepared = 0

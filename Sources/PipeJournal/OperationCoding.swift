@@ -169,7 +169,7 @@ struct LastingOperations {
     case .moved: operation.integer(0) >= firstRecord
     case .giveBackPages: givesBack()
     // The numbers of dead letters are never reused, and the table remembers them.
-    case .letter, .unletter, .prepared, .aborted, .coordinatorStarted, .committed, .acknowledged,
+    case .deadLetter, .deadLetterRemoved, .prepared, .aborted, .coordinatorStarted, .committed, .acknowledged,
       .forgotten, .forgottenThrough:
       true
     }

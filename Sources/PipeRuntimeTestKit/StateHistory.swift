@@ -26,9 +26,9 @@ final class StateHistory: Sendable {
     func counts(at index: Int) -> Bool? {
       let change = changes[index]
       if Mark(incarnation: change.incarnation, version: change.version) >= mark { return true }
-      guard change.isPassing else { return false }
+      guard change.isIntermediate else { return false }
       let end = changes[index...].first { next in
-        !next.isPassing || next.incarnation != change.incarnation
+        !next.isIntermediate || next.incarnation != change.incarnation
       }
       return end.map { Mark(incarnation: $0.incarnation, version: $0.version) == mark }
     }

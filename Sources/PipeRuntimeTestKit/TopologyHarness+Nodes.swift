@@ -40,7 +40,7 @@ extension TopologyHarness {
   ) async throws -> RequestOutcome {
     let incarnation = history.incarnation(of: node)
     let outcome = try await answer("node '\(node)' did not answer an event", send)
-    if case .moved(let version, _) = outcome {
+    if case .accepted(let version, _) = outcome {
       history.advance(
         node, to: StateHistory.Mark(incarnation: incarnation, version: version))
     }

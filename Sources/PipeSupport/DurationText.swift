@@ -22,9 +22,9 @@ package enum DurationText {
     var total: Int128 = 0
     repeat {
       guard let (number, scale) = readNumber(&rest) else { return nil }
-      let letters = rest.prefix { !isDigit($0) }
-      rest = rest[letters.endIndex...]
-      let name = String(Substring(letters))
+      let deadLetters = rest.prefix { !isDigit($0) }
+      rest = rest[deadLetters.endIndex...]
+      let name = String(Substring(deadLetters))
       guard let found = units.firstIndex(where: { $0.names.contains(name) }) else { return nil }
       let (length, left) = (number * units[found].length).quotientAndRemainder(dividingBy: scale)
       guard left == 0 else { return nil }

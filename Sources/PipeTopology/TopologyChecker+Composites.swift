@@ -266,7 +266,7 @@ extension TopologyChecker {
         + "participants would wait forever for the coordinator in its process; set another "
         + "restart policy, or name another node"
     }
-    guard descriptions.programs[program]?.takesLodgers == false else { return nil }
+    guard descriptions.programs[program]?.embedsCoordinators == false else { return nil }
     return "program '\(program)' was built with a version of PipeRuntime that does not support "
       + "embedded coordinators; rebuild the program, or remove 'within'"
   }

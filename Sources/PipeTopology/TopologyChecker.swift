@@ -55,7 +55,7 @@ public struct TopologyChecker: DiagnosticCollector {
     if let description = descriptions.nodes[node.name] { return description }
     guard let machine = node.machine, let program = topology.program(of: node) else { return nil }
     let description = descriptions.programs[program]?.machine(machine)
-    return description?.problem == nil ? description : nil
+    return description?.error == nil ? description : nil
   }
 
   // MARK: Nodes and monitors

@@ -9,14 +9,14 @@ package final class FeedWatch {
     var incarnation: UInt64
     var version: UInt64
     var doubts: [InDoubtTransaction]
-    var isPassing: Bool
+    var isIntermediate: Bool
     var summary: NodeSummary?
 
     init(_ change: StateChange) {
       incarnation = change.incarnation
       version = change.version
       doubts = change.doubts
-      isPassing = change.isPassing
+      isIntermediate = change.isIntermediate
       summary = change.summary
     }
 
@@ -24,7 +24,7 @@ package final class FeedWatch {
     func differs(from change: StateChange, reportsInDoubt: Bool) -> Bool {
       if reportsInDoubt, doubts != change.doubts { return true }
       guard let other = change.summary else { return false }
-      return summary != other || isPassing != change.isPassing
+      return summary != other || isIntermediate != change.isIntermediate
     }
   }
 

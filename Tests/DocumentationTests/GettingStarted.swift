@@ -80,7 +80,7 @@ struct GettingStarted {
     var reason: Refusal?
     // docs: begin
     switch await door.send(.doorHasLocked) {
-    case .moved(let state): print("moved to \(state)")
+    case .accepted(let state): print("moved to \(state)")
     case .refused(let refusal):
       print("refused: \(refusal)")  // noTransition
       reason = refusal

@@ -33,7 +33,7 @@ struct AdoptionTests {
 
       // No process reads the node's output now. The node must survive that.
       let outcome = try await former.send("patient", Fragile.Event.shout(lines: 10))
-      guard case .moved = outcome else {
+      guard case .accepted = outcome else {
         Issue.record("a node without an orchestrator answered \(outcome)")
         return
       }

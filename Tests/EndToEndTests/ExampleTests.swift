@@ -76,10 +76,10 @@ struct ExampleTests {
   func injectedEvents() async throws {
     try await withTopology(yaml: Self.quietElevator) { elevator in
       let entered = try await elevator.send("door", ["personsHaveEntered": ["persons": 3]])
-      #expect(entered == .moved(version: 1, state: ["open": ["persons": 3]]))
+      #expect(entered == .accepted(version: 1, state: ["open": ["persons": 3]]))
       try await elevator.expect("display", is: ["showing": ["floor": 0, "persons": 3]])
       let pressed = try await elevator.send("door", "closeButtonWasPressed")
-      #expect(pressed == .moved(version: 2, state: ["closing": ["persons": 3]]))
+      #expect(pressed == .accepted(version: 2, state: ["closing": ["persons": 3]]))
       try await elevator.expect(
         "door",
         exactly: [["closing": ["persons": 3]], .json("closed"), ["open": ["persons": 0]]])
@@ -112,7 +112,7 @@ struct ExampleTests {
     try await withTopology(yaml: slow) { elevator in
       try await elevator.send("door", "closeButtonWasPressed")
       let opened = try await elevator.send("door", "openButtonWasPressed")
-      #expect(opened == .moved(version: 2, state: ["open": ["persons": 0]]))
+      #expect(opened == .accepted(version: 2, state: ["open": ["persons": 0]]))
       try await elevator.expectStatus(of: "door", "its effect is cancelled") {
         $0.status?.effects == 0
       }

@@ -56,8 +56,8 @@ struct GarbageTests {
       let inbox = try await topology.status("sink").inbox
       try send(Self.frames, to: inbox)
       let count = UInt64(Self.frames.count)
-      try await topology.expectStatus(of: "sink", "garbage counted") {
-        ($0.status?.garbage ?? 0) >= count
+      try await topology.expectStatus(of: "sink", "invalidFrames counted") {
+        ($0.status?.invalidFrames ?? 0) >= count
       }
       try await topology.expectLog("sink", contains: "from a client")
       try await expectHealth(topology)

@@ -231,7 +231,7 @@ struct HarnessTests {
     try await withTopology(topology) { topology in
       presses += 1
       let outcome = try await topology.send("button", "press")
-      #expect(outcome == .moved(version: 1, state: ["pressed": ["times": 1]]))
+      #expect(outcome == .accepted(version: 1, state: ["pressed": ["times": 1]]))
     }
     #expect(presses == 1)
   }

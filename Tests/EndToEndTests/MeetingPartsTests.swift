@@ -62,7 +62,7 @@ struct MeetingPartsTests {
     var met: [String: [String]] = [:]
     var attempts: [Attempt] = []
     var rung: [String: Int] = [:]
-    var letters: [String: Int] = [:]
+    var deadLetters: [String: Int] = [:]
     private var versions: [String: UInt64] = [:]
     private var count: UInt64 = 0
 
@@ -93,7 +93,7 @@ struct MeetingPartsTests {
     }
 
     var check: MeetingCheck {
-      MeetingCheck(plan, met: met, attempts: attempts, rung: rung, letters: letters)
+      MeetingCheck(plan, met: met, attempts: attempts, rung: rung, deadLetters: deadLetters)
     }
   }
 
@@ -141,21 +141,21 @@ struct MeetingPartsTests {
   func bells() throws {
     let bell = try #require(Sound().plan.bells.first)
     let composite = try #require(Sound().plan[bell.composite])
-    func rung(_ numbers: [Int], letters: Int) -> [String] {
+    func rung(_ numbers: [Int], deadLetters: Int) -> [String] {
       var sound = Sound()
       sound.rung[bell.source] = 3
-      sound.letters[composite.coordinator] = letters
+      sound.deadLetters[composite.coordinator] = deadLetters
       for member in composite.members {
         sound.met[member, default: []] += numbers.map { "\(bell.source):\($0)" }
       }
       return sound.check.violations
     }
-    #expect(rung([1, 2, 3], letters: 0) == [])
-    #expect(rung([1, 2], letters: 1).isEmpty == (bell.onRefused == .record))
-    #expect(!rung([1, 2], letters: 0).isEmpty)
-    #expect(!rung([1, 3, 2], letters: 0).isEmpty)
-    #expect(!rung([1, 2, 3, 3], letters: 0).isEmpty)
-    #expect(!rung([1, 2, 3], letters: 1).isEmpty)
+    #expect(rung([1, 2, 3], deadLetters: 0) == [])
+    #expect(rung([1, 2], deadLetters: 1).isEmpty == (bell.onRefused == .record))
+    #expect(!rung([1, 2], deadLetters: 0).isEmpty)
+    #expect(!rung([1, 3, 2], deadLetters: 0).isEmpty)
+    #expect(!rung([1, 2, 3, 3], deadLetters: 0).isEmpty)
+    #expect(!rung([1, 2, 3], deadLetters: 1).isEmpty)
   }
 
   @Test("A reply about a transaction that contradicts an earlier one is a violation")

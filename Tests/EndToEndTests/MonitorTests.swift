@@ -75,7 +75,7 @@ struct MonitorTests {
       let right = try await topology.status("right")
       #expect(right.incarnation == 1)
       #expect(right.status?.version == 30)
-      #expect(right.status?.garbage == 0)
+      #expect(right.status?.invalidFrames == 0)
       #expect(!topology.orchestratorOutput.contains("warning"))
     }
   }
@@ -132,7 +132,7 @@ struct MonitorTests {
       try await topology.expectStatus(of: "audit", "a second start") { $0.incarnation >= 2 }
       try await topology.expectLog("audit", contains: "monitor 'Census' failed: Enough()")
       let outcome = try await topology.send("left", Button.Event.press)
-      #expect(outcome == .moved(version: 10, state: ["pressed": ["times": 10]]))
+      #expect(outcome == .accepted(version: 10, state: ["pressed": ["times": 10]]))
       #expect(try await topology.status("left").incarnation == 1)
     }
   }

@@ -36,7 +36,7 @@ struct NavigationTests {
       try await topology.expect("detail", DetailScreen.State.hidden)
       try await topology.expect("login", LoginScreen.State.shown)
       for node in ["coordinator", "login", "list", "detail"] {
-        #expect(try await topology.status(node).status?.letters == 0, "\(node)")
+        #expect(try await topology.status(node).status?.deadLetters == 0, "\(node)")
       }
     }
   }
@@ -66,7 +66,7 @@ struct NavigationTests {
       try await topology.send("profile", ProfileScreen.Event.logOut)
       try await topology.expect("login", LoginScreen.State.shown)
       for node in ["coordinator", "registration", "results", "profile"] {
-        #expect(try await topology.status(node).status?.letters == 0, "\(node)")
+        #expect(try await topology.status(node).status?.deadLetters == 0, "\(node)")
       }
     }
   }
@@ -118,7 +118,7 @@ struct NavigationTests {
       #expect(coordinator.restarts == 4)
       // One login and two items opened and closed: no event is repeated or lost.
       #expect(coordinator.status?.version == 5)
-      #expect(coordinator.status?.letters == 0)
+      #expect(coordinator.status?.deadLetters == 0)
     }
   }
 
@@ -141,14 +141,14 @@ struct NavigationTests {
       _ = try await follow("app://quizzes/7/question/2")
       try await topology.send("login", LoginScreen.Event.logIn)
       try await topology.expect("detail", DetailScreen.State.asking(item: 7, number: 2))
-      guard case .moved(_, let state) = try await follow("quizes/3") else {
+      guard case .accepted(_, let state) = try await follow("quizes/3") else {
         Issue.record("a link that leads nowhere is taken all the same")
         return
       }
       #expect(state["problem"]?["link"] == "quizes/3")
       #expect(state["problem"]?["reason"]?.string?.hasSuffix("Did you mean 'quizzes/3'?") == true)
       try await topology.expect("detail", DetailScreen.State.asking(item: 7, number: 2))
-      guard case .moved(_, let state) = try await follow("results/5") else {
+      guard case .accepted(_, let state) = try await follow("results/5") else {
         Issue.record("a link to results should be followed")
         return
       }

@@ -79,7 +79,7 @@ struct NodeStartTests {
       let description = try #require(try await describe("patient", client))
       let hello = NodeHello(
         node: "patient", pid: try #require(node.pid), incarnation: 1, description: description,
-        problem: "its journal is damaged")
+        failure: "its journal is damaged")
       let control = try Socket(.dealer, in: Context())
       try control.setRoutingID("node/patient")
       try control.connect(directories.endpoint(.control))

@@ -159,13 +159,13 @@ struct PipeTests {
     try await withTopology(Self.gate()) { topology in
       for _ in 1...3 { try await topology.send("button", Button.Event.press) }
       let gate = try await topology.expectStatus(of: "gate", "letters") {
-        $0.status?.letters == 4
+        $0.status?.deadLetters == 4
       }
-      let letter = try #require(gate.status?.recentLetters.last)
-      #expect(letter.pipe == "visitors")
-      #expect(letter.sequence == 4)
-      #expect(letter.event == "pass")
-      #expect(letter.reason == "refused: noTransition")
+      let deadLetter = try #require(gate.status?.recentDeadLetters.last)
+      #expect(deadLetter.pipe == "visitors")
+      #expect(deadLetter.sequence == 4)
+      #expect(deadLetter.event == "pass")
+      #expect(deadLetter.reason == "refused: noTransition")
       #expect(gate.status?.refused == 4)
       try await topology.expectLog("gate", contains: "pipe 'visitors': event 1 \"pass\": refused")
       try await topology.send("gate", Gate.Event.open)
@@ -185,7 +185,7 @@ struct PipeTests {
       try await topology.expect(
         "gate", exactly: (0...4).map { .state(Gate.State.open(passed: $0)) })
       let gate = try await topology.status("gate").status
-      #expect(gate?.letters == 0)
+      #expect(gate?.deadLetters == 0)
       #expect(gate?.ins.first?.waiting == 0)
     }
   }

@@ -33,10 +33,10 @@ struct PoisonEffectTests {
     }
 
     /// Waits for N dead letters, or for more crashes than expected.
-    func letters(_ count: UInt64) async throws -> NodeInformation {
+    func deadLetters(_ count: UInt64) async throws -> NodeInformation {
       let node = try await topology.expectStatus(
         of: "node", "\(count) letters, or one death too many", within: .seconds(60)
-      ) { $0.isRunning && $0.status?.letters == count || $0.incarnation > 12 }
+      ) { $0.isRunning && $0.status?.deadLetters == count || $0.incarnation > 12 }
       try #require(node.incarnation <= 12)
       return node
     }
@@ -63,14 +63,14 @@ struct PoisonEffectTests {
   func resent(trick: Stuntman.Trick) async throws {
     try await withStage { stage in
       try await stage.perform(trick)
-      let node = try await stage.letters(1)
+      let node = try await stage.deadLetters(1)
       #expect(node.incarnation == 4)
-      let letter = try #require(node.status?.recentLetters.first)
-      #expect(letter.pipe == "effect stunt")
-      #expect(letter.sequence == 1)
-      #expect(letter.event == "stunt")
-      #expect(letter.reason == "the effect ended the node's process 3 times in a row")
-      #expect(letter.state?["performing"] != nil)
+      let deadLetter = try #require(node.status?.recentDeadLetters.first)
+      #expect(deadLetter.pipe == "effect stunt")
+      #expect(deadLetter.sequence == 1)
+      #expect(deadLetter.event == "stunt")
+      #expect(deadLetter.reason == "the effect ended the node's process 3 times in a row")
+      #expect(deadLetter.state?["performing"] != nil)
       // The feedback runs in this process as well.
       #expect(node.status?.effects == 1)
       try await stage.topology.expectStatus(of: "node", "the feedback") { _ in
@@ -79,9 +79,9 @@ struct PoisonEffectTests {
       #expect(stage.runs(of: "stunt").count == 3)
 
       stage.spreadNet()
-      #expect(try await stage.topology.client.resend(letter: letter.id, of: "node") == .done)
+      #expect(try await stage.topology.client.resend(deadLetter: deadLetter.id, of: "node") == .done)
       try await stage.topology.expect("node", Stuntman.State.resting(done: 1))
-      #expect(try await stage.topology.status("node").status?.letters == 0)
+      #expect(try await stage.topology.status("node").status?.deadLetters == 0)
       #expect(stage.runs(of: "stunt").count == 4)
       #expect(Set(stage.runs(of: "stunt")).count == 1)
     }
@@ -91,20 +91,20 @@ struct PoisonEffectTests {
   func dropped() async throws {
     try await withStage { stage in
       try await stage.perform(.trap)
-      let letter = try #require(try await stage.letters(1).status?.recentLetters.first)
+      let deadLetter = try #require(try await stage.deadLetters(1).status?.recentDeadLetters.first)
       try await stage.topology.kill("node")
       try await stage.topology.expectStatus(of: "node", "the next process") {
         $0.isRunning && $0.incarnation == 5 && $0.status?.effects == 1
       }
       #expect(stage.runs(of: "stunt").count == 3)
-      try await stage.topology.client.drop(letter: letter.id, of: "node")
+      try await stage.topology.client.drop(deadLetter: deadLetter.id, of: "node")
       try await stage.topology.kill("node")
       try await stage.topology.expectStatus(of: "node", "the process after it") {
-        $0.isRunning && $0.incarnation == 6 && $0.status?.letters == 0 && $0.status?.effects == 1
+        $0.isRunning && $0.incarnation == 6 && $0.status?.deadLetters == 0 && $0.status?.effects == 1
       }
       #expect(stage.runs(of: "stunt").count == 3)
       let moved = try await stage.topology.send("node", Stuntman.Event.giveUp)
-      #expect(moved == .moved(version: 2, state: ["resting": ["done": 0]]))
+      #expect(moved == .accepted(version: 2, state: ["resting": ["done": 0]]))
     }
   }
 
@@ -112,16 +112,16 @@ struct PoisonEffectTests {
   func cancelled() async throws {
     try await withStage { stage in
       try await stage.perform(.trap)
-      let letter = try #require(try await stage.letters(1).status?.recentLetters.first)
+      let deadLetter = try #require(try await stage.deadLetters(1).status?.recentDeadLetters.first)
       try await stage.topology.send("node", Stuntman.Event.giveUp)
       await #expect {
-        try await stage.topology.client.resend(letter: letter.id, of: "node")
+        try await stage.topology.client.resend(deadLetter: deadLetter.id, of: "node")
       } throws: { error in
         "\(error)".contains("has cancelled the effect of step 1")
       }
-      #expect(try await stage.topology.status("node").status?.letters == 1)
-      try await stage.topology.client.drop(letter: letter.id, of: "node")
-      #expect(try await stage.topology.status("node").status?.letters == 0)
+      #expect(try await stage.topology.status("node").status?.deadLetters == 1)
+      try await stage.topology.client.drop(deadLetter: deadLetter.id, of: "node")
+      #expect(try await stage.topology.status("node").status?.deadLetters == 0)
     }
   }
 
@@ -129,13 +129,13 @@ struct PoisonEffectTests {
   func again() async throws {
     try await withStage { stage in
       try await stage.perform(.trap)
-      let letter = try #require(try await stage.letters(1).status?.recentLetters.first)
-      _ = try? await stage.topology.client.resend(letter: letter.id, of: "node")
+      let deadLetter = try #require(try await stage.deadLetters(1).status?.recentDeadLetters.first)
+      _ = try? await stage.topology.client.resend(deadLetter: deadLetter.id, of: "node")
       let node = try await stage.topology.expectStatus(of: "node", "the next letter") {
-        $0.isRunning && $0.status?.recentLetters.first?.id == 2
+        $0.isRunning && $0.status?.recentDeadLetters.first?.id == 2
       }
       #expect(node.incarnation == 5)
-      #expect(node.status?.letters == 1)
+      #expect(node.status?.deadLetters == 1)
     }
   }
 
@@ -143,8 +143,8 @@ struct PoisonEffectTests {
   func both() async throws {
     try await withStage { stage in
       try await stage.perform(.together)
-      let letters = try #require(try await stage.letters(2).status?.recentLetters)
-      #expect(Set(letters.map(\.pipe)) == ["effect stunt", "feedback 1"])
+      let deadLetters = try #require(try await stage.deadLetters(2).status?.recentDeadLetters)
+      #expect(Set(deadLetters.map(\.pipe)) == ["effect stunt", "feedback 1"])
     }
   }
 
@@ -164,7 +164,7 @@ struct PoisonEffectTests {
       let node = try await stage.topology.expectStatus(of: "node", "both at work again") {
         $0.status?.effects == 2
       }
-      #expect(node.status?.letters == 0)
+      #expect(node.status?.deadLetters == 0)
     }
   }
 
@@ -172,7 +172,7 @@ struct PoisonEffectTests {
   func verb() async throws {
     try await withStage { stage in
       try await stage.perform(.trap)
-      _ = try await stage.letters(1)
+      _ = try await stage.deadLetters(1)
       let tool = CommandLineTool(beside: stage.topology)
       let shown = try await tool.run("dead-letters", "node", "show", "1")
       #expect(shown.output.contains("pipe    effect stunt, number 1"), "\(shown)")

@@ -83,8 +83,8 @@ struct RecordFirstTests {
     try await withTopology(Self.node("Button")) { topology in
       let first = try #require(try await Self.press(topology))
       let second = try #require(try await Self.press(topology))
-      #expect(first == .moved(version: 1, state: ["pressed": ["times": 1]]))
-      #expect(second == .moved(version: 2, state: ["pressed": ["times": 2]]))
+      #expect(first == .accepted(version: 1, state: ["pressed": ["times": 1]]))
+      #expect(second == .accepted(version: 2, state: ["pressed": ["times": 2]]))
       try await topology.expectLog("node", contains: "failpoint record.error: error")
     }
   }

@@ -39,7 +39,7 @@ struct RequestsInFlightTests {
   ) {
     group.addTask {
       let outcome = try await client.send("hoarder", Hoarder.Event.meet, timeout: .seconds(60))
-      guard case .moved(let version, _) = outcome else {
+      guard case .accepted(let version, _) = outcome else {
         Issue.record("\(outcome)")
         return 0
       }
@@ -102,7 +102,7 @@ struct RequestsInFlightTests {
             group.addTask {
               let outcome = try? await client.send(
                 "hoarder", Hoarder.Event.meet, timeout: .seconds(60))
-              if case .moved(let version, _)? = outcome { return version }
+              if case .accepted(let version, _)? = outcome { return version }
               return nil
             }
           }

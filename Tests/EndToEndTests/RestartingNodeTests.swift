@@ -54,7 +54,7 @@ struct RestartingNodeTests {
       let sending = Task {
         for _ in 1...200 {
           let outcome = try await topology.client.send("button", Button.Event.press)
-          guard case .moved = outcome else { return outcome as RequestOutcome? }
+          guard case .accepted = outcome else { return outcome as RequestOutcome? }
         }
         return nil
       }

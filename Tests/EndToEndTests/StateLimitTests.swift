@@ -42,7 +42,7 @@ struct StateLimitTests {
       let why = try await tool.run("why", "node", "{\"grow\":{\"byteCount\":2000000}}", code: 4)
       #expect(why.output.contains("a state of more than 1 MiB as JSON"), "\(why)")
       let met = try await topology.send("node", Hoarder.Event.meet)
-      #expect(met == .moved(version: 1, state: ["holding": ["met": 1, "text": ""]]))
+      #expect(met == .accepted(version: 1, state: ["holding": ["met": 1, "text": ""]]))
       #expect(try await topology.status("node").incarnation == 1)
     }
   }
@@ -58,8 +58,8 @@ struct StateLimitTests {
           name: "goods")
       ])
     try await withTopology(file) { topology in
-      let node = try await topology.expectStatus(of: "node", "a letter") { $0.status?.letters == 1 }
-      #expect(node.status?.recentLetters.first?.reason == "refused: stateTooLarge")
+      let node = try await topology.expectStatus(of: "node", "a letter") { $0.status?.deadLetters == 1 }
+      #expect(node.status?.recentDeadLetters.first?.reason == "refused: stateTooLarge")
       #expect(node.status?.version == 0)
     }
   }
@@ -150,6 +150,6 @@ struct StateLimitTests {
 extension RequestOutcome {
   /// The version after an accepted event.
   fileprivate var version: UInt64? {
-    if case .moved(let version, _) = self { version } else { nil }
+    if case .accepted(let version, _) = self { version } else { nil }
   }
 }

@@ -27,12 +27,12 @@ struct UnwritableEventTests {
 
   private func expectLetters(_ count: UInt64, in topology: TopologyHarness) async throws {
     let friend = try await topology.expectStatus(of: "friend", "\(count) letters") {
-      $0.status?.letters == count
+      $0.status?.deadLetters == count
     }
-    let letter = try #require(friend.status?.recentLetters.last)
-    #expect(letter.pipe == "whispers" && letter.sequence == count)
-    #expect(letter.reason == Self.reason)
-    #expect(letter.state == "deaf" && letter.event == .null)
+    let deadLetter = try #require(friend.status?.recentDeadLetters.last)
+    #expect(deadLetter.pipe == "whispers" && deadLetter.sequence == count)
+    #expect(deadLetter.reason == Self.reason)
+    #expect(deadLetter.state == "deaf" && deadLetter.event == .null)
     #expect(friend.status?.refused == count)
     #expect(friend.status?.ins.first?.waiting == 0)
   }
@@ -51,13 +51,13 @@ struct UnwritableEventTests {
       let friend = try await topology.expectStatus(of: "friend", "its next process") {
         $0.incarnation == 2 && $0.status?.state != nil
       }
-      #expect(friend.status?.letters == 2)
-      #expect(friend.status?.recentLetters.map(\.reason) == [Self.reason, Self.reason])
+      #expect(friend.status?.deadLetters == 2)
+      #expect(friend.status?.recentDeadLetters.map(\.reason) == [Self.reason, Self.reason])
 
       try await topology.send("friend", Confidant.Event.listen)
       try await topology.send("button", Button.Event.press)
       try await topology.expect("friend", Confidant.State.listening(heard: 1))
-      #expect(try await topology.status("friend").status?.letters == 2)
+      #expect(try await topology.status("friend").status?.deadLetters == 2)
     }
   }
 

@@ -103,7 +103,7 @@ struct ExampleMachineTests {
     #expect(ExampleProgram.machines.count == Set(ExampleProgram.machines.map { $0.name }).count)
     for machine in ExampleProgram.machines {
       let description = try describe(machine)
-      #expect(description.problem == nil)
+      #expect(description.error == nil)
       #expect(description.alphabet.count == description.events.count, "\(machine.name)")
       #expect(description.machine == machine.name)
     }

@@ -58,10 +58,10 @@ struct EnablednessTests {
     ] as [(NodeAnswer<NodeExplanation>, EventBlocker)])
   func obstacles(door: NodeAnswer<NodeExplanation>, blocker: EventBlocker) throws {
     let found = try Self.answer(door, .success(Self.connected))
-    #expect(found.verdict == .withheld)
-    #expect(found.withheld.map(\.participant) == ["door"])
-    #expect(found.withheld.first?.blocker == blocker)
-    #expect(found.answers.map(\.verdict) == [.withheld, .enabled])
+    #expect(found.verdict == .blocked)
+    #expect(found.blockingAnswers.map(\.participant) == ["door"])
+    #expect(found.blockingAnswers.first?.blocker == blocker)
+    #expect(found.answers.map(\.verdict) == [.blocked, .enabled])
     #expect(found.composite == "lift" && found.participants == ["door", "motor"])
   }
 
@@ -69,12 +69,12 @@ struct EnablednessTests {
     "Only a run can decide whether an asynchronous transition accepts an event",
     arguments: [false, true])
   func undetermined(isGuardedElsewhere: Bool) throws {
-    let motor = Self.explained(isGuardedElsewhere ? .byValue : .taken)
+    let motor = Self.explained(isGuardedElsewhere ? .dependsOnValues : .taken)
     let found = try Self.question().answer(
       nodes: ["door": Self.explained(.selfContained), "motor": motor],
       coordinators: ["house": .success(Self.connected)])
     #expect(found.verdict == .undetermined)
-    #expect(found.withheld.isEmpty)
+    #expect(found.blockingAnswers.isEmpty)
     for evaluation in [Evaluation.selfContained, .asynchronous] {
       let alone = EnablednessQuestion(Self.open, of: "door").answer(
         nodes: ["door": Self.explained(evaluation)], coordinators: [:])
@@ -86,34 +86,34 @@ struct EnablednessTests {
   func enabled() throws {
     let found = try Self.answer(Self.explained(.taken), .success(Self.connected))
     #expect(found.verdict == .enabled)
-    #expect(found.withheld.isEmpty)
+    #expect(found.blockingAnswers.isEmpty)
     #expect(found.answers.map(\.state) == ["shut", "shut"])
     #expect(found.answers.map(\.version) == [4, 4])
   }
 
   @Test("A guard on missing values decides the event, unless a participant blocks it anyway")
   func values() throws {
-    let found = try Self.answer(Self.explained(.byValue), .success(Self.connected))
+    let found = try Self.answer(Self.explained(.dependsOnValues), .success(Self.connected))
     #expect(found.verdict == .dependsOnValue)
     let both = try Self.question().answer(
-      nodes: ["door": Self.explained(.byValue), "motor": Self.explained(.refused(.guard))],
+      nodes: ["door": Self.explained(.dependsOnValues), "motor": Self.explained(.refused(.guard))],
       coordinators: ["house": .success(Self.connected)])
-    #expect(both.verdict == .withheld)
-    #expect(both.answers.map(\.verdict) == [.dependsOnValue, .withheld])
+    #expect(both.verdict == .blocked)
+    #expect(both.answers.map(\.verdict) == [.dependsOnValue, .blocked])
   }
 
   @Test("An event is blocked if its coordinator is not connected, busy or unavailable")
   func coordinator() throws {
     let alone = CoordinatorExplanation(connected: ["motor"])
     let cut = try Self.answer(Self.explained(.taken), .success(alone))
-    #expect(cut.withheld.map(\.blocker) == [.notConnected])
+    #expect(cut.blockingAnswers.map(\.blocker) == [.notConnected])
     let busy = CoordinatorExplanation(
       connected: ["door", "motor"],
       transactions: [.init(transaction: Self.transaction, participants: ["door", "panel"])])
     let locked = try Self.answer(Self.explained(.taken), .success(busy))
-    #expect(locked.withheld.map(\.blocker) == [.inTransaction(Self.transaction)])
+    #expect(locked.blockingAnswers.map(\.blocker) == [.inTransaction(Self.transaction)])
     let down = try Self.answer(Self.explained(.taken), .failure(.down("backing off")))
-    #expect(down.verdict == .withheld)
+    #expect(down.verdict == .blocked)
     #expect(down.answers.map(\.participant) == ["house", "door", "motor"])
     #expect(down.answers.map(\.blocker) == [.down("backing off"), nil, nil])
   }
@@ -126,7 +126,7 @@ struct EnablednessTests {
     }
     #expect(answer(Self.explained(.asynchronous)).verdict == .undetermined)
     #expect(answer(Self.explained(.taken)).composite == nil)
-    #expect(answer(Self.explained(.taken, .doubt(Self.prepared))).verdict == .withheld)
+    #expect(answer(Self.explained(.taken, .doubt(Self.prepared))).verdict == .blocked)
   }
 
   @Test("A set of events is enabled if one of them is")
@@ -141,8 +141,8 @@ struct EnablednessTests {
         }
       ).verdict
     }
-    #expect(events(.withheld, .enabled, .dependsOnValue) == .enabled)
-    #expect(events(.withheld, .dependsOnValue) == .dependsOnValue)
-    #expect(events(.withheld) == .withheld)
+    #expect(events(.blocked, .enabled, .dependsOnValue) == .enabled)
+    #expect(events(.blocked, .dependsOnValue) == .dependsOnValue)
+    #expect(events(.blocked) == .blocked)
   }
 }

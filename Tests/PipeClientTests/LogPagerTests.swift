@@ -24,15 +24,15 @@ struct LogPagerTests {
 
   private func texts(_ page: LogPage) -> [String] { page.lines.map { LogEntry($0).text } }
 
-  /// Returns all pages from these marks on.
-  private func rest(_ request: LogRequest) -> (lines: [String], pages: Int, marks: [LogPosition]) {
+  /// Returns all pages from these positions on.
+  private func rest(_ request: LogRequest) -> (lines: [String], pages: Int, positions: [LogPosition]) {
     var (request, lines, pages) = (request, [String](), 0)
     while true {
       let page = pager.page(request)
       lines += texts(page)
-      request.marks = page.marks
+      request.positions = page.positions
       pages += 1
-      guard page.hasMore, pages < 1_000 else { return (lines, pages, page.marks) }
+      guard page.hasMore, pages < 1_000 else { return (lines, pages, page.positions) }
     }
   }
 
@@ -45,11 +45,11 @@ struct LogPagerTests {
     let page = pager.page(LogRequest())
     #expect(texts(page) == ["1", "2", "3"] && !page.hasMore)
     #expect(page.lines.map { LogEntry($0).stream } == [.out, .err, .note])
-    #expect(texts(pager.page(LogRequest(marks: page.marks))).isEmpty)
+    #expect(texts(pager.page(LogRequest(positions: page.positions))).isEmpty)
     _ = door.write(["4"], from: .out, at: time(4))
     _ = writer("late").write(["5"], from: .out, at: time(5))
-    let next = pager.page(LogRequest(lines: 1, marks: page.marks))
-    #expect(texts(next) == ["4", "5"] && next.marks.count == 3)
+    let next = pager.page(LogRequest(lines: 1, positions: page.positions))
+    #expect(texts(next) == ["4", "5"] && next.positions.count == 3)
     #expect(texts(pager.page(LogRequest(nodes: ["motor", "nobody"]))) == ["2"])
   }
 
@@ -61,18 +61,18 @@ struct LogPagerTests {
     #expect(texts(pager.page(LogRequest(since: time(7).milliseconds))) == ["7", "8", "9"])
     #expect(texts(pager.page(LogRequest(lines: 1, since: time(7).milliseconds))) == ["9"])
     let none = pager.page(LogRequest(since: time(60).milliseconds))
-    #expect(none.lines.isEmpty && none.marks.count == 1)
+    #expect(none.lines.isEmpty && none.positions.count == 1)
     for lines in [0, -1, .min] { #expect(texts(pager.page(LogRequest(lines: lines))).isEmpty) }
     #expect(texts(pager.page(LogRequest(lines: .max))).count == 9)
     // Marks that do not belong to this log.
-    let file = none.marks[0].file
+    let file = none.positions[0].file
     for mark in [
       LogPosition(node: "door", file: "x", offset: 3),
       LogPosition(node: "door", file: file, offset: -1),
       LogPosition(node: "door", file: file, offset: .max),
-    ] { #expect(texts(pager.page(LogRequest(marks: [mark]))).count == 9) }
+    ] { #expect(texts(pager.page(LogRequest(positions: [mark]))).count == 9) }
     _ = door.write(["10"], from: .out, at: time(10))
-    #expect(texts(pager.page(LogRequest(marks: none.marks))) == ["10"])
+    #expect(texts(pager.page(LogRequest(positions: none.positions))) == ["10"])
   }
 
   @Test("Lines that exceed a page come with the next pages, complete and in order")
@@ -88,13 +88,13 @@ struct LogPagerTests {
       _ = log.write([text], from: .out, at: time(Int64(second)))
       all.append(text)
     }
-    let (lines, pages, marks) = rest(LogRequest())
+    let (lines, pages, positions) = rest(LogRequest())
     #expect(lines == all)
     #expect(pages >= 3)
     for page in [pager.page(LogRequest()), pager.page(LogRequest(lines: 10))] {
       #expect(page.lines.reduce(0) { $0 + $1.text.utf8.count } <= 512 << 10)
     }
-    #expect(rest(LogRequest(marks: marks)).lines.isEmpty)
+    #expect(rest(LogRequest(positions: positions)).lines.isEmpty)
   }
 
   @Test(
@@ -114,19 +114,19 @@ struct LogPagerTests {
   func rotation() {
     let door = writer("door", sizeLimit: 1_000)
     _ = door.write(["first"], from: .out, at: time(0))
-    var marks = pager.page(LogRequest()).marks
+    var positions = pager.page(LogRequest()).positions
     var lines: [String] = []
     for second in 1...200 {
       _ = door.write(["\(second)"], from: .out, at: time(Int64(second)))
       guard second % 20 == 0 else { continue }
-      let page = pager.page(LogRequest(marks: marks))
+      let page = pager.page(LogRequest(positions: positions))
       lines += texts(page).filter { Int($0) != nil }
-      marks = page.marks
+      positions = page.positions
     }
     #expect(lines == (1...200).map(String.init))
     // Files rotated too often are gone, and the existing ones are read.
     for second in 201...400 { _ = door.write(["\(second)"], from: .out, at: time(Int64(second))) }
-    let late = rest(LogRequest(marks: marks)).lines.filter { Int($0) != nil }
+    let late = rest(LogRequest(positions: positions)).lines.filter { Int($0) != nil }
     #expect(late.last == "400" && !late.contains("201"))
     #expect(late == (Int(late[0])!...400).map(String.init))
   }
@@ -144,7 +144,7 @@ struct LogPagerTests {
     let page = pager.page(LogRequest())
     #expect(texts(page) == ["whole"] && !page.hasMore)
     try write("\(time(1)) out whole\n\(time(2)) out half\n")
-    #expect(texts(pager.page(LogRequest(marks: page.marks))).last == "half")
+    #expect(texts(pager.page(LogRequest(positions: page.positions))).last == "half")
     try write(String(repeating: "x", count: 2 << 20))
     let (lines, _, _) = rest(LogRequest())
     #expect(lines.allSatisfy { $0.utf8.count <= 512 << 10 } && lines.count >= 4)
@@ -160,6 +160,6 @@ struct LogPagerTests {
     let page = pager.page(LogRequest())
     let own = texts(page).filter { $0.hasPrefix("door") }
     #expect(own == [5, 6, 2, 3, 7].map { "door \($0)" } && page.lines.count == 10)
-    #expect(pager.page(LogRequest(marks: page.marks)).lines.isEmpty)
+    #expect(pager.page(LogRequest(positions: page.positions)).lines.isEmpty)
   }
 }

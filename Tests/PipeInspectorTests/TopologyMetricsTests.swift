@@ -53,8 +53,8 @@ struct TopologyMetricsTests {
       node.startedAt = 1_700_000_000_500_000_000
       var status = NodeStatus()
       status.state = ["closing": ["persons": 3]]
-      (status.events, status.refused, status.letters, status.lettersLost) = (10, 3, 2, 1)
-      (status.unconnected, status.gaps, status.garbage, status.effects) = (4, 5, 6, 7)
+      (status.events, status.refused, status.deadLetters, status.deadLettersLost) = (10, 3, 2, 1)
+      (status.unconnected, status.gaps, status.invalidFrames, status.effects) = (4, 5, 6, 7)
       (status.blocked, status.records) = (["a", "b"], 8)
       node.status = status
     }
@@ -71,7 +71,7 @@ struct TopologyMetricsTests {
         "node_dead_letters{node=\"door\"} 2", "node_dead_letters_lost_total{node=\"door\"} 1",
         "node_effects{node=\"door\"} 7", "node_in_doubt_transactions{node=\"door\"} 0",
         "node_blocking_pipes{node=\"door\"} 2", "node_unconnected_events_total{node=\"door\"} 4",
-        "node_gaps_total{node=\"door\"} 5", "node_garbage_frames_total{node=\"door\"} 6",
+        "node_gaps_total{node=\"door\"} 5", "node_invalid_frames_total{node=\"door\"} 6",
         "node_journal_records_total{node=\"door\"} 8",
       ])
   }
@@ -149,7 +149,7 @@ struct TopologyMetricsTests {
     }
     let ofSender = [
       "pipe_sent_events_total{} 20", "pipe_applied_events_total{} 12",
-      "pipe_under_way_events{} 8", "pipe_waiting_events{,end=\"sender\"} 4",
+      "pipe_in_flight_events{} 8", "pipe_waiting_events{,end=\"sender\"} 4",
       "pipe_capacity_events{} 8", "pipe_full{} 1",
       "pipe_lost_events_total{} 1", "pipe_unsendable_events_total{} 0",
     ]

@@ -50,7 +50,7 @@ struct RecordLogTests {
     var ins: [JournalSnapshot.InPipe]
     var outs: [JournalSnapshot.OutPipe]
     var effects: [JournalSnapshot.Effect]
-    var letters: [DeadLetter]
+    var deadLetters: [DeadLetter]
     var counts: [Int]
     var components: [String: [UInt8]] = [:]
 
@@ -65,10 +65,10 @@ struct RecordLogTests {
         effect.time = 0
         return effect
       }
-      letters = try reader.letters(after: 0, limit: 1_000)
+      deadLetters = try reader.deadLetters(after: 0, limit: 1_000)
       counts = [
-        snapshot.letterCount, snapshot.requestCount, snapshot.unacknowledgedCount,
-        Int(snapshot.lostLetters),
+        snapshot.deadLetterCount, snapshot.requestCount, snapshot.unacknowledgedCount,
+        Int(snapshot.lostDeadLetters),
       ]
     }
   }
@@ -81,7 +81,7 @@ struct RecordLogTests {
     var acknowledged: [String: UInt64] = [:]
     var effects: [UInt64] = []
     var postponed: [Int64] = []
-    var letters: [UInt64] = []
+    var deadLetters: [UInt64] = []
     var lastLetter: UInt64 = 0
     var answers: [UInt64] = []
 
@@ -143,13 +143,13 @@ struct RecordLogTests {
       }
       if chance(4) {
         lastLetter += 1
-        letters.append(lastLetter)
-        let letter = DeadLetter(
+        deadLetters.append(lastLetter)
+        let deadLetter = DeadLetter(
           id: lastLetter, pipe: "in", sequence: number, event: "no", reason: "guard", state: nil,
           version: number, time: 3)
-        parts.append { try $0.deadLetterAdded(letter) }
-      } else if let first = letters.first, chance(3) {
-        letters.removeFirst()
+        parts.append { try $0.deadLetterAdded(deadLetter) }
+      } else if let first = deadLetters.first, chance(3) {
+        deadLetters.removeFirst()
         parts.append { try $0.deadLetterRemoved(first) }
       }
       if chance(3) {

@@ -22,10 +22,10 @@ struct CompositePipeTests {
 
         """, Explored.outside(["both": ["sync"]]))
     // Both nodes are in the states at the start, and again after sync. The second z is refused.
-    let letter = try #require(report.findings(.deadLetter).first)
+    let deadLetter = try #require(report.findings(.deadLetter).first)
     #expect(report.findings(.deadLetter).count == 1)
     #expect(
-      letter.scenario?.steps.map(\.action).last
+      deadLetter.scenario?.steps.map(\.action).last
         == .takes(owner: "sink", event: "z", from: .pipe("both:l=at,r=at->sink:z")))
   }
 
@@ -88,9 +88,9 @@ struct CompositePipeTests {
 
         """, Explored.outside(["s": ["x"]]))
     // The second event.
-    let letter = try #require(report.findings(.deadLetter).first)
-    guard case .deadLetter(_, let node, let event, let state, _) = letter.kind else {
-      Issue.record("it is \(letter.kind)")
+    let deadLetter = try #require(report.findings(.deadLetter).first)
+    guard case .deadLetter(_, let node, let event, let state, _) = deadLetter.kind else {
+      Issue.record("it is \(deadLetter.kind)")
       return
     }
     #expect(["l", "r"].contains(node))

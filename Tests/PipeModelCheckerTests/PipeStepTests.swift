@@ -21,25 +21,25 @@ struct PipeStepTests {
     + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
 
   @Test("A refused event is a dead letter, reported once with its path")
-  func letter() async throws {
+  func deadLetter() async throws {
     let report = try await Explored.topology(
       Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n",
       Explored.outside(["a": ["x"]]))
-    let letters = report.findings(.deadLetter)
-    let letter = try #require(letters.first)
-    #expect(letters.count == 1)
+    let deadLetters = report.findings(.deadLetter)
+    let deadLetter = try #require(deadLetters.first)
+    #expect(deadLetters.count == 1)
     #expect(
-      letter.kind
+      deadLetter.kind
         == .deadLetter(
           pipe: "a:sending->b:y", node: "b", event: "y", state: ["at": ["place": "0"]],
           reason: "noTransition"))
-    #expect(letter.path == ["pipes", "0"])
+    #expect(deadLetter.path == ["pipes", "0"])
     #expect(
-      letter.scenario?.steps.map(\.action) == [
+      deadLetter.scenario?.steps.map(\.action) == [
         .takes(owner: "a", event: "x", from: .outside),
         .takes(owner: "b", event: "y", from: .pipe("a:sending->b:y")),
       ])
-    #expect(letter.scenario?.steps.last?.outcome == .refused(node: "b", reason: "noTransition"))
+    #expect(deadLetter.scenario?.steps.last?.outcome == .refused(node: "b", reason: "noTransition"))
   }
 
   @Test("A postponed event is accepted once the state allows")

@@ -132,10 +132,10 @@ struct ReducedSearchTests {
       "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 0"])
         + Explored.automaton("b", "0", (0..<30).map { "0 word.w\($0) p\($0)" })
         + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n", section)
-    let letters = report.findings(.deadLetter)
-    #expect(letters.count == 1)
-    #expect(letters.first?.similarCount == 30)
-    #expect(letters.first?.message.hasSuffix("; similar findings: 30") == true)
+    let deadLetters = report.findings(.deadLetter)
+    #expect(deadLetters.count == 1)
+    #expect(deadLetters.first?.similarCount == 30)
+    #expect(deadLetters.first?.message.hasSuffix("; similar findings: 30") == true)
   }
 
   @Test("Deadlocks with the same labels are reported once, and hidden ones are counted")

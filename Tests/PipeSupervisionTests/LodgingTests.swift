@@ -28,7 +28,7 @@ struct LodgingTests {
     #expect(topology.log == ["spawn door", "spawn motor"])
     #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
     topology.stubborn = []
-    topology.say("motor", .hello(problem: nil))
+    topology.say("motor", .hello(failure: nil))
     #expect(
       topology.log == [
         "spawn door", "spawn motor", "spawn lift", "go door", "go motor", "go lift",
@@ -40,7 +40,7 @@ struct LodgingTests {
   func failingHost() {
     var topology = SimulatedTopology(members, stubborn: ["motor"])
     topology.take(.start)
-    topology.say("motor", .hello(problem: "its journal is damaged"))
+    topology.say("motor", .hello(failure: "its journal is damaged"))
     #expect(topology.lifecycle["motor"]?.state == .failed(reason: "its journal is damaged"))
     #expect(topology.log.contains("go door"))
     let blocker = NodeReport.Blocker("motor", .failed, isCarrier: true)

@@ -38,7 +38,7 @@ struct NodeAdoptionTests {
   @Test("A node that was never configured is configured after its adoption")
   func fresh() {
     var node = adopting()
-    #expect(node.take(.hello(problem: nil)) == [.sendConfigure])
+    #expect(node.take(.hello(failure: nil)) == [.sendConfigure])
     #expect(node.take(.ready, .go) == [.sendStart])
   }
 

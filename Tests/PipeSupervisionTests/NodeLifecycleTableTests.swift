@@ -12,20 +12,20 @@ struct NodeLifecycleTableTests {
   private static let states: [(name: String, inputs: [NodeLifecycle.Input])] = [
     ("idle", []), ("adopting", [.adopt(.init(pid: 7, incarnation: 3))]),
     ("starting", [.start, .spawned(pid: 7)]),
-    ("configuring", [.start, .spawned(pid: 7), .hello(problem: nil)]),
-    ("ready", [.start, .spawned(pid: 7), .hello(problem: nil), .ready]),
-    ("running", [.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go]),
-    ("stopping", [.start, .spawned(pid: 7), .hello(problem: nil), .stopRequested]),
-    ("restarting", [.start, .spawned(pid: 7), .hello(problem: nil), .restartRequested]),
+    ("configuring", [.start, .spawned(pid: 7), .hello(failure: nil)]),
+    ("ready", [.start, .spawned(pid: 7), .hello(failure: nil), .ready]),
+    ("running", [.start, .spawned(pid: 7), .hello(failure: nil), .ready, .go]),
+    ("stopping", [.start, .spawned(pid: 7), .hello(failure: nil), .stopRequested]),
+    ("restarting", [.start, .spawned(pid: 7), .hello(failure: nil), .restartRequested]),
     ("backing off", [.start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
     ("stopped", [.stopRequested]),
     (
       "completed",
-      [.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go, .exited(.exited(code: 0))]
+      [.start, .spawned(pid: 7), .hello(failure: nil), .ready, .go, .exited(.exited(code: 0))]
     ),
     (
       "failed",
-      [.start, .spawned(pid: 7), .hello(problem: "x"), .exited(.signalled(number: 9))]
+      [.start, .spawned(pid: 7), .hello(failure: "x"), .exited(.signalled(number: 9))]
     ),
   ]
 
@@ -34,7 +34,7 @@ struct NodeLifecycleTableTests {
     ("is ready", .answered(.ready)), ("runs", .answered(.running)), ("ends", .answered(.ending)),
     ("differs", .answered(.differs(reason: "x"))), ("spawned", .spawned(pid: 7)),
     ("spawn failed", .spawnFailed(reason: "x")),
-    ("hello", .hello(problem: nil)), ("wrong hello", .hello(problem: "x")), ("ready", .ready),
+    ("hello", .hello(failure: nil)), ("wrong hello", .hello(failure: "x")), ("ready", .ready),
     ("complaint", .failureReported(reason: "x")), ("go", .go), ("heartbeat", .heartbeat),
     ("exit 0", .exited(.exited(code: 0))), ("exit 1", .exited(.exited(code: 1))),
     ("crash", .exited(.signalled(number: 11))), ("stop", .stopRequested),
@@ -46,17 +46,17 @@ struct NodeLifecycleTableTests {
   private static let lodgerStates: [(name: String, inputs: [NodeLifecycle.Input])] = [
     ("waiting", [.start]), ("adopting", [.adopt(.init(pid: 7, incarnation: 3)), .carrierStarted]),
     ("starting", [.carrierStarted, .start, .spawned(pid: 7)]),
-    ("running", [.carrierStarted, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go]),
+    ("running", [.carrierStarted, .start, .spawned(pid: 7), .hello(failure: nil), .ready, .go]),
     (
       "leaving",
       [
-        .carrierStarted, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go,
+        .carrierStarted, .start, .spawned(pid: 7), .hello(failure: nil), .ready, .go,
         .carrierStopping,
       ]
     ),
     (
       "restarting",
-      [.carrierStarted, .start, .spawned(pid: 7), .hello(problem: nil), .restartRequested]
+      [.carrierStarted, .start, .spawned(pid: 7), .hello(failure: nil), .restartRequested]
     ),
     ("backing off", [.carrierStarted, .start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
     ("stopped", [.carrierStarted, .stopRequested]),

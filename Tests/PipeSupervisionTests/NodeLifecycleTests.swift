@@ -39,7 +39,7 @@ struct SimulatedNode {
     return take(.tick)
   }
 
-  mutating func run() { take(.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go) }
+  mutating func run() { take(.start, .spawned(pid: 7), .hello(failure: nil), .ready, .go) }
   var state: NodeLifecycle.State { lifecycle.state }
   var failure: String? { if case .failed(let reason) = state { reason } else { nil } }
 }
@@ -52,12 +52,12 @@ struct NodeLifecycleTests {
     #expect(node.take(.start) == [.spawn(incarnation: 1)])
     #expect(node.take(.spawned(pid: 7)) == [])
     #expect(node.take(.go) == [])
-    #expect(node.take(.hello(problem: nil)) == [.sendConfigure])
+    #expect(node.take(.hello(failure: nil)) == [.sendConfigure])
     #expect(node.take(.ready) == [])
     #expect(node.state == .ready)
     #expect(node.take(.go) == [.sendStart])
     #expect(node.state == .running)
-    #expect(node.take(.start, .go, .hello(problem: nil)) == [])
+    #expect(node.take(.start, .go, .hello(failure: nil)) == [])
     #expect(node.take(.ready) == [.sendStart], "it has not heard the word")
   }
 
@@ -102,7 +102,7 @@ struct NodeLifecycleTests {
       #expect(node.take(.exited(.exited(code: 3))) == [])
       node.tick()
       #expect(node.time - before == .milliseconds(pause))
-      node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go)
+      node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .go)
     }
     let reason = "exit code 3; given up after 3 restarts within 1 min"
     #expect(node.take(.exited(.exited(code: 3))) == [.nodeFailed(reason: reason)])
@@ -119,7 +119,7 @@ struct NodeLifecycleTests {
       let before = node.time
       node.take(.exited(.exited(code: 3)))
       node.tick()
-      defer { node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go) }
+      defer { node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .go) }
       return node.time - before
     }
   }
@@ -141,7 +141,7 @@ struct NodeLifecycleTests {
     for _ in 0..<5 {
       node.take(.exited(.exited(code: 1)))
       node.tick()
-      node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go)
+      node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .go)
       node.time += .seconds(61)
     }
     #expect(node.state == .running)
@@ -219,7 +219,7 @@ struct NodeLifecycleTests {
         [.failureReported(reason: "no machine 'Dor'"), .exited(.exited(code: 2))],
         "no machine 'Dor'"
       ),
-      ([.hello(problem: "no port 'x'"), .exited(.signalled(number: 9))], "no port 'x'"),
+      ([.hello(failure: "no port 'x'"), .exited(.signalled(number: 9))], "no port 'x'"),
       ([.spawnFailed(reason: "cannot start 'x'")], "cannot start 'x'"),
     ] as [([NodeLifecycle.Input], String)])
   func neverReady(inputs: [NodeLifecycle.Input], reason: String) {
@@ -262,7 +262,7 @@ struct NodeLifecycleTests {
       node.tick()
       node.take(.spawned(pid: 7))
     }
-    node.take(.hello(problem: nil), .ready, .go)
+    node.take(.hello(failure: nil), .ready, .go)
     #expect(node.state == .running)
     node.take(.exited(.exited(code: 1)))
     #expect(node.state.name == "backing off", "the restart is still there")
@@ -297,7 +297,7 @@ struct NodeLifecycleTests {
   func cannotRun() {
     var node = SimulatedNode(restart: RestartPolicy(.always))
     node.take(.start, .spawned(pid: 7))
-    #expect(node.take(.hello(problem: "its journal is damaged")) == [.kill(.kill)])
+    #expect(node.take(.hello(failure: "its journal is damaged")) == [.kill(.kill)])
     node.take(.exited(.signalled(number: SIGKILL)))
     #expect(node.failure == "its journal is damaged")
   }
@@ -394,7 +394,7 @@ struct NodeLifecycleTests {
       var last = isAlive ? 5 : 0
       for _ in 0..<100 {
         var inputs: [NodeLifecycle.Input] = [
-          .start, .hello(problem: nil), .ready, .go, .heartbeat, .stopRequested,
+          .start, .hello(failure: nil), .ready, .go, .heartbeat, .stopRequested,
           .answered(
             [.ready, .running, .ending, .differs(reason: "so")]
               .randomElement(using: &generator)!),

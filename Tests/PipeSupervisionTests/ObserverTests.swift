@@ -23,7 +23,7 @@ struct ObserverTests {
     topology.take(.start)
     #expect(topology.log.contains("go audit"))
     #expect(!topology.log.contains("go a"))
-    topology.say("b", .hello(problem: nil))
+    topology.say("b", .hello(failure: nil))
     #expect(topology.log.suffix(2) == ["go b", "go a"])
   }
 

@@ -31,7 +31,7 @@ struct RemoteLifecycleTests {
   @Test(
     "A lost node continues in its former state once it is heard again",
     arguments: [
-      NodeLifecycle.Input.heartbeat, .hello(problem: nil), .answered(.running),
+      NodeLifecycle.Input.heartbeat, .hello(failure: nil), .answered(.running),
     ])
   func found(sign: NodeLifecycle.Input) {
     var node = lost()
@@ -49,7 +49,7 @@ struct RemoteLifecycleTests {
     node.take(.start, .spawned(pid: 7))
     #expect(node.take(.unattached(reason: "x")) == [.checkLiveness])
     node.time += .seconds(60)
-    #expect(node.take(.hello(problem: nil)) == [.sendConfigure])
+    #expect(node.take(.hello(failure: nil)) == [.sendConfigure])
     #expect(node.take(.tick) == [])
     #expect(node.take(.ready, .go) == [.sendStart] && node.state == .running)
   }

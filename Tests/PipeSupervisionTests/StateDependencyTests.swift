@@ -79,7 +79,7 @@ struct StateDependencyTests {
     topology.take(.seen("lamp", in: "lit"))
     #expect(gone(topology) == ["door", "lamp", "late"])
     topology.tick()
-    topology.say("guest", .hello(problem: nil))
+    topology.say("guest", .hello(failure: nil))
     #expect(gone(topology) == ["door", "lamp", "late", "guest"])
   }
 
@@ -118,7 +118,7 @@ struct StateDependencyTests {
     }
     take(.start)
     for name in ["guest", "door"] {
-      for input in [NodeLifecycle.Input.spawned(pid: 7), .hello(problem: nil), .ready] {
+      for input in [NodeLifecycle.Input.spawned(pid: 7), .hello(failure: nil), .ready] {
         take(.node(name, input))
       }
     }
@@ -160,7 +160,7 @@ struct StateDependencyTests {
     topology.take(.seen("door", in: "closed"))
     topology.say("door", .stopRequested)
     topology.tick()
-    topology.say("guest", .hello(problem: nil))
+    topology.say("guest", .hello(failure: nil))
     #expect(
       topology.problems.suffix(1)
         == ["guest: waits for dependency 'door', which is stopped"])
@@ -176,7 +176,7 @@ struct StateDependencyTests {
     seen.say("guest", .start)
     seen.take(.seen("door", in: "closed"))
     seen.exit("door", .exited(code: 0))
-    seen.say("guest", .hello(problem: nil))
+    seen.say("guest", .hello(failure: nil))
     #expect(gone(seen) == ["door", "free", "guest"])
 
     var unseen = started(pair)
@@ -234,7 +234,7 @@ struct StateDependencyTests {
     topology.take(.seen("door", in: "closed"))
     topology.exit("door", .signalled(number: 9))
     topology.tick()
-    topology.say("guest", .hello(problem: nil))
+    topology.say("guest", .hello(failure: nil))
     #expect(gone(topology) == ["door", "lamp", "door", "guest"])
   }
 

@@ -72,7 +72,7 @@ struct SimulatedTopology {
       log.append("spawn \(name)")
       alive.insert(name)
       say(name, .spawned(pid: 7))
-      if !stubborn.contains(name) { say(name, .hello(problem: nil)) }
+      if !stubborn.contains(name) { say(name, .hello(failure: nil)) }
     case .greet: log.append("greet \(name)")
     case .sendConfigure: say(name, .ready)
     case .sendStart: log.append("go \(name)")
@@ -126,7 +126,7 @@ struct TopologyLifecycleTests {
     var topology = SimulatedTopology([Member("a"), Member("b")], stubborn: ["b"])
     topology.take(.start)
     #expect(!topology.log.contains("go a"))
-    topology.say("b", .hello(problem: nil))
+    topology.say("b", .hello(failure: nil))
     #expect(topology.log.suffix(2) == ["go a", "go b"])
   }
 

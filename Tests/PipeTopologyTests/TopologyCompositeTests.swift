@@ -417,7 +417,7 @@ struct TopologyCompositeTests {
     let json = #"{"program":"p","protocolVersion":1,"machines":[],"monitors":[]}"#
     let description = try JSONDecoder().decode(ProgramDescription.self, from: Data(json.utf8))
     let expected = ProgramDescription(
-      program: "p", protocolVersion: 1, machines: [], takesLodgers: false)
+      program: "p", protocolVersion: 1, machines: [], embedsCoordinators: false)
     #expect(description == expected)
     let whole = try JSONEncoder().encode(Described.program)
     #expect(try JSONDecoder().decode(ProgramDescription.self, from: whole) == Described.program)

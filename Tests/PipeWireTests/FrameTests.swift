@@ -37,7 +37,7 @@ struct FrameTests {
   func goldenGreeting() throws {
     let greeting =
       #"{"error":"/run/d.err","isDetached":true,"orchestrator":4711,"output":"/run/d.out"}"#
-    let head: [UInt8] = [0x70, 2, 60, 0, 0, 0, 0, 0] + zeros(16)
+    let head: [UInt8] = [0x70, 3, 60, 0, 0, 0, 0, 0] + zeros(16)
     #expect(FrameHeader(.greet).frame(body: Array(greeting.utf8)) == head + Array(greeting.utf8))
     let read = try JSONValue(parsing: greeting.utf8).decode(NodeGreeting.self)
     #expect(
@@ -50,14 +50,14 @@ struct FrameTests {
       + #""outputs":[],"states":[]}"#
     let hello =
       #"{"description":\#(description),"incarnation":3,"node":"d","phase":"running","pid":7,"#
-      + #""problem":"its journal is damaged"}"#
+      + #""failure":"its journal is damaged"}"#
     let answer = try JSONValue(parsing: hello.utf8).decode(NodeHello.self)
-    #expect(answer.phase == .running && answer.problem == "its journal is damaged")
+    #expect(answer.phase == .running && answer.failure == "its journal is damaged")
     #expect(try JSONValue(encoding: answer).text == hello)
-    // A hello of a node without phase and problem.
+    // A hello of a node without phase and failure.
     let plain = #"{"description":\#(description),"incarnation":3,"node":"d","pid":7}"#
     let fresh = try JSONValue(parsing: plain.utf8).decode(NodeHello.self)
-    #expect(fresh.phase == nil && fresh.problem == nil)
+    #expect(fresh.phase == nil && fresh.failure == nil)
   }
 
   @Test("The protocol document lists each frame kind with its number, and no others")
@@ -67,8 +67,7 @@ struct FrameTests {
     for row in text.matches(of: /(?m)^\| ([0-9]+) `([a-zA-Z]+)` \|/) {
       documented[try #require(UInt8(row.1))] = String(row.2)
     }
-    // Programs call it 'letter', and the library calls it 'dead letter'.
-    let kinds = FrameKind.allCases.map { ($0.rawValue, $0 == .deadLetter ? "letter" : "\($0)") }
+    let kinds = FrameKind.allCases.map { ($0.rawValue, "\($0)") }
     #expect(documented == Dictionary(uniqueKeysWithValues: kinds))
   }
 
@@ -86,10 +85,10 @@ struct FrameTests {
     "Bytes that are no frame are refused with the reason",
     arguments: [
       ([], FrameError.short(byteCount: 0)),
-      ([0x70, 2, 2], .short(byteCount: 3)),
+      ([0x70, 3, 2], .short(byteCount: 3)),
       ([0x71, 1, 2] + zeros(21), .magic(0x71)),
       ([0x70, 9, 2] + zeros(21), .version(9)),
-      ([0x70, 2, 200] + zeros(21), .kind(200)),
+      ([0x70, 3, 200] + zeros(21), .kind(200)),
     ] as [([UInt8], FrameError)])
   func garbage(bytes: [UInt8], error: FrameError) {
     #expect(throws: error) { try bytes.withUnsafeBytes { try FrameHeader($0) } }

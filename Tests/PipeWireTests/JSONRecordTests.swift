@@ -14,7 +14,7 @@ struct JSONRecordTests {
 
   private static let hello = NodeHello(
     node: "door", pid: 7, incarnation: .max, description: description, phase: .configured,
-    setback: "the disk '/x' is full")
+    temporaryFailure: "the disk '/x' is full")
 
   private static let configuration = NodeConfiguration(
     ins: [.init(name: "a/b", capacity: 1, onRefused: .postpone, isDurable: true)],
@@ -25,7 +25,7 @@ struct JSONRecordTests {
     status.state = ["waiting": ["since": 1_700_000_000_123_456_789, "of": .number(0.5)]]
     status.version = .max
     status.records = 1_000_000_000_000_000_000
-    status.recentLetters = [
+    status.recentDeadLetters = [
       DeadLetter(
         id: 1, pipe: "p", sequence: 2, event: .null, reason: "ß", version: 3, time: .min)
     ]
@@ -57,7 +57,7 @@ struct JSONRecordTests {
     nonisolated(unsafe) static weak var reader: AnyObject?
     nonisolated(unsafe) static weak var writer: AnyObject?
 
-    nonisolated(unsafe) static var noted = 0
+    nonisolated(unsafe) static var nodeState = 0
 
     enum CodingKeys: CodingKey { case number }
     var number = 1
@@ -77,7 +77,7 @@ struct JSONRecordTests {
 
     private static func object(in coder: Any) -> AnyObject? {
       let object = Mirror(reflecting: coder).children.first { type(of: $0.value) is AnyObject.Type }
-      if object != nil { noted += 1 }
+      if object != nil { nodeState += 1 }
       return object.map { $0.value as AnyObject }
     }
   }
@@ -88,7 +88,7 @@ struct JSONRecordTests {
     #expect(Spy.writer == nil)
     #expect(try JSONRecord.decode(Spy.self, from: text).number == 1)
     #expect(Spy.reader == nil)
-    #expect(Spy.noted == 2)
+    #expect(Spy.nodeState == 2)
   }
 
   @Test("An invalid record is refused with the location of the error, as in Foundation")

@@ -6,9 +6,9 @@ import Testing
 struct StatusTests {
   /// The example in `docs/PROTOCOL.md`.
   private static let example = """
-    {"blocked":[],"composites":[],"effects":0,"events":3,"gaps":0,"garbage":0,"ins":[],"letters":0,\
+    {"blocked":[],"composites":[],"effects":0,"events":3,"gaps":0,"invalidFrames":0,"ins":[],"deadLetters":0,\
     "outs":[{"applied":2,"capacity":1024,"events":3,"name":"orders","waiting":1}],\
-    "recentLetters":[],"refused":0,"state":"open","unconnected":0,"version":3}
+    "recentDeadLetters":[],"refused":0,"state":"open","unconnected":0,"version":3}
     """
 
   private static func members() throws -> [String: JSONValue] {

@@ -27,7 +27,7 @@ struct TransactionFramesTests {
     .busy, .withdrawn, .refused(.guard, version: 7, state: Array("\"shut\"".utf8)),
     .refused(.noTransition, version: .max, state: []),
     .refused(.asynchronous, version: 1, state: Array("\"shut\"".utf8)),
-    .refused(.overdue, version: 4, state: Array("\"shut\"".utf8)),
+    .refused(.timedOut, version: 4, state: Array("\"shut\"".utf8)),
     .refused(.stateTooLarge, version: 4, state: Array("\"shut\"".utf8)),
     .refused(.thrown("it will not — é"), version: 2, state: Array("{}".utf8)),
     .refused(.thrown(""), version: 2, state: []),

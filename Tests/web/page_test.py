@@ -90,7 +90,7 @@ class Watching(PageTest):
         self.keys("refresh")
         self.tab_to("send")
         self.keys(Keys.ENTER)
-        self.wait(lambda: "refresh: moved" in self.text("#said"))
+        self.wait(lambda: "refresh: accepted" in self.text("#said"))
         # The focused element keeps the focus, however often the page is drawn.
         self.tab_to("gmotor")
         version = self.text("#node")

@@ -209,7 +209,7 @@ class Recorded(PageTest):
         ], [
             step("door", 5, 10, "poll", "closed", "closed", cause="client", incarnation=2,
                  sent=[event(START, 2), event(START, 3)]),
-            {"node": "door", "incarnation": 2, "place": 5, "version": 5, "time": at(10.5), "cause": "request",
+            {"node": "door", "incarnation": 2, "index": 5, "version": 5, "time": at(10.5), "cause": "request",
              "refused": "refused: noTransition", "event": "doorHasLocked", "state": "closed"},
         ]))
         self.assertEqual(self.count("#chart .waits"), 1)
@@ -218,9 +218,9 @@ class Recorded(PageTest):
         self.assertEqual(self.text("#skipped"), "")
         # The receiver refuses the first event, postpones the second, and takes the second event later.
         self.give(delta(12, [], [
-            {"node": "motor", "incarnation": 1, "place": 2, "version": 2, "time": at(11.1), "cause": START,
+            {"node": "motor", "incarnation": 1, "index": 2, "version": 2, "time": at(11.1), "cause": START,
              "refused": "refused: noTransition", "event": "start", "state": "standing", "source": event(START, 2)},
-            {"node": "motor", "incarnation": 1, "place": 2, "version": 2, "time": at(11.2), "cause": START,
+            {"node": "motor", "incarnation": 1, "index": 2, "version": 2, "time": at(11.2), "cause": START,
              "refused": "refused: noTransition", "postponed": True, "event": "start", "state": "standing",
              "source": event(START, 3)},
         ]))
@@ -232,7 +232,7 @@ class Recorded(PageTest):
         self.assertEqual(self.text("#skipped"), "")
         self.assertIn("start → moving", self.text("#chart"))
         # Refused events that were skipped are counted.
-        self.give(delta(14, [], [{"node": "motor", "incarnation": 1, "place": 3, "version": 3, "refused": "",
+        self.give(delta(14, [], [{"node": "motor", "incarnation": 1, "index": 3, "version": 3, "refused": "",
                                   "skipped": 40}]))
         self.assertEqual(self.text("#skipped"), "40 steps not shown")
 
@@ -241,7 +241,7 @@ class Recorded(PageTest):
         self.tab_to("choice")
         self.keys("p", Keys.TAB, "9007199254740993", Keys.ENTER)
         asked = "return recorded.asked.filter((one) => one.includes('send')).at(-1)"
-        self.wait(lambda: "moved" in self.text("#said"))
+        self.wait(lambda: "accepted" in self.text("#said"))
         self.assertIn('"event":{"personsHaveEntered":{"persons":9007199254740993}}', self.script(asked))
         self.give(delta(12, [state("door", {"open": {"persons": 9007199254740993}}, 5, 11, counts(5), incarnation=2),
                              state("fork1", {"count": -9223372036854775808}, 2, 11)]))
@@ -289,7 +289,7 @@ class Recorded(PageTest):
         self.keys("2")
         self.assertEqual(self.script("return input.value"), "42")
         self.keys(Keys.ENTER)
-        self.wait(lambda: "personsHaveEntered: moved" in self.text("#said"))
+        self.wait(lambda: "personsHaveEntered: accepted" in self.text("#said"))
         self.assertIn('{"persons":42}', self.script("return recorded.asked.find((one) => one.includes('send'))"))
 
     def test_a_new_history_replaces_the_former_one(self):

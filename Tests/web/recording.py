@@ -23,7 +23,7 @@ def pipe(name, sender, receiver, capacity=1024):
 
 
 def counts(events, letters=0, blocked=(), outs=(), ins=()):
-    return {"events": events, "refused": 0, "letters": letters, "effects": 0, "gaps": 0,
+    return {"events": events, "refused": 0, "deadLetters": letters, "effects": 0, "gaps": 0,
             "blocked": list(blocked), "outs": list(outs), "ins": list(ins)}
 
 
@@ -38,8 +38,8 @@ def state(name, value, version, seconds, counted=None, incarnation=1, doubts=(),
             "state": value, "counts": counted or counts(version), **others}
 
 
-def step(name, place, seconds, event, before, after, cause="pipe", incarnation=1, **others):
-    return {"node": name, "incarnation": incarnation, "place": place, "version": place, "time": at(seconds),
+def step(name, index, seconds, event, before, after, cause="pipe", incarnation=1, **others):
+    return {"node": name, "incarnation": incarnation, "index": index, "version": index, "time": at(seconds),
             "event": event, "from": before, "state": after, "sent": [],
             "cause": others["source"]["pipe"] if "source" in others else cause, **others}
 
@@ -147,7 +147,7 @@ REPLIES = {
     "/api/about": {"readOnly": False},
     "/api/machine": {"states": [{"name": name} for name in ["open", "closing", "closed"]]},
     "/api/enabled": {"name": "door", "kind": "machine", "version": 4, "events": [
-        {"event": "doorHasLocked", "composite": None, "verdict": "withheld", "participants": ["door"],
+        {"event": "doorHasLocked", "composite": None, "verdict": "blocked", "participants": ["door"],
          "fields": [], "because": [{"participant": "door", "state": {"open": {"persons": 0}},
                                     "reason": "the state has no transition for the event"}]},
         {"event": "closeButtonWasPressed", "composite": None, "verdict": "enabled", "participants": ["door"],
@@ -155,11 +155,11 @@ REPLIES = {
         {"event": "personsHaveEntered", "composite": None, "verdict": "dependsOnValue",
          "participants": ["door"], "fields": [{"name": "persons", "type": "Int"}],
          "because": []}]},
-    "/api/letters": [
+    "/api/dead-letters": [
         {"id": 1, "event": "openButtonWasPressed", "pipe": ARRIVALS, "reason": "not in 'open'"},
         {"id": 2, "event": {"personsHaveEntered": {"persons": 90}}, "pipe": BOARDING,
          "reason": "at most 8 persons"}],
-    "/api/send": {"outcome": "moved", "version": 5, "state": {"open": {"persons": 3}}},
+    "/api/send": {"outcome": "accepted", "version": 5, "state": {"open": {"persons": 3}}},
 }
 
 # Replaces the inspector: answers the page's requests from the recording. `recorded.give` sends a reply to

@@ -4,7 +4,7 @@ import PipeWire
 
 /// Reads the logs of a topology's nodes page by page, merged in order of time.
 ///
-/// The pager keeps no state between pages: the marks of a page give the start of the next one, even
+/// The pager keeps no state between pages: the positions of a page give the start of the next one, even
 /// if rotation has moved the files.
 package struct LogPager {
   private let directory: String
@@ -24,7 +24,7 @@ package struct LogPager {
   package struct Entries {
     package var entries: [LogEntry]
     /// A mark for each existing log.
-    package var marks: [LogPosition]
+    package var positions: [LogPosition]
     /// Whether there are more entries than fit into a page.
     package var hasMore: Bool
   }
@@ -39,7 +39,7 @@ package struct LogPager {
   package func page(_ request: LogRequest) -> LogPage {
     let found = entries(request)
     return LogPage(
-      lines: found.entries.map { .init(node: $0.node, text: $0.line) }, marks: found.marks,
+      lines: found.entries.map { .init(node: $0.node, text: $0.line) }, positions: found.positions,
       hasMore: found.hasMore)
   }
 
@@ -51,7 +51,7 @@ package struct LogPager {
     var parts = nodes.compactMap { node in
       LogPart(
         of: node, at: "\(directory)/\(node).log",
-        behind: request.marks.first { $0.node == node }, request, byteLimit: share)
+        behind: request.positions.first { $0.node == node }, request, byteLimit: share)
     }
     if request.isFollowed, parts.count > 1 {
       // A log that was read earlier may have got an older entry since.
@@ -71,7 +71,7 @@ package struct LogPager {
       ? LogOrder.order(of: all.map(\.line.entry))
       : all.indices.sorted { (all[$0].line.time, $0) < (all[$1].line.time, $1) }
     var found = Entries(
-      entries: [], marks: parts.map(\.start), hasMore: parts.contains(where: \.hasMore))
+      entries: [], positions: parts.map(\.start), hasMore: parts.contains(where: \.hasMore))
     var byteCount = 0
     for (part, line) in order.lazy.map({ all[$0] }) {
       if let horizon, line.time > horizon { break }
@@ -81,7 +81,7 @@ package struct LogPager {
         break
       }
       found.entries.append(line.entry)
-      found.marks[part] = line.end
+      found.positions[part] = line.end
     }
     return found
   }

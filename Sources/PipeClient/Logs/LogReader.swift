@@ -42,13 +42,13 @@ package struct LogReader {
     limit: Int? = nil, since time: Timestamp? = nil, hasMore: Bool = false,
     clock: () -> Timestamp = { .now }
   ) -> [LogEntry] {
-    if request.marks.isEmpty { (request.lines, request.since) = (limit, time?.milliseconds) }
+    if request.positions.isEmpty { (request.lines, request.since) = (limit, time?.milliseconds) }
     request.isFollowed = hasMore
     var entries: [LogEntry] = []
     while true {
       let page = pager.entries(request, clock: clock)
       entries += page.entries
-      request.take(page.marks)
+      request.take(page.positions)
       guard page.hasMore else { return entries }
     }
   }

@@ -44,17 +44,17 @@ package struct TopologyLogs: Sendable {
   package mutating func next(
     lines: Int? = nil, since time: Int64? = nil
   ) async throws -> (entries: [LogEntry], hasMore: Bool) {
-    if request.marks.isEmpty { (request.lines, request.since) = (lines, time) }
+    if request.positions.isEmpty { (request.lines, request.since) = (lines, time) }
     switch source {
     case .files(let directory):
       let page = LogPager(directory: directory, byteLimit: LogPager.fileByteLimit).entries(request)
-      request.take(page.marks)
+      request.take(page.positions)
       return (page.entries, page.hasMore)
     case .orchestrator(let client):
       let page: LogPage = try await client.command(.logs(request)).take {
         if case .logs(let page) = $0 { page } else { nil }
       }
-      request.take(page.marks)
+      request.take(page.positions)
       return (page.lines.map(LogEntry.init), page.hasMore)
     }
   }

@@ -21,7 +21,7 @@ package struct ViewSession {
 
   /// The outcome of an event.
   package enum EventOutcome: Equatable, Sendable {
-    case moved(version: UInt64, state: JSONValue)
+    case accepted(version: UInt64, state: JSONValue)
     /// The event was taken by several nodes together, or by one node of a composite.
     case committed
     case refused(String)
@@ -149,7 +149,7 @@ package struct ViewSession {
     exchange = .idle
     switch result {
     case .committed: notice = nil
-    case .moved(let version, let state):
+    case .accepted(let version, let state):
       notice = nil
       // Shows the state at once, without waiting for the node's feed.
       if let shown, shown.version < version,

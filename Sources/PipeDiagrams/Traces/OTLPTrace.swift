@@ -61,7 +61,7 @@ struct OTLPTrace {
   }
 
   private func id(of step: Trace.Step) -> SpanID {
-    SpanID("\(trace.topology) \(step.node) \(step.step.incarnation) \(step.step.place)")
+    SpanID("\(trace.topology) \(step.node) \(step.step.incarnation) \(step.step.index)")
   }
 
   private func id(of synchronizedEvent: Trace.SynchronizedEvent) -> SpanID {

@@ -18,10 +18,10 @@ struct NodeMetrics {
     "Start time of the node's process, since 1970.")
   private var events = MetricFamily(
     .counter, "piperuntime_node_events", "Events that the node has accepted or refused.")
-  private var letters = MetricFamily(
+  private var deadLetters = MetricFamily(
     .gauge, "piperuntime_node_dead_letters",
     "Refused events that the node has recorded as dead letters.")
-  private var lettersLost = MetricFamily(
+  private var deadLettersLost = MetricFamily(
     .counter, "piperuntime_node_dead_letters_lost",
     "Refused events that were not recorded, because the limit of dead letters was reached.")
   private var effects = MetricFamily(
@@ -39,8 +39,8 @@ struct NodeMetrics {
   private var gaps = MetricFamily(
     .counter, "piperuntime_node_gaps",
     "Gaps in incoming pipes, at which events were or may have been missed.")
-  private var garbage = MetricFamily(
-    .counter, "piperuntime_node_garbage_frames", "Invalid frames that the node has received.")
+  private var invalidFrames = MetricFamily(
+    .counter, "piperuntime_node_invalid_frames", "Invalid frames that the node has received.")
   private var steps = MetricFamily(
     .histogram, "piperuntime_node_step_duration_seconds", unit: "seconds",
     "Duration of steps without recording, for the first step of each turn and steps of effects.")
@@ -66,8 +66,8 @@ struct NodeMetrics {
 
   var families: [MetricFamily] {
     [
-      info, up, state, restarts, started, events, letters, lettersLost, effects, doubts, blocked,
-      unconnected, gaps, garbage, steps, records, recording, messages, outcomes, durations,
+      info, up, state, restarts, started, events, deadLetters, deadLettersLost, effects, doubts, blocked,
+      unconnected, gaps, invalidFrames, steps, records, recording, messages, outcomes, durations,
     ]
   }
 
@@ -97,13 +97,13 @@ struct NodeMetrics {
     let taken = status.events - min(status.events, status.refused)
     events.add(.count(taken), labels + [.init("outcome", "taken")])
     events.add(.count(status.refused), labels + [.init("outcome", "refused")])
-    letters.add(.count(status.letters), labels)
-    lettersLost.add(.count(status.lettersLost ?? 0), labels)
+    deadLetters.add(.count(status.deadLetters), labels)
+    deadLettersLost.add(.count(status.deadLettersLost ?? 0), labels)
     effects.add(.count(UInt64(max(0, status.effects))), labels)
     blocked.add(.count(UInt64(status.blocked.count)), labels)
     unconnected.add(.count(status.unconnected), labels)
     gaps.add(.count(status.gaps), labels)
-    garbage.add(.count(status.garbage), labels)
+    invalidFrames.add(.count(status.invalidFrames), labels)
     if let durations = status.steps, durations.isComplete {
       steps.add(.durations(durations), labels)
     }
@@ -170,7 +170,7 @@ struct PipeMetrics {
     .counter, "piperuntime_pipe_applied_events",
     "Sent events that the receiver has applied or refused, as acknowledged to the sender.")
   private var underWay = MetricFamily(
-    .gauge, "piperuntime_pipe_under_way_events",
+    .gauge, "piperuntime_pipe_in_flight_events",
     "Events that were sent and not yet applied; a pipe is full when they reach its capacity.")
   private var waiting = MetricFamily(
     .gauge, "piperuntime_pipe_waiting_events", "Events waiting at an end of the pipe.")

@@ -37,9 +37,9 @@ package struct WebService: Sendable {
     case .machine: return await answer { .machine(node: try Self.node(of: request)) }
     case .enabled: return await answer { .enabled(node: try Self.node(of: request)) }
     case .state: return await answer { .state(node: try Self.node(of: request)) }
-    case .letters: return await answer { .letters(node: try Self.node(of: request)) }
+    case .deadLetters: return await answer { .deadLetters(node: try Self.node(of: request)) }
     case .send: return await answer { try Self.event(of: request) }
-    case .letter: return await answer { try Self.letter(of: request) }
+    case .deadLetter: return await answer { try Self.deadLetter(of: request) }
     case nil: return Self.problem(404, "no such API request")
     }
   }
@@ -92,12 +92,12 @@ package struct WebService: Sendable {
     return .send(node: node, event: event)
   }
 
-  private static func letter(of request: WebRequest) throws(Malformed) -> InspectionRequest {
+  private static func deadLetter(of request: WebRequest) throws(Malformed) -> InspectionRequest {
     let (node, body) = try body(of: request)
     guard let id = body["id"]?.integer.flatMap({ UInt64(exactly: $0) }),
       case .bool(let drops)? = body["drops"]
     else { throw Malformed("'id' or 'drops' is missing") }
-    return .letter(node: node, id: id, drops: drops)
+    return .deadLetter(node: node, id: id, drops: drops)
   }
 
   // MARK: Writing
@@ -120,9 +120,9 @@ package enum WebRoute: String, CaseIterable, Sendable {
   case machine = "GET /api/machine"
   case enabled = "GET /api/enabled"
   case state = "GET /api/state"
-  case letters = "GET /api/letters"
+  case deadLetters = "GET /api/dead-letters"
   case send = "POST /api/send"
-  case letter = "POST /api/letter"
+  case deadLetter = "POST /api/dead-letter"
 
   /// Creates the route of a request; `nil` if there is none.
   init?(_ request: WebRequest) { self.init(rawValue: "\(request.method) \(request.path)") }

@@ -63,19 +63,19 @@ async function showResult(promise, label) {
 }
 
 function letterParts(node) {
-  if (!model.letters || !model.letters.length) return [];
-  const act = (letter, drops) => showResult(ask('/api/letter', { node: node.name, id: letter.id, drops }),
-    (drops ? 'drop ' : 'resend ') + letter.id);
-  const rows = model.letters.map((letter) => [letter.id, short(letter.event, 60), letter.pipe, letter.reason]);
-  return [{ key: 'letters', signature: JSON.stringify(rows) + model.readOnly, build: () =>
+  if (!model.deadLetters || !model.deadLetters.length) return [];
+  const act = (deadLetter, drops) => showResult(ask('/api/dead-deadLetter', { node: node.name, id: deadLetter.id, drops }),
+    (drops ? 'drop ' : 'resend ') + deadLetter.id);
+  const rows = model.deadLetters.map((deadLetter) => [deadLetter.id, short(deadLetter.event, 60), deadLetter.pipe, deadLetter.reason]);
+  return [{ key: 'dead-letters', signature: JSON.stringify(rows) + model.readOnly, build: () =>
     make('div', null, make('h3', { class: 'alert' }, 'Dead letters'), make('div', { class: 'scroll', tabindex: 0, role: 'group',
-      'aria-label': 'Dead letters', 'data-key': 'letters' }, make('table', null, make('tbody', null,
-      ...model.letters.map((letter, index) => letterRow(letter, rows[index], act)))))) }];
+      'aria-label': 'Dead letters', 'data-key': 'dead-letters' }, make('table', null, make('tbody', null,
+      ...model.deadLetters.map((deadLetter, index) => deadLetterRow(deadLetter, rows[index], act)))))) }];
 }
 
-function letterRow(letter, [number, event, pipe, reason], act) {
+function deadLetterRow(deadLetter, [number, event, pipe, reason], act) {
   return make('tr', null, make('td', { class: 'number' }, number), make('td', { class: 'code' }, event),
     make('td', { class: 'code' }, pipe), make('td', null, reason), model.readOnly ? null : make('td', null,
-      make('button', { type: 'button', 'data-key': 'r' + number, onclick: () => act(letter, false) }, 'Resend'), ' ',
-      make('button', { type: 'button', 'data-key': 'd' + number, onclick: () => act(letter, true) }, 'Drop')));
+      make('button', { type: 'button', 'data-key': 'r' + number, onclick: () => act(deadLetter, false) }, 'Resend'), ' ',
+      make('button', { type: 'button', 'data-key': 'd' + number, onclick: () => act(deadLetter, true) }, 'Drop')));
 }

@@ -44,9 +44,9 @@ function addSteps(delta) {
   let [inside, before] = [0, 0];
   for (const step of delta.happened) {
     if (step.refused !== undefined) {
-      // A refusal is no step and has no place.
+      // A refusal is no step and has no index.
       if (step.skipped) model.skipped += step.skipped;
-    } else if (step.place !== undefined) {
+    } else if (step.index !== undefined) {
       if (seen.has(step.node)) inside += missingBefore(step);
       else before += missingBefore(step);
       seen.add(step.node);
@@ -65,15 +65,15 @@ function addSteps(delta) {
 // Counts the missing steps before a step. The steps of a process have consecutive places, so a gap means missing steps.
 function missingBefore(step) {
   const last = model.places.get(step.node);
-  model.places.set(step.node, { incarnation: step.incarnation, place: step.place });
-  return last && last.incarnation === step.incarnation && step.place > last.place
-    ? step.place - last.place - (step.skipped ? 0 : 1) : 0;
+  model.places.set(step.node, { incarnation: step.incarnation, index: step.index });
+  return last && last.incarnation === step.incarnation && step.index > last.index
+    ? step.index - last.index - (step.skipped ? 0 : 1) : 0;
 }
 
-// A step that is too large to be reported has no place, and must not count as missing.
+// A step that is too large to be reported has no index, and must not count as missing.
 function countLarge(step) {
   const last = model.places.get(step.node);
-  if (last && last.incarnation === step.incarnation) last.place += 1;
+  if (last && last.incarnation === step.incarnation) last.index += 1;
 }
 
 // Removes the parts of a step that the page does not keep: large states and events except their labels, and the values

@@ -3,7 +3,7 @@
 
 function choose(name) {
   model.chosen = name;
-  model.machine = model.enabled = model.letters = model.whole = null;
+  model.machine = model.enabled = model.deadLetters = model.whole = null;
   model.message = '';
   show();
   fetchMachine();
@@ -30,10 +30,10 @@ async function fetchSelected() {
     const enabled = await ask('/api/enabled?node=' + encodeURIComponent(name));
     if (model.chosen === name) model.enabled = enabled;
     const state = model.states.get(name);
-    if (state && state.counts && state.counts.letters) {
-      const letters = await ask('/api/letters?node=' + encodeURIComponent(name));
-      if (model.chosen === name) model.letters = letters;
-    } else model.letters = null;
+    if (state && state.counts && state.counts.deadLetters) {
+      const deadLetters = await ask('/api/dead-letters?node=' + encodeURIComponent(name));
+      if (model.chosen === name) model.deadLetters = deadLetters;
+    } else model.deadLetters = null;
   } catch (error) {
     // Keep the events, so that the form keeps its inputs.
     if (model.chosen === name) model.enabled = { events: [], ...model.enabled, error: error.message };
@@ -172,7 +172,7 @@ function seenTransitions(name) {
   return [...edges.values()].sort((a, b) => (a.from + ' ' + a.to < b.from + ' ' + b.to ? -1 : 1));
 }
 
-const verdicts = { enabled: '✓ takes it', withheld: '✗ blocks it', dependsOnValue: '? by its values',
+const verdicts = { enabled: '✓ takes it', blocked: '✗ blocks it', dependsOnValue: '? by its values',
   undetermined: '? known only when it runs' };
 
 function eventParts(node) {

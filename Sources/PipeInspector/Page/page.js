@@ -10,7 +10,7 @@ const byId = (id) => document.getElementById(id);
 // `latest` is the current topology, `topology` the topology at the shown instant.
 const model = { topology: null, latest: null, topologies: [], states: new Map(), samples: new Map(), steps: [],
   stepCount: 0, lines: [], cursor: '0', time: 0, receivedAt: 0, chosen: null, at: null, skipped: 0, readOnly: true,
-  machine: null, enabled: null, letters: null, whole: null, rates: new Map(), places: new Map(), ends: new Map(),
+  machine: null, enabled: null, deadLetters: null, whole: null, rates: new Map(), places: new Map(), ends: new Map(),
   message: '' };
 
 function readToken() {

@@ -112,7 +112,7 @@ function showNodes(states) {
     const warnings = (state.doubts && state.doubts.length ? ', in doubt' : '') +
       (isBlocked(node) ? ', blocked' : '');
     const cells = [stateOf(state, 120), node.phase + warnings,
-    typeof rate === 'number' ? Math.round(rate) : '', counts ? counts.letters : '', node.restarts];
+    typeof rate === 'number' ? Math.round(rate) : '', counts ? counts.deadLetters : '', node.restarts];
     const isChosen = node.name === model.chosen;
     return { key: node.name, signature: cells.join('\n') + node.running + isChosen, build: () =>
       make('tr', { class: isChosen ? 'chosen' : null },

@@ -71,7 +71,7 @@ extension InDoubtTransaction {
 extension NodeStatus {
   fileprivate var inspected: JSONValue {
     [
-      "events": .count(events), "refused": .count(refused), "letters": .count(letters),
+      "events": .count(events), "refused": .count(refused), "deadLetters": .count(deadLetters),
       "effects": .integer(Int64(effects)), "gaps": .count(gaps), "blocked": .texts(blocked),
       "outs": .array(outs.map(\.inspected)), "ins": .array(ins.map(\.inspected)),
     ]

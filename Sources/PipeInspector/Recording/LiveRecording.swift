@@ -196,19 +196,19 @@ extension LiveRecording {
     case .machine(let node): return try JSONValue(encoding: await client.describe(node))
     case .enabled(let node): return try await client.enabledEvents(of: node).inspected
     case .state(let node): return try await state(of: node, client)
-    case .letters(let node):
+    case .deadLetters(let node):
       return .array(
-        try await client.letters(of: node).suffix(100).map { try JSONValue(encoding: $0) })
+        try await client.deadLetters(of: node).suffix(100).map { try JSONValue(encoding: $0) })
     case .send(let node, let event):
       switch try await client.deliver(event, to: node, timeout: Self.patience).outcome {
       case .node(let outcome): return outcome.inspected
       case .composite(let reply): return TransactionReply.atomic(reply).json
       }
-    case .letter(let node, let id, drops: true):
-      try await client.drop(letter: id, of: node, timeout: Self.patience)
+    case .deadLetter(let node, let id, drops: true):
+      try await client.drop(deadLetter: id, of: node, timeout: Self.patience)
       return ["outcome": "dropped"]
-    case .letter(let node, let id, drops: false):
-      return try await client.resend(letter: id, of: node, timeout: Self.patience).inspected
+    case .deadLetter(let node, let id, drops: false):
+      return try await client.resend(deadLetter: id, of: node, timeout: Self.patience).inspected
     }
   }
 }
@@ -240,8 +240,8 @@ extension LiveRecording {
 extension RequestOutcome {
   fileprivate var inspected: JSONValue {
     switch self {
-    case .moved(let version, let state):
-      ["outcome": "moved", "version": .count(version), "state": state]
+    case .accepted(let version, let state):
+      ["outcome": "accepted", "version": .count(version), "state": state]
     case .refused(let refusal, let state):
       [
         "outcome": "refused", "reason": .string(refusal.code), "error": .optional(refusal.error),
@@ -267,7 +267,7 @@ extension EnabledEvents {
             "fields": .array(
               event.event.fields.map { ["name": .string($0.name), "type": .string($0.type)] }),
             "because": .array(
-              event.withheld.map { answer in
+              event.blockingAnswers.map { answer in
                 [
                   "participant": .string(answer.participant), "state": answer.state ?? .null,
                   "reason": .string(answer.blocker?.description ?? ""),
@@ -365,11 +365,11 @@ package enum InspectionRequest: Hashable, Sendable {
   /// The complete state of a node.
   case state(node: String)
   /// The dead letters of a node.
-  case letters(node: String)
+  case deadLetters(node: String)
   /// Sends an event.
   case send(node: String, event: JSONValue)
   /// Resends a dead letter, or drops it.
-  case letter(node: String, id: UInt64, drops: Bool)
+  case deadLetter(node: String, id: UInt64, drops: Bool)
 }
 
 /// The reason why a request has no answer.

@@ -185,8 +185,8 @@ extension String: PlainValue {
   }
 
   static func sample(_ numbers: inout SplitMix64) -> String {
-    let letters = ["a", "Z", "0", " ", "/", "é", "😀", "{", ",", "'"]
-    return (0..<numbers.next() % 40).map { _ in letters[Int(numbers.next() % 10)] }.joined()
+    let deadLetters = ["a", "Z", "0", " ", "/", "é", "😀", "{", ",", "'"]
+    return (0..<numbers.next() % 40).map { _ in deadLetters[Int(numbers.next() % 10)] }.joined()
   }
 }
 

@@ -104,15 +104,15 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var inPorts: [PortDescription]
   /// The reason why the machine cannot run as described, or `nil`. Examples: parameters that do not
   /// decode, a port that is declared twice.
-  public var problem: String?
-  /// The parameter that ``problem`` is about, or `nil`.
-  public var problemParameter: String?
+  public var error: String?
+  /// The parameter that ``error`` is about, or `nil`.
+  public var errorParameter: String?
 
   /// Creates a description.
   public init(
     machine: String, initial: JSONValue, states: [CaseDescription], events: [CaseDescription],
     alphabet: [String], outputs: [CaseDescription], outPorts: [PortDescription],
-    inPorts: [PortDescription], problem: String? = nil,
+    inPorts: [PortDescription], error: String? = nil,
     stateFields: [CaseDescription.Field]? = nil
   ) {
     self.stateFields = stateFields
@@ -124,18 +124,18 @@ public struct MachineDescription: Codable, Hashable, Sendable {
     self.outputs = outputs
     self.outPorts = outPorts
     self.inPorts = inPorts
-    self.problem = problem
+    self.error = error
   }
 
   /// Creates a description without cases, for a node without a machine, or for a machine that
   /// cannot describe itself.
   package init(
-    machine: String, initial: JSONValue = .null, problem: String? = nil, parameter: String? = nil
+    machine: String, initial: JSONValue = .null, error: String? = nil, parameter: String? = nil
   ) {
     self.init(
       machine: machine, initial: initial, states: [], events: [], alphabet: [], outputs: [],
-      outPorts: [], inPorts: [], problem: problem)
-    problemParameter = parameter
+      outPorts: [], inPorts: [], error: error)
+    errorParameter = parameter
   }
 }
 

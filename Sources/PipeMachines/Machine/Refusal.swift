@@ -10,7 +10,7 @@ public enum Refusal: Hashable, Sendable {
   /// machine can therefore not prepare to accept the event together with other participants.
   case asynchronous
   /// The transition is asynchronous, and did not return within its time limit.
-  case overdue
+  case timedOut
   /// The transition leads to a state that is too large for a node: more than 1 MiB as JSON.
   case stateTooLarge
 }
@@ -28,14 +28,14 @@ extension Refusal {
   }
 
   /// The reason as one word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`,
-  /// `overdue`, `stateTooLarge`.
+  /// `timedOut`, `stateTooLarge`.
   public var code: String {
     switch self {
     case .noTransition: "noTransition"
     case .guard: "guard"
     case .thrown: "thrown"
     case .asynchronous: "asynchronous"
-    case .overdue: "overdue"
+    case .timedOut: "timedOut"
     case .stateTooLarge: "stateTooLarge"
     }
   }
@@ -52,7 +52,7 @@ extension Refusal {
     case "guard": self = .guard
     case "thrown": self = .thrown(error ?? "")
     case "asynchronous": self = .asynchronous
-    case "overdue": self = .overdue
+    case "timedOut": self = .timedOut
     case "stateTooLarge": self = .stateTooLarge
     default: return nil
     }
@@ -67,7 +67,7 @@ extension Refusal {
     case .guard: "the transition's guard is false"
     case .thrown(let text): "the machine's function threw: \(text)"
     case .asynchronous: "the transition is asynchronous, so the node cannot promise the event"
-    case .overdue: "the asynchronous transition did not return within its time limit"
+    case .timedOut: "the asynchronous transition did not return within its time limit"
     case .stateTooLarge: StateSizeLimit.wording
     }
   }

@@ -148,7 +148,7 @@ package enum Evaluation: Hashable, Sendable {
   /// nothing but its own state.
   case selfContained
   /// The answer depends on the values that the event carries, for example through a guard.
-  case byValue
+  case dependsOnValues
   /// The machine would refuse the event.
   case refused(Refusal)
 }
@@ -156,7 +156,7 @@ package enum Evaluation: Hashable, Sendable {
 extension Evaluation: Codable {
   private static let words: [String: Evaluation] = [
     "taken": .taken, "asynchronous": .asynchronous, "selfContained": .selfContained,
-    "byValue": .byValue,
+    "dependsOnValues": .dependsOnValues,
   ]
 
   package init(from decoder: any Decoder) throws {
@@ -170,7 +170,7 @@ extension Evaluation: Codable {
     case .taken: word = "taken"
     case .asynchronous: word = "asynchronous"
     case .selfContained: word = "selfContained"
-    case .byValue: word = "byValue"
+    case .dependsOnValues: word = "dependsOnValues"
     case .refused(let refusal): return try refusal.encode(to: encoder)
     }
     var container = encoder.singleValueContainer()
@@ -201,7 +201,7 @@ extension StateMachine {
     if let event = EnumCases<Event>.bareValue(tag: tag) { return evaluate(event, in: state) }
     // The answer of a function is not known before it is called with the values.
     guard isListed else {
-      guard isAsynchronous else { return .byValue }
+      guard isAsynchronous else { return .dependsOnValues }
       return selfContained.limit(ofTag: tag) == nil ? .asynchronous : .selfContained
     }
     let entries = list(state).entries
@@ -209,13 +209,13 @@ extension StateMachine {
     if let last = own.firstIndex(where: { !$0.isGuarded }) { return Self.evaluation(own[...last]) }
     // An `On` whose case is unknown may be about this event.
     let hasUnknownEvents = entries.contains { $0.tags.isEmpty }
-    return own.isEmpty && !hasUnknownEvents ? .refused(.noTransition) : .byValue
+    return own.isEmpty && !hasUnknownEvents ? .refused(.noTransition) : .dependsOnValues
   }
 
   /// Returns the answer to an event that one of these entries accepts: the last entry has no guard.
   private static func evaluation(_ entries: ArraySlice<EventList.Entry>) -> Evaluation {
     if entries.allSatisfy({ !$0.isAsynchronous }) { return .taken }
     if entries.allSatisfy(\.isUnlimited) { return .asynchronous }
-    return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil } ? .selfContained : .byValue
+    return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil } ? .selfContained : .dependsOnValues
   }
 }

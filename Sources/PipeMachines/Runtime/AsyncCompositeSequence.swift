@@ -79,8 +79,8 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
     _ event: Event, to component: CompositeComponent<ComponentState, Event>
   ) async throws(RoutingError) -> SendOutcome<ComponentState> {
     switch try await product.send(event, to: component.name) {
-    case .moved(let state as ComponentState): return .moved(state)
-    case .moved: throw .unknownComponent(component.name)
+    case .accepted(let state as ComponentState): return .accepted(state)
+    case .accepted: throw .unknownComponent(component.name)
     case .refused(let refusal): return .refused(refusal)
     case .finished: return .finished
     }

@@ -57,7 +57,7 @@ public struct AsyncStateMachineSequence<
     public func send(_ event: Event) async -> SendOutcome<State>
   {
     switch handle.run.sendNow(event) {
-    case .moved(let state, _)?: .moved(state)
+    case .accepted(let state, _)?: .accepted(state)
     case .refused(let refusal)?: .refused(refusal)
     case .pending?: await handle.run.transitionEnd()
     case nil: await handle.run.sendLater(event)
@@ -124,7 +124,7 @@ extension AsyncStateMachineSequence.Iterator: Sendable {}
 /// The outcome of a send.
 public enum SendOutcome<State: Sendable>: Sendable {
   /// The machine accepted the event and entered this state.
-  case moved(State)
+  case accepted(State)
   /// The machine refused the event.
   case refused(Refusal)
   /// The run has ended.

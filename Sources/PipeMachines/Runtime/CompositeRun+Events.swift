@@ -205,7 +205,7 @@ extension CompositeRun {
       evaluation.tasks.append(
         Task { [self] in
           do { try await clock.sleep(for: limit) } catch { return }
-          post { [self] in refused(.overdue, by: participant, number) }
+          post { [self] in refused(.timedOut, by: participant, number) }
         })
     }
     requests[position].evaluation = evaluation

@@ -248,7 +248,7 @@ extension Engine {
       trace.tally?.count(ended.event, in: settledState)
       move(to: next, on: ended.event, because: ended.cause)
       isTakingEffectEvent = false
-      (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
+      (ended.done ?? onTransitionEnd)?(.accepted(state, version: version))
     case .transitionThrew(let refusal):
       guard let ended = transition else { return }
       transition = nil
@@ -324,7 +324,7 @@ extension Engine {
     case .next(let next):
       if let tally = trace.tally { tally.count(event, in: state) }
       move(to: next, on: event, because: cause)
-      outcome = .moved(state, version: version)
+      outcome = .accepted(state, version: version)
     case .refused(let refusal):
       refusals &+= 1
       outcome = .refused(refusal)
@@ -355,7 +355,7 @@ extension Engine {
     case .next(let next):
       if let tally = trace.tally { tally.count(event, in: state) }
       move(to: next, on: event, entered: entered)
-      return .moved(state, version: version)
+      return .accepted(state, version: version)
     case .refused(let refusal):
       refusals &+= 1
       return .refused(refusal)
@@ -412,7 +412,7 @@ extension Engine {
   @inlinable
   func beginMove(to next: State, on event: Event?) -> Bool {
     let isTraced = trace.isOn && trace.willMove?(event, settledState) == true
-    if isPassing { applyIntermediateStateRules() }
+    if isIntermediate { applyIntermediateStateRules() }
     adopt(next)
     return isTraced
   }
@@ -517,7 +517,7 @@ extension Engine {
   /// Whether the current state is an intermediate state, so that the step is lost if the process
   /// dies.
   @inlinable
-  package var isPassing: Bool { intermediateStates.count > 0 }
+  package var isIntermediate: Bool { intermediateStates.count > 0 }
 
   /// The state after the last complete step.
   @usableFromInline

@@ -59,7 +59,7 @@ package final class EffectReply: Sendable {
 /// The outcome of processing an event.
 @usableFromInline
 package enum StepOutcome<State> {
-  case moved(State, version: UInt64)
+  case accepted(State, version: UInt64)
   case refused(Refusal)
   /// An asynchronous transition is running; the owner queues other inputs until it returns.
   case pending

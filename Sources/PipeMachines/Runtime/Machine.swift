@@ -55,7 +55,7 @@ extension Machine {
       machine: name, initial: initial, states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
       outPorts: runtime.outPorts, inPorts: runtime.inPorts,
-      problem: machine.problem ?? machine.problem(withInitial: initial)
+      error: machine.problem ?? machine.problem(withInitial: initial)
         ?? (runtime.problems + ports.problems + unnamed).first,
       stateFields: machine.stateFields)
     let asynchronous = machine.asynchronousEvents

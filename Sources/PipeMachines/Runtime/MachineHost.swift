@@ -142,7 +142,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     defer { engine.sender = .known(nil) }
     engine.take(send.event, cause: "send") { [run, position] outcome in
       switch outcome {
-      case .moved(let state, _): send.answer(.moved(state))
+      case .accepted(let state, _): send.answer(.accepted(state))
       case .refused(let refusal): send.answer(.refused(refusal))
       case .pending: break
       }
@@ -180,7 +180,7 @@ extension MachineHost {
       return .next(next)
     case .suspended(let run):
       guard let limit = run.limit else { return .refused(.asynchronous) }
-      guard unreturnedTransitions.mayBegin(tell: engine.onError) else { return .refused(.overdue) }
+      guard unreturnedTransitions.mayBegin(tell: engine.onError) else { return .refused(.timedOut) }
       prepared = (event, nil, true)
       return .suspended(
         SuspendedTransition(within: limit) { [scope = engine.scope] in

@@ -181,7 +181,7 @@ extension MachineRun {
     guard let answer = pendingAnswer else { return }
     pendingAnswer = nil
     switch step {
-    case .moved(let state, _): answer.resume(returning: .moved(state))
+    case .accepted(let state, _): answer.resume(returning: .accepted(state))
     case .refused(let refusal): answer.resume(returning: .refused(refusal))
     case .pending: preconditionFailure("The engine ended an event without an outcome.")
     }

@@ -118,7 +118,7 @@ package struct UnreturnedTransitions {
       hasReported = true
       tell(
         "\(count) asynchronous transitions of synchronized events were cancelled, but are still "
-          + "running; further events with such transitions are refused as overdue until a "
+          + "running; further events with such transitions are refused as timed out until a "
           + "transition returns; return from the transitions when their task is cancelled")
     }
     return false

@@ -19,7 +19,7 @@ package final class StepEvaluator<
   }
 
   package enum Answer {
-    case moved(Configuration)
+    case accepted(Configuration)
     /// The event is refused. An effect whose last event is refused has ended nevertheless.
     case refused(Refusal, Configuration)
     /// The transition is asynchronous, so its outcome is unknown without running it.
@@ -41,7 +41,7 @@ package final class StepEvaluator<
     case feedback(Int)
   }
 
-  package let works: [EffectSource]
+  package let effects: [EffectSource]
   private let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
   private let entered: (State) -> Void
@@ -56,9 +56,9 @@ package final class StepEvaluator<
     self.runtime = runtime.withoutMiddleware
     self.entered = entered
     let names = EnumCases<Output>.names
-    let effects = runtime.effects.values.sorted { $0.tag < $1.tag }
-    works =
-      effects.map {
+    let outputs = runtime.effects.values.sorted { $0.tag < $1.tag }
+    effects =
+      outputs.map {
         EffectSource(name: names[$0.tag], isSequence: $0.isSequence, place: .output(tag: $0.tag))
       }
       + runtime.feedbacks.enumerated().map {
@@ -112,7 +112,7 @@ package final class StepEvaluator<
     let engine = engine()
     engine.restore(configuration.state, version: 1)
     for name in configuration.effects {
-      guard let work = works.first(where: { $0.name == name }) else { continue }
+      guard let work = effects.first(where: { $0.name == name }) else { continue }
       switch work.place {
       case .output(let tag):
         guard let effect = runtime.effects[tag] else { continue }
@@ -134,7 +134,7 @@ package final class StepEvaluator<
     switch machine.step(engine.state, event) {
     case .next(let next):
       engine.take(event, leadingTo: next, cause: "")
-      return .moved(configuration(of: engine))
+      return .accepted(configuration(of: engine))
     case .refused(let refusal): return .refused(refusal, configuration(of: engine))
     case .suspended: return .asynchronous
     }
@@ -149,7 +149,7 @@ package final class StepEvaluator<
   private func work(of effect: RunningEffect<State, Event>) -> EffectSource? {
     let place =
       effect.outputTag.map { Place.output(tag: $0) } ?? .feedback(effect.origin.feedback)
-    return works.first { $0.place == place }
+    return effects.first { $0.place == place }
   }
 
   private func find(

@@ -72,9 +72,9 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
     _ event: Event, resumeWhen isAwaited: (State) -> Bool
   ) async -> SendOutcome<State> {
     let (outcome, next) = await source.transmitFollowing(event)
-    guard case .moved = outcome else { return outcome }
+    guard case .accepted = outcome else { return outcome }
     while let state = await next() {
-      if isAwaited(state) { return .moved(state) }
+      if isAwaited(state) { return .accepted(state) }
     }
     return .finished
   }
@@ -146,7 +146,7 @@ package struct ViewSource<State: Sendable, Event: DSLCompatible> {
     }
     let transmit: @MainActor (Event) async -> SendOutcome<State> = { event in
       switch await sequence.send(event) {
-      case .moved(let state): .moved(project(state))
+      case .accepted(let state): .accepted(project(state))
       case .refused(let refusal): .refused(refusal)
       case .finished: .finished
       }

@@ -149,7 +149,7 @@ extension BlockingParticipant: CustomStringConvertible {
       case .guard: "the transition's guard is false"
       case .thrown(let error): "the machine's function threw: \(error)"
       case .asynchronous: "the transition is asynchronous, so the node cannot promise the event"
-      case .overdue: "the asynchronous transition did not return within its time limit"
+      case .timedOut: "the asynchronous transition did not return within its time limit"
       case .stateTooLarge: "the transition leads to a state of more than 1 MiB as JSON"
       }
     return "'\(participant)' refuses the event in state \(state.text): \(why)"
@@ -191,7 +191,7 @@ public enum SynchronizedMode: Hashable, Codable, Sendable {
 /// The outcome of an event at one participant, if each participant accepts the event independently.
 public enum BroadcastResult: Hashable, Sendable {
   /// The participant has accepted the event, and has this version now.
-  case moved(version: UInt64)
+  case accepted(version: UInt64)
   /// The state of the participant does not allow the event.
   case refused(BlockingParticipant)
   /// The participant cannot accept events now.

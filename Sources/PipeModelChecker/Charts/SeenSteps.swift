@@ -111,7 +111,7 @@ struct ObservedSteps {
     var found = outcomes[pair] ?? Outcomes()
     defer { outcomes[pair] = found }
     switch reply {
-    case .answer(.moved(let next, _)):
+    case .answer(.accepted(let next, _)):
       let target = Self.name(of: next.state, description)
       found.moved += 1
       if !found.targets.contains(target) { found.targets.append(target) }
@@ -123,12 +123,12 @@ struct ObservedSteps {
       } else {
         found.refusedByGuard += 1
       }
-    case .answer(.unable): found.isAsynchronous = true
+    case .answer(.undecided): found.isAsynchronous = true
     case .answer(.undecodable), .answer(.invalid), .answer(.opened), .answer(.projected),
       .evaluatorError:
       found.isUnanswered = true
     case .impure(let answers):
-      for case .moved(let next, _) in answers {
+      for case .accepted(let next, _) in answers {
         let target = Self.name(of: next.state, description)
         if !found.targets.contains(target) { found.targets.append(target) }
         reach(target)

@@ -178,8 +178,8 @@ final class ProgramEvaluator {
   private static func text(of answer: EvaluatorAnswer) -> String {
     switch answer {
     case .invalid(let problem), .undecodable(let problem): problem
-    case .unable(let reason): reason
-    case .opened, .moved, .refused, .projected: "the answer does not match the request"
+    case .undecided(let reason): reason
+    case .opened, .accepted, .refused, .projected: "the answer does not match the request"
     }
   }
 }

@@ -20,7 +20,7 @@ extension TopologyModel {
     if let known = action.outcomes[place][configuration] { return known }
     let outcome: ExploredAction.Outcome
     if let problem = mover.problem {
-      outcome = .refused(because: problem, to: configuration)
+      outcome = .refused(reason: problem, to: configuration)
     } else {
       outcome = try answer(mover, in: configuration, action, at: state, &model)
     }
@@ -41,7 +41,7 @@ extension TopologyModel {
     let outcome: ExploredAction.Outcome
     switch node.kind {
     case .any: outcome = .leads(to: configuration, sends: [])
-    case .constant: outcome = .refused(because: "noTransition", to: configuration)
+    case .constant: outcome = .refused(reason: "noTransition", to: configuration)
     case .silent: outcome = .none
     case .machine(let evaluator):
       let current = node.configurations[configuration]
@@ -68,7 +68,7 @@ extension TopologyModel {
       self.discover(kind, at: ["nodes", node.name], state, action)
     }
     switch reply {
-    case .answer(.moved(let next, let sends)):
+    case .answer(.accepted(let next, let sends)):
       if let problem = answerCheck(of: node.name)?.problem(in: sends) {
         return try take(
           .evaluatorError(.invalidAnswer(problem)), of: mover, in: configuration, action, at: state,
@@ -82,11 +82,11 @@ extension TopologyModel {
         because: refusal.error.map { "thrown: \($0)" } ?? refusal.code,
         to: mover.refusal == .step ? number(of: next, mover.node, in: &model) : configuration)
     case .answer(.undecodable(let problem)):
-      if case .pipe = action.origin { return .refused(because: problem, to: configuration) }
+      if case .pipe = action.origin { return .refused(reason: problem, to: configuration) }
       // The event does not occur in a run: the file or the search made it up.
       values.note(.limit(.notEvaluated(node: node.name, event: action.event, because: problem)))
       return .none
-    case .answer(.unable(let reason)):
+    case .answer(.undecided(let reason)):
       values.note(.limit(.notEvaluated(node: node.name, event: action.event, because: reason)))
       return .none
     case .answer(.opened), .answer(.invalid), .answer(.projected):
@@ -134,11 +134,11 @@ extension TopologyModel {
 
   private static func text(of answer: EvaluatorAnswer) -> String {
     switch answer {
-    case .moved(let next, let sends):
+    case .accepted(let next, let sends):
       ([next.state.text] + sends.map { "sends \($0.event.text)" }).joined(separator: ", ")
     case .refused(let refusal, _): "refused: \(refusal.code)"
     case .undecodable(let problem), .invalid(let problem): problem
-    case .unable(let reason): reason
+    case .undecided(let reason): reason
     case .opened, .projected: "the answer does not match the request"
     }
   }
@@ -153,7 +153,7 @@ extension TopologyModel {
     let path = ["pipes", String(pipe.place)]
     let currentState = node.state(configuration)
     switch mover.refusal {
-    case .letter:
+    case .deadLetter:
       discover(
         .deadLetter(
           pipe: pipe.name, node: node.name, event: action.event, state: currentState, reason: reason
@@ -196,7 +196,7 @@ struct AnswerCheck {
     if let name = Self.first(of: opening.events.keys, notIn: description.events.map(\.name)) {
       return "node '\(node)' accepts event '\(name)', which \(machine) does not list"
     }
-    let effects = opening.works.map(\.name).filter { !$0.hasPrefix("feedback") }
+    let effects = opening.effects.map(\.name).filter { !$0.hasPrefix("feedback") }
     if let name = Self.first(of: effects, notIn: description.outputs.map(\.name)) {
       return "node '\(node)' has output '\(name)', which \(machine) does not list"
     }

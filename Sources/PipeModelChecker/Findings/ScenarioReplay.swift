@@ -97,12 +97,12 @@ package struct ScenarioReplay {
     var refusals: [(node: String, reason: String, EvaluatorConfiguration)] = []
     for mover in movers {
       switch try answer(mover, at: path, step.outcome) {
-      case .moved(let next, let sends): moved.append((mover.node, next, sends))
+      case .accepted(let next, let sends): moved.append((mover.node, next, sends))
       case .refused(let refusal, let next): refusals.append((mover.node, refusal.code, next))
       case .undecodable:
         refusals.append(
           (mover.node, "undecodable", configurations[mover.node] ?? .init(state: .null)))
-      case .unable(let reason), .invalid(let reason):
+      case .undecided(let reason), .invalid(let reason):
         throw Failure(
           path: path, description: "node '\(mover.node)' cannot evaluate the step: \(reason)")
       case .opened, .projected, nil: return
@@ -189,7 +189,7 @@ package struct ScenarioReplay {
     guard model.node(named: node) != nil else { throw unknownNode(node, at: path + ["at"]) }
     try checkIsRunning(effect, of: node, at: path + ["ends"])
     let mover = Mover(node: node, input: .end(effect: effect))
-    guard case .moved(let next, _) = try answer(mover, at: path, outcome) else {
+    guard case .accepted(let next, _) = try answer(mover, at: path, outcome) else {
       throw Failure(
         path: path, description: "node '\(node)' cannot evaluate the end of effect '\(effect)'")
     }
@@ -227,12 +227,12 @@ package struct ScenarioReplay {
     }
     let configuration = configurations[mover.node] ?? EvaluatorConfiguration(state: .null)
     switch model.nodes[number].kind {
-    case .any: return .moved(configuration: configuration, sends: [])
-    case .constant: return .refused(because: .noTransition, configuration: configuration)
+    case .any: return .accepted(configuration: configuration, sends: [])
+    case .constant: return .refused(reason: .noTransition, configuration: configuration)
     case .silent:
       throw Failure(path: path, description: "the program of node '\(mover.node)' did not answer")
     case .machine(let evaluator):
-      if let problem = mover.problem { return .undecodable(problem: problem) }
+      if let problem = mover.problem { return .undecodable(error: problem) }
       switch evaluator.row(mover.node, configuration, [mover.input])[0] {
       case .answer(let answer): return answer
       case .impure(let answers): return answers[0]

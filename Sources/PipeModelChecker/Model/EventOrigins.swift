@@ -41,9 +41,9 @@ struct EventOrigins {
 
   /// Returns the names of the events that effects of a node are declared to emit.
   private func declaredEvents(of node: ExploredNode) -> Set<String> {
-    let works = node.opening?.works ?? []
+    let effects = node.opening?.effects ?? []
     return Set(
-      works.flatMap { work in
+      effects.flatMap { work in
         (declaredEvents(of: node, work.name)?.events ?? []).map(\.event)
       })
   }
@@ -67,10 +67,10 @@ struct EventOrigins {
 
   /// Returns whether an effect of a node emits an event, declared or assumed.
   private func emitsEvent(_ node: ExploredNode, _ event: String) -> Bool {
-    let works = node.opening?.works ?? []
-    guard !works.isEmpty else { return false }
+    let effects = node.opening?.effects ?? []
+    guard !effects.isEmpty else { return false }
     if declaredEvents(of: node).contains(event) { return true }
-    return works.contains { declaredEvents(of: node, $0.name) == nil }
+    return effects.contains { declaredEvents(of: node, $0.name) == nil }
       && assumedGives(of: node).contains(event)
   }
 

@@ -20,7 +20,7 @@ final class ExploredAction {
     /// The event stays where it is, and waits.
     case waits
     /// The event becomes a dead letter.
-    case letter
+    case deadLetter
     /// The node fails, because of its pipe's `on_refused: fail`.
     case failure
     /// The effect that emitted the event ends; there is no other consequence.
@@ -47,7 +47,7 @@ final class ExploredAction {
   /// The outcome for a mover in one of its configurations.
   enum Outcome {
     case leads(to: Int, sends: [ExploredSend])
-    case refused(because: String, to: Int)
+    case refused(reason: String, to: Int)
     /// The program gave no answer.
     case none
   }
@@ -132,7 +132,7 @@ final class ExploredAction {
     case .refused:
       guard mover < movers.count else { return nil }
       switch movers[mover].refusal {
-      case .letter, .step: return .refused
+      case .deadLetter, .step: return .refused
       case .waits, .failure, .postponed: return nil
       }
     case .none: return nil

@@ -79,7 +79,7 @@ extension TopologyModel {
 
   private static func opening(in state: JSONValue) -> EvaluatorOpening {
     EvaluatorOpening(
-      configuration: EvaluatorConfiguration(state: state), sends: [], works: [], events: [:])
+      configuration: EvaluatorConfiguration(state: state), sends: [], effects: [], events: [:])
   }
 
   private func recordFailure(of evaluatorError: EvaluatorError, _ node: NodeSpecification) {
@@ -180,7 +180,7 @@ extension TopologyModel {
     let receiver = pipe.specification.receiver
     let refusal: ExploredAction.Refusal =
       switch pipe.specification.onRefused {
-      case .record: .letter
+      case .record: .deadLetter
       case .postpone: .postponed
       case .fail: .failure
       }
@@ -195,7 +195,7 @@ extension TopologyModel {
           movers: [
             .init(
               node: place, input: .take(event: event),
-              refusal: problem != nil && refusal == .postponed ? .letter : refusal,
+              refusal: problem != nil && refusal == .postponed ? .deadLetter : refusal,
               problem: problem)
           ], taken: send), to: &model)
     }
@@ -259,7 +259,7 @@ extension TopologyModel {
   private func addEffects(_ origins: EventOrigins) throws {
     for place in nodes.indices {
       let node = nodes[place]
-      for work in node.opening?.works ?? [] {
+      for work in node.opening?.effects ?? [] {
         let patterns: [EventPattern]
         let declared = origins.declaredEvents(of: node, work.name)
         if let declared {

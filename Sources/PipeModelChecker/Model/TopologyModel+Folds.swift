@@ -59,7 +59,7 @@ extension TopologyModel {
           discoverBrokenFold(place, input, [node.configurations[number], member])
           return .broken
         }
-        if case .answer(.moved(let next, _)) = pair.1 { node.note(member: next) }
+        if case .answer(.accepted(let next, _)) = pair.1 { node.note(member: next) }
         if case .answer(.refused(_, let next)) = pair.1 { node.note(member: next) }
       }
     }
@@ -81,11 +81,11 @@ extension TopologyModel {
 
   private func folded(_ answer: EvaluatorAnswer, _ node: ExploredNode) -> EvaluatorAnswer {
     switch answer {
-    case .moved(let next, let sends):
-      .moved(configuration: node.folded(next), sends: sends)
+    case .accepted(let next, let sends):
+      .accepted(configuration: node.folded(next), sends: sends)
     case .refused(let refusal, let next):
-      .refused(because: refusal, configuration: node.folded(next))
-    case .opened, .undecodable, .unable, .invalid, .projected: answer
+      .refused(reason: refusal, configuration: node.folded(next))
+    case .opened, .undecodable, .undecided, .invalid, .projected: answer
     }
   }
 

@@ -382,7 +382,7 @@ extension TopologyModel {
     for configuration in node.configurations.prefix(Self.questionLimit / inputs.count) {
       for reply in evaluator.row(node.name, configuration, inputs) {
         switch reply {
-        case .answer(.moved), .answer(.unable), .impure: return true
+        case .answer(.accepted), .answer(.undecided), .impure: return true
         case .answer: continue
         // A step that traps or hangs here is not a finding, because the search did not need it.
         case .evaluatorError: return false

@@ -43,7 +43,7 @@ package struct EvaluatorServer {
     do {
       request = try JSONRecord.decode(EvaluatorRequest.self, from: Array(line.utf8))
     } catch {
-      return tell(.invalid(problem: "malformed request: \(error)"))
+      return tell(.invalid(error: "malformed request: \(error)"))
     }
     switch request {
     case .open(let node, let machine, let parameters, let outs):
@@ -52,27 +52,27 @@ package struct EvaluatorServer {
         nodes[node] = oracle
         return tell(.opened(try oracle.open()))
       } catch {
-        return tell(.invalid(problem: "\(error)"))
+        return tell(.invalid(error: "\(error)"))
       }
     case .row(let node, let configuration, let inputs):
       return inputs.allSatisfy { input in
         do {
           guard let oracle = nodes[node] else {
-            return tell(.invalid(problem: "node '\(node)' was not opened"))
+            return tell(.invalid(error: "node '\(node)' was not opened"))
           }
           return tell(try oracle.answer(input, in: configuration))
         } catch {
-          return tell(.invalid(problem: "\(error)"))
+          return tell(.invalid(error: "\(error)"))
         }
       }
     case .project(let composite, let states):
       do {
         guard let projection = host.projection(composite) else {
-          return tell(.invalid(problem: "this program has no composite state '\(composite)'"))
+          return tell(.invalid(error: "this program has no composite state '\(composite)'"))
         }
         return tell(.projected(state: try projection(states)))
       } catch {
-        return tell(.invalid(problem: "\(error)"))
+        return tell(.invalid(error: "\(error)"))
       }
     }
   }

@@ -24,7 +24,7 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
     machine = Hosted.stateMachine(parameters).refusing(by: StateMeter(isExact: true))
     let runtime = Hosted.runtime(parameters, ports)
     let description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
-    if let problem = description.problem { throw NodeSetupError(problem) }
+    if let problem = description.error { throw NodeSetupError(problem) }
     let rules = try outs.compactMap { out in
       try out.rule.map {
         (rule: try StateRule($0, pipe: out.name, states: description.states), pipe: out.name)
@@ -62,7 +62,7 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
     }
     return EvaluatorOpening(
       configuration: try wire(first), sends: try sends.take(),
-      works: oracle.works.map { .init(name: $0.name, isSequence: $0.isSequence) }, events: fields)
+      effects: oracle.effects.map { .init(name: $0.name, isSequence: $0.isSequence) }, events: fields)
   }
 
   func answer(
@@ -76,18 +76,18 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
       case .take(let event): answer = oracle.take(try decode(event), in: start)
       case .give(let effect, let event):
         answer = oracle.take(try decode(event), of: effect, in: start)
-      case .end(let effect): answer = oracle.end(effect, in: start).map { .moved($0) }
+      case .end(let effect): answer = oracle.end(effect, in: start).map { .accepted($0) }
       }
     } catch let error as UndecodableValue {
-      return .undecodable(problem: "\(error)")
+      return .undecodable(error: "\(error)")
     }
     switch answer {
-    case .moved(let next):
-      return .moved(configuration: try wire(next), sends: try sends.take())
+    case .accepted(let next):
+      return .accepted(configuration: try wire(next), sends: try sends.take())
     case .refused(let refusal, let next):
-      return .refused(because: refusal, configuration: try wire(next))
-    case .asynchronous: return .unable(because: "the transition is asynchronous")
-    case nil: return .invalid(problem: "no such effect is running")
+      return .refused(reason: refusal, configuration: try wire(next))
+    case .asynchronous: return .undecided(reason: "the transition is asynchronous")
+    case nil: return .invalid(error: "no such effect is running")
     }
   }
 

@@ -17,7 +17,7 @@ final class ControlLink {
   private var pings: PingWatch?
   private var isConnected = false
   private var isClosed = false
-  private(set) var garbage: UInt64 = 0
+  private(set) var invalidFrames: UInt64 = 0
   /// Called with each frame that the orchestrator sends.
   var onFrame: ((FrameHeader, UnsafeRawBufferPointer) throws -> Void)?
   /// Called when the lease is renewed, with the time at which the process asked for that.
@@ -78,8 +78,8 @@ final class ControlLink {
         }
         try onFrame?(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
       } catch {
-        garbage += 1
-        log.garbage(error, from: "the orchestrator", count: garbage)
+        invalidFrames += 1
+        log.reportInvalidFrame(error, from: "the orchestrator", count: invalidFrames)
       }
     }) {}
     onRest?()

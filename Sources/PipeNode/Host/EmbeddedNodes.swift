@@ -142,7 +142,7 @@ final class EmbeddedNodes {
     _ name: String, _ incarnation: UInt64, because reason: String, at shell: NodeShell
   ) {
     let refusal = EmbeddingRejection(node: name, incarnation: incarnation, reason: reason)
-    shell.control.say(.turnedAway, (try? JSONRecord.encode(refusal)) ?? [])
+    shell.control.say(.rejected, (try? JSONRecord.encode(refusal)) ?? [])
   }
 
   // MARK: Leaving

@@ -16,7 +16,7 @@ struct FeedEntry {
   /// The transaction that the node has prepared in this state and whose outcome it does not know.
   var doubt: InDoubtTransaction?
   /// Whether the state is an intermediate state of a step in progress.
-  var isPassing = false
+  var isIntermediate = false
   /// Whether the coordinator has committed the step, and so knows it.
   var isCommitted = false
   /// The transaction that moved a composite.
@@ -103,13 +103,13 @@ final class Feed {
   }
 
   /// Returns the beginning of a report about a step, or about steps that are left out.
-  /// - Parameter place: The index of the step among the steps of this process.
-  func head(of node: String, version: UInt64, place: UInt64) -> FeedBody {
+  /// - Parameter index: The index of the step among the steps of this process.
+  func head(of node: String, version: UInt64, index: UInt64) -> FeedBody {
     var head = FeedBody(reserving: 512)
     head.add("node", text: node)
     head.add("incarnation", incarnation)
     head.add("version", version)
-    head.add("place", place)
+    head.add("index", index)
     return head
   }
 
@@ -153,7 +153,7 @@ final class Feed {
     body.add("cause", text: entry.cause)
     body.add("state", json: entry.state)
     body.add("doubt", encoding: entry.doubt)
-    if entry.isPassing { body.add("passing", json: Array("true".utf8)) }
+    if entry.isIntermediate { body.add("isIntermediate", json: Array("true".utf8)) }
     return body
   }
 

@@ -231,7 +231,7 @@ struct NodeServices {
   /// The carrier node; `nil` if the node has its own process.
   let host: LocalPeer?
   /// The endpoints of its peers; `nil` if all nodes are on one host.
-  let neighbours: Peers?
+  let peers: Peers?
   /// Does the work of the end of a turn at once: records what was taken, and takes waiting inputs.
   /// Returns `false` if that has ended the node.
   let finishTurn: () -> Bool

@@ -26,7 +26,7 @@ final class NodeInbox {
   @exclusivity(unchecked)
   private var acknowledgementDue = false
   @exclusivity(unchecked)
-  private(set) var garbage: UInt64 = 0
+  private(set) var invalidFrames: UInt64 = 0
   /// The reason to answer requests with while the node does not run; `nil` while it runs.
   @exclusivity(unchecked)
   var unavailable: String? = "the node has not started yet"
@@ -85,7 +85,7 @@ final class NodeInbox {
 
   /// Fills in the counts of malformed frames and of gaps.
   func fill(_ status: inout NodeStatus) {
-    status.garbage += garbage
+    status.invalidFrames += invalidFrames
     status.gaps = pipes.reduce(0) { $0 + $1.gaps }
   }
 
@@ -170,8 +170,8 @@ final class NodeInbox {
   }
 
   private func report(_ error: any Error, from peer: [UInt8]) {
-    garbage += 1
-    log.garbage(error, from: Self.describe(peer), count: garbage)
+    invalidFrames += 1
+    log.reportInvalidFrame(error, from: Self.describe(peer), count: invalidFrames)
   }
 
   private func handle(

@@ -64,7 +64,7 @@ struct NodeKeys {
 /// The additional parts of a node that is bound for other hosts: the endpoints of its sockets, and
 /// its peers.
 final class NodeOffHost {
-  let neighbours: Peers
+  let peers: Peers
   /// The endpoints of the node's sockets; `nil` if they could not be bound.
   private(set) var endpoints: NodeEndpoints?
   /// The reason why the sockets could not be bound.
@@ -78,7 +78,7 @@ final class NodeOffHost {
 
   init(_ keys: NodeKeys, log: NodeLog) {
     self.keys = keys
-    neighbours = Peers(keys, log: log)
+    peers = Peers(keys, log: log)
   }
 
   /// Binds the node's sockets behind its gate.

@@ -21,7 +21,7 @@ package struct NodeLog: Sendable {
   }
 
   /// Logs the first malformed frames, then ever fewer of them. The status has their count.
-  func garbage(_ error: any Error, from peer: String, count: UInt64) {
+  func reportInvalidFrame(_ error: any Error, from peer: String, count: UInt64) {
     guard count.isWorthLogging else { return }
     warning("ignored \(error), from \(peer) (\(count) so far)")
   }

@@ -134,7 +134,7 @@ final class NodeShell {
   /// Reports to the orchestrator why the node ends, and ends it.
   @discardableResult
   func leaveAtOnce(because reason: String, code: Int32 = EXIT_FAILURE) -> Int32 {
-    sayHello(setback: reason)
+    sayHello(temporaryFailure: reason)
     fail(reason, code: code)
     return exitCode
   }
@@ -232,16 +232,16 @@ final class NodeShell {
       areAllStopping = header.flags & NodeHandshake.allStopFlag != 0
       stop()
     case .stop: lodgers?.stop(String(decoding: body, as: UTF8.self))
-    case .lodge:
+    case .embed:
       guard let lodgers else { throw FrameError.kind(header.kind.rawValue) }
       lodgers.admit(try JSONRecord.decode(EmbeddedNodeRequest.self, from: body), to: self)
     case .ping:
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
-    case .neighbours:
+    case .peers:
       guard let offHost else { throw FrameError.kind(header.kind.rawValue) }
       // An embedded node's pipes may be closed before its connection is.
-      if !hasLeft { try offHost.neighbours.take(body, number: header.sequence) }
+      if !hasLeft { try offHost.peers.take(body, number: header.sequence) }
     case .greet: greeted(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }
@@ -261,7 +261,7 @@ final class NodeShell {
   /// Switches to an orchestrator that replaces the one that started this process.
   private func greeted(_ greeting: NodeGreeting) {
     greeting.redirectOutput()
-    offHost?.neighbours.orchestratorHasChanged()
+    offHost?.peers.orchestratorHasChanged()
     if let lifeline = greeting.lifeline() {
       loop.add(descriptor: lifeline) { kill(getpid(), SIGKILL) }
     }
@@ -275,7 +275,7 @@ final class NodeShell {
       let context = contextOfPeers(configuration)
       let pairs = try outs.open(
         configuration.outs, in: context, stream: arguments.incarnation, journal: journal,
-        journal?.contents, among: offHost?.neighbours
+        journal?.contents, among: offHost?.peers
       ) { [weak self] in self?.fail($0) }
       try content.connect(
         outs: pairs, ins: ins, services: services(in: context), configuration)
@@ -298,7 +298,7 @@ final class NodeShell {
       let pairs = try outs.open(
         configuration.outs.filter { !outs.contains($0.name) }, in: contextOfPeers(configuration),
         stream: arguments.incarnation, journal: journal, try journal?.readAgain(),
-        among: offHost?.neighbours
+        among: offHost?.peers
       ) { [weak self] in self?.fail($0) }
       try content.extend(by: pairs)
       content.trace(to: feed)
@@ -316,7 +316,7 @@ final class NodeShell {
 
   private func services(in context: Context) -> NodeServices {
     NodeServices(
-      loop: loop, context: context, host: place.host, neighbours: offHost?.neighbours,
+      loop: loop, context: context, host: place.host, peers: offHost?.peers,
       finishTurn: { [weak self] in self?.finishTurn() == true },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
@@ -375,11 +375,11 @@ final class NodeShell {
 
   // MARK: Messages to the orchestrator
 
-  private func sayHello(setback: String? = nil) {
+  private func sayHello(temporaryFailure: String? = nil) {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
-      description: content.description, phase: handshake.phase, problem: content.problem,
-      setback: setback, endpoints: offHost?.endpoints, opensPipes: true)
+      description: content.description, phase: handshake.phase, failure: content.problem,
+      temporaryFailure: temporaryFailure, endpoints: offHost?.endpoints, opensPipes: true)
     do {
       control.say(.hello, try JSONRecord.encode(hello))
     } catch {
@@ -390,7 +390,7 @@ final class NodeShell {
   private var status: NodeStatus {
     var status = NodeStatus()
     content.fill(&status)
-    status.garbage += control.garbage
+    status.invalidFrames += control.invalidFrames
     inbox.fill(&status)
     outs.fill(&status)
     status.records = journal?.recordCount
@@ -401,7 +401,7 @@ final class NodeShell {
 
   private func sayStatus(answering sequence: UInt64) {
     control.say(
-      .status, sequence: sequence, count: offHost?.neighbours.number ?? 0,
+      .status, sequence: sequence, count: offHost?.peers.number ?? 0,
       (try? JSONRecord.encode(status)) ?? [])
   }
 

@@ -10,7 +10,7 @@ final class NodeSummaries {
     struct Entry: Equatable {
       var version: UInt64
       var doubt: InDoubtTransaction?
-      var isPassing: Bool
+      var isIntermediate: Bool
     }
 
     var status: NodeStatus
@@ -72,7 +72,7 @@ final class NodeSummaries {
     status.state = nil
     status.doubt = nil
     status.composites = []
-    status.recentLetters = []
+    status.recentDeadLetters = []
     status.steps = nil
     status.recording = nil
     return Told(
@@ -81,7 +81,7 @@ final class NodeSummaries {
         entries.map {
           (
             $0.node ?? feed.node,
-            Told.Entry(version: $0.version, doubt: $0.doubt, isPassing: $0.isPassing)
+            Told.Entry(version: $0.version, doubt: $0.doubt, isIntermediate: $0.isIntermediate)
           )
         }, uniquingKeysWith: { first, _ in first }))
   }

@@ -49,12 +49,12 @@ final class Peers {
   /// Notes that another orchestrator has connected, which numbers its lists from the start.
   func orchestratorHasChanged() { known.forgetNumber() }
 
-  /// Applies the body of a `neighbours` frame; an old list is ignored.
+  /// Applies the body of a `peers` frame; an old list is ignored.
   func take(_ body: UnsafeRawBufferPointer, number: UInt64) throws {
     let told = try JSONRecord.decode(PeerList.self, from: body)
     // A list with an invalid key is rejected as a whole.
     let isWhole = (told.peers.map(\.key) + told.clients).allSatisfy { PublicKey($0) != nil }
-    guard isWhole else { throw FrameError.body(.neighbours) }
+    guard isWhole else { throw FrameError.body(.peers) }
     if let change = known.take(told, number: number) { perform(change) }
   }
 

@@ -256,7 +256,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     guard hasStarted, let state = try? core.states.encode(core.engine.state) else { return nil }
     return FeedEntry(
       version: core.engine.version, time: steps.shown.time, cause: steps.shown.cause, state: state,
-      doubt: core.participant?.inDoubt(of: core.node), isPassing: core.engine.isPassing)
+      doubt: core.participant?.inDoubt(of: core.node), isIntermediate: core.engine.isIntermediate)
   }
 
   @export(interface)
@@ -266,7 +266,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     status.doubt = core.participant?.inDoubt(of: core.node)
     status.refused = core.engine.refusals + pipes.undecodable
     status.events = steps.count + status.refused
-    core.letters.fill(&status)
+    core.deadLetters.fill(&status)
     status.effects = core.engine.runningEffects
     status.unconnected = outlets.discarded
     status.ins = pipes.status
@@ -285,7 +285,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 
   var hasUnrecorded: Bool {
     core.isStarted
-      && (steps.hasUnrecorded || pipes.hasUnrecorded || core.letters.hasUnrecorded
+      && (steps.hasUnrecorded || pipes.hasUnrecorded || core.deadLetters.hasUnrecorded
         || requests.hasUnrecorded || core.participant?.hasUnrecorded == true)
   }
 
@@ -294,7 +294,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func record(into journal: Journal) throws {
     try steps.recordState(into: journal)
     try pipes.record(into: journal)
-    try core.letters.record(into: journal)
+    try core.deadLetters.record(into: journal)
     try requests.record(into: journal)
     try core.participant?.record(into: journal)
     try steps.recordEffects(into: journal)
@@ -303,8 +303,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func becameRecorded() {
     steps.stateRecorded()
     pipes.recorded()
-    if core.letters.hasUnrecorded {
-      core.letters.recorded()
+    if core.deadLetters.hasUnrecorded {
+      core.deadLetters.recorded()
       Failpoint.hit(.letterAfter)
     }
     requests.recorded()

@@ -18,7 +18,7 @@ final class MachineCore<Hosted: Machine> {
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   var inbox = MachineInbox<Event, ClientInput<Event>>()
-  var letters: DeadLetters
+  var deadLetters: DeadLetters
   /// The event that is not retried.
   let poison: PoisonEvent?
   /// The effect that is parked at this start of the node.
@@ -47,7 +47,7 @@ final class MachineCore<Hosted: Machine> {
     log = hosting.log
     node = hosting.node
     journal = hosting.journal
-    letters = DeadLetters(journal: hosting.journal)
+    deadLetters = DeadLetters(journal: hosting.journal)
     let (journal, log) = (hosting.journal, hosting.log)
     poison = try journal.flatMap { try PoisonEvent(of: $0, log: log) }
     suspect = journal?.fatalEffect
@@ -98,14 +98,14 @@ final class MachineCore<Hosted: Machine> {
   @export(interface)
   func park(_ effect: PoisonEffect, of state: State) {
     let name = engine.effects.name(of: effect.origin) ?? "?"
-    let isKept = letters.add(
-      effect.letter(named: name, state: try? JSONValue(parsing: states.encode(state))))
+    let isKept = deadLetters.add(
+      effect.deadLetter(named: name, state: try? JSONValue(parsing: states.encode(state))))
     let what =
       "effect '\(name)' of step \(effect.origin.version) ended the node's process \(effect.count) "
       + "times in a row"
     if isKept {
       log.warning(
-        "\(what); the effect is now dead letter \(letters.count) and does not run again; "
+        "\(what); the effect is now dead letter \(deadLetters.count) and does not run again; "
           + "'orchestrator dead-letters \(node)' shows the dead letter, runs the effect again "
           + "(resend) or discards it (drop)")
     } else {
@@ -124,7 +124,7 @@ final class MachineCore<Hosted: Machine> {
     let refused = RefusedEvent(
       pipe: pipe, sequence: sequence, event: event, reason: reason, state: stateJSON,
       stateText: stateText, version: engine.version)
-    return refused.dispose(policy, in: &letters, log: log)
+    return refused.dispose(policy, in: &deadLetters, log: log)
   }
 }
 
@@ -137,7 +137,7 @@ extension Machine {
       return try describe(Parameters(parameters: parameters))
     } catch {
       return MachineDescription(
-        machine: name, problem: "\(error)", parameter: (error as? ParametersError)?.parameter)
+        machine: name, error: "\(error)", parameter: (error as? ParametersError)?.parameter)
     }
   }
 

@@ -97,7 +97,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       // Without a limit, the transition may have side effects. They would remain if another
       // participant refused the event.
       guard let limit = transition.limit else { throw refused(.asynchronous) }
-      guard unreturned.mayBegin(tell: core.engine.onError) else { throw refused(.overdue) }
+      guard unreturned.mayBegin(tell: core.engine.onError) else { throw refused(.timedOut) }
       evaluate(transition, on: event, of: body.composite)
       return .takesTime(
         limit: min(limit, toldLimit(of: event)), version: core.engine.version, state: stateBytes)

@@ -116,7 +116,7 @@ final class MachinePipes<Hosted: Machine> {
     guard let (event, pipe) = inFlight.take() else { return }
     if !marks.isEmpty { marks[pipe].end() }
     switch outcome {
-    case .moved:
+    case .accepted:
       finish(event, of: pipe)
     case .refused(let refusal):
       if ins[pipe].onRefused == .postpone { return postpone(event, of: pipe, refusal) }

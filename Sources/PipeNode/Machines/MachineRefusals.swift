@@ -56,7 +56,7 @@ final class MachineRefusals<Hosted: Machine> {
   /// Returns the head of a message about a refusal. A refusal is not a step: it carries the version
   /// and the index of the step before it.
   private func head(in feed: Feed) -> FeedBody {
-    feed.head(of: core.node, version: core.engine.settledVersion, place: steps.count)
+    feed.head(of: core.node, version: core.engine.settledVersion, index: steps.count)
   }
 
   @export(interface)

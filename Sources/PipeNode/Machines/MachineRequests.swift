@@ -85,18 +85,18 @@ final class MachineRequests<Hosted: Machine> {
 
   @export(interface)
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    guard let letter = core.letters[id] else {
+    guard let deadLetter = core.deadLetters[id] else {
       return reply(.invalid("no such dead letter \(id)"))
     }
-    if let effect = EffectOrigin(ofLetterFrom: letter.pipe, letter.sequence) {
+    if let effect = EffectOrigin(ofLetterFrom: deadLetter.pipe, deadLetter.sequence) {
       return deadLetter(id, of: effect, drops: drops, reply)
     }
     if drops {
-      core.letters.remove(id)
+      core.deadLetters.remove(id)
       return answerWhenRecorded(.done, to: reply)
     }
     do {
-      let event = try core.events.decode(letter.event.bytes)
+      let event = try core.events.decode(deadLetter.event.bytes)
       if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
       core.inbox.append(.deadLetter(id, event, reply: reply))
     } catch {
@@ -120,7 +120,7 @@ final class MachineRequests<Hosted: Machine> {
         ))
     }
     if !drops { core.resent = effect }
-    core.letters.remove(id)
+    core.deadLetters.remove(id)
     answerWhenRecorded(.done, to: reply)
   }
 
@@ -150,17 +150,17 @@ final class MachineRequests<Hosted: Machine> {
 
   @export(interface)
   private func take(_ event: Hosted.Event, ofDeadLetter id: UInt64, _ reply: @escaping Reply) {
-    guard core.letters[id] != nil else { return reply(.invalid("no such dead letter \(id)")) }
-    core.engine.take(event, cause: "letter \(id)") { [self] outcome in
-      if case .moved = outcome { core.letters.remove(id) }
+    guard core.deadLetters[id] != nil else { return reply(.invalid("no such dead letter \(id)")) }
+    core.engine.take(event, cause: "deadLetter \(id)") { [self] outcome in
+      if case .accepted = outcome { core.deadLetters.remove(id) }
       answerWhenRecorded(answer(to: outcome), to: reply)
     }
   }
 
   private func answer(to outcome: StepOutcome<Hosted.State>) -> RequestReply {
     switch outcome {
-    case .moved(_, let version):
-      return .moved(version: version, state: core.stateBytes)
+    case .accepted(_, let version):
+      return .accepted(version: version, state: core.stateBytes)
     case .refused(let refusal):
       return .refused(refusal, version: core.engine.version, state: core.stateBytes)
     case .pending:

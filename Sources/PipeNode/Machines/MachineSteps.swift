@@ -72,7 +72,7 @@ final class MachineSteps<Hosted: Machine> {
   var count: UInt64 { core.engine.version - firstVersion - core.engine.intermediateStateCount }
 
   /// The time and the cause of the state that is shown.
-  var shown: (time: Int64, cause: String) { core.engine.isPassing ? passing : last }
+  var shown: (time: Int64, cause: String) { core.engine.isIntermediate ? passing : last }
 
   func entered(because cause: String) { last = (WallClock.nanoseconds, cause) }
 

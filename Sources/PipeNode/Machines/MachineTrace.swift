@@ -91,7 +91,7 @@ final class MachineTrace<Hosted: Machine> {
 
   /// Returns the head of a message about a step, or about steps that are left out.
   private func head(in feed: Feed) -> FeedBody {
-    feed.head(of: core.node, version: core.engine.settledVersion, place: steps.count)
+    feed.head(of: core.node, version: core.engine.settledVersion, index: steps.count)
   }
 
   /// Begins the report of a step that is about to be taken. Returns whether the step is reported.

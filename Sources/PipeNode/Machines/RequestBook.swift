@@ -293,7 +293,7 @@ package struct RequestBook {
   /// Returns the record of a request; `nil` if nothing of the request must be kept any more.
   private func record(of key: RequestKey) -> Record? {
     switch clients[key.client]?.answers[key.id] {
-    case .moved(let version, let state): .answered(key, version: version, state: state)
+    case .accepted(let version, let state): .answered(key, version: version, state: state)
     case .refused(.thrown(let reason), _, _):
       .answered(key, version: 0, state: JSONValue.string(reason).bytes)
     case .refused, .invalid, .busy, .unavailable, .forgotten, .done, .synchronized, .explained, nil:
@@ -305,7 +305,7 @@ package struct RequestBook {
 extension RequestReply {
   fileprivate init(recorded request: JournalContents.Request) {
     if request.version > 0 {
-      self = .moved(version: request.version, state: request.state)
+      self = .accepted(version: request.version, state: request.state)
     } else {
       let reason =
         (try? JSONValue(parsing: request.state))?.string ?? "the event is now a dead "
@@ -314,19 +314,19 @@ extension RequestReply {
     }
   }
 
-  fileprivate var isApplied: Bool { if case .moved = self { true } else { false } }
+  fileprivate var isApplied: Bool { if case .accepted = self { true } else { false } }
 
   /// The size of the state in the reply. Unit: bytes.
   fileprivate var stateByteCount: Int {
     switch self {
-    case .moved(_, let state), .refused(_, _, let state): state.count
+    case .accepted(_, let state), .refused(_, _, let state): state.count
     case .busy, .invalid, .unavailable, .done, .synchronized, .explained, .forgotten: 0
     }
   }
 
   fileprivate var withoutState: RequestReply {
     switch self {
-    case .moved(let version, _): .moved(version: version, state: [])
+    case .accepted(let version, _): .accepted(version: version, state: [])
     case .refused(let refusal, let version, _): .refused(refusal, version: version, state: [])
     case .busy, .invalid, .unavailable, .done, .synchronized, .explained, .forgotten: self
     }

@@ -36,8 +36,8 @@ package struct DeadLetters {
   }
 
   package subscript(id: UInt64) -> DeadLetter? {
-    if let letter = recent.first(where: { $0.id == id }) ?? added.first(where: { $0.id == id }) {
-      return letter
+    if let deadLetter = recent.first(where: { $0.id == id }) ?? added.first(where: { $0.id == id }) {
+      return deadLetter
     }
     return removed.contains(id) ? nil : journal?.deadLetter(id)
   }
@@ -45,19 +45,19 @@ package struct DeadLetters {
   /// Keeps a dead letter under the next number. Returns `false` if there are too many: the event
   /// then only counts as lost.
   @discardableResult
-  package mutating func add(_ letter: DeadLetter) -> Bool {
-    let size = journal == nil ? 0 : letter.byteCount
+  package mutating func add(_ deadLetter: DeadLetter) -> Bool {
+    let size = journal == nil ? 0 : deadLetter.byteCount
     guard journal == nil || hasRoom(for: size) else {
       lost += 1
       return false
     }
     count += 1
-    var letter = letter
-    letter.id = count
+    var deadLetter = deadLetter
+    deadLetter.id = count
     if recent.count == DeadLetter.keptInMemory { recent.removeFirst() }
-    recent.append(letter)
+    recent.append(deadLetter)
     if journal != nil {
-      added.append(letter)
+      added.append(deadLetter)
       present += 1
       byteCount += size
     } else {
@@ -74,9 +74,9 @@ package struct DeadLetters {
   /// Removes a dead letter. Returns `false` if none has this number.
   @discardableResult
   package mutating func remove(_ id: UInt64) -> Bool {
-    guard let letter = self[id] else { return false }
+    guard let deadLetter = self[id] else { return false }
     present -= 1
-    byteCount -= letter.byteCount
+    byteCount -= deadLetter.byteCount
     recent.removeAll { $0.id == id }
     guard journal != nil else { return true }
     if let index = added.firstIndex(where: { $0.id == id }) {
@@ -88,15 +88,15 @@ package struct DeadLetters {
   }
 
   package func fill(_ status: inout NodeStatus) {
-    status.letters = UInt64(present)
-    status.lettersLost = lost > 0 ? lost : nil
-    status.recentLetters = Array(recent.suffix(5))
+    status.deadLetters = UInt64(present)
+    status.deadLettersLost = lost > 0 ? lost : nil
+    status.recentDeadLetters = Array(recent.suffix(5))
   }
 
   package var hasUnrecorded: Bool { !added.isEmpty || !removed.isEmpty || lost > recordedLost }
 
   package func record(into journal: Journal) throws {
-    for letter in added { try journal.deadLetterAdded(letter) }
+    for deadLetter in added { try journal.deadLetterAdded(deadLetter) }
     for id in removed { try journal.deadLetterRemoved(id) }
     if lost > recordedLost { try journal.deadLettersLost(lost) }
   }
@@ -131,22 +131,22 @@ struct RefusedEvent {
   /// - Returns: The reason why the node must fail; `nil` if the event is a dead letter now, or
   ///   counts as lost.
   func dispose(
-    _ policy: RefusalPolicy, in letters: inout DeadLetters, log: NodeLog
+    _ policy: RefusalPolicy, in deadLetters: inout DeadLetters, log: NodeLog
   ) -> String? {
     switch policy {
     case .fail: return wording + "; the pipe has 'on_refused: fail'"
     case .record, .postpone:
-      let isKept = letters.add(
+      let isKept = deadLetters.add(
         DeadLetter(
           id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason, state: state,
           version: version, time: WallClock.nanoseconds))
-      if !isKept, letters.lost.isWorthLogging {
+      if !isKept, deadLetters.lost.isWorthLogging {
         log.warning(
-          "\(wording); the event is lost: the limit of \(letters.present) dead letters is reached "
-            + "(\(letters.lost) lost so far); 'orchestrator dead-letters' lists, resends and drops "
+          "\(wording); the event is lost: the limit of \(deadLetters.present) dead letters is reached "
+            + "(\(deadLetters.lost) lost so far); 'orchestrator dead-letters' lists, resends and drops "
             + "dead letters")
-      } else if isKept, letters.count.isWorthLogging {
-        log.warning("\(wording) (\(letters.count) dead letters so far)")
+      } else if isKept, deadLetters.count.isWorthLogging {
+        log.warning("\(wording) (\(deadLetters.count) dead letters so far)")
       }
       return nil
     }

@@ -30,7 +30,7 @@ final class OutPipe: Touchable {
   /// The number of events that could not be encoded, or exceeded the size limit.
   private(set) var unsendable: UInt64 = 0
   private(set) var lost: UInt64 = 0
-  private(set) var garbage: UInt64 = 0
+  private(set) var invalidFrames: UInt64 = 0
   /// The events that the journal lacks, each followed by a line feed.
   @exclusivity(unchecked)
   private var unrecorded: (count: Int, bytes: [UInt8]) = (0, [])
@@ -244,8 +244,8 @@ final class OutPipe: Touchable {
       do {
         try handle(FrameHeader(bytes), bytes)
       } catch {
-        garbage += 1
-        log.garbage(error, from: "the receiver of pipe '\(name)'", count: garbage)
+        invalidFrames += 1
+        log.reportInvalidFrame(error, from: "the receiver of pipe '\(name)'", count: invalidFrames)
       }
     }) {}
   }

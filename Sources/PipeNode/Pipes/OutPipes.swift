@@ -30,11 +30,11 @@ final class OutPipes {
   /// - Parameters:
   ///   - stream: Identifies the numbering of this process's events if they are not recorded.
   ///   - contents: The contents of the journal.
-  ///   - neighbours: The peers, which know the endpoints of receivers that may be on other hosts.
+  ///   - peers: The peers, which know the endpoints of receivers that may be on other hosts.
   ///   - onFailure: Called when a pipe cannot continue.
   func open(
     _ configurations: [NodeConfiguration.Out], in context: Context, stream: UInt64,
-    journal: Journal?, _ contents: JournalContents?, among neighbours: Peers?,
+    journal: Journal?, _ contents: JournalContents?, among peers: Peers?,
     onFailure: @escaping (String) -> Void
   ) throws -> [(NodeConfiguration.Out, OutPipe)] {
     let former =
@@ -42,9 +42,9 @@ final class OutPipes {
     let pairs = try configurations.map { configuration in
       let pipe = try OutPipe(
         configuration,
-        at: neighbours == nil
+        at: peers == nil
           ? PeerEndpoint(configuration.endpoint)
-          : neighbours?.places(of: configuration.receiver)?.inbox,
+          : peers?.places(of: configuration.receiver)?.inbox,
         stream: stream, journal: journal, former: former[configuration.name],
         among: touched, context: context, log: log)
       pipe.onFailure = onFailure
@@ -57,7 +57,7 @@ final class OutPipes {
       touched.touch(pipe)
       if configuration.steps == nil { pipe.socket.held = held }
     }
-    neighbours?.tell(self)
+    peers?.tell(self)
     return pairs
   }
 
@@ -83,7 +83,7 @@ final class OutPipes {
 
   /// Fills in the status of the pipes.
   func fill(_ status: inout NodeStatus) {
-    status.garbage += pipes.reduce(0) { $0 + $1.garbage }
+    status.invalidFrames += pipes.reduce(0) { $0 + $1.invalidFrames }
     let isHeldLong = longest.map { held?.awaited == $0.marks } ?? false
     status.blocked = pipes.filter { $0.isFull || isHeldLong && isUnrecorded($0) }.map(\.name)
     status.outs = pipes.map(\.status)

@@ -56,7 +56,7 @@ struct PoisonEffect {
 
   /// Returns the dead letter that represents the effect.
   /// - Parameter state: The state that the effect belongs to.
-  func letter(named name: String, state: JSONValue?) -> DeadLetter {
+  func deadLetter(named name: String, state: JSONValue?) -> DeadLetter {
     DeadLetter(
       id: 0, pipe: origin.letterSource(named: name), sequence: origin.version,
       event: .string(name), reason: "the effect ended the node's process \(count) times in a row",

@@ -141,7 +141,7 @@ final class PeerFeeds {
       if services.isOffHost(component) { peers.insert(component.name) }
       if let place = services.feed(of: component) { try watch.connect(to: place) }
     }
-    services.neighbours?.tell(self)
+    services.peers?.tell(self)
   }
 
   /// Asks for a node's last state again, and accepts it whatever the node reported before.
@@ -173,21 +173,21 @@ extension NodeServices {
   /// carrier node; `nil` while it is unknown.
   func inbox(of component: CoordinatorPlan.Component) -> PeerEndpoint? {
     if let host, host.name == component.name { return PeerEndpoint(host.inbox) }
-    guard let neighbours else { return PeerEndpoint(component.inbox) }
-    return neighbours.places(of: component.name)?.inbox
+    guard let peers else { return PeerEndpoint(component.inbox) }
+    return peers.places(of: component.name)?.inbox
   }
 
   /// Returns the endpoint of a node's feed: within this process if the node is the carrier node and
   /// shares the context; `nil` while it is unknown.
   func feed(of component: CoordinatorPlan.Component) -> PeerEndpoint? {
     if let host, isWithin(component) { return PeerEndpoint(host.feed) }
-    guard let neighbours else { return PeerEndpoint(component.feed) }
-    return neighbours.places(of: component.name)?.feed
+    guard let peers else { return PeerEndpoint(component.feed) }
+    return peers.places(of: component.name)?.feed
   }
 
   /// Whether the endpoint of a node's feed comes from the peer list.
   func isOffHost(_ component: CoordinatorPlan.Component) -> Bool {
-    neighbours != nil && !isWithin(component)
+    peers != nil && !isWithin(component)
   }
 
   private func isWithin(_ component: CoordinatorPlan.Component) -> Bool {
@@ -223,7 +223,7 @@ final class CompositeStepFeed {
       composites[name]?.last.state = entry.state
     }
     guard told.begin() else { return }
-    var body = feed.head(of: name, version: entry.version, place: entry.version)
+    var body = feed.head(of: name, version: entry.version, index: entry.version)
     body.add("time", entry.time)
     body.add("cause", text: entry.cause)
     // States that were shown without a subscriber are not known.
@@ -238,7 +238,7 @@ final class CompositeStepFeed {
   private func begin(_ name: String, _ entry: FeedEntry) -> RateLimitedFeed {
     let last = Last(entry)
     let told = RateLimitedFeed(.step, about: name, to: feed) { [unowned feed] skipped in
-      var body = feed.head(of: name, version: last.version, place: last.version)
+      var body = feed.head(of: name, version: last.version, index: last.version)
       body.add("skipped", skipped)
       return (last.version, body)
     }

@@ -26,7 +26,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   @exclusivity(unchecked)
   private var callers = CoordinatorRequesters()
   private lazy var pipes = CoordinatorPipes(
-    of: self, letters: DeadLetters(journal: journal), log: log)
+    of: self, deadLetters: DeadLetters(journal: journal), log: log)
   /// The rules of pipes that start at composites, if there are any.
   private var rules: CoordinatorRules?
   private var outs: [(NodeConfiguration.Out, OutPipe)] = []
@@ -427,7 +427,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     status.refused = callers.refused
     pipes.fill(&status)
     rules?.fill(&status)
-    status.garbage = links.garbage
+    status.invalidFrames = links.invalidFrames
     var messages = messages
     messages.sent += links.messages.sent
     messages.received += links.messages.received

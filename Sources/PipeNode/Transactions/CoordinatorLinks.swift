@@ -56,7 +56,7 @@ final class CoordinatorLinks {
     }
     for link in links { try link.connect() }
     probeLater()
-    services.neighbours?.tell(self)
+    services.peers?.tell(self)
   }
 
   /// Returns the router of this context.
@@ -121,7 +121,7 @@ final class CoordinatorLinks {
     (routers, links, numbers) = ([], [], [:])
   }
 
-  var garbage: UInt64 { links.reduce(0) { $0 + $1.garbage } }
+  var invalidFrames: UInt64 { links.reduce(0) { $0 + $1.invalidFrames } }
 
   /// The messages of all connections.
   var messages: NodeStatus.Messages {
@@ -160,7 +160,7 @@ final class CoordinatorLink {
   private(set) var isJoined = false
   /// Whether the participant has ever joined.
   private var hasJoined = false
-  private(set) var garbage: UInt64 = 0
+  private(set) var invalidFrames: UInt64 = 0
   @exclusivity(unchecked)
   private(set) var messages = NodeStatus.Messages()
   @exclusivity(unchecked)
@@ -360,8 +360,8 @@ final class CoordinatorLink {
       let header = try FrameHeader(bytes)
       try take(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
     } catch {
-      garbage += 1
-      log.garbage(error, from: "participant '\(participant)'", count: garbage)
+      invalidFrames += 1
+      log.reportInvalidFrame(error, from: "participant '\(participant)'", count: invalidFrames)
     }
   }
 

@@ -9,14 +9,14 @@ final class CoordinatorPipes {
   private unowned let coordinator: CoordinatorContent
   private let log: NodeLog
   private var pipes: [CoordinatorPipe] = []
-  private var letters: DeadLetters
+  private var deadLetters: DeadLetters
 
   /// How long an event waits after its participants could not be asked.
   private static let pause: Duration = .milliseconds(50)
 
-  init(of coordinator: CoordinatorContent, letters: DeadLetters, log: NodeLog) {
+  init(of coordinator: CoordinatorContent, deadLetters: DeadLetters, log: NodeLog) {
     self.coordinator = coordinator
-    self.letters = letters
+    self.deadLetters = deadLetters
     self.log = log
   }
 
@@ -53,10 +53,10 @@ final class CoordinatorPipes {
     let problem: String
     switch reply {
     case .synchronized(.atomic(.committed)): return finish(entry, of: index)
-    case .synchronized(.atomic(.refused(let withheld))):
-      problem = "refused: " + withheld.map(\.description).joined(separator: "; ")
+    case .synchronized(.atomic(.refused(let refusals))):
+      problem = "refused: " + refusals.map(\.description).joined(separator: "; ")
     case .invalid(let text): problem = text
-    case .synchronized, .busy, .unavailable, .forgotten, .done, .moved, .refused, .explained:
+    case .synchronized, .busy, .unavailable, .forgotten, .done, .accepted, .refused, .explained:
       // No participant has moved, and the reason was not a state.
       pipes[index].pause()
       coordinator.renew(pipes[index].id(of: entry))
@@ -67,7 +67,7 @@ final class CoordinatorPipes {
     let refused = RefusedEvent(
       pipe: pipe.name, sequence: entry.sequence, event: JSONValue(shown: entry.event),
       reason: problem)
-    if let failure = refused.dispose(pipe.onRefused, in: &letters, log: log) {
+    if let failure = refused.dispose(pipe.onRefused, in: &deadLetters, log: log) {
       coordinator.onEnd?(failure)
     } else {
       finish(entry, of: index)
@@ -80,7 +80,7 @@ final class CoordinatorPipes {
   }
 
   func fill(_ status: inout NodeStatus) {
-    letters.fill(&status)
+    deadLetters.fill(&status)
     status.ins = pipes.map(\.status)
   }
 
@@ -88,23 +88,23 @@ final class CoordinatorPipes {
 
   /// Requests the event of a dead letter again, or drops it.
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    guard let letter = letters[id] else { return reply(.invalid("no such dead letter \(id)")) }
+    guard let deadLetter = deadLetters[id] else { return reply(.invalid("no such dead letter \(id)")) }
     if drops {
-      letters.remove(id)
+      deadLetters.remove(id)
       // Answered before the removal is recorded: a dead letter that comes back is harmless.
       return reply(.done)
     }
-    coordinator.ask(letter.event.bytes, through: letter.pipe, .try, as: nil) { [weak self] answer in
-      if case .synchronized(.atomic(.committed)) = answer { self?.letters.remove(id) }
+    coordinator.ask(deadLetter.event.bytes, through: deadLetter.pipe, .try, as: nil) { [weak self] answer in
+      if case .synchronized(.atomic(.committed)) = answer { self?.deadLetters.remove(id) }
       reply(answer)
     }
   }
 
-  var hasUnrecorded: Bool { letters.hasUnrecorded }
+  var hasUnrecorded: Bool { deadLetters.hasUnrecorded }
 
-  func record(into journal: Journal) throws { try letters.record(into: journal) }
+  func record(into journal: Journal) throws { try deadLetters.record(into: journal) }
 
-  func becameRecorded() { letters.recorded() }
+  func becameRecorded() { deadLetters.recorded() }
 }
 
 /// A pipe into a composite.

@@ -97,7 +97,7 @@ package struct EmittedEvents {
       return .invalid(event, reason: json["error"]?.string ?? "no reason given")
     // The coordinator ends, and the next one gets the request again.
     case .synchronized: return nil
-    case .moved, .refused, .busy, .unavailable, .forgotten, .done, .explained, nil: return nil
+    case .accepted, .refused, .busy, .unavailable, .forgotten, .done, .explained, nil: return nil
     }
   }
 

@@ -232,7 +232,7 @@ extension ParticipantStateMachine {
         phase = .evaluating(
           ParticipantEvaluation(
             transaction: transaction, event: event, purpose: purpose,
-            overdue: .refused(.overdue, version: version, state: state)))
+            timeoutRefusal: .refused(.timedOut, version: version, state: state)))
         return [.startLimit(transaction, limit), .startQueryTimer]
       }
     } catch {
@@ -289,7 +289,7 @@ extension ParticipantStateMachine {
     guard case .evaluating(let request) = phase, request.transaction == transaction else {
       return []
     }
-    return giveUp(request, request.overdue)
+    return giveUp(request, request.timeoutRefusal)
   }
 
   /// Gives up an evaluation: the machine is rolled back, and takes other inputs.
@@ -430,5 +430,5 @@ package struct ParticipantEvaluation: Hashable, Sendable {
   package let event: [UInt8]
   package let purpose: Purpose
   /// The answer when the time is up.
-  package let overdue: ParticipantRefusal
+  package let timeoutRefusal: ParticipantRefusal
 }

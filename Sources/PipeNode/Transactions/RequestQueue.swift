@@ -161,7 +161,7 @@ struct RequestQueue: Sendable {
     _ reply: SynchronizedReply, of request: TransactionRequest
   ) -> Set<String> {
     switch reply {
-    case .refused(let withheld): Set(withheld.map(\.participant))
+    case .refused(let refusals): Set(refusals.map(\.participant))
     case .busy(let participants): Set(participants)
     case .unavailable(let participant): [participant]
     case .committed, .unknown: Set(request.participants)

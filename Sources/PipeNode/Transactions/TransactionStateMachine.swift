@@ -162,7 +162,7 @@ extension TransactionStateMachine {
   ) -> Decision {
     switch input {
     case .delivered(let participant, .success(let version)):
-      return add(.moved(version: version), of: participant, to: results)
+      return add(.accepted(version: version), of: participant, to: results)
     case .delivered(let participant, .failure(let refusal)):
       let withholding = refusal.withholding(by: participant)
       return add(withholding.map { .refused($0) } ?? .busy, of: participant, to: results)

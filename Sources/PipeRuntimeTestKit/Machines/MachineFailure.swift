@@ -46,7 +46,7 @@ extension MachineFailure {
     case .refused(.guard, _, _): "the guard refuses the event"
     case .refused(.thrown, _, _): "the function throws an error"
     case .refused(.asynchronous, _, _): "the transition is asynchronous"
-    case .refused(.overdue, _, _): "the transition exceeds the time limit"
+    case .refused(.timedOut, _, _): "the transition exceeds the time limit"
     case .refused(.stateTooLarge, _, _): "the state exceeds 1 MiB as JSON"
     case .asynchronous: "the transition is asynchronous"
     case .moved, .movesLater: "there is a transition"
@@ -101,7 +101,7 @@ extension MachineFailure {
       "Add \(on) to \(when), or expect it with assertNoTransition(when:on:)."
     case .refused(.guard, _, _):
       "Change the Guard of \(on) in \(when), or expect it with assertNoTransition(when:on:)."
-    case .refused(.thrown, _, _), .refused(.overdue, _, _), .refused(.stateTooLarge, _, _):
+    case .refused(.thrown, _, _), .refused(.timedOut, _, _), .refused(.stateTooLarge, _, _):
       "Change the function, or expect it with assertNoTransition(when:on:)."
     case .refused(.asynchronous, _, _), .asynchronous, .movesLater:
       "Wait for the state with 'await assertEventually(when:on:transitionTo:)'."
@@ -112,7 +112,7 @@ extension MachineFailure {
     case .otherRefusal(_, .noTransition, _):
       "Add \(on) with a Guard to \(when), or expect 'because: .noTransition'."
     case .otherRefusal(_, .thrown, _), .otherRefusal(_, .asynchronous, _),
-      .otherRefusal(_, .overdue, _), .otherRefusal(_, .stateTooLarge, _):
+      .otherRefusal(_, .timedOut, _), .otherRefusal(_, .stateTooLarge, _):
       "Change the function, or expect its refusal with 'because:'."
     case .otherOutput(_, let actual, _):
       "Change the Execute of \(when), or expect \(actual)."
@@ -131,7 +131,7 @@ extension MachineFailure {
     case .guard: "refused by a guard"
     case .thrown(let error): "refused: the function throws '\(error)'"
     case .asynchronous: "refused: the transition is asynchronous"
-    case .overdue: "refused: the transition exceeds the time limit"
+    case .timedOut: "refused: the transition exceeds the time limit"
     case .stateTooLarge: "refused: the state exceeds 1 MiB as JSON"
     }
   }

@@ -170,7 +170,7 @@ extension ScenarioStep {
     case .refuses(.guard?): "is refused by a guard"
     case .refuses(.thrown(let error)?): "is refused: its function throws '\(error)'"
     case .refuses(.asynchronous?): "is refused: its transition is asynchronous"
-    case .refuses(.overdue?): "is refused: its transition exceeds the time limit"
+    case .refuses(.timedOut?): "is refused: its transition exceeds the time limit"
     case .refuses(.stateTooLarge?): "is refused: its state exceeds 1 MiB as JSON"
     }
   }

@@ -222,7 +222,7 @@ package final class NodeAgent {
     switch header.kind {
     case .launch: handle(.launch(try JSONRecord.decode(AgentLaunch.self, from: body)))
     case .signal: handle(.signal(try JSONRecord.decode(AgentSignal.self, from: body)))
-    case .noted: note = try JSONRecord.decode(AgentNote.self, from: body)
+    case .nodeState: note = try JSONRecord.decode(AgentNote.self, from: body)
     case .displaced:
       log(
         "another agent of node '\(options.node)' has replaced this agent; this agent and its "

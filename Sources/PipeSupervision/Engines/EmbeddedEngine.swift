@@ -56,7 +56,7 @@ final class EmbeddedEngine: ProcessEngine {
       arguments: supervisor.arguments(of: node, incarnation: incarnation),
       record: node.isRemote ? nil : ProcessRecord.path(of: node.name, in: directories),
       key: node.isRemote ? supervisor.deployed?.secret(of: node.name) : nil)
-    supervisor.control.send(FrameHeader(.lodge), request, to: carrier)
+    supervisor.control.send(FrameHeader(.embed), request, to: carrier)
   }
 
   /// Repeats the start of embedded nodes after a carrier has said hello again, because the frames may

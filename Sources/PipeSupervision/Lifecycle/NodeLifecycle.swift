@@ -100,7 +100,7 @@ package struct NodeLifecycle: Sendable {
     /// The process said hello. `problem` is the reason why it cannot run: its description contradicts
     /// the topology, or the process reports a problem itself. A contradiction with the descriptions of
     /// other nodes may be found later and handed in again, before `ready`.
-    case hello(problem: String?)
+    case hello(failure: String?)
     /// The process has accepted its configuration and can be started.
     case ready
     /// The process reported why it is about to end. The reason is used when it does.

@@ -151,7 +151,7 @@ private struct DescriptionCollector {
     for node in topology.nodes where topology.program(of: node) == program {
       guard let machine = node.machine, registered.contains(machine) else { continue }
       let isPlain = node.parameters == [:] || node.parameters == .null
-      if isPlain, let description = programs[program]?.machine(machine), description.problem == nil
+      if isPlain, let description = programs[program]?.machine(machine), description.error == nil
       {
         nodes[node.name] = description
       } else {
@@ -179,20 +179,20 @@ private struct DescriptionCollector {
     do {
       take(try describer.describe([request], in: path, environment: environment)[0], for: nodes)
     } catch {
-      take(MachineDescription(machine: request.machine, problem: "\(error)"), for: nodes)
+      take(MachineDescription(machine: request.machine, error: "\(error)"), for: nodes)
     }
   }
 
   /// Takes the description of a machine for the nodes that host it with these parameters.
   private mutating func take(_ answer: MachineDescription, for names: [String]) {
     for node in names {
-      guard let problem = answer.problem else {
+      guard let problem = answer.error else {
         nodes[node] = answer
         continue
       }
       report(
         .badParameters,
-        at: ["nodes", node, "parameters"] + (answer.problemParameter.map { [$0] } ?? []),
+        at: ["nodes", node, "parameters"] + (answer.errorParameter.map { [$0] } ?? []),
         "node '\(node)': machine '\(answer.machine)' cannot run: \(problem)")
     }
   }

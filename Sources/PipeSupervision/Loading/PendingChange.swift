@@ -138,7 +138,7 @@ extension TopologyChange {
     guard let reason = isExtended ? nil : reason(from: former, to: subject) else {
       if aspects.isEmpty { return .unchanged }
       if case .failed = state, aspects != [.logs] { return .startsAgain(.supervision(aspects)) }
-      return .takenOver(aspects)
+      return .updatedInPlace(aspects)
     }
     if state.isHeld { return .staysStopped(reason) }
     return state.hasEnded ? .startsAgain(reason) : .restarts(reason)
@@ -172,7 +172,7 @@ extension TopologyChange.Fate {
   fileprivate var endsProcess: Bool {
     switch self {
     case .restarts, .stops: true
-    case .starts, .startsAgain, .staysStopped, .takenOver, .unchanged: false
+    case .starts, .startsAgain, .staysStopped, .updatedInPlace, .unchanged: false
     }
   }
 }

@@ -54,12 +54,12 @@ extension Supervisor {
       waiting.appendUntilEnd(requester)
       answerWaiting()
     case .logs(let request): readLogs(request, for: requester)
-    case .letters(let node, let id):
+    case .deadLetters(let node, let id):
       readJournal(of: node, for: requester) { path in
         do {
-          return .letters(try DeadLetterPage(of: node, journal: path, after: id))
+          return .deadLetters(try DeadLetterPage(of: node, journal: path, after: id))
         } catch JournalError.missing {
-          return .letters(DeadLetterPage(letters: [], hasMore: false, lost: 0))
+          return .deadLetters(DeadLetterPage(deadLetters: [], hasMore: false, lost: 0))
         }
       }
     case .journal(let node, let limit):
@@ -140,10 +140,10 @@ extension Supervisor {
       named.contains($0) || lifecycle[$0]?.state != .stopped(.completed)
     }
     if waits {
-      return deliverAndWait(nodes, .start, for: requester, answer: .steered(nodes: nodes))
+      return deliverAndWait(nodes, .start, for: requester, answer: .affected(nodes: nodes))
     }
     for node in nodes { deliver(.start, to: node) }
-    control.answer(.steered(nodes: nodes), to: requester)
+    control.answer(.affected(nodes: nodes), to: requester)
   }
 
   /// Stops nodes after the nodes that depend on them; all of them stay stopped.
@@ -154,7 +154,7 @@ extension Supervisor {
     handle(.end(nodes))
     wait(for: requester) { lifecycle in
       guard ending.allSatisfy(lifecycle.hasEnded) else { return nil }
-      return lifecycle.stopFailure(of: ending).map(ControlAnswer.failed) ?? .steered(nodes: nodes)
+      return lifecycle.stopFailure(of: ending).map(ControlAnswer.failed) ?? .affected(nodes: nodes)
     }
   }
 

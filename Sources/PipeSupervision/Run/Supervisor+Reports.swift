@@ -41,7 +41,7 @@ extension Supervisor {
       publish(deployed?.has(header.count, name) ?? [])
       if let problem = facts[name]?.take(status: body) { publish(.misreporting(problem), of: name) }
       if survey.answered(name, in: header.sequence) { endSurvey(header.sequence) }
-    case .turnedAway:
+    case .rejected:
       engines.embedded.take(try JSONRecord.decode(EmbeddingRejection.self, from: body), from: name)
     case .stopped where processes[name]?.carrier != nil:
       let reason = String(decoding: body, as: UTF8.self)
@@ -59,7 +59,7 @@ extension Supervisor {
   }
 
   private func take(_ hello: NodeHello, from name: String) {
-    if lifecycle[name]?.state.isAdopting == true, hello.setback == nil {
+    if lifecycle[name]?.state.isAdopting == true, hello.temporaryFailure == nil {
       // The node has found this orchestrator by itself; its hello does not answer the greeting yet.
       guard processes[name]?.isGreeted == true else {
         greet(name)
@@ -83,17 +83,17 @@ extension Supervisor {
       recordEndpoints(endpoints, of: name)
       publish(deployed?.take(endpoints, of: name) ?? [])
     }
-    if let setback = hello.setback {
-      handle(.node(name, .hello(problem: nil)))
-      handle(.node(name, .failureReported(reason: setback)))
+    if let temporaryFailure = hello.temporaryFailure {
+      handle(.node(name, .hello(failure: nil)))
+      handle(.node(name, .failureReported(reason: temporaryFailure)))
     } else if lifecycle[name]?.state.isAdopting == true {
       take(answer: hello, from: name)
-    } else if hello.phase == .configured, hello.problem == nil {
+    } else if hello.phase == .configured, hello.failure == nil {
       // The node has reconnected: the last frames of either side may have been lost with the connection
       // before.
       handle(.node(name, .ready))
     } else {
-      handle(.node(name, .hello(problem: hello.problem ?? problem(with: hello, of: name))))
+      handle(.node(name, .hello(failure: hello.failure ?? problem(with: hello, of: name))))
     }
   }
 
@@ -117,7 +117,7 @@ extension Supervisor {
   func publish(_ notices: [DeployedNodes.Notice]) {
     for notice in notices {
       control.send(
-        FrameHeader(.neighbours, sequence: notice.number), notice.peerList, to: notice.node)
+        FrameHeader(.peers, sequence: notice.number), notice.peerList, to: notice.node)
     }
   }
 
@@ -171,14 +171,14 @@ extension Supervisor {
   /// Handles the `hello` with which an adopted process answers.
   private func take(answer hello: NodeHello, from name: String) {
     processes[name]?.handle.engine.answered(name)
-    if let problem = hello.problem { return handle(.node(name, .hello(problem: problem))) }
+    if let problem = hello.failure { return handle(.node(name, .hello(failure: problem))) }
     guard problem(with: hello, of: name) == nil else {
       let reason = "the machine of the process differs from the checked machine"
       return handle(.node(name, .answered(.differs(reason: reason))))
     }
     let input: NodeLifecycle.Input =
       switch hello.phase ?? .greeting {
-      case .greeting: .hello(problem: nil)
+      case .greeting: .hello(failure: nil)
       case .configured: .answered(.ready)
       case .running: .answered(.running)
       case .draining, .ended: .answered(.ending)

@@ -82,17 +82,17 @@ private struct ArgumentReader {
   }
 
   private mutating func readShorts(_ argument: String) throws(UsageError) {
-    var letters = argument.dropFirst()
-    while let letter = letters.popFirst() {
-      guard let option = description.allOptions.first(where: { $0.short == letter }) else {
-        throw .unknownOption("-\(letter)", suggestion: nil, of: description.command)
+    var deadLetters = argument.dropFirst()
+    while let deadLetter = deadLetters.popFirst() {
+      guard let option = description.allOptions.first(where: { $0.short == deadLetter }) else {
+        throw .unknownOption("-\(deadLetter)", suggestion: nil, of: description.command)
       }
       var attachedValue: String?
-      if option.value != nil, !letters.isEmpty {
-        attachedValue = String(letters.first == "=" ? letters.dropFirst() : letters)
-        letters = ""
+      if option.value != nil, !deadLetters.isEmpty {
+        attachedValue = String(deadLetters.first == "=" ? deadLetters.dropFirst() : deadLetters)
+        deadLetters = ""
       }
-      try take(option, shown: "-\(letter)", attachedValue: attachedValue)
+      try take(option, shown: "-\(deadLetter)", attachedValue: attachedValue)
     }
   }
 

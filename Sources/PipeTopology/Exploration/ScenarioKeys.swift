@@ -63,7 +63,7 @@ package enum ScenarioKeys {
       TopologyKey(
         "refused", \.refused, .refusal,
         "The reason why the event is refused, or `{ NODE: REASON }`. Reasons are `noTransition`, "
-          + "`guard`, `thrown`, `asynchronous`, `overdue`, `stateTooLarge` and `undecodable`"),
+          + "`guard`, `thrown`, `asynchronous`, `timedOut`, `stateTooLarge` and `undecodable`"),
     ]
   ) { reading, fields, entry in
     reading.complete(entry, fields)
@@ -83,7 +83,7 @@ struct ScenarioEntry: Sendable {
 
     /// The refusal reasons that a file may name.
     static let reasons = [
-      "noTransition", "guard", "thrown", "asynchronous", "overdue", "stateTooLarge", "undecodable",
+      "noTransition", "guard", "thrown", "asynchronous", "timedOut", "stateTooLarge", "undecodable",
     ]
 
     /// Returns the keyword for a reason, which may be followed by a colon and details.

@@ -52,17 +52,17 @@ package enum EvaluatorInput: Codable, Hashable, Sendable {
 package enum EvaluatorAnswer: Codable, Hashable, Sendable {
   case opened(EvaluatorOpening)
   /// The step results in this configuration and sends these events.
-  case moved(configuration: EvaluatorConfiguration, sends: [EvaluatorSend])
+  case accepted(configuration: EvaluatorConfiguration, sends: [EvaluatorSend])
   /// The node takes no step. If the input was the last event of an effect, the effect ends nevertheless.
-  case refused(because: Refusal, configuration: EvaluatorConfiguration)
+  case refused(reason: Refusal, configuration: EvaluatorConfiguration)
   /// The JSON is not an event of the machine.
-  case undecodable(problem: String)
+  case undecodable(error: String)
   /// The composite state.
   case projected(state: JSONValue)
   /// Only a run could answer: the transition is asynchronous, for example.
-  case unable(because: String)
+  case undecided(reason: String)
   /// The request is invalid.
-  case invalid(problem: String)
+  case invalid(error: String)
 }
 
 /// An event that a step sends.
@@ -107,17 +107,17 @@ package struct EvaluatorOpening: Codable, Hashable, Sendable {
 
   package var configuration: EvaluatorConfiguration
   package var sends: [EvaluatorSend]
-  package var works: [EffectSource]
+  package var effects: [EffectSource]
   /// The fields of each event of the alphabet.
   package var events: [String: [Field]]
 
   package init(
-    configuration: EvaluatorConfiguration, sends: [EvaluatorSend], works: [EffectSource],
+    configuration: EvaluatorConfiguration, sends: [EvaluatorSend], effects: [EffectSource],
     events: [String: [Field]]
   ) {
     self.configuration = configuration
     self.sends = sends
-    self.works = works
+    self.effects = effects
     self.events = events
   }
 }

@@ -29,7 +29,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case status = 50
   case stopped = 51
   /// A carrier node rejects an embedded coordinator.
-  case turnedAway = 52
+  case rejected = 52
   /// A node asks to renew its lease.
   case renew = 53
   // Control, orchestrator to node.
@@ -39,9 +39,9 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case stop = 59
   case greet = 60
   /// Embeds a coordinator in the node's process.
-  case lodge = 61
+  case embed = 61
   /// The peer list: the endpoints and keys of the processes that the node communicates with.
-  case neighbours = 62
+  case peers = 62
   /// The lease is renewed, counted from the instant of the request.
   case renewed = 63
   // Synchronized events: a coordinator's DEALER and a participant's inbox.
@@ -68,7 +68,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case launch = 104
   case signal = 105
   /// The state of the agent's node. Answers each of the agent's reports.
-  case noted = 106
+  case nodeState = 106
   /// Another agent has replaced this one, which must kill its node and exit.
   case displaced = 107
 }
@@ -77,7 +77,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
 package struct FrameHeader: Hashable, Sendable {
   package static let byteCount = 24
   package static let magic: UInt8 = 0x70
-  package static let version: UInt8 = 2
+  package static let version: UInt8 = 3
 
   /// The kind of the frame.
   package var kind: FrameKind

@@ -100,7 +100,7 @@ package struct AgentOutput: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `noted`: the orchestrator's view of a node.
+/// The body of `nodeState`: the orchestrator's view of a node.
 package struct AgentNote: Codable, Hashable, Sendable {
   /// The state as displayed: `running`.
   package var state: String

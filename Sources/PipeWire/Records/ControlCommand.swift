@@ -28,7 +28,7 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   /// Read lines of logs, up to the size limit of an answer.
   case logs(LogRequest)
   /// Read dead letters with higher numbers from a node's journal, up to the size limit of an answer.
-  case letters(node: String, after: UInt64)
+  case deadLetters(node: String, after: UInt64)
   /// Describe a node's journal, with its last records.
   case journal(node: String, limit: Int)
 }
@@ -39,7 +39,7 @@ extension ControlCommand {
   package var isRepeatable: Bool {
     switch self {
     case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
-      .outcome, .logs, .letters, .journal:
+      .outcome, .logs, .deadLetters, .journal:
       true
     case .restart, .kill, .plan, .apply: false
     }
@@ -78,13 +78,13 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case description(MachineDescription)
   case composites([ConflictClassPlan])
   /// The command was carried out for these nodes.
-  case steered(nodes: [String])
+  case affected(nodes: [String])
   case planned(PlannedChange)
   /// The errors in a file.
   case invalid([Diagnostic])
   case ended(TopologyOutcome)
   case logs(LogPage)
-  case letters(DeadLetterPage)
+  case deadLetters(DeadLetterPage)
   case journal(JSONValue)
   case failed(String)
 }

@@ -1,6 +1,6 @@
 /// A request for a page of logs: the body of a `logs` command.
 ///
-/// The orchestrator keeps no state between requests: the marks of the last page give the start of
+/// The orchestrator keeps no state between requests: the positions of the last page give the start of
 /// the next one.
 package struct LogRequest: Codable, Hashable, Sendable {
   /// The nodes; `nil` for all nodes, including nodes that appear later.
@@ -9,19 +9,19 @@ package struct LogRequest: Codable, Hashable, Sendable {
   package var lines: Int?
   /// For logs without a mark: the time of the oldest entry to read. Unit: milliseconds since 1970.
   package var since: Int64?
-  package var marks: [LogPosition]
+  package var positions: [LogPosition]
   /// Whether another request follows. If so, an entry written during this request waits for the
   /// next one, so that all entries come in order.
   package var isFollowed: Bool
 
   package init(
-    nodes: [String]? = nil, lines: Int? = nil, since: Int64? = nil, marks: [LogPosition] = [],
+    nodes: [String]? = nil, lines: Int? = nil, since: Int64? = nil, positions: [LogPosition] = [],
     isFollowed: Bool = false
   ) {
     self.nodes = nodes
     self.lines = lines
     self.since = since
-    self.marks = marks
+    self.positions = positions
     self.isFollowed = isFollowed
   }
 
@@ -29,7 +29,7 @@ package struct LogRequest: Codable, Hashable, Sendable {
   package mutating func take(_ new: [LogPosition]) {
     (lines, since) = (nil, nil)
     let nodes = Set(new.map(\.node))
-    marks = marks.filter { !nodes.contains($0.node) } + new
+    positions = positions.filter { !nodes.contains($0.node) } + new
   }
 }
 
@@ -71,27 +71,27 @@ package struct LogPage: Codable, Hashable, Sendable {
 
   package var lines: [Line]
   /// A mark for each existing log.
-  package var marks: [LogPosition]
+  package var positions: [LogPosition]
   /// Whether there are more lines than fit into an answer.
   package var hasMore: Bool
 
-  package init(lines: [Line], marks: [LogPosition], hasMore: Bool) {
+  package init(lines: [Line], positions: [LogPosition], hasMore: Bool) {
     self.lines = lines
-    self.marks = marks
+    self.positions = positions
     self.hasMore = hasMore
   }
 }
 
 /// Some dead letters of a node, oldest first.
 package struct DeadLetterPage: Codable, Hashable, Sendable {
-  package var letters: [DeadLetter]
+  package var deadLetters: [DeadLetter]
   /// Whether there are more dead letters than fit into an answer.
   package var hasMore: Bool
   /// The number of refused events that did not become dead letters because there were too many.
   package var lost: UInt64
 
-  package init(letters: [DeadLetter], hasMore: Bool, lost: UInt64) {
-    self.letters = letters
+  package init(deadLetters: [DeadLetter], hasMore: Bool, lost: UInt64) {
+    self.deadLetters = deadLetters
     self.hasMore = hasMore
     self.lost = lost
   }

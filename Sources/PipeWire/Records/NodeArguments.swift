@@ -36,7 +36,7 @@ package struct NodeArguments: Hashable, Sendable {
     /// The public key of the orchestrator's control socket.
     package var control: String
 
-    /// A value in place of a path: the node receives the pair on standard input, or in its `lodge` frame.
+    /// A value in place of a path: the node receives the pair on standard input, or in its `embed` frame.
     package static let inline = "-"
 
     package init(path: String, control: String) {

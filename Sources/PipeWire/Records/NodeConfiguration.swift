@@ -160,7 +160,7 @@ package struct NodeEndpoints: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `neighbours`: the peer list of a node that is bound for other hosts.
+/// The body of `peers`: the peer list of a node that is bound for other hosts.
 ///
 /// The frame's `sequence` is the number of the list. A node ignores a list whose number is not
 /// above the last one. Each list is complete: if one is lost, the next list corrects everything.

@@ -84,10 +84,10 @@ package struct NodeHello: Codable, Hashable, Sendable {
   package var phase: NodeHandshake.Phase?
   /// The reason why the node cannot run, if a restart cannot help: a damaged journal, for example.
   /// The node then fails with this reason.
-  package var problem: String?
+  package var failure: String?
   /// The reason why the node is about to end, if a restart may help: a full disk, for example. The
   /// machine's description is then meaningless.
-  package var setback: String?
+  package var temporaryFailure: String?
   /// The endpoints of the inbox and the feed; `nil` if they are the requested ones.
   package var endpoints: NodeEndpoints?
   /// Whether the running node accepts a `configure` with more outbound pipes; `nil` is no.
@@ -95,7 +95,7 @@ package struct NodeHello: Codable, Hashable, Sendable {
 
   package init(
     node: String, pid: Int32, incarnation: UInt64, description: MachineDescription,
-    phase: NodeHandshake.Phase? = nil, problem: String? = nil, setback: String? = nil,
+    phase: NodeHandshake.Phase? = nil, failure: String? = nil, temporaryFailure: String? = nil,
     endpoints: NodeEndpoints? = nil, opensPipes: Bool? = nil
   ) {
     self.node = node
@@ -103,8 +103,8 @@ package struct NodeHello: Codable, Hashable, Sendable {
     self.incarnation = incarnation
     self.description = description
     self.phase = phase
-    self.problem = problem
-    self.setback = setback
+    self.failure = failure
+    self.temporaryFailure = temporaryFailure
     self.endpoints = endpoints
     self.opensPipes = opensPipes
   }
@@ -150,7 +150,7 @@ package struct NodeGreeting: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `lodge`: an embedded coordinator for the process of the carrier node that receives
+/// The body of `embed`: an embedded coordinator for the process of the carrier node that receives
 /// the frame.
 package struct EmbeddedNodeRequest: Codable, Hashable, Sendable {
   /// The arguments that the coordinator would have in a process of its own; see ``NodeArguments``.
@@ -168,7 +168,7 @@ package struct EmbeddedNodeRequest: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `turnedAway`: the reason why the carrier node rejects an embedded coordinator.
+/// The body of `rejected`: the reason why the carrier node rejects an embedded coordinator.
 package struct EmbeddingRejection: Codable, Hashable, Sendable {
   package var node: String
   package var incarnation: UInt64

@@ -95,18 +95,18 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// The number of events refused.
   public var refused: UInt64 = 0
   /// The number of dead letters.
-  public var letters: UInt64 = 0
+  public var deadLetters: UInt64 = 0
   /// The number of refused events that did not become dead letters because the limit was reached;
   /// `nil` if there are none.
-  public var lettersLost: UInt64?
+  public var deadLettersLost: UInt64?
   /// The most recent dead letters.
-  public var recentLetters: [DeadLetter] = []
+  public var recentDeadLetters: [DeadLetter] = []
   /// The number of events sent to ports without a pipe.
   public var unconnected: UInt64 = 0
   /// The number of gaps reported on in-pipes.
   public var gaps: UInt64 = 0
   /// The number of frames that the node could not decode.
-  public var garbage: UInt64 = 0
+  public var invalidFrames: UInt64 = 0
   /// The number of effects in progress.
   public var effects: Int = 0
   /// The full pipes that keep the node from taking input.

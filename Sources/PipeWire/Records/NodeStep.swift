@@ -35,7 +35,7 @@ package struct NodeStep: Codable, Hashable, Sendable {
   /// The version after the step; for skipped steps, the version after the last one.
   package var version: UInt64
   /// The index of the step among the steps of the node's process, including skipped steps.
-  package var place: UInt64
+  package var index: UInt64
   /// The number of steps, up to this version, that were not published; `nil` if this is a step.
   package var skipped: UInt64?
   /// The time of the step. Unit: nanoseconds since 1970.

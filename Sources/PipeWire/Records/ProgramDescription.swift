@@ -15,14 +15,14 @@ public struct ProgramDescription: Codable, Hashable, Sendable {
   public var composites: [CompositeStateDescription]
   /// Whether the program's nodes can be carrier nodes of embedded coordinators. Programs in other
   /// languages, and older builds, do not report this.
-  public var takesLodgers: Bool
+  public var embedsCoordinators: Bool
 
   /// Makes a description.
   public init(
     program: String, protocolVersion: Int, machines: [MachineDescription], monitors: [String] = [],
-    composites: [CompositeStateDescription] = [], takesLodgers: Bool = true
+    composites: [CompositeStateDescription] = [], embedsCoordinators: Bool = true
   ) {
-    self.takesLodgers = takesLodgers
+    self.embedsCoordinators = embedsCoordinators
     self.program = program
     self.protocolVersion = protocolVersion
     self.machines = machines
@@ -51,7 +51,7 @@ extension ProgramDescription {
     monitors = try container.decode([String].self, forKey: .monitors)
     composites =
       try container.decodeIfPresent([CompositeStateDescription].self, forKey: .composites) ?? []
-    takesLodgers = try container.decodeIfPresent(Bool.self, forKey: .takesLodgers) ?? false
+    embedsCoordinators = try container.decodeIfPresent(Bool.self, forKey: .embedsCoordinators) ?? false
   }
 }
 

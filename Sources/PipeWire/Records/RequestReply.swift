@@ -3,7 +3,7 @@ import PipeMachines
 /// The answer to a client's request.
 package enum RequestReply: Sendable {
   /// The node accepted the event: the version and the state after it.
-  case moved(version: UInt64, state: [UInt8])
+  case accepted(version: UInt64, state: [UInt8])
   /// The machine refused the event in this state.
   case refused(Refusal, version: UInt64, state: [UInt8])
   /// The node takes no input now; the text gives the reason.
@@ -25,7 +25,7 @@ package enum RequestReply: Sendable {
 
   /// The code in the reply's header.
   package enum Code: UInt32, Sendable {
-    case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
+    case accepted = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
     case explained = 7
     /// A commit, as reported to an effect of a participant.
     case committed = 8
@@ -41,10 +41,10 @@ package enum RequestReply: Sendable {
 
   private var parts: (code: Code, version: UInt64, body: [UInt8]) {
     switch self {
-    case .moved(let version, let state):
+    case .accepted(let version, let state):
       // The reply leaves out a state that was dropped.
-      guard !state.isEmpty else { return (.moved, version, Array("{}".utf8)) }
-      return (.moved, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
+      guard !state.isEmpty else { return (.accepted, version, Array("{}".utf8)) }
+      return (.accepted, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
     case .refused(let refusal, let version, let state):
       // The state is JSON already, and is appended unchanged.
       var body = JSONValue.object(refusal.members).bytes

@@ -22,7 +22,7 @@ public struct StateChange: Hashable, Sendable {
   public var doubts: [InDoubtTransaction] = []
   /// Whether the node only passes through the state during a step, as a model does. Such a state is
   /// not recorded: if the node is killed before its step is over, the state may be seen again.
-  public var isPassing = false
+  public var isIntermediate = false
   /// Whether the state was reported before, and only the information beside it is new.
   package var isRepeated = false
   /// The node's summary, if it was requested.
@@ -30,7 +30,7 @@ public struct StateChange: Hashable, Sendable {
 
   package init(
     node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
-    state: JSONValue, missed: UInt64 = 0, doubts: [InDoubtTransaction] = [], isPassing: Bool = false
+    state: JSONValue, missed: UInt64 = 0, doubts: [InDoubtTransaction] = [], isIntermediate: Bool = false
   ) {
     self.node = node
     self.incarnation = incarnation
@@ -40,7 +40,7 @@ public struct StateChange: Hashable, Sendable {
     self.state = state
     self.missed = missed
     self.doubts = doubts
-    self.isPassing = isPassing
+    self.isIntermediate = isIntermediate
   }
 
   /// Decodes the state. Throws `DecodingError` if the state is not of the type.
@@ -56,7 +56,7 @@ extension StateChange {
     var cause: String
     var state: JSONValue
     var doubt: InDoubtTransaction?
-    var passing: Bool?
+    var isIntermediate: Bool?
     var status: NodeStatus?
     var transitions: TransitionCounts?
   }
@@ -76,7 +76,7 @@ extension StateChange {
     cause = body.cause
     state = body.state
     doubts = body.doubt.map { [$0] } ?? []
-    isPassing = body.passing ?? false
+    isIntermediate = body.isIntermediate ?? false
     if header.kind == .summary {
       summary = NodeSummary(status: body.status, transitions: body.transitions)
     }

@@ -32,7 +32,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
     /// The node was stopped manually. It gets its new process when it is started manually.
     case staysStopped(Reason)
     /// Only aspects that require no new process differ.
-    case takenOver([Aspect])
+    case updatedInPlace([Aspect])
     case unchanged
   }
 
@@ -61,7 +61,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
       entries.filter { entry in
         switch entry.fate {
         case .restarts, .startsAgain, .staysStopped: true
-        case .starts, .stops, .takenOver, .unchanged: false
+        case .starts, .stops, .updatedInPlace, .unchanged: false
         }
       }.map(\.node))
   }
@@ -71,7 +71,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
     entries.filter { entry in
       switch entry.fate {
       case .starts, .restarts, .startsAgain: true
-      case .stops, .staysStopped, .takenOver, .unchanged: false
+      case .stops, .staysStopped, .updatedInPlace, .unchanged: false
       }
     }.map(\.node)
   }
@@ -111,20 +111,20 @@ extension TopologyChange.Fate: CustomStringConvertible {
     case .starts: "+"
     case .stops: "-"
     case .restarts, .startsAgain: "~"
-    case .staysStopped, .takenOver, .unchanged: "="
+    case .staysStopped, .updatedInPlace, .unchanged: "="
     }
   }
 
   fileprivate var restartReason: TopologyChange.Reason? {
     switch self {
     case .restarts(let reason), .startsAgain(let reason): reason
-    case .starts, .stops, .staysStopped, .takenOver, .unchanged: nil
+    case .starts, .stops, .staysStopped, .updatedInPlace, .unchanged: nil
     }
   }
 
   fileprivate var isTakenOver: Bool {
     switch self {
-    case .staysStopped, .takenOver: true
+    case .staysStopped, .updatedInPlace: true
     case .starts, .stops, .restarts, .startsAgain, .unchanged: false
     }
   }
@@ -136,7 +136,7 @@ extension TopologyChange.Fate: CustomStringConvertible {
     case .restarts(let reason): "restarts: \(reason)"
     case .startsAgain(let reason): "starts again: \(reason)"
     case .staysStopped(let reason): "stays stopped until started manually: \(reason)"
-    case .takenOver(let aspects): "\(aspects.text), updated without a restart"
+    case .updatedInPlace(let aspects): "\(aspects.text), updated without a restart"
     case .unchanged: "unchanged"
     }
   }

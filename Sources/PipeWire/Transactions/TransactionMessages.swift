@@ -202,10 +202,10 @@ extension ParticipantMessage {
 
   /// The code in the header's `count`.
   private enum Code: UInt32 {
-    case moved = 0, noTransition = 1, `guard` = 2, busy = 3, asynchronous = 4
+    case accepted = 0, noTransition = 1, `guard` = 2, busy = 3, asynchronous = 4
     /// The body has the error's text before the state: the number of its bytes in 32 bits, and the bytes.
     case thrown = 5
-    case overdue = 6
+    case timedOut = 6
     case withdrawn = 7
     case stateTooLarge = 8
 
@@ -215,7 +215,7 @@ extension ParticipantMessage {
       case .guard: self = .guard
       case .asynchronous: self = .asynchronous
       case .thrown: self = .thrown
-      case .overdue: self = .overdue
+      case .timedOut: self = .timedOut
       case .stateTooLarge: self = .stateTooLarge
       }
     }
@@ -283,13 +283,13 @@ extension ParticipantMessage {
     guard let code = Code(rawValue: header.count) else { throw .body(header.kind) }
     let reason: Refusal
     switch code {
-    case .moved: return nil
+    case .accepted: return nil
     case .busy: return .busy
     case .withdrawn: return .withdrawn
     case .noTransition: reason = .noTransition
     case .guard: reason = .guard
     case .asynchronous: reason = .asynchronous
-    case .overdue: reason = .overdue
+    case .timedOut: reason = .timedOut
     case .stateTooLarge: reason = .stateTooLarge
     case .thrown:
       let (version, rest) = try parse(body, of: header.kind)

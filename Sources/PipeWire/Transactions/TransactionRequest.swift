@@ -311,7 +311,7 @@ extension SynchronizedReply {
         "versions": .object(versions.mapValues { .count($0) }),
       ]
     case .refused(let withholdings):
-      ["outcome": "refused", "withheld": .array(withholdings.map(\.record))]
+      ["outcome": "refused", "refusals": .array(withholdings.map(\.record))]
     case .busy(let participants):
       ["outcome": "busy", "participants": .texts(participants)]
     case .unavailable(let participant):
@@ -330,7 +330,7 @@ extension SynchronizedReply {
       self = .committed(
         transaction, versions: members.mapValues { UInt64(clamping: $0.integer ?? 0) })
     case "refused":
-      guard case .array(let values)? = record["withheld"] else { return nil }
+      guard case .array(let values)? = record["refusals"] else { return nil }
       self = .refused(values.compactMap { BlockingParticipant(record: $0) })
     case "busy":
       guard case .array(let values)? = record["participants"] else { return nil }
@@ -368,9 +368,9 @@ extension BlockingParticipant {
 extension BroadcastResult {
   fileprivate var record: JSONValue {
     switch self {
-    case .moved(let version):
-      ["outcome": "moved", "version": .count(version)]
-    case .refused(let withholding): ["outcome": "refused", "withheld": withholding.record]
+    case .accepted(let version):
+      ["outcome": "accepted", "version": .count(version)]
+    case .refused(let withholding): ["outcome": "refused", "refusal": withholding.record]
     case .busy: ["outcome": "busy"]
     case .unavailable: ["outcome": "unavailable"]
     case .unknown: ["outcome": "unknown"]
@@ -379,12 +379,12 @@ extension BroadcastResult {
 
   fileprivate init?(record: JSONValue) {
     switch record["outcome"]?.string {
-    case "moved": self = .moved(version: UInt64(clamping: record["version"]?.integer ?? 0))
+    case "accepted": self = .accepted(version: UInt64(clamping: record["version"]?.integer ?? 0))
     case "refused":
-      guard let withheld = record["withheld"].flatMap({ BlockingParticipant(record: $0) }) else {
+      guard let refusal = record["refusal"].flatMap({ BlockingParticipant(record: $0) }) else {
         return nil
       }
-      self = .refused(withheld)
+      self = .refused(refusal)
     case "busy": self = .busy
     case "unavailable": self = .unavailable
     case "unknown": self = .unknown

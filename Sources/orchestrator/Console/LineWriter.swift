@@ -112,7 +112,7 @@ package struct FollowedNumbers: Sendable {
   package mutating func take(_ message: FeedMessage) -> FollowedMessage {
     switch message {
     case .step(let step):
-      let lost = lost(before: step.place, step.skipped, of: .process(step.node, step.incarnation))
+      let lost = lost(before: step.index, step.skipped, of: .process(step.node, step.incarnation))
       return FollowedMessage(.step(step), lost: lost)
     case .event(let event):
       let lost = lost(before: event.number, event.skipped, of: .stream(event.pipe, event.stream))
@@ -206,7 +206,7 @@ extension StateChange {
     // A client that asks for the latest states only has not missed those in between.
     let between = summary == nil ? "missed before" : "more before"
     let note =
-      cause + (isPassing ? ", intermediate" : "") + (missed > 0 ? "; \(missed) \(between)" : "")
+      cause + (isIntermediate ? ", intermediate" : "") + (missed > 0 ? "; \(missed) \(between)" : "")
     let doubt =
       doubts.isEmpty
       ? (wasInDoubt ? style.green("  no longer in doubt") : "")
@@ -225,7 +225,7 @@ extension StateChange {
       "node": .string(node), "incarnation": .count(incarnation),
       "version": .count(version),
       "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
-      "state": state, "missed": .count(missed), "passing": .bool(isPassing),
+      "state": state, "missed": .count(missed), "isIntermediate": .bool(isIntermediate),
       "doubts": .array(doubts.map(\.record)),
     ]
     if let summary {

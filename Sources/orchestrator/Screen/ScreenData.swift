@@ -162,7 +162,7 @@ extension StateChange {
     var status = known ?? NodeStatus()
     if var told = summary?.status, told.events >= status.events {
       // A summary contains only the number of dead letters, and no composites.
-      (told.recentLetters, told.composites) = (status.recentLetters, status.composites)
+      (told.recentDeadLetters, told.composites) = (status.recentDeadLetters, status.composites)
       status = told
     }
     (status.state, status.version) = (state, version)

@@ -81,7 +81,7 @@ extension ScreenData {
       let trend = trends[node.name]
       table.add(
         node.name, node.shownPhase, state.isEmpty ? "-" : state, NodeTrend.text(trend?.rate),
-        waiting.map(String.init) ?? "-", node.status.map { String($0.letters) } ?? "-",
+        waiting.map(String.init) ?? "-", node.status.map { String($0.deadLetters) } ?? "-",
         String(node.restarts), trend?.bars ?? "")
     }
     return ScreenList(
@@ -93,7 +93,7 @@ extension ScreenData {
   private static func styles(of node: NodeInformation) -> [TextStyle] {
     if !node.doubts.isEmpty { return [.color(.red)] }
     return switch node.shownPhase {
-    case "running": node.status.map { $0.letters > 0 } == true ? [.color(.yellow)] : []
+    case "running": node.status.map { $0.deadLetters > 0 } == true ? [.color(.yellow)] : []
     case "failed": [.color(.red)]
     case "stopped", "held": [.dim]
     default: [.color(.yellow)]
@@ -136,7 +136,7 @@ extension ScreenData {
     for composite in composites {
       let state = composite.stateText
       table.add(
-        composite.name, composite.phase, state.isEmpty ? "-" : state, withheld(by: composite.name))
+        composite.name, composite.phase, state.isEmpty ? "-" : state, blockedEvents(by: composite.name))
     }
     return ScreenList(
       table, names: composites.map(\.name), columns: columns, emptiness: "no composites"
@@ -144,11 +144,11 @@ extension ScreenData {
   }
 
   /// `go by door, motor; stop by door`
-  private func withheld(by composite: String) -> String {
+  private func blockedEvents(by composite: String) -> String {
     switch enabled[composite] {
     case .found(let found):
-      let held = found.events.filter { $0.verdict == .withheld }.map { event in
-        event.event.name + " by " + event.withheld.map(\.participant).joined(separator: ", ")
+      let held = found.events.filter { $0.verdict == .blocked }.map { event in
+        event.event.name + " by " + event.blockingAnswers.map(\.participant).joined(separator: ", ")
       }
       return held.isEmpty ? "nothing" : held.joined(separator: "; ")
     case .failed(let reason): return reason
@@ -202,20 +202,20 @@ extension ScreenData {
     return ScreenList(
       table, names: found.events.map(\.rowName),
       columns: columns, emptiness: "accepts no events"
-    ) { found.events[$0].verdict == .withheld ? [.dim] : [] }
+    ) { found.events[$0].verdict == .blocked ? [.dim] : [] }
   }
 
   private static func mark(_ verdict: EventEnabledness.Verdict) -> String {
     switch verdict {
     case .enabled: "✓"
-    case .withheld: "✗"
+    case .blocked: "✗"
     case .dependsOnValue, .undetermined: "?"
     }
   }
 
   private func outcome(of event: EventEnabledness, _ name: String) -> String {
-    guard event.verdict != .withheld else {
-      return event.withheld.map { answer in
+    guard event.verdict != .blocked else {
+      return event.blockingAnswers.map { answer in
         let because = answer.because { Self.clock(Timestamp(nanoseconds: $0)) }
         return event.participants == [answer.participant]
           ? because : "\(answer.participant): \(because)"
@@ -294,7 +294,7 @@ extension ScreenData {
       counts =
         counts
         + StyledLine(
-          "  dead letters \(status.letters)", status.letters > 0 ? .color(.yellow) : .dim)
+          "  dead letters \(status.deadLetters)", status.deadLetters > 0 ? .color(.yellow) : .dim)
     }
     var lines = [first, StyledLine(second), counts]
     for pipe in node.fullPipes {

@@ -165,7 +165,7 @@ extension TopologyChange.Fate {
     case .restarts: "restarts"
     case .startsAgain: "startsAgain"
     case .staysStopped: "staysStopped"
-    case .takenOver: "takenOver"
+    case .updatedInPlace: "updatedInPlace"
     case .unchanged: "unchanged"
     }
   }
@@ -173,7 +173,7 @@ extension TopologyChange.Fate {
   fileprivate var reason: String? {
     switch self {
     case .restarts(let reason), .startsAgain(let reason), .staysStopped(let reason): "\(reason)"
-    case .takenOver(let aspects): aspects.text
+    case .updatedInPlace(let aspects): aspects.text
     case .starts, .stops, .unchanged: nil
     }
   }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// `orchestrator dead-letters`
+/// `orchestrator dead-deadLetters`
 struct DeadLetterCommand: Verb {
   let description = VerbDescription(
     "dead-letters", "Lists, resends or drops the dead letters of a node",
@@ -36,21 +36,21 @@ struct DeadLetterCommand: Verb {
     let ids = arguments.positionals.dropFirst(2).compactMap { UInt64($0) }
     switch action {
     case .list:
-      let letters = try await find(node, arguments, console)
-      if letters.isEmpty, arguments.format == .text {
+      let deadLetters = try await find(node, arguments, console)
+      if deadLetters.isEmpty, arguments.format == .text {
         console.note("node '\(node)' has no dead letters")
       } else {
-        try console.print(letters.map(\.record), as: arguments.format) {
-          Self.table(letters, console.style)
+        try console.print(deadLetters.map(\.record), as: arguments.format) {
+          Self.table(deadLetters, console.style)
         }
       }
     case .show:
-      let letters = try await find(node, arguments, console)
+      let deadLetters = try await find(node, arguments, console)
       let found = try ids.map { id in
-        guard let letter = letters.first(where: { $0.id == id }) else {
+        guard let deadLetter = deadLetters.first(where: { $0.id == id }) else {
           throw CommandError("node '\(node)' has no dead letter \(id)", code: .usage)
         }
-        return letter
+        return deadLetter
       }
       try console.print(
         found.map(\.record), as: arguments.format,
@@ -73,9 +73,9 @@ struct DeadLetterCommand: Verb {
       let directories = try TopologyChoice.withState(arguments, wanted: "journals")
       guard RunningTopology.find(directories) != nil else {
         do {
-          let (letters, lost) = try await TopologyRecords.files(directories).letters(of: node)
+          let (deadLetters, lost) = try await TopologyRecords.files(directories).deadLetters(of: node)
           Self.note(lost: lost, console)
-          return letters
+          return deadLetters
         } catch JournalError.missing(let path, let node) {
           try directories.checkIsKnown(node)
           throw JournalError.missing(path: path, node: node)
@@ -86,15 +86,15 @@ struct DeadLetterCommand: Verb {
     let client = try TopologyClient.attach(to: target)
     defer { client.close() }
     let information = try await client.directory()[node: node]
-    let letters = try await client.letters(of: node)
-    Self.note(lost: information?.status?.lettersLost ?? 0, console)
-    if information?.journal == nil, let count = information?.status?.letters, count > letters.count
+    let deadLetters = try await client.deadLetters(of: node)
+    Self.note(lost: information?.status?.deadLettersLost ?? 0, console)
+    if information?.journal == nil, let count = information?.status?.deadLetters, count > deadLetters.count
     {
       console.note(
-        "showing the last \(letters.count) of \(count) dead letters; a node without a "
+        "showing the last \(deadLetters.count) of \(count) dead letters; a node without a "
           + "journal keeps no more")
     }
-    return letters
+    return deadLetters
   }
 
   private static func note(lost: UInt64, _ console: Console) {
@@ -104,14 +104,14 @@ struct DeadLetterCommand: Verb {
         + "letters, \(DeadLetter.byteLimit >> 20) MiB in total")
   }
 
-  private static func table(_ letters: [DeadLetter], _ style: Style) -> Table {
+  private static func table(_ deadLetters: [DeadLetter], _ style: Style) -> Table {
     var table = Table(
       .init("ID", .right), .init("TIME", rank: 2), .init("PIPE", least: 12),
       .init("NUMBER", .right, rank: 1), .init("EVENT", least: 20), .init("REASON", least: 20))
-    for letter in letters {
+    for deadLetter in deadLetters {
       table.add(
-        String(letter.id), style.time(letter.time), letter.pipe,
-        String(letter.sequence), letter.event.caseText.cut(to: 60), letter.reason)
+        String(deadLetter.id), style.time(deadLetter.time), deadLetter.pipe,
+        String(deadLetter.sequence), deadLetter.event.caseText.cut(to: 60), deadLetter.reason)
     }
     return table
   }
@@ -125,7 +125,7 @@ struct DeadLetterCommand: Verb {
     let timeout = arguments.duration("timeout") ?? .seconds(5)
     let client = try attach(arguments)
     defer { client.close() }
-    let chosen = if let ids { ids } else { try await client.letters(of: node).map(\.id) }
+    let chosen = if let ids { ids } else { try await client.deadLetters(of: node).map(\.id) }
     let fields = try await client.directory(fresh: false)[node: node]?.stateFields
     func text(_ state: JSONValue) -> String {
       state.stateText(fields: fields).cut(to: 200).printable
@@ -136,9 +136,9 @@ struct DeadLetterCommand: Verb {
       let outcome: RequestOutcome
       do {
         if action == .resend {
-          outcome = try await client.resend(letter: id, of: node, timeout: timeout)
+          outcome = try await client.resend(deadLetter: id, of: node, timeout: timeout)
         } else {
-          try await client.drop(letter: id, of: node, timeout: timeout)
+          try await client.drop(deadLetter: id, of: node, timeout: timeout)
           outcome = .done
         }
       } catch TopologyClientError.nodeDown(_, let reason) {
@@ -146,9 +146,9 @@ struct DeadLetterCommand: Verb {
           "node '\(node)' is not running: \(reason); a node must run to resend or drop its "
             + "dead letters: 'orchestrator start \(node)'")
       }
-      if arguments.format != .text { try console.print(outcome.record(letter: id, of: node)) }
+      if arguments.format != .text { try console.print(outcome.record(deadLetter: id, of: node)) }
       switch outcome {
-      case .moved(let version, let state):
+      case .accepted(let version, let state):
         guard arguments.format == .text else { break }
         try console.print(
           "\(node): dead letter \(id) accepted: \(text(state))  (version \(version))")
@@ -178,7 +178,7 @@ struct DeadLetterCommand: Verb {
   }
 }
 
-/// The actions of `letters`.
+/// The actions of `dead-deadLetters`.
 enum DeadLetterAction: String, CaseIterable {
   case list, show, resend, drop
 
@@ -218,7 +218,7 @@ extension DeadLetter {
   /// A description of the dead letter for a person.
   fileprivate func lines(_ style: Style) -> [String] {
     [
-      ("letter", String(id)), ("time", style.time(time)),
+      ("dead letter", String(id)), ("time", style.time(time)),
       ("pipe", "\(pipe), number \(sequence)"), ("event", event.text), ("reason", reason),
       ("state", (state?.text ?? "-") + "  (version \(version))"),
     ].map { "\($0.0.padded(to: 6))  \($0.1.printable)" }
@@ -227,10 +227,10 @@ extension DeadLetter {
 
 extension RequestOutcome {
   /// The JSON form of the outcome for a dead letter.
-  fileprivate func record(letter id: UInt64, of node: String) -> JSONValue {
+  fileprivate func record(deadLetter id: UInt64, of node: String) -> JSONValue {
     guard case .object(var members) = record(node: node, event: .null) else { return .null }
     members["event"] = nil
-    members["letter"] = .count(id)
+    members["deadLetter"] = .count(id)
     return .object(members)
   }
 }

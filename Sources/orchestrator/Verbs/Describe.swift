@@ -208,7 +208,7 @@ struct NodeDescribeReport {
   var traffic: [(String, [String])] {
     [
       ("pipes in", pipes.filter { $0.to == node.name }.map(inText)),
-      ("pipes out", pipes.filter { $0.from == node.name }.map(outText)), ("letters", letters),
+      ("pipes out", pipes.filter { $0.from == node.name }.map(outText)), ("dead letters", deadLetters),
     ]
   }
 
@@ -224,7 +224,7 @@ struct NodeDescribeReport {
   private static func parts(of machine: MachineDescription) -> [(String, [String])] {
     let untaken = machine.events.filter { !machine.alphabet.contains($0.name) }
     return [
-      ("problem", [machine.problem].compactMap(\.self)),
+      ("error", [machine.error].compactMap(\.self)),
       ("initial", machine.initial == .null ? [] : [machine.stateText(machine.initial)]),
       ("states", machine.states.map(\.signature)),
       ("state", machine.stateFields.map { $0.map { "\($0.name): \($0.type)" } } ?? []),
@@ -256,13 +256,13 @@ struct NodeDescribeReport {
       }.joined()
   }
 
-  private var letters: [String] {
-    guard let status = node.status, status.letters > 0 || status.lettersLost != nil else {
+  private var deadLetters: [String] {
+    guard let status = node.status, status.deadLetters > 0 || status.deadLettersLost != nil else {
       return []
     }
-    let lost = status.lettersLost.map { ", and \($0) lost because the limit is reached" } ?? ""
-    return ["\(status.letters)\(lost)" + (status.letters > 0 ? "; the latest:" : "")]
-      + status.recentLetters.map {
+    let lost = status.deadLettersLost.map { ", and \($0) lost because the limit is reached" } ?? ""
+    return ["\(status.deadLetters)\(lost)" + (status.deadLetters > 0 ? "; the latest:" : "")]
+      + status.recentDeadLetters.map {
         "\($0.pipe) \($0.sequence): \($0.event.caseText): \($0.reason)"
       }
   }

@@ -78,7 +78,7 @@ struct JournalReport {
     let heading =
       "\(style.bold(snapshot.node))  of topology \(snapshot.topology), "
       + "machine \(snapshot.machine)".printable
-    let hasLetters = snapshot.letterCount > 0 || snapshot.lostLetters > 0
+    let hasDeadLetters = snapshot.deadLetterCount > 0 || snapshot.lostDeadLetters > 0
     let parts = [
       ("file", ["\(snapshot.path)  (\(snapshot.byteCount / 1024) KiB)"]),
       ("created", ["\(created(style)), id \(snapshot.id)"]),
@@ -86,7 +86,7 @@ struct JournalReport {
       ("pipes in", snapshot.ins.flatMap(lines(of:))),
       ("pipes out", snapshot.outs.flatMap(lines(of:))),
       ("effects", snapshot.effects.map { line(of: $0, style) }),
-      ("letters", hasLetters ? [letters] : []),
+      ("dead letters", hasDeadLetters ? [deadLetters] : []),
       ("requests", ["\(snapshot.requestCount) answered, kept for clients that repeat a request"]),
     ]
     let records = snapshot.records.suffix(limit)
@@ -105,8 +105,8 @@ struct JournalReport {
       "records": .array(snapshot.records.suffix(limit).map(\.record)),
       "ins": .array(snapshot.ins.map(\.record)), "outs": .array(snapshot.outs.map(\.record)),
       "effects": .array(snapshot.effects.map(\.record)),
-      "letters": .integer(Int64(snapshot.letterCount)),
-      "lettersLost": .count(snapshot.lostLetters),
+      "deadLetters": .integer(Int64(snapshot.deadLetterCount)),
+      "deadLettersLost": .count(snapshot.lostDeadLetters),
       "requests": .integer(Int64(snapshot.requestCount)),
     ]
   }
@@ -126,9 +126,9 @@ struct JournalReport {
     state.stateText(fields: snapshot.stateFields).cut(to: limit)
   }
 
-  private var letters: String {
-    "\(snapshot.letterCount)"
-      + (snapshot.lostLetters > 0 ? ", and \(snapshot.lostLetters) lost" : "")
+  private var deadLetters: String {
+    "\(snapshot.deadLetterCount)"
+      + (snapshot.lostDeadLetters > 0 ? ", and \(snapshot.lostDeadLetters) lost" : "")
       + "; 'orchestrator dead-letters \(snapshot.node)' lists them"
   }
 

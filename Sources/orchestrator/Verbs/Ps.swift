@@ -263,16 +263,16 @@ extension NodeInformation {
 extension NodeStatus {
   /// The counters, without the state and its version.
   var counters: JSONValue {
-    .object(record.filter { !["state", "version", "recentLetters"].contains($0.key) })
+    .object(record.filter { !["state", "version", "recentDeadLetters"].contains($0.key) })
   }
 
   fileprivate var record: [String: JSONValue] {
     [
       "state": state ?? .null, "version": .count(version), "events": .count(events),
-      "refused": .count(refused), "letters": .count(letters),
-      "lettersLost": .count(lettersLost ?? 0),
-      "recentLetters": (try? JSONValue(encoding: recentLetters)) ?? [],
-      "unconnected": .count(unconnected), "gaps": .count(gaps), "garbage": .count(garbage),
+      "refused": .count(refused), "deadLetters": .count(deadLetters),
+      "deadLettersLost": .count(deadLettersLost ?? 0),
+      "recentDeadLetters": (try? JSONValue(encoding: recentDeadLetters)) ?? [],
+      "unconnected": .count(unconnected), "gaps": .count(gaps), "invalidFrames": .count(invalidFrames),
       "effects": .integer(Int64(effects)), "blocked": .texts(blocked),
       "outs": .array(outs.map(\.record)), "ins": .array(ins.map(\.record)),
     ]

@@ -146,11 +146,11 @@ private enum Loss: CustomStringConvertible {
 }
 
 extension JournalSnapshot.Pending {
-  /// `2 events in the outbox`, `1 dead letter`.
+  /// `2 events in the outbox`, `1 dead deadLetter`.
   package var parts: [String] {
     [
       (waiting, "event", " in the outbox"), (postponed, "postponed event", ""),
-      (letters, "dead letter", ""), (effects, "running effect", ""),
+      (deadLetters, "dead letter", ""), (effects, "running effect", ""),
       (prepared, "promised synchronized event", ""),
       (unacknowledged, "commit", " not acknowledged by all participants"),
     ].filter { $0.0 > 0 }.map { $0.counted($1) + $2 }

@@ -116,7 +116,7 @@ struct Send: Verb {
     if arguments.format != .text { try console.print(outcome.record(node: node, event: event)) }
     let text = outcome.wording(of: event, by: node, fields: machine?.stateFields?.map(\.name))
     switch outcome {
-    case .moved:
+    case .accepted:
       if arguments.format == .text { try console.print(text) }
       return .success
     case .refused(let refusal, _):
@@ -141,9 +141,9 @@ extension RequestOutcome {
   /// The JSON form of `-o json` and `-o jsonl`.
   package func record(node: String, event: JSONValue) -> JSONValue {
     switch self {
-    case .moved(let version, let state):
+    case .accepted(let version, let state):
       [
-        "node": .string(node), "event": event, "outcome": "moved",
+        "node": .string(node), "event": event, "outcome": "accepted",
         "version": .count(version), "state": state,
       ]
     case .refused(let refusal, let state):
@@ -246,7 +246,7 @@ struct SynchronizedSend {
       where arguments.format == .text {
         try console.print("\(participant): \(result.wording(fields))")
       }
-      let hasAll = results.values.allSatisfy { if case .moved = $0 { true } else { false } }
+      let hasAll = results.values.allSatisfy { if case .accepted = $0 { true } else { false } }
       return hasAll ? .success : .failure
     }
   }
@@ -255,7 +255,7 @@ struct SynchronizedSend {
 extension BroadcastResult {
   fileprivate func wording(_ fields: [String: [String]]) -> String {
     switch self {
-    case .moved(let version): "accepted: version \(version)"
+    case .accepted(let version): "accepted: version \(version)"
     case .refused(let withholding): "refused in \(withholding.wording(fields))"
     case .busy: "busy"
     case .unavailable: "does not run"

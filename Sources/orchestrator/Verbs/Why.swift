@@ -53,7 +53,7 @@ struct Why: Verb {
   private static func code(of verdict: EventEnabledness.Verdict) -> ExitCode {
     switch verdict {
     case .enabled: .success
-    case .withheld: .notEnabled
+    case .blocked: .notEnabled
     case .dependsOnValue, .undetermined: .dependsOnValue
     }
   }
@@ -162,7 +162,7 @@ extension EventEnabledness.Answer {
     return switch verdict {
     case .dependsOnValue: "depends on the event's values"
     case .undetermined: "the transition is asynchronous; only a run can decide"
-    case .enabled, .withheld: ""
+    case .enabled, .blocked: ""
     }
   }
 
@@ -188,7 +188,7 @@ extension EventEnabledness.Verdict {
   fileprivate var wording: String {
     switch self {
     case .enabled: "yes"
-    case .withheld: "no"
+    case .blocked: "no"
     case .dependsOnValue: "by its values"
     case .undetermined: "unknown"
     }
@@ -197,7 +197,7 @@ extension EventEnabledness.Verdict {
   fileprivate var sentence: String {
     switch self {
     case .enabled: "enabled"
-    case .withheld: "blocked"
+    case .blocked: "blocked"
     case .dependsOnValue: "depends on its values; give EVENT with values"
     case .undetermined: "only a run can decide"
     }

@@ -9,7 +9,7 @@ struct FollowedMessageTests {
 
   private static func step(_ members: [String: JSONValue]) throws -> FeedMessage {
     let known: [String: JSONValue] = [
-      "node": "door", "incarnation": 1, "version": 4, "place": 4,
+      "node": "door", "incarnation": 1, "version": 4, "index": 4,
     ]
     return .step(try JSONValue.object(known.merging(members) { $1 }).decode(NodeStep.self))
   }
@@ -81,14 +81,14 @@ struct FollowedMessageTests {
   func lost() throws {
     var numbers = FollowedNumbers()
     func lost(_ message: FeedMessage) -> UInt64 { numbers.take(message).lost }
-    #expect(lost(try Self.step(["place": 10])) == 0)
-    #expect(lost(try Self.step(["place": 11])) == 0)
-    #expect(lost(try Self.step(["place": 20, "skipped": 9])) == 0)
-    #expect(lost(try Self.step(["place": 25])) == 4)
-    #expect(lost(try Self.step(["place": 40, "skipped": 10])) == 5)
-    #expect(lost(try Self.step(["place": 1, "incarnation": 2])) == 0)
-    #expect(lost(try Self.step(["place": 3, "incarnation": 2])) == 1)
-    #expect(lost(try Self.step(["place": 70, "node": "motor"])) == 0)
+    #expect(lost(try Self.step(["index": 10])) == 0)
+    #expect(lost(try Self.step(["index": 11])) == 0)
+    #expect(lost(try Self.step(["index": 20, "skipped": 9])) == 0)
+    #expect(lost(try Self.step(["index": 25])) == 4)
+    #expect(lost(try Self.step(["index": 40, "skipped": 10])) == 5)
+    #expect(lost(try Self.step(["index": 1, "incarnation": 2])) == 0)
+    #expect(lost(try Self.step(["index": 3, "incarnation": 2])) == 1)
+    #expect(lost(try Self.step(["index": 70, "node": "motor"])) == 0)
     #expect(lost(try Self.event(["number": 5])) == 0)
     #expect(lost(try Self.event(["number": 8])) == 2)
     #expect(lost(try Self.event(["number": 1, "stream": 8])) == 0)

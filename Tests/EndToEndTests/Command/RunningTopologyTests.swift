@@ -94,7 +94,7 @@ struct RunningTopologyTests {
         ),
         (
           "orchestrator send n2 \(token) -o json", 0,
-          #"{"event":{"token":{"n":7}},"node":"n2","outcome":"moved","#
+          #"{"event":{"token":{"n":7}},"node":"n2","outcome":"accepted","#
             + #""state":{"passing":{"count":2,"n":7}},"version":2}"# + "\n", ""
         ),
         ("orchestrator wait still=closed n2=passing -o json | wc -l", 0, "1\n", ""),

@@ -39,8 +39,8 @@ struct WhyTests {
       #expect(standing.state == ["waiting": ["floor": 0]])
       #expect(
         Self.verdicts(standing) == [
-          "emergencyStop": .enabled, "go": .dependsOnValue, "open": .enabled, "reset": .withheld,
-          "enter": .withheld, "close": .withheld, "floorReached": .withheld,
+          "emergencyStop": .enabled, "go": .dependsOnValue, "open": .enabled, "reset": .blocked,
+          "enter": .blocked, "close": .blocked, "floorReached": .blocked,
         ])
       let go = LiftMotor.Event.go(floor: 3)
       #expect(try await client.synchronize("lift", go).isCommitted)
@@ -49,14 +49,14 @@ struct WhyTests {
       let moving = try await client.enabledEvents(of: "lift")
       #expect(
         Self.verdicts(moving) == [
-          "emergencyStop": .enabled, "go": .withheld, "open": .withheld, "reset": .withheld,
-          "enter": .withheld, "close": .withheld, "floorReached": .enabled,
+          "emergencyStop": .enabled, "go": .blocked, "open": .blocked, "reset": .blocked,
+          "enter": .blocked, "close": .blocked, "floorReached": .enabled,
         ])
       let open = try #require(moving.events.first { $0.event.name == "open" })
       #expect(open.composite == "lift")
       #expect(open.participants == ["door", "motor"])
       #expect(
-        open.withheld == [
+        open.blockingAnswers == [
           .init(
             participant: "motor", state: ["moving": ["from": 0, "to": 3]], version: 1,
             blocker: .refused(.noTransition))
@@ -76,7 +76,7 @@ struct WhyTests {
       #expect(there.verdict == .enabled)
       // A question to a node about a synchronized event goes to its composite.
       let here = try await client.why("door", json: ["go": ["floor": 0]])
-      #expect(here.verdict == .withheld)
+      #expect(here.verdict == .blocked)
       #expect(here.events[0].withheld.map(\.participant) == ["motor"])
       #expect(here.events[0].withheld.map(\.blocker) == [.refused(.guard)])
       #expect(try await client.synchronize("lift", LiftMotor.Event.open).isCommitted)
@@ -107,7 +107,7 @@ struct WhyTests {
           ["fork1", "fork2", "philosopher1"], ["fork2"],
         ])
       let release = try await client.why("fork2", json: "release")
-      #expect(release.events.map(\.verdict) == [.enabled, .withheld])
+      #expect(release.events.map(\.verdict) == [.enabled, .blocked])
       #expect(release.verdict == .enabled)
       #expect(try await client.why("seat4", json: "take").verdict == .enabled)
       #expect(try await client.enabledEvents(of: "seat2").events.count == 2)
@@ -120,7 +120,7 @@ struct WhyTests {
       let client = topology.client
       func obstacles(_ name: String) async throws -> [String: EventBlocker] {
         let found = try await client.why(name, json: "meet", timeout: .seconds(3))
-        let withheld = found.events.flatMap(\.withheld)
+        let withheld = found.events.flatMap(\.blockingAnswers)
         return Dictionary(withheld.map { ($0.participant, $0.blocker!) }) { first, _ in first }
       }
       try await topology.expectEnabled("meet", of: "pair")

@@ -83,10 +83,10 @@ struct WhyVerbTests {
             #"{"answers":[{"because":"","participant":"door","reason":null,"state":"closed","#
               + #""verdict":"enabled","version":0},"#
               + #"{"because":"the transition's guard is false","participant":"motor","#
-              + #""reason":"guard","state":{"standing":{"floor":0}},"verdict":"withheld","#
+              + #""reason":"guard","state":{"standing":{"floor":0}},"verdict":"blocked","#
               + #""version":0}],"composite":"lift","event":"go","#
               + #""fields":[{"name":"floor","type":"Int"}],"name":"lift","#
-              + #""participants":["door","motor"],"verdict":"withheld"}"# + "\n"
+              + #""participants":["door","motor"],"verdict":"blocked"}"# + "\n"
           ),
         ], of: topology)
     }

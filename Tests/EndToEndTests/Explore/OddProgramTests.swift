@@ -66,7 +66,7 @@ struct OddProgramTests {
       ),
       (
         "another answer at the opening",
-        "read -r line; echo '{\"unable\":{\"because\":\"of the weather\"}}'; exec sleep 600",
+        "read -r line; echo '{\"undecided\":{\"reason\":\"of the weather\"}}'; exec sleep 600",
         "of the weather", "bad-answer"
       ),
       (
@@ -82,7 +82,7 @@ struct OddProgramTests {
       ),
       (
         "more answers than questions",
-        "opens; echo more; read -r line; echo '{\"unable\":{\"because\":\"of the weather\"}}'; exec sleep 600",
+        "opens; echo more; read -r line; echo '{\"undecided\":{\"reason\":\"of the weather\"}}'; exec sleep 600",
         "sent an invalid answer: more;", "bad-answer"
       ),
       (
@@ -97,7 +97,7 @@ struct OddProgramTests {
       ),
       (
         "a pipe that there is not",
-        "opens; while read -r line; do echo '{\"moved\":{\"configuration\":{\"state\":{\"at\":{\"place\":\"1\"}},"
+        "opens; while read -r line; do echo '{\"accepted\":{\"configuration\":{\"state\":{\"at\":{\"place\":\"1\"}},"
           + "\"effects\":[]},\"sends\":[{\"pipe\":\"p\",\"event\":\"x\"}]}}'; done",
         "sends to pipe 'p', which is not an outbound pipe", "bad-answer"
       ),

@@ -83,7 +83,7 @@ struct RunOrderTests {
     _ place: Int64, _ version: Int64, _ members: [String: JSONValue] = [:]
   ) throws -> NodeStep {
     let head: [String: JSONValue] = [
-      "node": "a", "incarnation": 1, "version": .integer(version), "place": .integer(place),
+      "node": "a", "incarnation": 1, "version": .integer(version), "index": .integer(place),
       "event": "tick", "state": "home",
     ]
     return try JSONValue.object(head.merging(members) { $1 }).decode(NodeStep.self)
@@ -114,22 +114,22 @@ struct RunOrderTests {
   }
 
   @Test("A dead letter is placed after the step whose state refused it")
-  func letters() throws {
+  func deadLetters() throws {
     var trace = RunTrace()
     for version in Int64(1)...4 { trace.take(try Self.step(version, version)) }
-    func letter(_ id: UInt64, _ version: UInt64) -> DeadLetter {
+    func deadLetter(_ id: UInt64, _ version: UInt64) -> DeadLetter {
       DeadLetter(
         id: id, pipe: "p", sequence: id, event: "x", reason: "noTransition", version: version,
         time: 0)
     }
-    trace.take([letter(1, 2), letter(2, 2)], of: "a")
-    trace.take([letter(2, 2), letter(3, 3)], of: "a")
+    trace.take([deadLetter(1, 2), deadLetter(2, 2)], of: "a")
+    trace.take([deadLetter(2, 2), deadLetter(3, 3)], of: "a")
     #expect(trace.items(of: "a").map(\.version) == [1, 2, 2, 2, 3, 3, 4])
     #expect(
       trace.items(of: "a").map { $0.state == nil }
         == [false, false, true, true, false, true, false])
     // The fourth dead letter is missing, so what followed the third is unknown, too.
-    trace.take([letter(5, 4)], of: "a")
+    trace.take([deadLetter(5, 4)], of: "a")
     #expect(trace.items(of: "a").map(\.version) == [1, 2, 2, 2, 3, 3])
   }
 }

@@ -24,7 +24,7 @@ struct FeedKindsTests {
   /// Has the source send N numbers as soon as it has finished the numbers before.
   private func go(_ topology: TopologyHarness, _ count: Int) async throws {
     let isTaken: Bool? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
-      guard case .moved = try await topology.send("source", Source.Event.go(count: count)) else {
+      guard case .accepted = try await topology.send("source", Source.Event.go(count: count)) else {
         return nil
       }
       return true
@@ -414,9 +414,9 @@ private struct FollowedPlaces {
 
   mutating func take(_ message: FeedMessage) {
     guard case .step(let step) = message else { return }
-    if let last, step.place != last + (step.skipped ?? 1) { gaps.append(step.place) }
-    if last == nil { first = step.place }
-    last = step.place
+    if let last, step.index != last + (step.skipped ?? 1) { gaps.append(step.index) }
+    if last == nil { first = step.index }
+    last = step.index
     if let skipped = step.skipped { self.skipped += skipped } else { told += 1 }
   }
 }

@@ -73,9 +73,9 @@ struct WebVerbTests {
         $0.states["gate"]?["case"] == "shut" && $0.states["button"] != nil && $0.node("gate") != nil
       }
       // The button has sent a visitor on its start.
-      try await topology.await("a letter") { $0[node: "gate"]?.status?.letters == 1 }
+      try await topology.await("a letter") { $0[node: "gate"]?.status?.deadLetters == 1 }
       let opened = try await page.ask("/api/send", ["node": "gate", "event": "open"])
-      #expect(opened.body == #"{"outcome":"moved","state":{"open":{"passed":0}},"version":1}"#)
+      #expect(opened.body == #"{"outcome":"accepted","state":{"open":{"passed":0}},"version":1}"#)
       // Steps before the subscription are not reported.
       func isTold(_ page: Page) -> Bool {
         page.happened.contains { $0["node"] == "gate" && $0["source"]?["pipe"] == "visitors" }
@@ -88,9 +88,9 @@ struct WebVerbTests {
       #expect(isTold(page), "\(page.happened)")
       #expect(try await page.ask("/api/enabled?node=gate").body.contains(#""verdict":"enabled""#))
       #expect(try await page.ask("/api/machine?node=gate").body.contains(#""alphabet""#))
-      let letters = try JSONValue(parsing: await page.ask("/api/letters?node=gate").body.utf8)
-      guard case .array(let list) = letters, let id = list.first?["id"] else {
-        Issue.record("no dead letter: \(letters)")
+      let deadLetters = try JSONValue(parsing: await page.ask("/api/letters?node=gate").body.utf8)
+      guard case .array(let list) = deadLetters, let id = list.first?["id"] else {
+        Issue.record("no dead letter: \(deadLetters)")
         return
       }
       let dropped = try await page.ask("/api/letter", ["node": "gate", "id": id, "drops": true])
@@ -117,7 +117,7 @@ struct WebVerbTests {
       let opened = try await page.ask("/api/send", ["node": "lift", "event": "open"])
       #expect(opened.body.contains(#""outcome":"committed""#))
       let closed = try await page.ask("/api/send", ["node": "lift", "event": "close"])
-      #expect(closed.body.contains(#""outcome":"moved""#) && closed.body.contains(#""version":2"#))
+      #expect(closed.body.contains(#""outcome":"accepted""#) && closed.body.contains(#""version":2"#))
       try await inspector.stop(topology.tool)
     }
   }

@@ -174,8 +174,8 @@ struct BadJournalTests {
       if !isReadable { #expect(result.error.contains(file.path), "\(result)") }
       // A node without a file has no dead letters.
       if !isReadable, FileSystem.exists(file.path) {
-        let letters = try await tool.run("dead-letters", "gate", code: 1)
-        #expect(letters.error.contains(file.path), "\(letters)")
+        let deadLetters = try await tool.run("dead-letters", "gate", code: 1)
+        #expect(deadLetters.error.contains(file.path), "\(deadLetters)")
       }
     }
   }
@@ -183,7 +183,7 @@ struct BadJournalTests {
   /// Brings the gate to version 3 and stops it.
   private func prepare(_ topology: TopologyHarness) async throws -> JournalFile {
     // The button has sent the first visitor on its start, and the gate has refused it.
-    try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+    try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
     try await topology.send("gate", Gate.Event.open)
     for count in 1...2 {
       try await topology.send("button", Button.Event.press)

@@ -10,7 +10,7 @@ struct DeadLetterCommandTests {
   /// Has the gate refuse four visitors.
   private func refuse(_ topology: TopologyHarness) async throws {
     for _ in 1...3 { try await topology.send("button", Button.Event.press) }
-    try await topology.expectStatus(of: "gate", "letters") { $0.status?.letters == 4 }
+    try await topology.expectStatus(of: "gate", "letters") { $0.status?.deadLetters == 4 }
   }
 
   /// Returns the dead letters' numbers, as the command lists them.
@@ -19,8 +19,8 @@ struct DeadLetterCommandTests {
       "dead-letters", "gate", "-o", "json", within: .seconds(60), code: 0)
     let note = lost > 0 ? "\(lost) dead letters were lost: a node keeps " : ""
     #expect(lost > 0 ? result.error.hasPrefix(note) : result.error.isEmpty, "\(result.error)")
-    guard case .array(let letters) = try JSONValue(parsing: result.output.utf8) else { return [] }
-    return letters.compactMap { $0["id"]?.integer }
+    guard case .array(let deadLetters) = try JSONValue(parsing: result.output.utf8) else { return [] }
+    return deadLetters.compactMap { $0["id"]?.integer }
   }
 
   @Test(
@@ -102,7 +102,7 @@ struct DeadLetterCommandTests {
       try await topology.expect("gate", Gate.State.open(passed: 3))
       try await topology.send("gate", Gate.Event.shut)
       try await topology.send("button", Button.Event.press)
-      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
       #expect(try await listed(tool) == [5])
       let none = try await tool.run("dead-letters", "button", "drop", "--all", code: 0)
       #expect(none.error == "node 'button' has no dead letters\n")
@@ -113,7 +113,7 @@ struct DeadLetterCommandTests {
   func volatile() async throws {
     try await withTopology(Visitors.topology(durability: Durability.volatile)) { topology in
       for _ in 1...6 { try await topology.send("button", Button.Event.press) }
-      try await topology.expectStatus(of: "gate", "letters") { $0.status?.letters == 7 }
+      try await topology.expectStatus(of: "gate", "letters") { $0.status?.deadLetters == 7 }
       let tool = CommandLineTool(beside: topology)
       let result = try await tool.run("dead-letters", "gate", "-o", "jsonl")
       #expect(result.output.split(separator: "\n").count == 5, "\(result)")
@@ -123,13 +123,13 @@ struct DeadLetterCommandTests {
         "\(result)")
       try await topology.send("gate", Gate.Event.open)
       #expect(
-        try await topology.client.resend(letter: 7, of: "gate")
-          == .moved(version: 2, state: ["open": ["passed": 1]]))
-      try await topology.client.drop(letter: 1, of: "gate")
+        try await topology.client.resend(deadLetter: 7, of: "gate")
+          == .accepted(version: 2, state: ["open": ["passed": 1]]))
+      try await topology.client.drop(deadLetter: 1, of: "gate")
       // Dead letters are part of the node's status, which may be older for a busy node.
       var left: [UInt64] = []
       _ = try await poll(within: .seconds(10)) {
-        left = try await topology.client.letters(of: "gate").map(\.id)
+        left = try await topology.client.deadLetters(of: "gate").map(\.id)
         return left == [2, 3, 4, 5, 6] ? true : nil
       }
       #expect(left == [2, 3, 4, 5, 6])
@@ -157,7 +157,7 @@ struct DeadLetterCommandTests {
       """
     try await withTopology(yaml: yaml, options: .crashing("patient")) { topology in
       // The start of the button sent the event, which became a dead letter after three crashes.
-      try await topology.expectStatus(of: "patient", "a parked event") { $0.status?.letters == 1 }
+      try await topology.expectStatus(of: "patient", "a parked event") { $0.status?.deadLetters == 1 }
       let before = try await topology.status("patient").incarnation
       let result = try await CommandLineTool(beside: topology).run(
         "dead-letters", "patient", "resend", "1")
@@ -167,7 +167,7 @@ struct DeadLetterCommandTests {
         $0.isRunning && $0.incarnation > before
       }
       #expect(after.incarnation == before + 1)
-      #expect(try await topology.client.letters(of: "patient").map(\.id) == [1])
+      #expect(try await topology.client.deadLetters(of: "patient").map(\.id) == [1])
     }
   }
 
@@ -206,7 +206,7 @@ struct DeadLetterCommandTests {
       try await topology.send("source", Source.Event.go(count: limit - 1 + over))
       func expectLost(_ lost: Int, _ description: String) async throws {
         try await topology.expectStatus(of: "gate", description) {
-          $0.status?.letters == UInt64(limit) && $0.status?.lettersLost == UInt64(lost)
+          $0.status?.deadLetters == UInt64(limit) && $0.status?.deadLettersLost == UInt64(lost)
         }
       }
       try await expectLost(over, "the limit, and what is over it")
@@ -223,7 +223,7 @@ struct DeadLetterCommandTests {
       let told = "\(limit), and \(over) lost because the limit is reached"
       #expect(page.output.contains(told), "\(page)")
       let status = try await tool.run("status", "gate", "-o", "json")
-      #expect(status.output.contains("\"lettersLost\":\(over),"), "\(status)")
+      #expect(status.output.contains("\"deadLettersLost\":\(over),"), "\(status)")
 
       // The next process knows the count, and a dropped dead letter frees capacity.
       try await topology.restart("gate")

@@ -62,7 +62,7 @@ struct JournalPlaceTests {
     // A running node with a journal would be affected by the obstacle as well.
     visitors.nodes[0].durability = .volatile
     try await withTopology(visitors) { topology in
-      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
       try await topology.send("gate", Gate.Event.open)
       try await topology.stop("gate")
       let file = try JournalFile(of: "gate", in: topology)
@@ -91,11 +91,11 @@ struct JournalPlaceTests {
     // Fails a later record: the first record belongs to the start.
     options.environment = ["PIPERUNTIME_FAILPOINTS": "button:record.error=error@4/1"]
     try await withTopology(Visitors.topology(), options: options) { topology in
-      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
       try await topology.send("gate", Gate.Event.open)
       var versions: [UInt64] = []
       for _ in 1...6 {
-        if case .moved(let version, _) = try await topology.send("button", Button.Event.press) {
+        if case .accepted(let version, _) = try await topology.send("button", Button.Event.press) {
           versions.append(version)
         }
       }

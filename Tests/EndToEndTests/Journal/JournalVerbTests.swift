@@ -159,7 +159,7 @@ struct JournalVerbTests {
   @Test("A reply is forgotten once its client has received it, even if its next request is refused")
   func answers() async throws {
     try await withTopology(Visitors.topology()) { topology in
-      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
       for _ in 1...5 {
         for event in [Gate.Event.open, .open, .shut, .shut] {
           try await topology.send("gate", event)
@@ -238,7 +238,7 @@ struct JournalVerbTests {
       .compactMap { $0.split(separator: "```").first }.joined()
     #expect(queries.split(separator: ";").count >= 4)
     try await withTopology(Visitors.topology()) { topology in
-      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
       let file = try JournalFile(of: "gate", in: topology)
       let isThere = try await poll(within: .seconds(20)) {
         try file.run(queries).contains("visitors|refused: noTransition|1") ? true : nil
@@ -263,7 +263,7 @@ struct JournalVerbTests {
   @Test("sqlite3 and 'journal' show the same waiting events")
   func tables() async throws {
     try await withTopology(Visitors.topology()) { topology in
-      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
       try await topology.stop("gate")
       for _ in 1...3 { try await topology.send("button", Button.Event.press) }
       let file = try JournalFile(of: "button", in: topology)

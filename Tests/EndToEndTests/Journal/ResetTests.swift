@@ -118,8 +118,8 @@ struct ResetTests {
     try await expectStatus("pressed(times: 1)  (version 1)", tool)
     // The event that was in flight when the topology went down reaches the gate now.
     let areTaken: Bool? = try await poll(within: .seconds(20)) {
-      let letters = try await tool.run("dead-letters", "gate", "-o", "jsonl")
-      return letters.output.split(separator: "\n").count == 2 ? true : nil
+      let deadLetters = try await tool.run("dead-letters", "gate", "-o", "jsonl")
+      return deadLetters.output.split(separator: "\n").count == 2 ? true : nil
     }
     #expect(areTaken == true)
     try await tool.run("down", code: 0)
@@ -146,7 +146,7 @@ struct ResetTests {
   @Test("'reset' on a terminal asks before it deletes unfinished work, and proceeds only on yes")
   func asks() async throws {
     try await withTopology(Visitors.topology()) { topology in
-      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
       try await topology.stop("gate", "button")
       let tool = CommandLineTool(beside: topology)
       let file = try JournalFile(of: "gate", in: topology)

@@ -86,7 +86,7 @@ struct CoordinatorOffHostTests {
       // Only the feed of the new process reports this step.
       let step = try await self.client(of: "left", orchestrator).ask(
         .request, Array(#"{"step":{}}"#.utf8))
-      #expect(step.code == RequestReply.Code.moved.rawValue, "\(step)")
+      #expect(step.code == RequestReply.Code.accepted.rawValue, "\(step)")
       try await untilShown(met: 2, steps: 1, orchestrator)
     }
   }

@@ -121,7 +121,7 @@ struct DeployedAdoptionTests {
       if isOrchestratorKilled { try await ward.killOrchestrator() }
       #expect(kill(pid, SIGKILL) == 0)
       if isOrchestratorKilled { try await ward.up() }
-      guard case .moved = try await answer else {
+      guard case .accepted = try await answer else {
         Issue.record("it was not taken")
         return
       }

@@ -54,7 +54,7 @@ struct PipeOffHostTests {
     let last: Int? = try await poll(within: .seconds(20)) {
       let answer = try await client.ask(.request, Array(#""halt""#.utf8))
       // The source refuses the event while its pipe is full.
-      guard answer.code == RequestReply.Code.moved.rawValue else { return nil }
+      guard answer.code == RequestReply.Code.accepted.rawValue else { return nil }
       return try JSONValue(parsing: answer.text.utf8)["state"]?["idle"]?["sent"]?.integer.map {
         Int($0)
       }
@@ -64,7 +64,7 @@ struct PipeOffHostTests {
 
   private func go(_ count: Int, _ client: KeyedPeer) async throws {
     let answer = try await client.ask(.request, Array(#"{"go":{"count":\#(count)}}"#.utf8))
-    #expect(answer.code == RequestReply.Code.moved.rawValue, "\(answer)")
+    #expect(answer.code == RequestReply.Code.accepted.rawValue, "\(answer)")
   }
 
   /// Waits until all numbers have arrived, each once and in order.
@@ -97,7 +97,7 @@ struct PipeOffHostTests {
       orchestrator.tell("source", PeerList(peers: [], clients: []), number: 1)
       // A list with an invalid key has no effect either, whatever its number.
       orchestrator.tell("source", PeerList(peers: [], clients: ["key"]), number: 1_000)
-      try await orchestrator.until("source") { $0.status?.garbage == 1 }
+      try await orchestrator.until("source") { $0.status?.invalidFrames == 1 }
       try await orchestrator.until("source") { $0.list == orchestrator.lastList }
       try await go(500, client)
       try await untilCounted(count + 500, orchestrator)
@@ -197,9 +197,9 @@ struct PipeOffHostTests {
       let process = try orchestrator.launch("sink", at: address)
       #expect(
         try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
-      let setback = try #require(try await orchestrator.untilHello("sink").setback)
-      for text in obstacle.says { #expect(setback.contains(text), "\(setback)") }
-      #expect(process.program.errorText.contains(setback))
+      let temporaryFailure = try #require(try await orchestrator.untilHello("sink").temporaryFailure)
+      for text in obstacle.says { #expect(temporaryFailure.contains(text), "\(temporaryFailure)") }
+      #expect(process.program.errorText.contains(temporaryFailure))
     }
   }
 

@@ -59,11 +59,11 @@ struct RemoteVerbs {
         .contains("button"))
     // The gate is shut: the entries into the button's first state and this state became dead
     // letters.
-    try await ward.await("two letters") { $0[node: "gate"]?.status?.letters == 2 }
-    let letters = try await host.run("dead-letters", "gate", "-o", "jsonl").output
-    #expect(letters.split(separator: "\n").count == 2, "\(letters)")
+    try await ward.await("two letters") { $0[node: "gate"]?.status?.deadLetters == 2 }
+    let deadLetters = try await host.run("dead-letters", "gate", "-o", "jsonl").output
+    #expect(deadLetters.split(separator: "\n").count == 2, "\(deadLetters)")
     let local = try await ward.run("dead-letters", "gate", "-o", "jsonl").output
-    #expect(letters == local)
+    #expect(deadLetters == local)
     // The gate may write between the two readings: it forgets what its peers have acknowledged.
     var (journal, localJournal) = ("", " ")
     for _ in 0..<20 where localJournal != journal {
@@ -71,7 +71,7 @@ struct RemoteVerbs {
       localJournal = try await ward.run("journal", "gate", "-n", "2", "-o", "json").output
     }
     #expect(localJournal == journal)
-    #expect(journal.contains(#""letters":2"#), "\(journal)")
+    #expect(journal.contains(#""deadLetters":2"#), "\(journal)")
     #expect(try await host.run("dead-letters", "gate", "show", "1").output.contains("visitors"))
     try await host.run("dead-letters", "gate", "drop", "1")
     try await host.run("send", "gate", "open")

@@ -122,8 +122,8 @@ struct StopOutcomeTests {
         sent.error.contains(
           "the event's step ended the node's process 3 times in a row; the event is now a dead letter"
         ), "\(sent)")
-      let letters = try await pair.run("dead-letters", "other")
-      #expect(letters.output.contains("exit"), "\(letters)")
+      let deadLetters = try await pair.run("dead-letters", "other")
+      #expect(deadLetters.output.contains("exit"), "\(deadLetters)")
     }
   }
 

@@ -127,7 +127,7 @@ struct StructStateTests {
       // The button sends an event on entry into its initial state, too.
       try await topology.send("turner", Turner.Event.turn)
       try await topology.send("button", Button.Event.press)
-      try await topology.expectStatus(of: "turner", "two letters") { $0.status?.letters == 2 }
+      try await topology.expectStatus(of: "turner", "two letters") { $0.status?.deadLetters == 2 }
       try await expect("journal", "turner", output: "  state      (turns: [count: 1])  (version 1)")
       try await expect("journal", "turner", output: "(turns: [count: 0])\n")
       try await expect("why", "turner", output: "turner  machine  (turns: [count: 1])  (version 1)")

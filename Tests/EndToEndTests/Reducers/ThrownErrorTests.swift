@@ -45,9 +45,9 @@ struct ThrownErrorTests {
     "A pipe's event for which a reducer throws is a dead letter with the error, also in the log")
   func piped() async throws {
     try await withTopology(yaml: Self.turners) { topology in
-      try await topology.expectStatus(of: "left", "a letter") { $0.status?.letters == 1 }
-      let letters = try await topology.client.letters(of: "left")
-      #expect(letters.map(\.reason) == ["refused: thrown: it will not fail"])
+      try await topology.expectStatus(of: "left", "a letter") { $0.status?.deadLetters == 1 }
+      let deadLetters = try await topology.client.deadLetters(of: "left")
+      #expect(deadLetters.map(\.reason) == ["refused: thrown: it will not fail"])
       try await topology.expectLog("left", contains: "refused: thrown: it will not fail")
     }
   }

@@ -75,10 +75,10 @@ struct RemoteModelTests {
       let model = try await Example("example", of: topology.client)
       for param in 1...50 {
         let half = try await model.send(.eventA, resumeWhen: ExampleState.state2(message:))
-        #expect(half == .moved(.state2(message: param == 1 ? "start" : "\(param - 1)")))
+        #expect(half == .accepted(.state2(message: param == 1 ? "start" : "\(param - 1)")))
         // State 3 was entered before, and is the current one: it does not count.
         let first = try await model.send(.eventB(param: param)) { $0.isStable }
-        #expect(first == .moved(.state1(message: "\(param)")))
+        #expect(first == .accepted(.state1(message: "\(param)")))
       }
     }
   }
@@ -94,10 +94,10 @@ struct RemoteModelTests {
       #expect(view.state == .state1(message: "start"))
       #expect(
         await view.send(.eventA, resumeWhen: ExampleState.state2(message:))
-          == .moved(.state2(message: "start")))
+          == .accepted(.state2(message: "start")))
       #expect(
         await view.send(.eventB(param: 2), resumeWhen: OneOf { ExampleState.state1(message:) })
-          == .moved(.state1(message: "2")))
+          == .accepted(.state1(message: "2")))
       let text = view.binding(keypath: \.message) { _ in .eventA }
       text.wrappedValue = "anything"
       while text.wrappedValue != "2, done" {
@@ -116,7 +116,7 @@ struct RemoteModelTests {
         try await topology.kill("example")
         let outcome = try await model.send(
           .eventB(param: param), resumeWhen: ExampleState.state1(message:))
-        #expect(outcome == .moved(.state1(message: "\(param)")))
+        #expect(outcome == .accepted(.state1(message: "\(param)")))
       }
     }
   }
@@ -220,7 +220,7 @@ struct RemoteModelProblemTests {
       try await topology.client.start(["example"])
       #expect(
         try await model.send(.eventB(param: 1), resumeWhen: .state1(message: ""))
-          == .moved(.state1(message: "1")))
+          == .accepted(.state1(message: "1")))
       #expect(model.problem == nil)
     }
   }

@@ -112,7 +112,7 @@ struct ScreenPartsTests {
   private static func step(_ version: UInt64, incarnation: UInt64 = 1) throws -> NodeStep {
     let json: JSONValue = [
       "node": "door", "incarnation": .count(incarnation), "version": .count(version),
-      "place": .count(version), "event": .string("e\(version)"), "state": .string("s\(version)"),
+      "index": .count(version), "event": .string("e\(version)"), "state": .string("s\(version)"),
     ]
     return try json.decode(NodeStep.self)
   }

@@ -249,7 +249,7 @@ struct ScreenTests {
     arguments: [
       ("r", ScreenCommand.Steering.restart), ("K", .kill), ("S", .stop), ("u", .start),
     ])
-  func steered(key: String, steering: ScreenCommand.Steering) {
+  func affected(key: String, steering: ScreenCommand.Steering) {
     var screen = Self.screen()
     let asked = [Screen.Action.ask(.steer(steering, "door"))]
     #expect(Self.press(key, &screen).isEmpty)
@@ -291,9 +291,9 @@ struct ScreenTests {
     var directory = Self.directory()
     directory.nodes[0].status?.blocked = ["door.out->motor.in"]
     directory.nodes[0].status?.outs[0].events = 14
-    directory.nodes[0].status?.letters = 2
+    directory.nodes[0].status?.deadLetters = 2
     directory.nodes.append(Self.node("sorter", state: "idle"))
-    directory.nodes[3].status?.letters = 1
+    directory.nodes[3].status?.deadLetters = 1
     _ = screen.take(.directory(directory), at: 9 * Self.second)
     let lines = Self.text(&screen)
     #expect(lines[2].hasPrefix("▶ door    blocked"), "\(lines)")

@@ -35,11 +35,11 @@ struct PassingStateTests {
     try await withTopology("topologies/example.yaml") { topology in
       for round in 1...10 {
         let outcome = try await topology.send("example", ExampleModel.Event.eventA)
-        guard case .moved(let version, _) = outcome else { return #expect(Bool(false)) }
+        guard case .accepted(let version, _) = outcome else { return #expect(Bool(false)) }
         #expect(version == UInt64(3 * round - 1))
         let seen = try await topology.expect("example", exactly: ["state2", "state3"])
         #expect(seen.map(\.version) == [version - 1, version])
-        #expect(seen.map(\.isPassing) == [true, false])
+        #expect(seen.map(\.isIntermediate) == [true, false])
         #expect(seen.map(\.missed) == [0, 0])
         try await topology.send("example", ExampleModel.Event.eventB(param: round))
         try await topology.expect("example", ExampleState.state1(message: "\(round)"))
@@ -54,7 +54,7 @@ struct PassingStateTests {
       let client = topology.client
       let sending = Task { try await client.send("heater", Heater.Event.heat) }
       let state = try await topology.expect("heater", Heater.State.warming(degrees: 30))
-      #expect(state.isPassing)
+      #expect(state.isIntermediate)
       #expect(
         try await topology.status("heater").status?.state == ["warming": ["degrees": 30]])
       sending.cancel()

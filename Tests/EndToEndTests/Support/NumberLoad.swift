@@ -24,7 +24,7 @@ extension TopologyClient {
     let last: Int? = try await poll(within: .seconds(20)) {
       do {
         switch try await send("source", Source.Event.halt) {
-        case .moved(_, let state), .refused(_, let state):
+        case .accepted(_, let state), .refused(_, let state):
           return state["idle"]?["sent"]?.integer.map { Int($0) }
         case .done: return nil
         }

@@ -169,7 +169,7 @@ final class StandInOrchestrator: Sendable {
       $0.processes[name] = Process(incarnation: incarnation, program: program, pair: own)
     }
     let lodging = EmbeddedNodeRequest(arguments: arguments.arguments, record: path)
-    thread.handle.post { [weak self] in self?.send(.lodge, body: lodging, to: host) }
+    thread.handle.post { [weak self] in self?.send(.embed, body: lodging, to: host) }
   }
 
   /// Creates the key pair of a process, which is admitted from then on.
@@ -244,7 +244,7 @@ final class StandInOrchestrator: Sendable {
   /// Sends a member this peer list, whether it is correct or not.
   func tell(_ name: String, _ peerList: PeerList, number: UInt64) {
     thread.handle.post { [weak self] in
-      self?.send(.neighbours, sequence: number, body: peerList, to: name)
+      self?.send(.peers, sequence: number, body: peerList, to: name)
     }
   }
 
@@ -267,7 +267,7 @@ final class StandInOrchestrator: Sendable {
       guard let hello = try? JSONRecord.decode(NodeHello.self, from: body) else { return }
       state.withLock { $0.processes[name]?.hello = hello }
       if tellsNeighboursFirst { tellNeighbours() }
-      if hello.phase == .greeting, hello.setback == nil {
+      if hello.phase == .greeting, hello.temporaryFailure == nil {
         send(.configure, body: member.configuration, to: name)
       }
       if !tellsNeighboursFirst { tellNeighbours() }
@@ -295,7 +295,7 @@ final class StandInOrchestrator: Sendable {
         processes[other]?.peer(other, as: names)
       }
       send(
-        .neighbours, sequence: number,
+        .peers, sequence: number,
         body: PeerList(peers: peers, clients: [client.publicKey.text]), to: name)
     }
   }

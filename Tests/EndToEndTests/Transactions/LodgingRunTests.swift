@@ -224,7 +224,7 @@ struct LodgingRunTests {
     let program = """
       #!/bin/sh
       [ "$1" = describe ] || exec '\(CommandLineTool.products)/TestNodes' "$@"
-      '\(CommandLineTool.products)/TestNodes' "$@" | sed 's/,"takesLodgers":true//'
+      '\(CommandLineTool.products)/TestNodes' "$@" | sed 's/,"embedsCoordinators":true//'
       """
     try tool.directory.write(program, to: "older", mode: 0o755)
     try tool.directory.write(

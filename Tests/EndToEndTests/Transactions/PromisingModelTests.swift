@@ -40,12 +40,12 @@ struct PromisingModelTests {
     let reply = try await topology.client.synchronize("pair", Event.freeze, mode: .try)
     guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
     // On a busy machine the other dancer may be overdue as well.
-    #expect(!withheld.isEmpty && withheld.allSatisfy { $0.reason == .overdue })
+    #expect(!withheld.isEmpty && withheld.allSatisfy { $0.reason == .timedOut })
   }
 
   /// Returns the number that a dancer has counted, in its state and beside it.
   private static func count(_ topology: TopologyHarness, _ node: String) async throws -> Int? {
-    guard case .moved(_, let state) = try await topology.send(node, Event.look),
+    guard case .accepted(_, let state) = try await topology.send(node, Event.look),
       case .sitting(let danced, _) = try EventCodec<State>().decode(state.bytes)
     else { return nil }
     return danced

@@ -90,7 +90,7 @@ struct ProtocolFaultTests {
       try await topology.resume("pair")
       #expect(try await reply.isCommitted)
       let state = try JSONValue(encoding: Party.State.willing(met: 1, steps: 1))
-      #expect(try await step == .moved(version: 2, state: state))
+      #expect(try await step == .accepted(version: 2, state: state))
     }
   }
 }

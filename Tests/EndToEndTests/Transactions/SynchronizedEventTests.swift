@@ -109,7 +109,7 @@ struct SynchronizedEventTests {
     try await withTopology(Parties.pair()) { topology in
       try await topology.send("right", Party.Event.disagree)
       let results = try await topology.client.broadcast("pair", json: "meet")
-      #expect(results["left"] == .moved(version: 1))
+      #expect(results["left"] == .accepted(version: 1))
       guard case .refused(let withheld) = results["right"] else {
         throw Unexpected("the right one refused, not \(results)")
       }

@@ -58,7 +58,7 @@ struct SynchronizedLoadTests {
           }
         }
         for _ in 0..<stepCount {
-          guard case .moved = try await topology.send("left", Party.Event.step) else {
+          guard case .accepted = try await topology.send("left", Party.Event.step) else {
             throw Unexpected("a step was not taken")
           }
         }

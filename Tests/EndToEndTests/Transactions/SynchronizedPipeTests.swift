@@ -39,7 +39,7 @@ struct SynchronizedPipeTests {
       let status = try await topology.expectStatus(of: "pair", "its pipe") {
         $0.isRunning && $0.status != nil
       }
-      #expect(status.status?.letters == 0)
+      #expect(status.status?.deadLetters == 0)
       #expect(status.status?.gaps == 0)
     }
   }
@@ -51,20 +51,20 @@ struct SynchronizedPipeTests {
       try await topology.send("right", Party.Event.disagree)
       try await topology.send("button", Button.Event.press)
       let status = try await topology.expectStatus(of: "pair", "a letter") {
-        $0.status?.letters == 1
+        $0.status?.deadLetters == 1
       }
-      let letter = try #require(status.status?.recentLetters.first)
-      #expect(letter.pipe == "bell")
-      #expect(letter.reason.contains("'right'"))
+      let deadLetter = try #require(status.status?.recentDeadLetters.first)
+      #expect(deadLetter.pipe == "bell")
+      #expect(deadLetter.reason.contains("'right'"))
       // The dead letter is kept for the composite's next process, too.
       try await topology.kill("pair")
       try await topology.expectStatus(of: "pair", "its letter") {
-        $0.isRunning && $0.incarnation == 2 && $0.status?.letters == 1
+        $0.isRunning && $0.incarnation == 2 && $0.status?.deadLetters == 1
       }
       try await topology.send("right", Party.Event.agree)
-      _ = try await topology.client.resend(letter: letter.id, of: "pair")
+      _ = try await topology.client.resend(deadLetter: deadLetter.id, of: "pair")
       try await topology.expectMet(2)
-      try await topology.expectStatus(of: "pair", "no letter") { $0.status?.letters == 0 }
+      try await topology.expectStatus(of: "pair", "no letter") { $0.status?.deadLetters == 0 }
     }
   }
 
@@ -83,21 +83,21 @@ struct SynchronizedPipeTests {
       try await topology.expect("left", Party.State.willing(met: 0, steps: 1))
       let problem = "'meet' is synchronized; send it to composite 'pair'"
       let status = try await topology.expectStatus(of: "left", "a letter") {
-        $0.status?.letters == 1
+        $0.status?.deadLetters == 1
       }
-      let letter = try #require(status.status?.recentLetters.first)
-      #expect(letter.pipe == "bell")
-      #expect(letter.sequence == 1)
-      #expect(letter.reason == problem)
+      let deadLetter = try #require(status.status?.recentDeadLetters.first)
+      #expect(deadLetter.pipe == "bell")
+      #expect(deadLetter.sequence == 1)
+      #expect(deadLetter.reason == problem)
       await #expect(throws: TopologyClientError.invalidEvent("left", problem)) {
-        try await topology.client.resend(letter: letter.id, of: "left")
+        try await topology.client.resend(deadLetter: deadLetter.id, of: "left")
       }
       #expect(try await topology.meet().isCommitted)
       try await topology.kill("left")
       try await topology.expectStatus(of: "left", "its letter") {
-        $0.isRunning && $0.status?.letters == 1
+        $0.isRunning && $0.status?.deadLetters == 1
       }
-      _ = try await topology.client.drop(letter: letter.id, of: "left")
+      _ = try await topology.client.drop(deadLetter: deadLetter.id, of: "left")
       #expect(
         try await topology.party("left") == .willing(met: 1, steps: 1))
     }

@@ -104,7 +104,7 @@ struct ScreenViewTests {
       terminal.type("\t")
       try await terminal.expect("^C quits")
       try await terminal.expectQuit(by: "\u{3}")
-      #expect(try await topology.status("form").status?.letters == 0)
+      #expect(try await topology.status("form").status?.deadLetters == 0)
     }
   }
 

@@ -85,7 +85,7 @@ struct ViewLifecycleTests {
     var (session, _) = session(20)
     #expect(session.press(.character("q")) == [.waitToLeave, .send("close")])
     #expect(session.press(.down) == [])
-    #expect(session.sent(.moved(version: 9, state: 0)) == [.end(.quit)])
+    #expect(session.sent(.accepted(version: 9, state: 0)) == [.end(.quit)])
     #expect(session.show(change(9, 0)) == [])
     #expect(session.leave(.quit) == [])
   }
@@ -110,7 +110,7 @@ struct ViewLifecycleTests {
     var (session, _) = session(0)
     // 'open' is in flight. Only its resulting state requires 'close'.
     #expect(session.leave(.quit) == [.waitToLeave])
-    #expect(session.sent(.moved(version: 2, state: 20)) == [.draw, .send("close")])
+    #expect(session.sent(.accepted(version: 2, state: 20)) == [.draw, .send("close")])
     #expect(session.sent(.failed("busy")) == [.end(.quit)])
     (session, _) = self.session(0)
     _ = session.leave(.quit)
@@ -150,7 +150,7 @@ struct ViewLifecycleTests {
     // A larger terminal shows the last row, too.
     #expect(
       session.resize(to: TerminalSize(columns: 20, rows: 9)) == [.draw, .send("more")])
-    #expect(session.sent(.moved(version: 3, state: 30)) == [.draw])
+    #expect(session.sent(.accepted(version: 3, state: 30)) == [.draw])
     #expect(session.show(change(3, 30)) == [.draw])
   }
 
@@ -166,7 +166,7 @@ struct ViewLifecycleTests {
     // A new state, which does not include the text, does not change it.
     #expect(session.show(change(2, 21)) == [.draw])
     #expect(texts(session)[0].hasPrefix("quiet "))
-    #expect(session.sent(.moved(version: 2, state: 21)) == [.draw])
+    #expect(session.sent(.accepted(version: 2, state: 21)) == [.draw])
     #expect(session.press(.control("c")) == [.waitToLeave, .send("close")])
   }
 

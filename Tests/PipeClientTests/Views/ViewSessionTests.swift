@@ -48,13 +48,13 @@ struct ViewSessionTests {
     #expect(session.press(.character("+")) == [.draw, .send("add")])
     // At 0 the key would have no effect. It is applied at 1.
     #expect(session.press(.character("-")) == [])
-    #expect(session.sent(.moved(version: 1, state: 1)) == [.draw, .send("subtract")])
+    #expect(session.sent(.accepted(version: 1, state: 1)) == [.draw, .send("subtract")])
     #expect(texts(session)[0] == "count 1")
     // The feed may report the state before the reply.
     #expect(session.show(Self.change(2, 0)) == [.draw])
     #expect(session.press(.character("+")) == [])
-    #expect(session.sent(.moved(version: 2, state: 0)) == [.draw, .send("add")])
-    #expect(session.sent(.moved(version: 3, state: 1)) == [.draw])
+    #expect(session.sent(.accepted(version: 2, state: 0)) == [.draw, .send("add")])
+    #expect(session.sent(.accepted(version: 3, state: 1)) == [.draw])
     #expect(texts(session)[0] == "count 1")
   }
 
@@ -62,12 +62,12 @@ struct ViewSessionTests {
   func late() {
     var session = session()
     _ = session.press(.character("+"))
-    _ = session.sent(.moved(version: 5, state: 5))
+    _ = session.sent(.accepted(version: 5, state: 5))
     #expect(session.show(Self.change(4, 4)) == [])
     #expect(texts(session)[0] == "count 5")
     // The reply to a repeated request is older than the shown state.
     _ = session.press(.character("+"))
-    #expect(session.sent(.moved(version: 3, state: 3)) == [.draw])
+    #expect(session.sent(.accepted(version: 3, state: 3)) == [.draw])
     #expect(texts(session)[0] == "count 5")
     var anew = Self.change(0, 0)
     anew.incarnation = 2

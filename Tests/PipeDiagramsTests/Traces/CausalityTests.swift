@@ -20,7 +20,7 @@ struct ToldRow: Sendable {
     get throws {
       var record: [String: JSONValue] = [
         "node": .string(node), "incarnation": .integer(Int64(incarnation)),
-        "version": .integer(Int64(version)), "place": .integer(Int64(version)),
+        "version": .integer(Int64(version)), "index": .integer(Int64(version)),
         "time": .integer(Int64(time)), "event": "go",
       ]
       record["source"] = took.map(Self.piped)

@@ -7,33 +7,33 @@ import PipeWire
 enum House {
   static let told = [
     #"""
-    {"node":"door","incarnation":1,"version":1,"place":1,"time":1700000000000000000,"cause":"request",
+    {"node":"door","incarnation":1,"version":1,"index":1,"time":1700000000000000000,"cause":"request",
      "from":"closed","event":"open","state":{"open":{"persons":0}},"request":{"client":7,"number":3},
      "sent":[{"pipe":"door.out->display.in","stream":5,"number":9,"event":{"persons":{"count":0}}}]}
     """#,
     // The clock of the other process is slightly behind, and its step is reported first.
     #"""
-    {"node":"display","incarnation":2,"version":8,"place":8,"time":1700000000000250000,
+    {"node":"display","incarnation":2,"version":8,"index":8,"time":1700000000000250000,
      "cause":"door.out->display.in","from":"dark","event":{"persons":{"count":0}},"state":"lit",
      "source":{"pipe":"door.out->display.in","stream":5,"number":9}}
     """#,
     #"""
-    {"node":"display","incarnation":2,"version":9,"place":9,"time":1700000000002000000,"cause":"effect",
+    {"node":"display","incarnation":2,"version":9,"index":9,"time":1700000000002000000,"cause":"effect",
      "from":"lit","event":"fade","state":"dark","effect":8}
     """#,
     #"""
-    {"node":"left","incarnation":1,"version":4,"place":4,"time":1700000000003000000,"cause":"both",
+    {"node":"left","incarnation":1,"version":4,"index":4,"time":1700000000003000000,"cause":"both",
      "from":"a","event":"meet","state":"b","transaction":"3.17"}
     """#,
     #"""
-    {"node":"both","incarnation":1,"version":2,"place":2,"time":1700000000003100000,"cause":"meet",
+    {"node":"both","incarnation":1,"version":2,"index":2,"time":1700000000003100000,"cause":"meet",
      "from":{"left":"a","right":"x"},"state":{"left":"b","right":"y"},"transaction":"3.17"}
     """#,
     #"""
-    {"node":"right","incarnation":1,"version":6,"place":6,"time":1700000000003500000,"cause":"both",
+    {"node":"right","incarnation":1,"version":6,"index":6,"time":1700000000003500000,"cause":"both",
      "from":"x","event":"meet","state":"y; \"<b>\"","transaction":"3.17"}
     """#,
-    #"{"node":"door","incarnation":1,"version":90,"place":90,"skipped":89}"#,
+    #"{"node":"door","incarnation":1,"version":90,"index":90,"skipped":89}"#,
   ]
 
   /// Returns a recorder with all these steps.

@@ -31,7 +31,7 @@ struct TraceTests {
     var recorder = TraceRecorder(topology: "t", nodes: ["oneA", "twoA"], classes: plans)
     for node in ["oneA", "twoA"] {
       let text =
-        #"{"node":"\#(node)","incarnation":1,"version":1,"place":1,"time":1,"transaction":"1.1"}"#
+        #"{"node":"\#(node)","incarnation":1,"version":1,"index":1,"time":1,"transaction":"1.1"}"#
       recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
     }
     #expect(recorder.trace.synchronizedEvents.map(\.name) == ["oneA", "twoA"])
@@ -59,7 +59,7 @@ struct TraceTests {
     for (place, node) in followed.enumerated() {
       let cause = node == "fork" ? "seat1" : "take"
       let text =
-        #"{"node":"\#(node)","incarnation":1,"version":1,"place":1,"time":\#(place),"cause":"\#(cause)","#
+        #"{"node":"\#(node)","incarnation":1,"version":1,"index":1,"time":\#(place),"cause":"\#(cause)","#
         + #""transaction":"1.1"}"#
       recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
     }
@@ -210,7 +210,7 @@ struct TraceTests {
     var recorder = TraceRecorder(topology: "t", nodes: ["a"])
     for (version, time) in [(1, 0), (2, 400), (3, 400), (4, 5_000)] {
       let text =
-        #"{"node":"a","incarnation":1,"version":\#(version),"place":\#(version),"time":\#(time)}"#
+        #"{"node":"a","incarnation":1,"version":\#(version),"index":\#(version),"time":\#(time)}"#
       recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
     }
     var text = ""
@@ -222,7 +222,7 @@ struct TraceTests {
   @Test("Steps over the limit of a trace are counted")
   func bounded() throws {
     var recorder = TraceRecorder(topology: "t", nodes: ["a"])
-    let text = #"{"node":"a","incarnation":1,"version":1,"place":1,"time":1}"#
+    let text = #"{"node":"a","incarnation":1,"version":1,"index":1,"time":1}"#
     let step = try JSONRecord.decode(NodeStep.self, from: Array(text.utf8))
     for _ in 0..<TraceRecorder.limit + 5 { recorder.take(step) }
     #expect(recorder.count == TraceRecorder.limit)

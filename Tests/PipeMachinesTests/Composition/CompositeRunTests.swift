@@ -18,7 +18,7 @@ struct CompositeRunTests {
   func local() async throws {
     let pair = try pair()
     #expect(pair.state == (.open(joint: 0, own: 0), .open(joint: 0, own: 0)))
-    #expect(try await pair.send(.own, to: right) == .moved(.open(joint: 0, own: 1)))
+    #expect(try await pair.send(.own, to: right) == .accepted(.open(joint: 0, own: 1)))
     #expect(try await pair.send(.open, to: right) == .refused(.noTransition))
     #expect(pair.state == (.open(joint: 0, own: 0), .open(joint: 0, own: 1)))
   }
@@ -46,10 +46,10 @@ struct CompositeRunTests {
             reason: .noTransition)
         ]))
     try await pair.send(.open, to: right)
-    guard case .refused(let withheld) = try await pair.synchronizedEvent(Event.add(number: -1))
+    guard case .refused(let refusals) = try await pair.synchronizedEvent(Event.add(number: -1))
     else { throw TestFailure() }
-    #expect(withheld.map(\.participant) == ["left", "right"])
-    #expect(withheld.map(\.reason) == [.guard, .guard])
+    #expect(refusals.map(\.participant) == ["left", "right"])
+    #expect(refusals.map(\.reason) == [.guard, .guard])
     #expect(pair.state.0 == .open(joint: 0, own: 0))
   }
 
@@ -93,10 +93,10 @@ struct CompositeRunTests {
     let pair = try pair()
     try await pair.send(.close, to: right)
     guard
-      case .refused(let withheld) = try await pair.synchronizedEvent(
+      case .refused(let refusals) = try await pair.synchronizedEvent(
         Event.joint, .await(.milliseconds(1)))
     else { throw TestFailure() }
-    #expect(withheld.map(\.participant) == ["right"])
+    #expect(refusals.map(\.participant) == ["right"])
     try await pair.send(.open, to: right)
     #expect(pair.state == (.open(joint: 0, own: 0), .open(joint: 0, own: 0)))
   }
@@ -119,7 +119,7 @@ struct CompositeRunTests {
     async let slow = pair.synchronizedEvent(Event.slow)
     async let own = pair.send(.own, to: left)
     #expect(try await slow.isCommitted)
-    guard case .moved = try await own else { throw TestFailure() }
+    guard case .accepted = try await own else { throw TestFailure() }
     var seen: [(Pair.State, Pair.State)] = []
     while seen.last?.0 != .open(joint: 1, own: 1), let state = await states.next() {
       seen.append(state)
@@ -235,7 +235,7 @@ struct CompositeRunTests {
       for await _ in pair.product { count += 1 }
       return count
     }
-    while try await pair.send(.own, to: right) == .moved(.open(joint: 0, own: 1)) {}
+    while try await pair.send(.own, to: right) == .accepted(.open(joint: 0, own: 1)) {}
     pair.finish()
     #expect(await reading.value > 0)
     let reply = try await waiting.value

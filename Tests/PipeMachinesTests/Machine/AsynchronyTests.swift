@@ -137,7 +137,7 @@ struct AsynchronyTests {
     let run = AsyncStateMachineSequence(stateMachine: machine, runtime: Runtime())
     #expect(await run.send(.blame) == .refused(.thrown("Grudge()")))
     #expect(run.state == .good)
-    #expect(await run.send(.praise) == .moved(.bad))
+    #expect(await run.send(.praise) == .accepted(.bad))
   }
 
   private enum State: DSLCompatible { case only }

@@ -80,14 +80,14 @@ struct EvaluationTests {
       (.empty, "put", .taken), (.empty, "take", .refused(.noTransition)),
       (.empty, "clear", .refused(.noTransition)),
       (.empty, "lock", .taken), (.empty, "paint", .refused(.noTransition)),
-      (.holding(1), "take", .byValue), (.holding(1), "put", .taken),
+      (.holding(1), "take", .dependsOnValues), (.holding(1), "put", .taken),
       (.holding(1), "clear", .refused(.noTransition)), (.holding(1), "lock", .refused(.guard)),
       (.holding(1), "paint", .refused(.noTransition)), (.holding(1), "weigh", .asynchronous),
       (.holding(3), "put", .refused(.noTransition)), (.holding(3), "clear", .taken),
       (.holding(0), "lock", .taken), (.holding(7), "paint", .taken),
       // An asynchronous transition may throw, so that its event is refused.
       (.holding(1), "ship", .asynchronous), (.holding(2), "ship", .selfContained),
-      (.holding(3), "ship", .byValue),
+      (.holding(3), "ship", .dependsOnValues),
       (.locked, "put", .refused(.noTransition)), (.locked, "lock", .refused(.noTransition)),
     ] as [(Shelf, String, Evaluation)])
   fileprivate func cases(state: Shelf, name: String, evaluation: Evaluation) {
@@ -116,7 +116,7 @@ struct EvaluationTests {
         for event in [Order.put(value), .take(value), .paint(colour: "\(value)")] {
           let name = EnumCases.name(of: event) ?? ""
           switch machine.evaluate(caseNamed: name, in: state) {
-          case .byValue: continue
+          case .dependsOnValues: continue
           case let sure: #expect(machine.evaluate(event, in: state) == sure, "\(event) in \(state)")
           }
         }
@@ -128,7 +128,7 @@ struct EvaluationTests {
   func functions() {
     let function = StateMachine<Shelf, Order, Never>(
       initial: .empty, reduce: { state, _ in state })
-    #expect(function.evaluate(caseNamed: "put", in: .empty) == .byValue)
+    #expect(function.evaluate(caseNamed: "put", in: .empty) == .dependsOnValues)
     #expect(function.evaluate(caseNamed: "clear", in: .empty) == .refused(.noTransition))
     #expect(function.evaluate(caseNamed: "nothing", in: .empty) == nil)
   }

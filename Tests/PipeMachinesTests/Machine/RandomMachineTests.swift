@@ -320,7 +320,7 @@ struct RandomMachineTests {
       let outcome = await sequence.send(event)
       switch model.reduce(state, event) {
       case .next(let next):
-        #expect(outcome == .moved(next))
+        #expect(outcome == .accepted(next))
         state = next
         expected.append(next)
       case .refused(let refusal): #expect(outcome == .refused(refusal))

@@ -29,7 +29,7 @@ struct RefusalTests {
   }
 
   private static let all: [Refusal] = [
-    .noTransition, .guard, .thrown("it is \"shut\""), .asynchronous, .overdue,
+    .noTransition, .guard, .thrown("it is \"shut\""), .asynchronous, .timedOut,
     .stateTooLarge,
   ]
 
@@ -45,7 +45,7 @@ struct RefusalTests {
     arguments: [
       .taken, .asynchronous, .selfContained, .refused(.noTransition), .refused(.guard),
       .refused(.thrown("no")),
-      .byValue,
+      .dependsOnValues,
     ] as [Evaluation])
   func evaluation(evaluation: Evaluation) throws {
     let coded = try JSONEncoder().encode(["go": evaluation])

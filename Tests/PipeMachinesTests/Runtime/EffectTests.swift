@@ -142,7 +142,7 @@ struct EffectTests {
       #expect(isCancellation)
       break
     }
-    #expect(await sequence.send(.found(3)) == .moved(.loaded(3)))
+    #expect(await sequence.send(.found(3)) == .accepted(.loaded(3)))
     #expect(sequence.state == .loaded(3))
   }
 

@@ -79,8 +79,8 @@ struct EngineTests {
     owner.engine.take(.again, cause: "test") { outcomes.append($0) }
     #expect(
       outcomes == [
-        .moved(.working(1), version: 1), .refused(.guard), .moved(.working(1), version: 2),
-        .moved(.done, version: 3), .refused(.noTransition),
+        .accepted(.working(1), version: 1), .refused(.guard), .accepted(.working(1), version: 2),
+        .accepted(.done, version: 3), .refused(.noTransition),
       ])
     #expect(
       owner.entries == [
@@ -101,8 +101,8 @@ struct EngineTests {
     await owner.process { outcomes.count == 3 }
     #expect(
       outcomes == [
-        .moved(.paused, version: 1), .moved(.working(1), version: 2),
-        .moved(.working(1), version: 3),
+        .accepted(.paused, version: 1), .accepted(.working(1), version: 2),
+        .accepted(.working(1), version: 3),
       ])
     #expect(owner.entries[1] == "1 paused by a")
   }

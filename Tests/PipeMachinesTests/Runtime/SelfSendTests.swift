@@ -67,13 +67,13 @@ struct SelfSendTests {
     await Warnings.$tell.withValue({ log.tell($0) }) {
       run(wire, PipeMachinesTests.machine { .asked(await wire.send(.answer).error ?? "taken") })
       let outcome = await wire.send(.ask)
-      guard case .moved(.asked(let error)) = outcome else {
+      guard case .accepted(.asked(let error)) = outcome else {
         Issue.record("\(outcome)")
         return
       }
       #expect(Self.naming("ask", "answer")(error), "\(error)")
       // The machine continues.
-      #expect(await wire.send(.answer) == .moved(.answered))
+      #expect(await wire.send(.answer) == .accepted(.answered))
     }
   }
 
@@ -89,7 +89,7 @@ struct SelfSendTests {
       async let others: Void = {
         for _ in 0..<100 { _ = await wire.send(.other, to: 1) }
       }()
-      #expect(await wire.send(.ask) == .moved(.asked("taken")))
+      #expect(await wire.send(.ask) == .accepted(.asked("taken")))
       await others
     }
   }
@@ -105,9 +105,9 @@ struct SelfSendTests {
           Task { answered.continuation.yield(await wire.send(.answer)) }
           return .done
         })
-      #expect(await wire.send(.ask) == .moved(.done))
+      #expect(await wire.send(.ask) == .accepted(.done))
       for await outcome in answered.stream {
-        #expect(outcome == .moved(.answered))
+        #expect(outcome == .accepted(.answered))
         break
       }
     }
@@ -145,7 +145,7 @@ struct SelfSendTests {
       do {
         let pair = try AsyncCompositeSequence("pair", asker, other, synchronize: [])
         wire.withLock { $0 = { word in (try? await pair.send(word, to: asker))?.error ?? "taken" } }
-        guard case .moved(.asked(let error)) = try await pair.send(Word.ask, to: asker) else {
+        guard case .accepted(.asked(let error)) = try await pair.send(Word.ask, to: asker) else {
           Issue.record("not taken")
           return
         }

@@ -87,18 +87,18 @@ struct ViewStateTests {
   @Test("'send' waits for a state by case, constructor, set of cases, or predicate")
   func resumes() async {
     let view = ViewState(sequence)
-    #expect(await view.send(.dim(99), resumeWhen: Lamp.broken) == .moved(.broken))
+    #expect(await view.send(.dim(99), resumeWhen: Lamp.broken) == .accepted(.broken))
     #expect(sequence.state == .broken)
     let other = ViewState(AsyncStateMachineSequence(stateMachine: lamp()))
-    #expect(await other.send(.dim(4), resumeWhen: Lamp.on) == .moved(.on(4)))
-    #expect(await other.send(.dim(5), resumeWhen: .on(0)) == .moved(.on(5)))
+    #expect(await other.send(.dim(4), resumeWhen: Lamp.on) == .accepted(.on(4)))
+    #expect(await other.send(.dim(5), resumeWhen: .on(0)) == .accepted(.on(5)))
     #expect(
       await other.send(
         .off,
         resumeWhen: OneOf {
           Lamp.off; Lamp.broken
-        }) == .moved(.off))
-    #expect(await other.send(.dim(6), resumeWhen: { $0.level > 5 }) == .moved(.on(6)))
+        }) == .accepted(.off))
+    #expect(await other.send(.dim(6), resumeWhen: { $0.level > 5 }) == .accepted(.on(6)))
   }
 
   @Test("'send' does not wait after a refusal, the end of the run, or a cancellation")
@@ -123,7 +123,7 @@ struct ViewStateTests {
     #expect(view.state == Shown(text: "off", isBright: false))
     let task = Task { await view.start() }
     let outcome = await view.send(.dim(60), resumeWhen: { $0.isBright })
-    #expect(outcome == .moved(Shown(text: "on(60)", isBright: true)))
+    #expect(outcome == .accepted(Shown(text: "on(60)", isBright: true)))
     await wait(for: "on(60)") { view.state.text }
     let text = view.binding(keypath: \.text, send: { .dim($0.count) })
     text.wrappedValue = "seven !"

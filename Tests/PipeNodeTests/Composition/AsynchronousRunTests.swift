@@ -101,7 +101,7 @@ struct AsynchronousRunTests {
     let next = try #require(await states.next())
     #expect(next == (.sitting(joined: 1), .sitting(joined: 1)))
     // Their counters continue from there.
-    #expect(try await table.send(.look, to: left) == .moved(.sitting(joined: 1)))
+    #expect(try await table.send(.look, to: left) == .accepted(.sitting(joined: 1)))
   }
 
   @Test(
@@ -111,15 +111,15 @@ struct AsynchronousRunTests {
     for manner in [Guest.Manner?.none, .hides] {
       let reply = try await table.synchronizedEvent(
         Guest.Event.join(left: manner, right: .refuses))
-      guard case .refused(let withheld) = reply else {
+      guard case .refused(let refusals) = reply else {
         Issue.record("\(reply)")
         return
       }
-      #expect(withheld.map(\.participant) == ["right"])
-      #expect(withheld.map(\.reason) == [.thrown("Refused()")])
+      #expect(refusals.map(\.participant) == ["right"])
+      #expect(refusals.map(\.reason) == [.thrown("Refused()")])
       #expect(table.state == (.sitting(joined: 0), .sitting(joined: 0)))
-      #expect(try await table.send(.look, to: left) == .moved(.sitting(joined: 0)))
-      #expect(try await table.send(.look, to: right) == .moved(.sitting(joined: 0)))
+      #expect(try await table.send(.look, to: left) == .accepted(.sitting(joined: 0)))
+      #expect(try await table.send(.look, to: right) == .accepted(.sitting(joined: 0)))
     }
   }
 
@@ -131,25 +131,25 @@ struct AsynchronousRunTests {
       await clock.waitForSleepers(2)
       async let look = table.send(.look, to: left)
       await clock.advance(by: .seconds(600))
-      guard case .refused(let withheld) = try await reply else {
+      guard case .refused(let refusals) = try await reply else {
         Issue.record("not refused")
         return
       }
-      #expect(withheld.map(\.reason) == [.overdue])
-      #expect(try await look == .moved(.sitting(joined: 0)))
-      #expect(try await table.send(.look, to: right) == .moved(.sitting(joined: 0)))
+      #expect(refusals.map(\.reason) == [.timedOut])
+      #expect(try await look == .accepted(.sitting(joined: 0)))
+      #expect(try await table.send(.look, to: right) == .accepted(.sitting(joined: 0)))
     }
   }
 
   @Test("An event that is not stated to be self-contained is refused without being run")
   func unstated() async throws {
     let table = try table()
-    guard case .refused(let withheld) = try await table.synchronizedEvent(Guest.Event.barge)
+    guard case .refused(let refusals) = try await table.synchronizedEvent(Guest.Event.barge)
     else {
       Issue.record("not refused")
       return
     }
-    #expect(withheld.map(\.reason) == [.asynchronous, .asynchronous])
-    #expect(try await table.send(.look, to: left) == .moved(.sitting(joined: 0)))
+    #expect(refusals.map(\.reason) == [.asynchronous, .asynchronous])
+    #expect(try await table.send(.look, to: left) == .accepted(.sitting(joined: 0)))
   }
 }

@@ -45,12 +45,12 @@ struct TentativeModelTests {
   private static func expectRefusal(
     _ reply: SynchronizedReply, by participant: String, _ reason: Refusal
   ) {
-    guard case .refused(let withheld) = reply else {
+    guard case .refused(let refusals) = reply else {
       Issue.record("\(reply)")
       return
     }
-    #expect(withheld.map(\.participant) == [participant])
-    #expect(withheld.map(\.reason) == [reason])
+    #expect(refusals.map(\.participant) == [participant])
+    #expect(refusals.map(\.reason) == [reason])
   }
 
   @Test("A model keeps its progress across any number of aborted events")
@@ -62,7 +62,7 @@ struct TentativeModelTests {
       Self.expectRefusal(
         try await room.meet(right: .refusing), by: "right", .thrown("Refused()"))
     }
-    #expect(last == .moved(.awake(bed: room.left, met: 0)))
+    #expect(last == .accepted(.awake(bed: room.left, met: 0)))
   }
 
   @Test("A model's own change during an evaluation is taken once when the event is aborted")
@@ -110,7 +110,7 @@ struct TentativeModelTests {
     try await Bed.letGo(room.right)
     Self.expectRefusal(try await reply, by: "right", .thrown("Refused()"))
     let looked = try await room.states.send(.look, to: room.beds[0])
-    #expect(looked == .moved(.asleep(bed: room.left, met: 0)))
+    #expect(looked == .accepted(.asleep(bed: room.left, met: 0)))
     #expect(Bed[room.left].announcements == 0)
     #expect(Bed[room.left].wokenByEvent == 0)
   }
@@ -150,7 +150,7 @@ struct TentativeModelTests {
     Bed[room.left].models[0].send(.awake(bed: room.left, met: 0))
     try await Bed.letGo(room.right)
     _ = try await reply
-    #expect(try await looked == .moved(.awake(bed: room.left, met: 0)))
+    #expect(try await looked == .accepted(.awake(bed: room.left, met: 0)))
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
@@ -163,14 +163,14 @@ struct TentativeModelTests {
         async let reply = room.meet(right: .hanging)
         await clock.waitForSleepers(2)
         await clock.advance(by: .seconds(600))
-        Self.expectRefusal(try await reply, by: "right", .overdue)
+        Self.expectRefusal(try await reply, by: "right", .timedOut)
       }
       let made = Bed[room.right].models.count
-      for _ in 0..<3 { Self.expectRefusal(try await room.meet(), by: "right", .overdue) }
+      for _ in 0..<3 { Self.expectRefusal(try await room.meet(), by: "right", .timedOut) }
       #expect(Bed[room.right].models.count == made)
       #expect(Bed[room.right].hanging.count == 4)
       let looked = try await room.states.send(.look, to: room.beds[1])
-      #expect(looked == .moved(.asleep(bed: room.right, met: 0)))
+      #expect(looked == .accepted(.asleep(bed: room.right, met: 0)))
       // A waiting event gets its turn when one of the transitions has ended.
       async let reply = room.meet(.await(nil))
       try await Bed.letGo(room.right, 4)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The dead letters of a node")
 struct DeadLettersTests {
-  private static func letter(_ byteCount: Int = 0) -> DeadLetter {
+  private static func deadLetter(_ byteCount: Int = 0) -> DeadLetter {
     DeadLetter(
       id: 0, pipe: "visitors", sequence: 1,
       event: .string(String(repeating: "x", count: byteCount)), reason: "refused", version: 0,
@@ -21,14 +21,14 @@ struct DeadLettersTests {
       identity: .init(topology: "ward", node: "gate", machine: "Gate"), durability: .process)
   }
 
-  private static func record(_ letters: inout DeadLetters, in journal: Journal) throws {
+  private static func record(_ deadLetters: inout DeadLetters, in journal: Journal) throws {
     try journal.record {
       try journal.moved(
         to: Array("1".utf8), version: 1, steps: 1, cause: "initial", time: 0, incarnation: 1)
-      try letters.record(into: journal)
+      try deadLetters.record(into: journal)
     }
-    letters.recorded()
-    #expect(!letters.hasUnrecorded)
+    deadLetters.recorded()
+    #expect(!deadLetters.hasUnrecorded)
   }
 
   @Test("Dead letters are limited in bytes, keep the oldest, and are the same for the next process")
@@ -39,47 +39,47 @@ struct DeadLettersTests {
     let size = DeadLetter.byteLimit / fitting - 1_000
     do {
       let journal = try Self.open(directory)
-      var letters = DeadLetters(journal: journal)
-      func add(_ byteCount: Int) -> Bool { letters.add(Self.letter(byteCount)) }
+      var deadLetters = DeadLetters(journal: journal)
+      func add(_ byteCount: Int) -> Bool { deadLetters.add(Self.deadLetter(byteCount)) }
       for _ in 0..<fitting { #expect(add(size)) }
-      try Self.record(&letters, in: journal)
+      try Self.record(&deadLetters, in: journal)
       #expect(!add(size))
-      #expect(letters.hasUnrecorded)
-      try Self.record(&letters, in: journal)
-      #expect(letters.present == fitting && letters.lost == 1 && letters.count == 20)
+      #expect(deadLetters.hasUnrecorded)
+      try Self.record(&deadLetters, in: journal)
+      #expect(deadLetters.present == fitting && deadLetters.lost == 1 && deadLetters.count == 20)
       #expect(add(1_000))
       #expect(!add(size))
-      try Self.record(&letters, in: journal)
+      try Self.record(&deadLetters, in: journal)
     }
     let journal = try Self.open(directory)
-    var letters = DeadLetters(journal: journal)
-    func add(_ byteCount: Int) -> Bool { letters.add(Self.letter(byteCount)) }
-    func remove(_ id: UInt64) -> Bool { letters.remove(id) }
+    var deadLetters = DeadLetters(journal: journal)
+    func add(_ byteCount: Int) -> Bool { deadLetters.add(Self.deadLetter(byteCount)) }
+    func remove(_ id: UInt64) -> Bool { deadLetters.remove(id) }
     journal.forgetContents()
-    #expect(letters.present == fitting + 1 && letters.lost == 2 && letters.count == 21)
+    #expect(deadLetters.present == fitting + 1 && deadLetters.lost == 2 && deadLetters.count == 21)
     #expect(!add(size))
     // With many dead letters the first would not be among the recent ones. Here all are.
     #expect(remove(1) && !remove(1))
     #expect(add(size))
     #expect(!add(size))
-    #expect(letters.present == fitting + 1 && letters.lost == 4)
-    try Self.record(&letters, in: journal)
-    #expect(letters[1] == nil && letters[2]?.id == 2 && letters[22]?.id == 22)
+    #expect(deadLetters.present == fitting + 1 && deadLetters.lost == 4)
+    try Self.record(&deadLetters, in: journal)
+    #expect(deadLetters[1] == nil && deadLetters[2]?.id == 2 && deadLetters[22]?.id == 22)
     var status = NodeStatus()
-    letters.fill(&status)
-    #expect(status.letters == 21 && status.lettersLost == 4)
-    #expect(status.recentLetters.map(\.id) == [18, 19, 20, 21, 22])
+    deadLetters.fill(&status)
+    #expect(status.deadLetters == 21 && status.deadLettersLost == 4)
+    #expect(status.recentDeadLetters.map(\.id) == [18, 19, 20, 21, 22])
   }
 
   @Test("A node without a journal keeps the latest dead letters")
   func volatile() {
-    var letters = DeadLetters(journal: nil)
-    func add(_ byteCount: Int) -> Bool { letters.add(Self.letter(byteCount)) }
+    var deadLetters = DeadLetters(journal: nil)
+    func add(_ byteCount: Int) -> Bool { deadLetters.add(Self.deadLetter(byteCount)) }
     for _ in 0..<(DeadLetter.keptInMemory + 5) { #expect(add(0)) }
-    #expect(letters.present == DeadLetter.keptInMemory && letters.lost == 0)
-    #expect(letters[5] == nil && letters[6]?.id == 6)
+    #expect(deadLetters.present == DeadLetter.keptInMemory && deadLetters.lost == 0)
+    #expect(deadLetters[5] == nil && deadLetters[6]?.id == 6)
     var status = NodeStatus()
-    letters.fill(&status)
-    #expect(status.lettersLost == nil)
+    deadLetters.fill(&status)
+    #expect(status.deadLettersLost == nil)
   }
 }

@@ -226,7 +226,7 @@ struct RequestModel {
       let request = clients[index].requests[id]
     else { return }
     switch reply {
-    case .moved(let version, let state):
+    case .accepted(let version, let state):
       if state.isEmpty { tally.stateless += 1 }
       end(id, of: index, .applied(version: version))
     case .refused, .busy, .invalid: end(id, of: index, .notApplied)
@@ -317,7 +317,7 @@ struct RequestModel {
     } else {
       steps.append(frame.event)
       let version = UInt64(journal.applied.count + steps.count)
-      answer = .moved(version: version, state: Array(repeating: 7, count: 1 + below(9)))
+      answer = .accepted(version: version, state: Array(repeating: 7, count: 1 + below(9)))
     }
     if let reply = book.finish(frame.key, answer, isDeadLetter: isDeadLetter) {
       due.append((answer, reply))

@@ -166,18 +166,18 @@ struct SynchronizedBodyTests {
     #expect(TransactionBody(composite: "lift", event: Array(text.utf8)).eventName == nil)
   }
 
-  private static let withheld = BlockingParticipant(
+  private static let blocker = BlockingParticipant(
     participant: "door", state: ["open": ["persons": 2]], version: 3, reason: .guard)
 
   @Test(
     "Every reply is preserved on the way to its client",
     arguments: [
       .atomic(.committed(TransactionID(epoch: 3, sequence: 17), versions: ["door": 4])),
-      .atomic(.refused([withheld])), .atomic(.busy(["door", "motor"])),
+      .atomic(.refused([blocker])), .atomic(.busy(["door", "motor"])),
       .atomic(.unavailable("door")),
       .atomic(.unknown(TransactionID(epoch: 3, sequence: 17))),
       .broadcast([
-        "a": .moved(version: 4), "b": .refused(withheld), "c": .busy, "d": .unavailable,
+        "a": .accepted(version: 4), "b": .refused(blocker), "c": .busy, "d": .unavailable,
         "e": .unknown,
       ]),
     ] as [TransactionReply])

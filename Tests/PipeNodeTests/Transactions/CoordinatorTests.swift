@@ -115,9 +115,9 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.received(.changed, from: "b").prepared == ["a", "b"])
     #expect(coordinator.fired(.deadline(id(1), .seconds(3))).replies == [:], "it is under way")
     let reply = coordinator.received(.no(transaction(2), refusal), from: "b").replies[id(1)]
-    let withheld = BlockingParticipant(
+    let blocker = BlockingParticipant(
       participant: "b", state: "off", version: 0, reason: .noTransition)
-    #expect(reply == .atomic(.refused([withheld])))
+    #expect(reply == .atomic(.refused([blocker])))
     #expect(coordinator.isIdle)
   }
 
@@ -216,7 +216,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(
       end.replies[id(1)]
         == .broadcast([
-          "a": .moved(version: 5), "b": .busy, "c": .unknown, "x": .unavailable,
+          "a": .accepted(version: 5), "b": .busy, "c": .unknown, "x": .unavailable,
         ]))
     #expect(coordinator.isIdle)
   }

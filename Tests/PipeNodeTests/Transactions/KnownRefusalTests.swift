@@ -112,11 +112,11 @@ struct KnownRefusalTests {
   func deadline() {
     var coordinator = refused(.await(.seconds(1)))
     _ = move(Self.closed, version: 1, as: 2, in: &coordinator)
-    let withheld = BlockingParticipant(
+    let blocker = BlockingParticipant(
       participant: "b", state: "closed", version: 1, reason: .noTransition)
     #expect(
       coordinator.fired(.deadline(id(1), .seconds(1))).contains(
-        .reply(id(1), .atomic(.refused([withheld])))))
+        .reply(id(1), .atomic(.refused([blocker])))))
     #expect(coordinator.isIdle)
   }
 }

@@ -232,7 +232,7 @@ struct ParticipantTableTests {
     case .send(.yes): "YES"
     case .send(.no(_, .busy)): "NO-busy"
     case .send(.no(_, .withdrawn)): "NO-withdrawn"
-    case .send(.no(_, .refused(.overdue, _, _))): "NO-overdue"
+    case .send(.no(_, .refused(.timedOut, _, _))): "NO-overdue"
     case .send(.no(_, .refused)): "NO-refused"
     case .send(.ack): "ACK"
     case .send(.query): "QUERY"
@@ -240,7 +240,7 @@ struct ParticipantTableTests {
     case .send(.delivered(_, .success)): "RESULT-moved"
     case .send(.delivered(_, .failure(.busy))): "RESULT-busy"
     case .send(.delivered(_, .failure(.withdrawn))): "RESULT-withdrawn"
-    case .send(.delivered(_, .failure(.refused(.overdue, _, _)))): "RESULT-overdue"
+    case .send(.delivered(_, .failure(.refused(.timedOut, _, _)))): "RESULT-overdue"
     case .send(.delivered(_, .failure(.refused))): "RESULT-refused"
     case .send(.changed): "CHANGED"
     case .enter: "ENTER"
@@ -281,7 +281,7 @@ struct ParticipantTableTests {
     #expect(
       participant.limitPassed(Self.own) == [
         .stopLimit, .stopQueryTimer, .rollBack,
-        .send(.no(Self.own, .refused(.overdue, version: 8, state: [1]))),
+        .send(.no(Self.own, .refused(.timedOut, version: 8, state: [1]))),
         .unfreeze,
       ])
     #expect(participant.evaluated(Self.own, .success(Self.move)) == [])

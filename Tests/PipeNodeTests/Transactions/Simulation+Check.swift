@@ -96,7 +96,7 @@ extension Simulation {
     case .broadcast(let results):
       return results.compactMap { name, result in
         switch result {
-        case .moved(let version):
+        case .accepted(let version):
           takers[name]?.first?.move.version == version ? nil : "\(name) has not moved to \(version)"
         case .refused, .busy, .unavailable: takers[name] == nil ? nil : "\(name) has moved"
         case .unknown: nil

@@ -125,8 +125,8 @@ struct TransactionTableTests {
     var transaction = Self.asked
     let refusal = ParticipantRefusal.refused(
       .noTransition, version: 6, state: Array("\"closed\"".utf8))
-    let withheld = BlockingParticipant(
+    let blocker = BlockingParticipant(
       participant: "b", state: "closed", version: 6, reason: .noTransition)
-    #expect(transaction.take(.no("b", refusal)) == .abort(.refused([withheld]), ["a"]))
+    #expect(transaction.take(.no("b", refusal)) == .abort(.refused([blocker]), ["a"]))
   }
 }

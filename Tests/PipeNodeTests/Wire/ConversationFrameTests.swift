@@ -104,7 +104,7 @@ struct ConversationFrameTests {
   }
 
   @Test("The frame that drops a dead letter and its reply match the documented bytes")
-  func letter() {
+  func deadLetter() {
     #expect(
       FrameHeader(.deadLetter, count: 1, sequence: 7, number: 9).frame() == [
         0x70, 2, 18, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,

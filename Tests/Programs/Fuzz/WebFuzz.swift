@@ -66,9 +66,9 @@ enum WebFuzz {
     }
     guard let asked else { return }
     switch asked {
-    case .machine, .enabled, .state, .letters:
+    case .machine, .enabled, .state, .deadLetters:
       check(request.method == "GET", "read by \(request)")
-    case .send, .letter:
+    case .send, .deadLetter:
       check(request.method == "POST" && !isReadOnly, "changed by \(request)")
       check(
         request.headers["content-type"]?.hasPrefix("application/json") == true,

@@ -85,7 +85,7 @@ private struct RunningKettle<Hosted: Machine>: Kettle {
   func post(on isOn: Bool) { sequence.post(isOn ? on : off) }
 
   private func send(_ event: Hosted.Event) async -> KettleState {
-    if case .moved(let state) = await sequence.send(event) { return project(state) }
+    if case .accepted(let state) = await sequence.send(event) { return project(state) }
     return subject.state
   }
 }
@@ -118,7 +118,7 @@ private struct RemoteKettle<State: MachineState & StateProtocol, Event: MachineE
   func post(on isOn: Bool) { model.post(isOn ? on : off) }
 
   private func send(_ event: Event) async throws -> KettleState {
-    if case .moved(let state) = try await model.send(event) { return project(state) }
+    if case .accepted(let state) = try await model.send(event) { return project(state) }
     // Ask the node itself, because the model's state may be older.
     let status = try await client.directory()[node: model.node]?.status
     return project(try EventCodec<State>().decode(status?.state?.bytes ?? []))

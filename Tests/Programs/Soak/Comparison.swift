@@ -52,11 +52,11 @@ struct Comparison: Equatable {
       differences.append(
         "node '\(node.name)' is in state \(state.text), which is to be \(expected.state.text)")
     }
-    let letters =
-      durability == .volatile ? min(expected.letters, DeadLetter.keptInMemory) : expected.letters
-    if status.letters != UInt64(letters) {
+    let deadLetters =
+      durability == .volatile ? min(expected.deadLetters, DeadLetter.keptInMemory) : expected.deadLetters
+    if status.deadLetters != UInt64(deadLetters) {
       differences.append(
-        "node '\(node.name)' has \(status.letters) dead letters, which are to be \(letters)")
+        "node '\(node.name)' has \(status.deadLetters) dead letters, which are to be \(deadLetters)")
     }
   }
 

@@ -6,7 +6,7 @@ package struct Reference {
   package struct Node {
     package var state: JSONValue
     /// The number of events that the node refuses for good.
-    var letters = 0
+    var deadLetters = 0
     var sent: [NumberEvent] = []
   }
 
@@ -35,7 +35,7 @@ package struct Reference {
       return true
     }
     for event in events {
-      if !take(event) { node.letters += 1 }
+      if !take(event) { node.deadLetters += 1 }
       while let output = machine.output(state), take(Run.answer(to: output)) {}
     }
     node.state = try JSONValue(parsing: EventCodec<Run.State>().encode(state))

@@ -48,7 +48,7 @@ struct LoadableMachineTests {
   @Test("A loading machine describes its cases with the types that it loads")
   func described() throws {
     let description = try MoviesList.describe(MovieParameters())
-    #expect(description.problem == nil && description.stateFields == nil)
+    #expect(description.error == nil && description.stateFields == nil)
     #expect(
       description.states == [
         CaseDescription(name: "loading", fields: [.init(name: "_0", type: "Int")]),

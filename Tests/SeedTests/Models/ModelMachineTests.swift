@@ -117,12 +117,12 @@ struct ModelMachineTests {
     #expect(await states.next() == .state1(message: "start"))
     for param in 1...20 {
       let outcome = await example.send(.eventA)
-      guard case .moved(.state3(let message)) = outcome else {
+      guard case .accepted(.state3(let message)) = outcome else {
         return #expect(Bool(false), "\(outcome)")
       }
       #expect(await states.next() == .state2(message: String(message.dropLast(", done".count))))
       #expect(await states.next() == .state3(message: message))
-      #expect(await example.send(.eventB(param: param)) == .moved(.state1(message: "\(param)")))
+      #expect(await example.send(.eventB(param: param)) == .accepted(.state1(message: "\(param)")))
       #expect(await states.next() == .state1(message: "\(param)"))
     }
   }
@@ -151,7 +151,7 @@ struct ModelMachineTests {
         stateMachine: ModelMachine<ExampleModel>.stateMachine(NoParameters()),
         runtime: ModelMachine<ExampleModel>.runtime(NoParameters(), Ports())))
     let outcome = await view.send(.eventA, resumeWhen: ExampleState.state2(message:))
-    #expect(outcome == .moved(.state2(message: "start")))
+    #expect(outcome == .accepted(.state2(message: "start")))
   }
 
   @Test("A run that ends releases its model, even if the model's own task still waits")
@@ -161,7 +161,7 @@ struct ModelMachineTests {
       let guest = AsyncStateMachineSequence(
         stateMachine: ModelMachine<Guest>.stateMachine(NoParameters()),
         runtime: ModelMachine<Guest>.runtime(NoParameters(), Ports()))
-      #expect(await guest.send(.look) == .moved(.open))
+      #expect(await guest.send(.look) == .accepted(.open))
       guest.finish()
     }
     for await _ in farewell.stream {}

@@ -83,7 +83,7 @@ struct MoviesPagesTests {
     #expect(machine.reduce(Count(), .bad) == .refused(.thrown("it is broken")))
     let run = AsyncStateMachineSequence(stateMachine: machine)
     #expect(await run.send(.bad) == .refused(.thrown("it is broken")))
-    #expect(await run.send(.good) == .moved(Count(count: 1)))
+    #expect(await run.send(.good) == .accepted(Count(count: 1)))
   }
 
   @Test("A machine whose state is a struct describes its fields")
@@ -102,5 +102,5 @@ struct MoviesPagesTests {
 }
 
 extension SendOutcome {
-  fileprivate var state: State? { if case .moved(let state) = self { state } else { nil } }
+  fileprivate var state: State? { if case .accepted(let state) = self { state } else { nil } }
 }

@@ -18,7 +18,7 @@ struct QuizesListTests {
         runtime: QuizesList.runtime(QuizParameters(), ports))
     }
     #expect(await run.send(.onQuizSelect(1)) == .refused(.noTransition))
-    #expect(await run.send(.onAppear) == .moved(.loading))
+    #expect(await run.send(.onAppear) == .accepted(.loading))
     let loaded = QuizesList.State.loaded(quizes: [QuizTitle(StubQuizes.quiz)])
     for await state in run where state == loaded { break }
     #expect(await run.send(.onQuizSelect(2)) == .refused(.guard))
@@ -26,7 +26,7 @@ struct QuizesListTests {
     let screen = AsyncStateMachineSequence(
       stateMachine: QuizScreen.stateMachine(QuizParameters()),
       runtime: Runtime().connectAsReceiver(to: selections))
-    #expect(await run.send(.onQuizSelect(1)) == .moved(loaded))
+    #expect(await run.send(.onQuizSelect(1)) == .accepted(loaded))
     for await state in screen where state == .start(quiz: 1) { break }
   }
 
@@ -39,7 +39,7 @@ struct QuizesListTests {
     }
     await run.send(.onAppear)
     for await state in run where state == .error(message: "no line") { break }
-    #expect(await run.send(.onAppear) == .moved(.loading))
+    #expect(await run.send(.onAppear) == .accepted(.loading))
   }
 }
 
@@ -74,7 +74,7 @@ struct QuizScreenTests {
       let sheet = AnswerSheet(quiz: 1, title: "Numbers", answers: given)
       await states.wait(until: .quizAnswersSending(sheet))
       await run.send(.quizAnswersSendingCompleted(Self.score))
-      #expect(await run.send(.onResults) == .moved(.results(Self.score)))
+      #expect(await run.send(.onResults) == .accepted(.results(Self.score)))
       await states.wait(until: .results(Self.score))
       #expect(
         states.states == [
@@ -134,7 +134,7 @@ struct QuizScreenTests {
     let run = await run(StubQuizes(failure: LoadFailure("no line")))
     await run.send(.onAppear(quiz: 1))
     for await state in run where state == .error(message: "no line") { break }
-    #expect(await run.send(.onAppear(quiz: 1)) == .moved(.start(quiz: 1)))
+    #expect(await run.send(.onAppear(quiz: 1)) == .accepted(.start(quiz: 1)))
     let other = await self.run()
     await other.send(.onAppear(quiz: 7))
     for await state in other where state == .error(message: "no such quiz 7; there are 1") {
@@ -174,7 +174,7 @@ struct QuizResultsTests {
       GivenAnswer(questionId: 1, answerId: 1), GivenAnswer(questionId: 2, answerId: nil),
     ]
     let sheet = AnswerSheet(quiz: 1, title: "Numbers", answers: given)
-    #expect(await run.send(.answers(sheet)) == .moved(.scoring(sheet)))
+    #expect(await run.send(.answers(sheet)) == .accepted(.scoring(sheet)))
     for await state in run where state != .waiting && state != .scoring(sheet) { return state }
     return nil
   }

@@ -19,14 +19,14 @@ package struct MeetingCheck {
   ///   - letters: The number of dead letters of each coordinator.
   package init(
     _ plan: MeetingPlan, met: [String: [String]], attempts: [Attempt], rung: [String: Int],
-    letters: [String: Int]
+    deadLetters: [String: Int]
   ) {
     self.plan = plan
     for (member, meetings) in met {
       for meeting in meetings { takers[meeting, default: [:]][member, default: 0] += 1 }
     }
     for attempt in attempts { check(attempt) }
-    for bell in plan.bells { check(bell, rung: rung[bell.source] ?? 0, letters) }
+    for bell in plan.bells { check(bell, rung: rung[bell.source] ?? 0, deadLetters) }
     for meeting in takers.keys.sorted() where !explained.contains(meeting) {
       violations.append("'\(meeting)' was taken, and nobody has asked for it")
     }
@@ -68,7 +68,7 @@ package struct MeetingCheck {
   /// Checks that each number of a bell was taken once by all members, or by none. In the latter
   /// case it must be a dead letter.
   private mutating func check(
-    _ bell: MeetingPlan.Bell, rung: Int, _ letters: [String: Int]
+    _ bell: MeetingPlan.Bell, rung: Int, _ deadLetters: [String: Int]
   ) {
     guard let composite = plan[bell.composite] else { return }
     var missing = 0
@@ -82,10 +82,10 @@ package struct MeetingCheck {
       violations.append(
         "'\(meeting)' of \(composite.name) was taken by \(takers.sorted { $0.key < $1.key })")
     }
-    let letters = letters[composite.coordinator] ?? 0
-    if missing != letters {
+    let deadLetters = deadLetters[composite.coordinator] ?? 0
+    if missing != deadLetters {
       violations.append(
-        "\(missing) of \(rung) meetings of \(bell.source) were not taken, and \(letters) are dead "
+        "\(missing) of \(rung) meetings of \(bell.source) were not taken, and \(deadLetters) are dead "
           + "letters of '\(composite.coordinator)'")
     }
     if bell.onRefused == .postpone, missing > 0 {

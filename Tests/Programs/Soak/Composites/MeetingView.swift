@@ -8,7 +8,7 @@ struct MeetingView: Equatable {
   /// The last number that each source has sent.
   private(set) var sent: [String: Int] = [:]
   /// The number of dead letters of each coordinator.
-  private(set) var letters: [String: Int] = [:]
+  private(set) var deadLetters: [String: Int] = [:]
   /// The descriptions of everything that is not at rest.
   private(set) var unrest: [String] = []
   /// The descriptions of numbers from pipes that differ from the sent ones.
@@ -29,7 +29,7 @@ struct MeetingView: Equatable {
     for member in plan.members { look(at: member, plan, directory) }
     for coordinator in plan.coordinators {
       let status = status(of: coordinator, in: directory)
-      letters[coordinator] = Int(status?.letters ?? 0)
+      deadLetters[coordinator] = Int(status?.deadLetters ?? 0)
     }
     lookAtSink(plan, directory)
   }
@@ -52,8 +52,8 @@ struct MeetingView: Equatable {
 
   private mutating func state(of node: String, in directory: TopologyDirectory) -> JSONValue? {
     let status = status(of: node, in: directory)
-    if let letters = status?.letters, letters > 0 {
-      differences.append("\(node) has \(letters) dead letters")
+    if let deadLetters = status?.deadLetters, deadLetters > 0 {
+      differences.append("\(node) has \(deadLetters) dead letters")
     }
     return status?.state
   }

@@ -34,8 +34,8 @@ struct RamblingRun {
       reading.withLock { $0 = task }
     }
 
-    func take(_ letters: [DeadLetter], of node: String) {
-      trace.withLock { $0.take(letters, of: node) }
+    func take(_ deadLetters: [DeadLetter], of node: String) {
+      trace.withLock { $0.take(deadLetters, of: node) }
     }
 
     func stop() { reading.withLock { $0 }?.cancel() }
@@ -73,7 +73,7 @@ struct RamblingRun {
     // The trace ends here: steps reported later may follow dead letters that the requests below miss.
     var trace = reader.current
     for node in nodes {
-      trace.take(try await topology.client.letters(of: node.name), of: node.name)
+      trace.take(try await topology.client.deadLetters(of: node.name), of: node.name)
     }
     return trace
   }
@@ -113,7 +113,7 @@ struct RamblingRun {
 
   private func takeLetters() async throws {
     for node in nodes {
-      reader.take(try await topology.client.letters(of: node.name), of: node.name)
+      reader.take(try await topology.client.deadLetters(of: node.name), of: node.name)
     }
   }
 }

@@ -41,7 +41,7 @@ package struct RunTrace: Sendable {
     var version: UInt64 = 0
     /// Whether items after the last one are missing.
     var isCut = false
-    var letters: [DeadLetter] = []
+    var deadLetters: [DeadLetter] = []
   }
 
   private var nodes: [String: Node] = [:]
@@ -61,9 +61,9 @@ package struct RunTrace: Sendable {
     node.version = max(node.version, step.version)
     // Before the first reported step there may have been steps that changed nothing.
     let follows =
-      node.place.map { step.place == $0 + 1 }
-      ?? (step.place == 1 || step.event == .string(RamblingPlan.tick))
-    node.place = step.place
+      node.place.map { step.index == $0 + 1 }
+      ?? (step.index == 1 || step.event == .string(RamblingPlan.tick))
+    node.place = step.index
     guard !node.isCut, follows, step.skipped == nil, let event = step.event, let state = step.state
     else {
       node.isCut = true
@@ -84,27 +84,27 @@ package struct RunTrace: Sendable {
   }
 
   /// Adds the dead letters that a node has now, oldest first. Known ones are ignored.
-  package mutating func take(_ letters: [DeadLetter], of name: String) {
+  package mutating func take(_ deadLetters: [DeadLetter], of name: String) {
     var node = nodes[name] ?? Node()
-    let known = node.letters.last?.id ?? 0
-    node.letters += letters.filter { $0.id > known }
+    let known = node.deadLetters.last?.id ?? 0
+    node.deadLetters += deadLetters.filter { $0.id > known }
     nodes[name] = node
   }
 
   /// Returns the actions of a node, in order, up to the first gap.
   package func items(of name: String) -> [Item] {
     guard let node = nodes[name] else { return [] }
-    let letters = node.letters.enumerated().prefix { $0.element.id == UInt64($0.offset) + 1 }
+    let deadLetters = node.deadLetters.enumerated().prefix { $0.element.id == UInt64($0.offset) + 1 }
       .map(\.element)
     // Dead letters that were dropped before they were read are unknown, and so is everything after
     // them.
-    let end = letters.count < node.letters.count ? letters.last?.version ?? 0 : .max
+    let end = deadLetters.count < node.deadLetters.count ? deadLetters.last?.version ?? 0 : .max
     // Dead letters after the last known step may come after unknown steps.
     let last = node.items.last?.version ?? 0
-    let refusals = letters.filter { $0.pipe != "request" && $0.version <= last }.map { letter in
+    let refusals = deadLetters.filter { $0.pipe != "request" && $0.version <= last }.map { deadLetter in
       Item(
-        node: name, version: letter.version, event: letter.event,
-        origin: .pipe(letter.pipe, number: letter.sequence))
+        node: name, version: deadLetter.version, event: deadLetter.event,
+        origin: .pipe(deadLetter.pipe, number: deadLetter.sequence))
     }
     // A refusal does not change the version, so it is sorted after the step with the same version.
     let all = (node.items + refusals).enumerated().sorted {

@@ -5,11 +5,11 @@ extension TopologyClient {
   /// Returns the dead letters of a node, oldest first: all of them if it keeps a journal, otherwise
   /// the last few.
   /// - Throws: ``TopologyClientError``: `nodeDown` if the node keeps no journal and does not run.
-  public func letters(of node: String) async throws -> [DeadLetter] {
+  public func deadLetters(of node: String) async throws -> [DeadLetter] {
     let information = try self.node(node, in: await directory())
     if let path = information.journal {
       do {
-        return try await records.letters(of: node, journal: path).letters
+        return try await records.deadLetters(of: node, journal: path).deadLetters
       } catch JournalError.missing {
         return []
       } catch let error as JournalError {
@@ -22,7 +22,7 @@ extension TopologyClient {
         (information.reason ?? information.phase) + "; the node has no journal with its dead "
           + "letters")
     }
-    return status.recentLetters
+    return status.recentDeadLetters
   }
 
   /// The recorded data of the nodes.
@@ -40,7 +40,7 @@ extension TopologyClient {
   /// - Throws: ``TopologyClientError``: `invalidEvent` if there is no such dead letter.
   @discardableResult
   public func resend(
-    letter id: UInt64, of node: String, timeout: Duration? = nil
+    deadLetter id: UInt64, of node: String, timeout: Duration? = nil
   ) async throws -> RequestOutcome {
     try await request(node, .deadLetter(id, drops: false), timeout: timeout ?? answerTimeout)
   }
@@ -48,7 +48,7 @@ extension TopologyClient {
   /// Removes one of a node's dead letters.
   /// - Throws: ``TopologyClientError``: `invalidEvent` if there is no such dead letter.
   public func drop(
-    letter id: UInt64, of node: String, timeout: Duration? = nil
+    deadLetter id: UInt64, of node: String, timeout: Duration? = nil
   ) async throws {
     _ = try await request(node, .deadLetter(id, drops: true), timeout: timeout ?? answerTimeout)
   }
