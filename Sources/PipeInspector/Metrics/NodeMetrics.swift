@@ -95,7 +95,7 @@ struct NodeMetrics {
 
   private mutating func add(_ status: NodeStatus, _ labels: [MetricLabel]) {
     let taken = status.events - min(status.events, status.refused)
-    events.add(.count(taken), labels + [.init("outcome", "taken")])
+    events.add(.count(taken), labels + [.init("outcome", "accepted")])
     events.add(.count(status.refused), labels + [.init("outcome", "refused")])
     deadLetters.add(.count(status.deadLetters), labels)
     deadLettersLost.add(.count(status.deadLettersLost ?? 0), labels)

@@ -85,10 +85,10 @@ final class MachineRequests<Hosted: Machine> {
 
   @export(interface)
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    guard let deadLetter = core.deadLetters[id] else {
+    guard let found = core.deadLetters[id] else {
       return reply(.invalid("no such dead letter \(id)"))
     }
-    if let effect = EffectOrigin(ofLetterFrom: deadLetter.pipe, deadLetter.sequence) {
+    if let effect = EffectOrigin(ofLetterFrom: found.pipe, found.sequence) {
       return deadLetter(id, of: effect, drops: drops, reply)
     }
     if drops {
@@ -96,7 +96,7 @@ final class MachineRequests<Hosted: Machine> {
       return answerWhenRecorded(.done, to: reply)
     }
     do {
-      let event = try core.events.decode(deadLetter.event.bytes)
+      let event = try core.events.decode(found.event.bytes)
       if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
       core.inbox.append(.deadLetter(id, event, reply: reply))
     } catch {

@@ -30,7 +30,7 @@ struct MetricsVerbTests {
       // A busy node's figures may be older.
       for line in [
         "piperuntime_up{topology=\"ward\"} 1",
-        "piperuntime_node_events_total" + Self.label("node=\"button\",outcome=\"taken\"") + " 1",
+        "piperuntime_node_events_total" + Self.label("node=\"button\",outcome=\"accepted\"") + " 1",
         "piperuntime_node_events_total" + Self.label("node=\"gate\",outcome=\"refused\"") + " 2",
         "piperuntime_node_dead_letters" + Self.label("node=\"gate\"") + " 2",
         "piperuntime_node_state" + Self.label("node=\"gate\",state=\"shut\"") + " 1",

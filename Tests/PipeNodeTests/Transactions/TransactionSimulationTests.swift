@@ -42,7 +42,7 @@ struct TransactionSimulationTests {
     #expect(tally.inDoubtParticipants > 50)
     #expect(tally.inDoubtCoordinators > 20)
     #expect(tally.queries > 50)
-    #expect(tally.timedOut > 20)
+    #expect(tally.overdue > 20)
   }
 
   @Test("Without faults nothing is in doubt, and every reply is a commit or a refusal")
@@ -87,6 +87,6 @@ extension Simulation {
     tally.inDoubtCoordinators += coordinators.reduce(0) { $0 + $1.inDoubt }
     tally.inDoubtParticipants += participants.reduce(0) { $0 + $1.inDoubt }
     tally.queries += queriesAnswered
-    tally.timedOut += participants.reduce(0) { $0 + $1.overdueCount }
+    tally.overdue += participants.reduce(0) { $0 + $1.overdueCount }
   }
 }
