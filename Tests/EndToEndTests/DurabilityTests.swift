@@ -232,7 +232,8 @@ struct DurabilityTests {
           "node", Button.Event.press)
         #expect(
           outcome
-            == .accepted(version: UInt64(press), state: ["pressed": ["times": .integer(Int64(press))]])
+            == .accepted(
+              version: UInt64(press), state: ["pressed": ["times": .integer(Int64(press))]])
         )
       }
       try await topology.expectLog("node", contains: "failpoint \(place): crash")

@@ -66,7 +66,8 @@ struct NodeMetrics {
 
   var families: [MetricFamily] {
     [
-      info, up, state, restarts, started, events, deadLetters, deadLettersLost, effects, doubts, blocked,
+      info, up, state, restarts, started, events, deadLetters, deadLettersLost, effects, doubts,
+      blocked,
       unconnected, gaps, invalidFrames, steps, records, recording, messages, outcomes, durations,
     ]
   }

@@ -216,6 +216,7 @@ extension StateMachine {
   private static func evaluation(_ entries: ArraySlice<EventList.Entry>) -> Evaluation {
     if entries.allSatisfy({ !$0.isAsynchronous }) { return .accepted }
     if entries.allSatisfy(\.isUnlimited) { return .asynchronous }
-    return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil } ? .selfContained : .dependsOnValues
+    return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil }
+      ? .selfContained : .dependsOnValues
   }
 }

@@ -206,7 +206,8 @@ extension StateChange {
     // A client that asks for the latest states only has not missed those in between.
     let between = summary == nil ? "missed before" : "more before"
     let note =
-      cause + (isIntermediate ? ", intermediate" : "") + (missed > 0 ? "; \(missed) \(between)" : "")
+      cause + (isIntermediate ? ", intermediate" : "")
+      + (missed > 0 ? "; \(missed) \(between)" : "")
     let doubt =
       doubts.isEmpty
       ? (wasInDoubt ? style.green("  no longer in doubt") : "")

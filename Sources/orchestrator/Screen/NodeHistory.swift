@@ -32,7 +32,8 @@ package struct NodeHistory: Hashable, Sendable {
   /// Adds a state. It is ignored if a step has already reported it, because the step has more
   /// detail.
   package mutating func take(_ change: StateChange) {
-    guard !change.isRepeated, !change.isIntermediate, isNew(change.incarnation, change.version) else {
+    guard !change.isRepeated, !change.isIntermediate, isNew(change.incarnation, change.version)
+    else {
       return
     }
     append(

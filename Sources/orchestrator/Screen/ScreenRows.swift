@@ -136,7 +136,8 @@ extension ScreenData {
     for composite in composites {
       let state = composite.stateText
       table.add(
-        composite.name, composite.phase, state.isEmpty ? "-" : state, blockedEvents(by: composite.name))
+        composite.name, composite.phase, state.isEmpty ? "-" : state,
+        blockedEvents(by: composite.name))
     }
     return ScreenList(
       table, names: composites.map(\.name), columns: columns, emptiness: "no composites"

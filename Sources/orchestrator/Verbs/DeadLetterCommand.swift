@@ -73,7 +73,8 @@ struct DeadLetterCommand: Verb {
       let directories = try TopologyChoice.withState(arguments, wanted: "journals")
       guard RunningTopology.find(directories) != nil else {
         do {
-          let (deadLetters, lost) = try await TopologyRecords.files(directories).deadLetters(of: node)
+          let (deadLetters, lost) = try await TopologyRecords.files(directories).deadLetters(
+            of: node)
           Self.note(lost: lost, console)
           return deadLetters
         } catch JournalError.missing(let path, let node) {
@@ -88,7 +89,8 @@ struct DeadLetterCommand: Verb {
     let information = try await client.directory()[node: node]
     let deadLetters = try await client.deadLetters(of: node)
     Self.note(lost: information?.status?.deadLettersLost ?? 0, console)
-    if information?.journal == nil, let count = information?.status?.deadLetters, count > deadLetters.count
+    if information?.journal == nil, let count = information?.status?.deadLetters,
+      count > deadLetters.count
     {
       console.note(
         "showing the last \(deadLetters.count) of \(count) dead letters; a node without a "

@@ -208,7 +208,8 @@ struct NodeDescribeReport {
   var traffic: [(String, [String])] {
     [
       ("pipes in", pipes.filter { $0.to == node.name }.map(inText)),
-      ("pipes out", pipes.filter { $0.from == node.name }.map(outText)), ("dead letters", deadLetters),
+      ("pipes out", pipes.filter { $0.from == node.name }.map(outText)),
+      ("dead letters", deadLetters),
     ]
   }
 

@@ -272,7 +272,8 @@ extension NodeStatus {
       "refused": .count(refused), "deadLetters": .count(deadLetters),
       "deadLettersLost": .count(deadLettersLost ?? 0),
       "recentDeadLetters": (try? JSONValue(encoding: recentDeadLetters)) ?? [],
-      "unconnected": .count(unconnected), "gaps": .count(gaps), "invalidFrames": .count(invalidFrames),
+      "unconnected": .count(unconnected), "gaps": .count(gaps),
+      "invalidFrames": .count(invalidFrames),
       "effects": .integer(Int64(effects)), "blocked": .texts(blocked),
       "outs": .array(outs.map(\.record)), "ins": .array(ins.map(\.record)),
     ]

@@ -64,11 +64,13 @@ struct LatestStatesTests {
       return latest.merged(into: [node])[0]
     }
     let newer = shown(events: 8, [doubt])
-    #expect(newer.status?.events == 8 && newer.status?.refused == 4 && newer.status?.deadLetters == 0)
+    #expect(
+      newer.status?.events == 8 && newer.status?.refused == 4 && newer.status?.deadLetters == 0)
     #expect(newer.doubts == [doubt] && newer.status?.doubt == doubt)
     #expect(newer.status?.state == "told")
     let older = shown(events: 6, [])
-    #expect(older.status?.events == 7 && older.status?.refused == 0 && older.status?.deadLetters == 5)
+    #expect(
+      older.status?.events == 7 && older.status?.refused == 0 && older.status?.deadLetters == 5)
     #expect(older.doubts == [] && older.status?.doubt == nil)
   }
 

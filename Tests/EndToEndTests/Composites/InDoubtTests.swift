@@ -71,11 +71,11 @@ struct InDoubtTests {
       #expect(directory[node: "pair"]?.doubts == doubts)
       let why = try await topology.client.why("pair", json: "meet", timeout: .seconds(3))
       #expect(
-        why.events[0].withheld.map(\.blocker) == [
+        why.events[0].blockingAnswers.map(\.blocker) == [
           .silent(.seconds(3)), .inDoubt(doubts[0]), .inDoubt(doubts[1]),
         ])
       let step = try await topology.client.why("left", json: "step")
-      #expect(step.events[0].withheld.map(\.blocker) == [.inDoubt(doubts[0])])
+      #expect(step.events[0].blockingAnswers.map(\.blocker) == [.inDoubt(doubts[0])])
 
       try await topology.resume("pair")
       let rest = try await Self.changes(told) { $0.doubts.isEmpty }
@@ -102,7 +102,7 @@ struct InDoubtTests {
       #expect(marked.last?.state == before)
       try await topology.expectStatus(of: "pair", "a pause") { $0.phase == "backing off" }
       let why = try await topology.client.why("pair", json: "meet")
-      guard case .down? = why.events[0].withheld.first?.blocker else {
+      guard case .down? = why.events[0].blockingAnswers.first?.blocker else {
         throw Unexpected("its coordinator is down, not \(why)")
       }
       try await topology.start("pair")

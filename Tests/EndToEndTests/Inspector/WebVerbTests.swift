@@ -117,7 +117,8 @@ struct WebVerbTests {
       let opened = try await page.ask("/api/send", ["node": "lift", "event": "open"])
       #expect(opened.body.contains(#""outcome":"committed""#))
       let closed = try await page.ask("/api/send", ["node": "lift", "event": "close"])
-      #expect(closed.body.contains(#""outcome":"accepted""#) && closed.body.contains(#""version":2"#))
+      #expect(
+        closed.body.contains(#""outcome":"accepted""#) && closed.body.contains(#""version":2"#))
       try await inspector.stop(topology.tool)
     }
   }

@@ -197,7 +197,8 @@ struct PipeOffHostTests {
       let process = try orchestrator.launch("sink", at: address)
       #expect(
         try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
-      let temporaryFailure = try #require(try await orchestrator.untilHello("sink").temporaryFailure)
+      let temporaryFailure = try #require(
+        try await orchestrator.untilHello("sink").temporaryFailure)
       for text in obstacle.says { #expect(temporaryFailure.contains(text), "\(temporaryFailure)") }
       #expect(process.program.errorText.contains(temporaryFailure))
     }

@@ -17,8 +17,8 @@ private struct BudgetRun {
     if let opensAt, now >= opensAt { reopen() }
     switch budget.take(at: { now }) {
     case .skip: fates.append(false)
-    case .tell: told(now)
-    case .tellAndClose(let wait):
+    case .report: told(now)
+    case .reportAndPause(let wait):
       told(now)
       opensAt = now + Int64(wait / .nanoseconds(1))
     }
@@ -109,15 +109,15 @@ struct SummaryPaceTests {
   @Test("A summary after a rest comes at once, and the next one a tenth of a second later")
   func pace() {
     var pace = SummaryPace()
-    #expect(pace.changed(at: 5) == .tell)
-    #expect(pace.changed(at: 30_000_005) == .wait(.milliseconds(70)))
+    #expect(pace.noteChange(at: 5) == .report)
+    #expect(pace.noteChange(at: 30_000_005) == .wait(.milliseconds(70)))
     #expect(pace.isWaiting)
-    pace.waited()
+    pace.endWait()
     #expect(!pace.isWaiting)
-    #expect(pace.changed(at: 100_000_004) == .wait(.nanoseconds(1)))
-    pace.waited()
-    #expect(pace.changed(at: 100_000_005) == .tell)
-    #expect(pace.changed(at: 900_000_000) == .tell)
+    #expect(pace.noteChange(at: 100_000_004) == .wait(.nanoseconds(1)))
+    pace.endWait()
+    #expect(pace.noteChange(at: 100_000_005) == .report)
+    #expect(pace.noteChange(at: 900_000_000) == .report)
   }
 
   @Test("A node that changes all the time sends ten summaries a second")
@@ -125,9 +125,9 @@ struct SummaryPaceTests {
     var pace = SummaryPace()
     var told = 0
     for now in stride(from: Int64(0), to: 10_000_000_000, by: 1_000_000) {
-      switch pace.changed(at: now) {
-      case .tell: told += 1
-      case .wait: pace.waited()
+      switch pace.noteChange(at: now) {
+      case .report: told += 1
+      case .wait: pace.endWait()
       }
     }
     #expect(told == 100)

@@ -45,7 +45,7 @@ struct RequestModel {
     var requests: [RequestKey: (version: UInt64, state: [UInt8])] = [:]
     var forgottenThrough: UInt64 = 0
 
-    mutating func take(_ record: RequestBook.Record) {
+    mutating func take(_ record: RequestRegistry.Record) {
       switch record {
       case .answered(let key, let version, let state): requests[key] = (version, state)
       case .acknowledged(let client, let oldest):
@@ -57,8 +57,8 @@ struct RequestModel {
     }
 
     /// Returns the request book with which the next process starts.
-    func book(_ limits: RequestBook.Limits) -> RequestBook {
-      RequestBook(
+    func book(_ limits: RequestRegistry.Limits) -> RequestRegistry {
+      RequestRegistry(
         restored: requests.map { .init(key: $0, version: $1.version, state: $1.state) },
         forgottenThrough: forgottenThrough, limits: limits)
     }
@@ -81,7 +81,7 @@ struct RequestModel {
     var unknown = 0
   }
 
-  private let limits: RequestBook.Limits
+  private let limits: RequestRegistry.Limits
   private var random: Seeded
   private var time: UInt64 = 1_000
   private var lastEvent = 0
@@ -92,7 +92,7 @@ struct RequestModel {
   private(set) var violations: [String] = []
   // The node.
   private var journal = Journal()
-  private var book: RequestBook
+  private var book: RequestRegistry
   /// The events that are applied and not recorded.
   private var steps: [Event] = []
   private var inbox: [Frame] = []
@@ -102,7 +102,7 @@ struct RequestModel {
   private var frames: [Int: [Frame]] = [:]
   private let outbox = Outbox()
 
-  init(seed: UInt64, limits: RequestBook.Limits) {
+  init(seed: UInt64, limits: RequestRegistry.Limits) {
     self.limits = limits
     random = Seeded(state: seed)
     book = journal.book(limits)
@@ -325,7 +325,7 @@ struct RequestModel {
   }
 
   private mutating func record() {
-    if !steps.isEmpty || book.hasUnrecorded {
+    if !steps.isEmpty || book.hasUnrecordedChanges {
       journal.applied += steps
       steps = []
       for record in book.takeRecords() { journal.take(record) }

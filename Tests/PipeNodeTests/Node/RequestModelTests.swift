@@ -7,8 +7,9 @@ import Testing
 struct RequestModelTests {
   /// Small limits, and one limit that never forgets a client.
   static let limits = [
-    RequestBook.Limits(numbers: 12, byteCount: 30), RequestBook.Limits(numbers: 24, byteCount: 8),
-    RequestBook.Limits(numbers: 100_000, byteCount: 30),
+    RequestRegistry.Limits(numbers: 12, byteCount: 30),
+    RequestRegistry.Limits(numbers: 24, byteCount: 8),
+    RequestRegistry.Limits(numbers: 100_000, byteCount: 30),
   ]
 
   @Test(

@@ -35,7 +35,7 @@ final class SimulatedCoordinator {
   func restart() -> Output {
     machine = CoordinatorStateMachine(
       name: name, journal: journal, resultCapacity: resultCapacity)
-    inDoubt += machine?.transactionsUnderWay.count ?? 0
+    inDoubt += machine?.transactionsInProgress.count ?? 0
     return perform(machine?.start() ?? [])
   }
 

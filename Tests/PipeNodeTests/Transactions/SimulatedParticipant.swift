@@ -76,7 +76,7 @@ final class SimulatedParticipant {
       }
     }
     let machine = ParticipantStateMachine(prepared: prepared, applied: applied, version: version)
-    if !machine.takesInputs { inDoubt += 1 }
+    if !machine.acceptsInputs { inDoubt += 1 }
     modelVersion = version
     self.machine = machine
     return perform(machine.start())
@@ -107,7 +107,7 @@ final class SimulatedParticipant {
   /// Makes the records of the step in progress durable.
   private func finishTaking() -> [ParticipantMessage] {
     var answers: [ParticipantMessage] = []
-    while machine?.isTaking == true, !pending.isEmpty { answers += record() }
+    while machine?.isTakingStep == true, !pending.isEmpty { answers += record() }
     return answers
   }
 
@@ -125,7 +125,7 @@ final class SimulatedParticipant {
 
   /// Takes a step of its own, if that is allowed.
   func step(isOpen: Bool) -> [ParticipantMessage] {
-    guard machine?.takesInputs == true else { return [] }
+    guard machine?.acceptsInputs == true else { return [] }
     checkModel()
     journal.append(.own(isOpen: isOpen))
     version += 1
@@ -166,7 +166,7 @@ final class SimulatedParticipant {
 
   /// Checks that a free participant and its model are at the same version.
   func checkModel() {
-    guard machine?.takesInputs == true, modelVersion != version else { return }
+    guard machine?.acceptsInputs == true, modelVersion != version else { return }
     problems.append("\(name) stands at version \(version), and its model at \(modelVersion)")
     modelVersion = version
   }

@@ -37,7 +37,7 @@ extension Simulation {
   var isAtRest: Bool {
     coordinators.allSatisfy { $0.machine?.isIdle == true && $0.pending.isEmpty }
       && participants.allSatisfy {
-        $0.machine?.takesInputs == true && $0.pending.isEmpty && $0.running.isEmpty
+        $0.machine?.acceptsInputs == true && $0.pending.isEmpty && $0.running.isEmpty
       }
       && toParticipant.allSatisfy(\.messages.isEmpty)
       && toCoordinator.allSatisfy(\.messages.isEmpty)
@@ -122,7 +122,7 @@ extension Simulation {
     guard version > before, Bool.random(using: &random) else { return }
     let index = Self.classOf[place]
     deliver(
-      coordinators[index].take { $0.told(Self.names[place], version: version) }, from: index)
+      coordinators[index].take { $0.reported(Self.names[place], version: version) }, from: index)
   }
 
   private mutating func carryToParticipant(_ place: Int) {

@@ -92,7 +92,8 @@ final class MeetingLoad: SoakLoad {
     let view = try await rest(despite: Set(first.unrest))
     let endings = callers.endings
     let check = MeetingCheck(
-      plan, met: view.met, attempts: callers.attempts, rung: view.sent, deadLetters: view.deadLetters)
+      plan, met: view.met, attempts: callers.attempts, rung: view.sent,
+      deadLetters: view.deadLetters)
     outcome.violations += check.violations + endings.contradictions + lost
     outcome.violations += view.unrest + view.differences
     outcome.arrived = view.arrived

@@ -94,14 +94,17 @@ package struct RunTrace: Sendable {
   /// Returns the actions of a node, in order, up to the first gap.
   package func items(of name: String) -> [Item] {
     guard let node = nodes[name] else { return [] }
-    let deadLetters = node.deadLetters.enumerated().prefix { $0.element.id == UInt64($0.offset) + 1 }
-      .map(\.element)
+    let deadLetters = node.deadLetters.enumerated().prefix {
+      $0.element.id == UInt64($0.offset) + 1
+    }
+    .map(\.element)
     // Dead letters that were dropped before they were read are unknown, and so is everything after
     // them.
     let end = deadLetters.count < node.deadLetters.count ? deadLetters.last?.version ?? 0 : .max
     // Dead letters after the last known step may come after unknown steps.
     let last = node.items.last?.version ?? 0
-    let refusals = deadLetters.filter { $0.pipe != "request" && $0.version <= last }.map { deadLetter in
+    let refusals = deadLetters.filter { $0.pipe != "request" && $0.version <= last }.map {
+      deadLetter in
       Item(
         node: name, version: deadLetter.version, event: deadLetter.event,
         origin: .pipe(deadLetter.pipe, number: deadLetter.sequence))
