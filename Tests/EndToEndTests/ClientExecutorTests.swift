@@ -18,7 +18,7 @@ struct ClientExecutorTests {
         for count in 1...20 {
           guard case .accepted(let version, _) = try await client.send("left", Party.Event.step)
           else {
-            throw Unexpected("a step was not taken")
+            throw UnexpectedResult("a step was not taken")
           }
           #expect(version == UInt64(count))
           threads.insert(Self.currentThread())

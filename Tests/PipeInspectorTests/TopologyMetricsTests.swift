@@ -42,7 +42,7 @@ struct TopologyMetricsTests {
 
   @Test("The metrics of a stopped topology only show that it is down")
   func absent() {
-    let absence = TopologySnapshot.Absence("no topology 'shop' runs")
+    let absence = TopologySnapshot.UnavailableError("no topology 'shop' runs")
     #expect(Self.lines(.init(topology: "shop", directory: .failure(absence))) == ["up 0"])
   }
 

@@ -34,7 +34,7 @@ struct InDoubtTests {
       }
       return nil
     }
-    guard let found, let found else { throw Unexpected("it did not come") }
+    guard let found, let found else { throw UnexpectedResult("it did not come") }
     return found
   }
 
@@ -103,7 +103,7 @@ struct InDoubtTests {
       try await topology.expectStatus(of: "pair", "a pause") { $0.phase == "backing off" }
       let why = try await topology.client.why("pair", json: "meet")
       guard case .down? = why.events[0].blockingAnswers.first?.blocker else {
-        throw Unexpected("its coordinator is down, not \(why)")
+        throw UnexpectedResult("its coordinator is down, not \(why)")
       }
       try await topology.start("pair")
       let rest = try await Self.changes(told) { $0.doubts.isEmpty }
@@ -165,7 +165,7 @@ struct InDoubtTests {
       let lines = try record.output.split(separator: "\n").map { try JSONValue(parsing: $0.utf8) }
       for line in lines {
         guard case .array(let doubts)? = line["doubts"] else {
-          throw Unexpected("doubts, not \(line.text)")
+          throw UnexpectedResult("doubts, not \(line.text)")
         }
         #expect(doubts.count == (line["node"] == "pair" ? 2 : 1))
         #expect(doubts.allSatisfy { $0["event"] == "meet" })

@@ -131,7 +131,7 @@ struct WhyTests {
       try await topology.stop("right")
       let stopped = try await obstacles("pair")
       guard case .down(let reason) = stopped["right"] else {
-        throw Unexpected("the right one is down, not \(stopped)")
+        throw UnexpectedResult("the right one is down, not \(stopped)")
       }
       #expect(reason.hasPrefix("stopped"))
       try await topology.stop("pair")

@@ -69,8 +69,8 @@ struct MetricsVerbTests {
           && !$0.hasSuffix(" 0")
       }
       let lines = try await inspector.metrics()
-      let told = try await Self.check(lines, topology.tool)
-      #expect(told.code == 0 && told.said == "", "\(told)")
+      let checkResult = try await Self.check(lines, topology.tool)
+      #expect(checkResult.code == 0 && checkResult.said == "", "\(checkResult)")
       // Checks that promtool detects errors: it requires the suffix of a counter.
       let wrong = lines.map { $0.replacing("_events_total", with: "_events_counted") }
       let problems = try await Self.check(wrong, topology.tool)

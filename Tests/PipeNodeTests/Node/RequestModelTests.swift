@@ -30,13 +30,13 @@ struct RequestModelTests {
       tally.forgotten += model.tally.forgotten
       tally.stateless += model.tally.stateless
       tally.kills += model.tally.kills
-      tally.deaths += model.tally.deaths
+      tally.replacedClients += model.tally.replacedClients
       tally.full += model.tally.full
     }
     #expect(tally.applied > 1_000)
     #expect(tally.repeated > 2_000)
     #expect(tally.kills > 300)
-    #expect(tally.deaths > 500)
+    #expect(tally.replacedClients > 500)
     #expect(tally.stateless > 0)
     if limits.numbers < 100 { #expect(tally.forgotten > 10) }
   }

@@ -56,8 +56,8 @@ final class SimulatedCoordinator {
     return take { $0.recorded(record) }
   }
 
-  func fire(_ place: Int) -> Output {
-    let timer = timers.remove(at: place)
+  func fire(_ index: Int) -> Output {
+    let timer = timers.remove(at: index)
     return take { $0.fired(timer) }
   }
 
