@@ -225,7 +225,7 @@ struct WebServiceTests {
       ("/api/machine", "machine(node: \\\"a b\\\")"),
       ("/api/enabled", "enabled(node: \\\"a b\\\")"),
       ("/api/state", "state(node: \\\"a b\\\")"),
-      ("/api/letters", "letters(node: \\\"a b\\\")"),
+      ("/api/dead-letters", "deadLetters(node: \\\"a b\\\")"),
     ])
   func questions(_ path: String, _ question: String) async {
     let answer = await Self.answer("GET", path, query: ["node": "a b"])
@@ -244,9 +244,9 @@ struct WebServiceTests {
       ("POST", "/api/send", [:], "", 400), ("POST", "/api/send", [:], "[", 400),
       ("POST", "/api/send", [:], #"{"node":1,"event":"a"}"#, 400),
       ("POST", "/api/send", [:], #"{"node":"a"}"#, 400), ("POST", "/api/about", [:], "{}", 404),
-      ("POST", "/api/letter", [:], #"{"node":"a","id":-1,"drops":true}"#, 400),
-      ("POST", "/api/letter", [:], #"{"node":"a","id":1}"#, 400),
-      ("POST", "/api/letter", [:], #"{"node":"a","id":1,"drops":true}"#, 200),
+      ("POST", "/api/dead-letter", [:], #"{"node":"a","id":-1,"drops":true}"#, 400),
+      ("POST", "/api/dead-letter", [:], #"{"node":"a","id":1}"#, 400),
+      ("POST", "/api/dead-letter", [:], #"{"node":"a","id":1,"drops":true}"#, 200),
       ("POST", "/api/send", [:], #"{"node":"a","event":{"go":{}}}"#, 200),
       ("GET", "/else", [:], "", 404),
     ] as [(String, String, [String: String], String, Int)] {

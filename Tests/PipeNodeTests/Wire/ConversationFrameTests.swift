@@ -21,7 +21,7 @@ struct ConversationFrameTests {
     }
     #expect(
       header.frame(body: stream(number)) == [
-        0x70, 2, 4, 1, 6, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
+        0x70, 3, 4, 1, 6, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1,
       ])
     var volatile = InPipeStateMachine(capacity: 8, session: 3)
@@ -44,7 +44,7 @@ struct ConversationFrameTests {
     }
     #expect(
       header.frame(body: stream(number)) == [
-        0x70, 2, 1, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
+        0x70, 3, 1, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1,
       ])
   }
@@ -54,7 +54,7 @@ struct ConversationFrameTests {
     let header = FrameHeader(.request, count: 2, sequence: 7, number: 0x0A0B)
     #expect(
       header.frame(body: Array("\"go\"".utf8)) == [
-        0x70, 2, 16, 0, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0,
+        0x70, 3, 16, 0, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0,
         0x22, 0x67, 0x6F, 0x22,
       ])
   }
@@ -63,12 +63,12 @@ struct ConversationFrameTests {
   func explain() throws {
     #expect(
       FrameHeader(.explain, sequence: 7).frame(body: Array("\"go\"".utf8)) == [
-        0x70, 2, 20, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0x70, 3, 20, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0x22, 0x67, 0x6F, 0x22,
       ])
     #expect(
       FrameHeader(.reply, count: RequestReply.Code.explained.rawValue, sequence: 7).frame() == [
-        0x70, 2, 17, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0x70, 3, 17, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
       ])
     let prepared = InDoubtTransaction(
       participant: "door", composite: "lift", event: "stop",
@@ -107,11 +107,11 @@ struct ConversationFrameTests {
   func deadLetter() {
     #expect(
       FrameHeader(.deadLetter, count: 1, sequence: 7, number: 9).frame() == [
-        0x70, 2, 18, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,
+        0x70, 3, 18, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,
       ])
     #expect(
       FrameHeader(.reply, count: RequestReply.Code.done.rawValue, sequence: 7).frame() == [
-        0x70, 2, 17, 0, 5, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0x70, 3, 17, 0, 5, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
       ])
   }
 }
